@@ -14,21 +14,21 @@ const PAGES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Writes all pages with the perflab that cargo builds.
-pub fn write() -> Result<()> {
+pub fn write_reference() -> Result<()> {
     let home = Path::new("docs/reference");
     std::fs::create_dir_all(home)?;
     for (file, title, arguments) in PAGES {
-        let text = perflab(arguments)?;
-        let text = if *file == "workloads.md" { without_last_column(&text) } else { text };
+        let text = capture_perflab_output(arguments)?;
+        let text = if *file == "workloads.md" { drop_last_column(&text) } else { text };
         let text = if title.is_empty() { text } else { format!("# {title}\n\n{text}") };
         std::fs::write(home.join(file), text)?;
     }
-    std::fs::write(home.join("commands.md"), commands()?)?;
+    std::fs::write(home.join("commands.md"), render_commands_page()?)?;
     Ok(())
 }
 
 /// The last column of the catalogue says what is ready on this very machine, which is nobody else's business.
-fn without_last_column(table: &str) -> String {
+fn drop_last_column(table: &str) -> String {
     let cut = |line: &str| match line.trim_end().trim_end_matches('|').rsplit_once('|') {
         Some((kept, _)) => format!("{kept}|\n"),
         None => format!("{line}\n"),
@@ -36,24 +36,26 @@ fn without_last_column(table: &str) -> String {
     table.lines().map(cut).collect()
 }
 
-fn commands() -> Result<String> {
+fn render_commands_page() -> Result<String> {
     let mut page = String::from("# Commands\n");
-    describe(&[], &mut page)?;
+    append_verb_help(&[], &mut page)?;
     Ok(page)
 }
 
 /// The help of a verb, then that of each verb below it.
-fn describe(verb: &[&str], page: &mut String) -> Result<()> {
-    let help = perflab(&[verb, &["--help"]].concat())?;
+fn append_verb_help(verb: &[&str], page: &mut String) -> Result<()> {
+    let help = capture_perflab_output(&[verb, &["--help"]].concat())?;
     page.push_str(&format!("\n## {}\n\n```text\n{help}```\n", [&["perflab"], verb].concat().join(" ")));
     let below = help.split_once("\nCommands:\n").map_or("", |(_, list)| list);
     let below = below.lines().take_while(|line| line.starts_with("  "));
     let below =
         below.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
-    below.filter(|name| *name != "help").try_for_each(|name| describe(&[verb, &[name]].concat(), page))
+    below
+        .filter(|name| *name != "help")
+        .try_for_each(|name| append_verb_help(&[verb, &[name]].concat(), page))
 }
 
-fn perflab(arguments: &[&str]) -> Result<String> {
+fn capture_perflab_output(arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--package", "perflab", "--"]).args(arguments);
     let output = command.output().context("cannot run perflab")?;

@@ -25,15 +25,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.first().copied() {
-        Some("test") => test(),
-        Some("docs") => docs::write().map(|()| true),
-        Some("dist") => steps::dist().map(|()| true),
-        Some("bundle") => steps::bundle().map(|()| true),
+        Some("test") => run_test_steps(),
+        Some("docs") => docs::write_reference().map(|()| true),
+        Some("dist") => steps::build_static_binary().map(|()| true),
+        Some("bundle") => steps::rebuild_web_bundle().map(|()| true),
         Some("long") if words.get(1) == Some(&"attack") => {
-            attack::attack(arguments.get(2..).unwrap_or_default())
+            attack::run_attacks(arguments.get(2..).unwrap_or_default())
         }
         // What attacks put in QEMU's place.
-        Some("fake-guest") => attack::speak(arguments.get(1..).unwrap_or_default()),
+        Some("fake-guest") => attack::run_fake_guest(arguments.get(1..).unwrap_or_default()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -50,14 +50,14 @@ fn main() -> ExitCode {
 }
 
 /// Every step runs even if an earlier one failed, so that one run shows all that is wrong.
-fn test() -> Result<bool> {
+fn run_test_steps() -> Result<bool> {
     let root = needs::is_root();
-    let lacking = needs::provide(root)?;
-    let mut tally = tally::Tally::default();
+    let lacking = needs::install_prerequisites(root)?;
+    let mut tally = tally::TestCounts::default();
     for step in steps::ALL {
         println!("\n=== {}", step.name);
         tally.add(step.run(&lacking, root)?);
     }
-    tally.report();
+    tally.print_report();
     Ok(tally.failed == 0)
 }

@@ -7,61 +7,61 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// A Debian package and a program of it, by which its presence is seen.
-struct Package {
+struct TestPackage {
     name: &'static str,
     program: &'static str,
 }
 
-const fn package(name: &'static str, program: &'static str) -> Package {
-    Package { name, program }
+const fn declare_package(name: &'static str, program: &'static str) -> TestPackage {
+    TestPackage { name, program }
 }
 
 /// Real benchmarks, file systems, a browser: nothing in the tests is a mock.
-const PACKAGES: &[Package] = &[
-    package("rt-tests", "hackbench"),
-    package("fsmark", "fs_mark"),
-    package("fio", "fio"),
-    package("sysbench", "sysbench"),
-    package("stress-ng", "stress-ng"),
-    package("dbench", "dbench"),
-    package("iperf3", "iperf3"),
-    package("linux-perf", "perf"),
-    package("redis-server", "redis-server"),
-    package("redis-tools", "redis-benchmark"),
-    package("sqlite3", "sqlite3"),
-    package("e2fsprogs", "mkfs.ext4"),
-    package("xfsprogs", "mkfs.xfs"),
-    package("btrfs-progs", "mkfs.btrfs"),
-    package("chromium", "chromium"),
-    package("fonts-dejavu-core", "fc-list"),
-    package("curl", "curl"),
-    package("openssh-server", "sshd"),
-    package("openssh-client", "ssh"),
-    package("procps", "pgrep"),
-    package("systemd", "systemd-analyze"),
-    package("util-linux", "setpriv"),
-    package("qemu-system-x86", "qemu-system-x86_64"),
-    package("libvirt-clients", "virsh"),
-    package("libvirt-daemon", "libvirtd"),
-    package("libvirt-daemon-driver-qemu", "libvirtd"),
-    package("binutils", "strip"),
-    package("qemu-utils", "qemu-img"),
-    package("xvfb", "Xvfb"),
-    package("x11-apps", "xclock"),
-    package("xterm", "xterm"),
-    package("blktrace", "blkparse"),
-    package("netcat-openbsd", "nc"),
-    package("seabios", "qemu-system-x86_64"),
-    package("iproute2", "ip"),
-    package("xz-utils", "xz"),
-    package("zstd", "zstd"),
-    package("dmsetup", "dmsetup"),
-    package("gcc", "gcc"),
-    package("make", "make"),
-    package("python3-venv", "python3"),
-    package("nodejs", "node"),
-    package("npm", "npm"),
-    package("golang-go", "go"),
+const PACKAGES: &[TestPackage] = &[
+    declare_package("rt-tests", "hackbench"),
+    declare_package("fsmark", "fs_mark"),
+    declare_package("fio", "fio"),
+    declare_package("sysbench", "sysbench"),
+    declare_package("stress-ng", "stress-ng"),
+    declare_package("dbench", "dbench"),
+    declare_package("iperf3", "iperf3"),
+    declare_package("linux-perf", "perf"),
+    declare_package("redis-server", "redis-server"),
+    declare_package("redis-tools", "redis-benchmark"),
+    declare_package("sqlite3", "sqlite3"),
+    declare_package("e2fsprogs", "mkfs.ext4"),
+    declare_package("xfsprogs", "mkfs.xfs"),
+    declare_package("btrfs-progs", "mkfs.btrfs"),
+    declare_package("chromium", "chromium"),
+    declare_package("fonts-dejavu-core", "fc-list"),
+    declare_package("curl", "curl"),
+    declare_package("openssh-server", "sshd"),
+    declare_package("openssh-client", "ssh"),
+    declare_package("procps", "pgrep"),
+    declare_package("systemd", "systemd-analyze"),
+    declare_package("util-linux", "setpriv"),
+    declare_package("qemu-system-x86", "qemu-system-x86_64"),
+    declare_package("libvirt-clients", "virsh"),
+    declare_package("libvirt-daemon", "libvirtd"),
+    declare_package("libvirt-daemon-driver-qemu", "libvirtd"),
+    declare_package("binutils", "strip"),
+    declare_package("qemu-utils", "qemu-img"),
+    declare_package("xvfb", "Xvfb"),
+    declare_package("x11-apps", "xclock"),
+    declare_package("xterm", "xterm"),
+    declare_package("blktrace", "blkparse"),
+    declare_package("netcat-openbsd", "nc"),
+    declare_package("seabios", "qemu-system-x86_64"),
+    declare_package("iproute2", "ip"),
+    declare_package("xz-utils", "xz"),
+    declare_package("zstd", "zstd"),
+    declare_package("dmsetup", "dmsetup"),
+    declare_package("gcc", "gcc"),
+    declare_package("make", "make"),
+    declare_package("python3-venv", "python3"),
+    declare_package("nodejs", "node"),
+    declare_package("npm", "npm"),
+    declare_package("golang-go", "go"),
 ];
 
 /// Whether we may install.
@@ -71,45 +71,49 @@ pub fn is_root() -> bool {
 }
 
 /// Whether a program is on the path, system directories included.
-pub fn has(program: &str) -> bool {
+pub fn is_program_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())
 }
 
 /// Installs what is missing, or says so. Returns what is still missing.
-pub fn provide(root: bool) -> Result<Vec<&'static str>> {
+pub fn install_prerequisites(root: bool) -> Result<Vec<&'static str>> {
     println!("=== what the tests need");
-    if root && has("apt-get") && !missing().is_empty() {
-        install(&missing())?;
+    if root && is_program_installed("apt-get") && !missing_packages().is_empty() {
+        install_packages(&missing_packages())?;
     }
-    let lacking = missing();
+    let lacking = missing_packages();
     if lacking.is_empty() {
         println!("every package is here");
     } else {
         println!("missing, and their tests are skipped: {}", lacking.join(", "));
         println!("as root: apt-get install {}", lacking.join(" "));
     }
-    if has("python3") {
-        python()?;
+    if is_program_installed("python3") {
+        prepare_python()?;
     }
     Ok(lacking)
 }
 
-fn missing() -> Vec<&'static str> {
-    PACKAGES.iter().filter(|package| !has(package.program)).map(|package| package.name).collect()
+fn missing_packages() -> Vec<&'static str> {
+    PACKAGES
+        .iter()
+        .filter(|package| !is_program_installed(package.program))
+        .map(|package| package.name)
+        .collect()
 }
 
-fn install(packages: &[&str]) -> Result<()> {
+fn install_packages(packages: &[&str]) -> Result<()> {
     println!("installing {}", packages.join(" "));
-    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    run_command(Command::new("apt-get").args(["update", "-qq"]))?;
     let mut apt = Command::new("apt-get");
     apt.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
-    run(apt.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()))
+    run_command(apt.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()))
 }
 
 /// A virtual environment under target/ with the readers that are not ours.
-fn python() -> Result<()> {
+fn prepare_python() -> Result<()> {
     let home = Path::new("target/test-venv");
     let python = home.join("bin/python");
     let ready = || {
@@ -123,7 +127,7 @@ fn python() -> Result<()> {
         return Ok(());
     }
     println!("making {} with pyarrow, duckdb, pandas, polars and readers of exports", home.display());
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(home)).and_then(|()| {
+    let made = run_command(Command::new("python3").args(["-m", "venv"]).arg(home)).and_then(|()| {
         let pip = [
             "-m",
             "pip",
@@ -139,7 +143,7 @@ fn python() -> Result<()> {
             "kcidb-io",
             "prometheus-client",
         ];
-        run(Command::new(&python).args(pip))
+        run_command(Command::new(&python).args(pip))
     });
     match made {
         Err(error) if !is_root() => {
@@ -151,7 +155,7 @@ fn python() -> Result<()> {
 }
 
 /// Runs a command to its end; a failure names it.
-pub fn run(command: &mut Command) -> Result<()> {
+pub fn run_command(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
     if !status.success() {
         bail!("{command:?} ended with {status}");

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::needs;
-use crate::tally::Tally;
+use crate::tally::TestCounts;
 
 /// One step.
-pub struct Step {
+pub struct TestStep {
     /// What it is called in the output.
     pub name: &'static str,
     command: &'static [&'static str],
@@ -20,51 +20,59 @@ pub struct Step {
     counts: bool,
 }
 
-const fn step(name: &'static str, command: &'static [&'static str], program: &'static str) -> Step {
-    Step { name, command, directory: ".", program, counts: false }
+const fn declare_step(
+    name: &'static str,
+    command: &'static [&'static str],
+    program: &'static str,
+) -> TestStep {
+    TestStep { name, command, directory: ".", program, counts: false }
 }
 
-const fn web(name: &'static str, command: &'static [&'static str]) -> Step {
-    Step { name, command, directory: "web", program: "npm", counts: false }
+const fn declare_web_step(name: &'static str, command: &'static [&'static str]) -> TestStep {
+    TestStep { name, command, directory: "web", program: "npm", counts: false }
 }
 
 /// All steps.
-pub const ALL: &[Step] = &[
-    step("format", &["cargo", "fmt", "--all", "--check"], "cargo-fmt"),
-    step(
+pub const ALL: &[TestStep] = &[
+    declare_step("format", &["cargo", "fmt", "--all", "--check"], "cargo-fmt"),
+    declare_step(
         "lints",
         &["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
         "cargo-clippy",
     ),
-    web("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
-    web("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
-    step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
-    step(
+    declare_web_step("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
+    declare_web_step("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
+    declare_step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
+    declare_step(
         "what a killed run left on this machine",
         &["cargo", "run", "--quiet", "--package", "perflab", "--", "undo"],
         "cargo",
     ),
-    Step {
+    TestStep {
         counts: true,
-        ..step("tests", &["cargo", "test", "--workspace", "--no-fail-fast", "--", "--show-output"], "cargo")
+        ..declare_step(
+            "tests",
+            &["cargo", "test", "--workspace", "--no-fail-fast", "--", "--show-output"],
+            "cargo",
+        )
     },
-    web("front end: tests, some in Chromium", &["npm", "test", "--silent"]),
+    declare_web_step("front end: tests, some in Chromium", &["npm", "test", "--silent"]),
 ];
 
-impl Step {
+impl TestStep {
     /// Runs the step, shows its output, and counts.
-    pub fn run(&self, lacking: &[&str], root: bool) -> Result<Tally> {
+    pub fn run(&self, lacking: &[&str], root: bool) -> Result<TestCounts> {
         let browserless =
             self.directory == "web" && self.name.contains("Chromium") && lacking.contains(&"chromium");
-        if !needs::has(self.program) || browserless {
+        if !needs::is_program_installed(self.program) || browserless {
             let what = if browserless { "chromium" } else { self.program };
             println!("SKIP {}: {what} is not installed", self.name);
-            return Ok(Tally { skipped: 1, ..Tally::default() });
+            return Ok(TestCounts { skipped: 1, ..TestCounts::default() });
         }
-        let mut tally = Tally::default();
-        let good = self.stream(root, |line| tally.read(line))?;
+        let mut tally = TestCounts::default();
+        let good = self.stream_output(root, |line| tally.read_line(line))?;
         if !self.counts {
-            tally = Tally { skipped: tally.skipped, ..Tally::one(good) };
+            tally = TestCounts { skipped: tally.skipped, ..TestCounts::single_test(good) };
         } else if !good && tally.failed == 0 {
             // It did not even compile.
             tally.failed = 1;
@@ -72,7 +80,7 @@ impl Step {
         Ok(tally)
     }
 
-    fn stream(&self, root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
+    fn stream_output(&self, root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
         let (program, arguments) = self.command.split_first().context("a step without a command")?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.directory).env("INSTA_UPDATE", "no").stdin(Stdio::null());
@@ -94,21 +102,21 @@ impl Step {
 
 /// Builds one static file, which starts on any Linux of this processor. `--target` is what lets build scripts and procedural
 /// macros stay dynamic.
-pub fn dist() -> Result<()> {
+pub fn build_static_binary() -> Result<()> {
     let about = Command::new("rustc").arg("-vV").output()?;
     let about = String::from_utf8_lossy(&about.stdout).into_owned();
     let host =
         about.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--package", "perflab", "--profile", "dist", "--target", host]);
-    needs::run(cargo.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
+    needs::run_command(cargo.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
     println!("target/{host}/dist/perflab");
     Ok(())
 }
 
 /// Rebuilds the committed bundle.
-pub fn bundle() -> Result<()> {
-    let npm = |arguments: &[&str]| needs::run(Command::new("npm").args(arguments).current_dir("web"));
+pub fn rebuild_web_bundle() -> Result<()> {
+    let npm = |arguments: &[&str]| needs::run_command(Command::new("npm").args(arguments).current_dir("web"));
     npm(&["ci", "--no-audit", "--no-fund"])?;
     npm(&["run", "build"])
 }

@@ -2,7 +2,7 @@
 
 /// Counts of tests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
+pub struct TestCounts {
     /// ran and held
     pub passed: u32,
     /// ran and did not
@@ -13,39 +13,40 @@ pub struct Tally {
     pub unearned: u32,
 }
 
-impl Tally {
+impl TestCounts {
     /// A single test.
-    pub fn one(good: bool) -> Self {
-        Tally { passed: u32::from(good), failed: u32::from(!good), ..Tally::default() }
+    pub fn single_test(good: bool) -> Self {
+        TestCounts { passed: u32::from(good), failed: u32::from(!good), ..TestCounts::default() }
     }
 
     /// Adds another tally.
-    pub fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: TestCounts) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
     }
 
     /// Reads one line of output: cargo's `test result: …`, or a test's own `SKIP name: reason`.
-    pub fn read(&mut self, line: &str) {
+    pub fn read_line(&mut self, line: &str) {
         if line.starts_with("SKIP ") {
             self.skipped += 1;
             self.unearned += 1;
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             // libtest counts a test that returned early as passed.
-            self.passed += before(counts, " passed").saturating_sub(std::mem::take(&mut self.unearned));
-            self.failed += before(counts, " failed");
-            self.skipped += before(counts, " ignored");
+            self.passed +=
+                number_before(counts, " passed").saturating_sub(std::mem::take(&mut self.unearned));
+            self.failed += number_before(counts, " failed");
+            self.skipped += number_before(counts, " ignored");
         }
     }
 
     /// The closing line, in the form that CI reads.
-    pub fn report(&self) {
+    pub fn print_report(&self) {
         println!("\n{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
     }
 }
 
-fn before(text: &str, word: &str) -> u32 {
+fn number_before(text: &str, word: &str) -> u32 {
     let number = text.split(word).next().and_then(|head| head.split(' ').next_back());
     number.filter(|_| text.contains(word)).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
@@ -56,9 +57,9 @@ mod tests {
 
     #[test]
     fn counts_are_read_from_cargo_and_skips_are_taken_off() {
-        let mut tally = Tally::default();
-        tally.read("SKIP mounts_an_image: needs root");
-        tally.read("test result: ok. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out");
+        let mut tally = TestCounts::default();
+        tally.read_line("SKIP mounts_an_image: needs root");
+        tally.read_line("test result: ok. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out");
         assert_eq!((tally.passed, tally.failed, tally.skipped), (11, 1, 3));
     }
 }

@@ -7,15 +7,15 @@
 use std::error::Error;
 use std::time::Instant;
 
-use perflab_analyze::{Comparison, Options, Side, compare};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_sides};
 use perflab_archive::Archive;
-use perflab_model::{Direction, Event, Nanos, Overhead, RunRecord, Status, What};
+use perflab_model::{Direction, Nanos, Overhead, RunEvent, RunEventKind, RunRecord, RunStatus};
 
 #[path = "../tests/it/build.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "made for tests, of which this uses a part")]
 mod build;
 
-use build::{Lab, Measured, Noise, primary};
+use build::{MeasuredMetric, RunBuilder, SplitMixNoise, primary_metric};
 
 const LEVELS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 const IDS: [&str; 2] = ["01JDAAAAAAAAAAAAAAAAAAAAAA", "01JDBBBBBBBBBBBBBBBBBBBBBB"];
@@ -26,11 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let directory = tempfile::tempdir()?;
         let archive = Archive::open(directory.path())?;
         for id in IDS {
-            store(&archive, run(id, metrics))?;
+            store_run(&archive, make_run(id, metrics))?;
         }
         let mut times = Vec::new();
         for _ in 0..5 {
-            times.push(measure(&archive)?);
+            times.push(measure_comparison(&archive)?);
         }
         times.sort_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
         let Some((read, compared, found)) = times.get(2) else { continue };
@@ -39,54 +39,54 @@ fn main() -> Result<(), Box<dyn Error>> {
              together {:.0} ms ({} rows, {} unclear)",
             read + compared,
             found.rows.len(),
-            found.rows.iter().filter(|row| row.word() == "unclear").count(),
+            found.rows.iter().filter(|row| row.verdict_word() == "unclear").count(),
         );
     }
     Ok(())
 }
 
 /// Milliseconds to read both runs, and to compare them.
-fn measure(archive: &Archive) -> Result<(f64, f64, Comparison), Box<dyn Error>> {
+fn measure_comparison(archive: &Archive) -> Result<(f64, f64, Comparison), Box<dyn Error>> {
     let begin = Instant::now();
-    let [baseline, candidate] = [read(archive, IDS[0])?, read(archive, IDS[1])?];
+    let [baseline, candidate] = [read_side(archive, IDS[0])?, read_side(archive, IDS[1])?];
     let read = begin.elapsed();
     let begin = Instant::now();
-    let found = compare(&baseline, &[candidate], &Options::default())?;
+    let found = compare_sides(&baseline, &[candidate], &AnalysisOptions::default())?;
     Ok((read.as_secs_f64() * 1e3, begin.elapsed().as_secs_f64() * 1e3, found))
 }
 
-fn read(archive: &Archive, id: &str) -> Result<Side, Box<dyn Error>> {
-    let runs = archive.find(id)?;
-    let runs = runs.iter().map(|run| run.record()).collect::<Result<Vec<RunRecord>, _>>()?;
-    Ok(Side { name: id.into(), runs })
+fn read_side(archive: &Archive, id: &str) -> Result<ComparisonSide, Box<dyn Error>> {
+    let runs = archive.find_runs(id)?;
+    let runs = runs.iter().map(|run| run.read_record()).collect::<Result<Vec<RunRecord>, _>>()?;
+    Ok(ComparisonSide { name: id.into(), runs })
 }
 
-fn run(id: &str, metrics: usize) -> RunRecord {
-    let mut noise = Noise(metrics as u64 + u64::from(id == IDS[1]));
-    let lab = Lab::new(id).with(|lab| {
+fn make_run(id: &str, metrics: usize) -> RunRecord {
+    let mut noise = SplitMixNoise(metrics as u64 + u64::from(id == IDS[1]));
+    let lab = RunBuilder::new(id).with(|lab| {
         lab.factors = ["x", "y", "z"].map(|factor| (factor, LEVELS.to_vec())).to_vec();
         lab.iterations = 30;
-        let metric = |name: &&'static str| -> Measured { primary(name, "s", Direction::Lower) };
+        let metric = |name: &&'static str| -> MeasuredMetric { primary_metric(name, "s", Direction::Lower) };
         lab.metrics = NAMES.iter().take(metrics).map(metric).collect();
     });
-    lab.run(|spot| {
+    lab.build_run(|spot| {
         let changed = id == IDS[1] && spot.level("x") >= "5";
-        Some(noise.around(if changed { 10.5 } else { 10.0 }, 0.1))
+        Some(noise.lognormal_around(if changed { 10.5 } else { 10.0 }, 0.1))
     })
 }
 
-fn store(archive: &Archive, run: RunRecord) -> Result<(), Box<dyn Error>> {
-    let mut recorder = archive.begin(&run.manifest)?;
-    let mut record = |what| recorder.record(&Event::new(Nanos(1), what));
-    record(What::Began(Box::new(run.manifest)))?;
+fn store_run(archive: &Archive, run: RunRecord) -> Result<(), Box<dyn Error>> {
+    let mut recorder = archive.begin_run(&run.manifest)?;
+    let mut record = |what| recorder.record(&RunEvent::new(Nanos(1), what));
+    record(RunEventKind::Began(Box::new(run.manifest)))?;
     for sample in run.samples {
-        record(What::Sample(sample))?;
+        record(RunEventKind::Sample(sample))?;
     }
     for iteration in run.iterations {
         let (slot, outcome) = (iteration.slot, iteration.outcome);
-        record(What::IterationEnded { slot, outcome, start: iteration.start, end: iteration.end })?;
+        record(RunEventKind::IterationEnded { slot, outcome, start: iteration.start, end: iteration.end })?;
     }
-    record(What::Ended { status: Status::Finished, overhead: Overhead::default() })?;
+    record(RunEventKind::Ended { status: RunStatus::Finished, overhead: Overhead::default() })?;
     recorder.finish()?;
     Ok(())
 }

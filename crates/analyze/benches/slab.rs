@@ -8,27 +8,28 @@ use std::error::Error;
 use std::time::Instant;
 
 use perflab_analyze::slab::{
-    GrowthOptions, Input, Recording, ShowOptions, System, growth, histogram, notebook, show, stack, timeline,
+    CacheTableOptions, SlabFacts, SlabGrowthOptions, SlabInput, SlabRecording, cache_stack, cache_table,
+    efficiency_histogram, notebook, slab_growth, usage_timeline,
 };
-use perflab_model::series::{Series, Spans};
+use perflab_model::series::{RowRuns, Series};
 
 #[path = "../tests/it/slab/table.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "made for tests, of which this uses a part")]
 mod table;
 
-use table::{keyed, series, slabinfo};
+use table::{keyed_columns, make_series, make_slabinfo};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (proc, tool) = (proc(), tool());
-    let system = System { page_size: Some(4096), cpus: Some(4), nodes: Some(1) };
-    let input = Input { slabinfo: Some(&proc), tool: Some(&tool), system, ..Input::default() };
+    let (proc, tool) = (make_system_slabinfo(), make_tool_series());
+    let system = SlabFacts { page_size: Some(4096), cpus: Some(4), nodes: Some(1) };
+    let input = SlabInput { slabinfo: Some(&proc), tool: Some(&tool), system, ..SlabInput::default() };
     let mut times = Vec::new();
     for _ in 0..9 {
-        times.push(measure(&input)?);
+        times.push(measure_steps(&input)?);
     }
     times.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum::<f64>()));
     let Some([read, show, lines, growth, notebook]) = times.get(4) else { return Ok(()) };
-    let rows = proc.rows() + tool.at.len();
+    let rows = proc.row_count() + tool.at.len();
     println!(
         "{rows} rows: read {read:.1} ms, show {show:.1} ms, timeline, histogram and stack {lines:.1} ms, growth \
          {growth:.1} ms, notebook {notebook:.1} ms, together {:.1} ms",
@@ -38,25 +39,33 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Milliseconds of each step.
-fn measure(input: &Input) -> Result<[f64; 5], Box<dyn Error>> {
+fn measure_steps(input: &SlabInput) -> Result<[f64; 5], Box<dyn Error>> {
     let mut begin = Instant::now();
     let mut lap = || std::mem::replace(&mut begin, Instant::now()).elapsed().as_secs_f64() * 1e3;
-    let recording = Recording::read(input)?;
+    let recording = SlabRecording::read(input)?;
     let read = lap();
-    let all = show(&recording, &ShowOptions::default());
+    let all = cache_table(&recording, &CacheTableOptions::default());
     let shown = lap();
-    let drawn = (timeline(&recording, None)?, histogram(&recording, 100), stack(&recording, 10));
+    let drawn = (
+        usage_timeline(&recording, None)?,
+        efficiency_histogram(&recording, 100),
+        cache_stack(&recording, 10),
+    );
     let lines = lap();
-    let grown = growth(&recording, &GrowthOptions::default())?;
+    let grown = slab_growth(&recording, &SlabGrowthOptions::default())?;
     let growth = lap();
-    let table = (notebook::table(input, 30)?, notebook::timeline(input)?, notebook::cache(input, "cache-7")?);
-    let bins = (notebook::histogram(input)?, notebook::proc_histogram(input)?);
+    let table = (
+        notebook::notebook_table(input, 30)?,
+        notebook::notebook_timeline(input)?,
+        notebook::notebook_cache(input, "cache-7")?,
+    );
+    let bins = (notebook::notebook_tool_histogram(input)?, notebook::notebook_proc_histogram(input)?);
     let notebook = lap();
     std::hint::black_box((all, drawn, grown, table, bins));
     Ok([read, shown, lines, growth, notebook])
 }
 
-fn proc() -> Spans {
+fn make_system_slabinfo() -> RowRuns {
     let names: Vec<String> = (0..155).map(|number| format!("cache-{number}")).collect();
     let line = |tick: u64, number: usize| {
         let (size, objs) = (64 + 8 * number as i64, 4096 / (64 + 8 * number as i64));
@@ -73,21 +82,22 @@ fn proc() -> Spans {
         )
     };
     let lines: Vec<_> = (0..189).flat_map(|tick| (0..155).map(move |number| line(tick, number))).collect();
-    slabinfo(&lines)
+    make_slabinfo(&lines)
 }
 
-fn tool() -> Series {
-    use perflab_model::{Cell, Column, Nanos};
-    let mut columns = keyed(&["objects", "object_size", "slabs", "cpu", "order", "efficiency_percent"]);
-    columns.push(Column::key("space"));
+fn make_tool_series() -> Series {
+    use perflab_model::{ColumnSpec, Nanos, TableCell};
+    let mut columns =
+        keyed_columns(&["objects", "object_size", "slabs", "cpu", "order", "efficiency_percent"]);
+    columns.push(ColumnSpec::key("space"));
     let row = |tick: u64, number: i64| {
         let slabs = (number * 7919 + tick as i64 * 13) % 5000 + 1;
-        let numbers = [slabs * 57, 64, slabs, 2, 0, 89].map(Cell::Int);
-        let mut row = vec![Cell::Text(format!("cache-{number}"))];
+        let numbers = [slabs * 57, 64, slabs, 2, 0, 89].map(TableCell::Int);
+        let mut row = vec![TableCell::Text(format!("cache-{number}"))];
         row.extend(numbers);
-        row.push(Cell::Text(format!("{}.{}K", slabs * 4096 / 1000, slabs % 10)));
+        row.push(TableCell::Text(format!("{}.{}K", slabs * 4096 / 1000, slabs % 10)));
         (Nanos(tick * 1_000_000_000), row)
     };
     let rows = (0..176).flat_map(|tick| (0..103).map(move |number| row(tick, number))).collect();
-    series("slabinfo-tool", columns, rows)
+    make_series("slabinfo-tool", columns, rows)
 }

@@ -3,18 +3,18 @@
 
 use indexmap::IndexMap;
 use perflab_model::{Nanos, RunRecord, Sample, Unit};
-use perflab_stats::{Goal, Noise, Pairing, Plan, sd};
+use perflab_stats::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise, sd};
 use serde::Serialize;
 
-use crate::{AnalyzeError, Options, Side};
+use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct SampleSizeOptions {
     /// The relative size that the goal is about, such as 0.01.
     pub size: f64,
     /// What is to be reached at this size.
-    pub aim: Aim,
+    pub aim: SampleSizeAim,
     /// What a boot costs besides its iterations.
     pub boot_cost: Nanos,
     /// Iterations in each boot; the cheapest number where absent.
@@ -24,7 +24,7 @@ pub struct Wanted {
 /// What is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Aim {
+pub enum SampleSizeAim {
     /// an interval of the change that reaches so far to either side
     Precision,
     /// a real change of this size found in 80 % of experiments
@@ -35,7 +35,7 @@ pub enum Aim {
 
 /// The plan for one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ahead {
+pub struct SampleSizePlan {
     /// The case.
     pub subject: String,
     /// The metric.
@@ -60,7 +60,7 @@ pub struct Ahead {
 
 /// What became of a metric without a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unplanned {
+pub struct UnplannedMetric {
     /// The case.
     pub subject: String,
     /// The metric.
@@ -70,7 +70,7 @@ pub struct Unplanned {
 }
 
 /// Values of one metric of one case, by boot.
-struct Seen<'a> {
+struct BootSamples<'a> {
     unit: &'a Unit,
     primary: bool,
     boots: IndexMap<(String, u32), Vec<f64>>,
@@ -81,17 +81,17 @@ struct Seen<'a> {
 ///
 /// # Errors
 /// No run, no sample of what was chosen, options out of range.
-pub fn ahead(
-    side: &Side,
-    wanted: &Wanted,
-    options: &Options,
-) -> Result<(Vec<Ahead>, Vec<Unplanned>), AnalyzeError> {
-    options.checked()?;
+pub fn plan_sample_sizes(
+    side: &ComparisonSide,
+    wanted: &SampleSizeOptions,
+    options: &AnalysisOptions,
+) -> Result<(Vec<SampleSizePlan>, Vec<UnplannedMetric>), AnalyzeError> {
+    options.validate()?;
     if side.runs.is_empty() {
         return Err(AnalyzeError::NoRun { side: side.name.clone() });
     }
-    let mut seen: IndexMap<(String, String), Seen<'_>> = IndexMap::new();
-    side.runs.iter().for_each(|run| gather(run, options, &mut seen));
+    let mut seen: IndexMap<(String, String), BootSamples<'_>> = IndexMap::new();
+    side.runs.iter().for_each(|run| collect_boot_samples(run, options, &mut seen));
     let has_primary = seen.values().any(|one| one.primary);
     seen.retain(|_, one| one.primary || !has_primary);
     if seen.is_empty() {
@@ -100,26 +100,30 @@ pub fn ahead(
     }
     let (mut planned, mut unplanned) = (Vec::new(), Vec::new());
     for ((subject, metric), one) in seen {
-        match plan(&subject, &metric, &one, wanted, options) {
+        match plan_metric(&subject, &metric, &one, wanted, options) {
             Ok(found) => planned.push(found),
-            Err(reason) => unplanned.push(Unplanned { subject, metric, reason }),
+            Err(reason) => unplanned.push(UnplannedMetric { subject, metric, reason }),
         }
     }
     Ok((planned, unplanned))
 }
 
-fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String, String), Seen<'a>>) {
+fn collect_boot_samples<'a>(
+    run: &'a RunRecord,
+    options: &AnalysisOptions,
+    seen: &mut IndexMap<(String, String), BootSamples<'a>>,
+) {
     let manifest = &run.manifest;
-    let wanted = |sample: &&Sample| options.wants_metric(sample) && sample.value.is_finite();
+    let wanted = |sample: &&Sample| options.includes_metric(sample) && sample.value.is_finite();
     let mut samples: Vec<&Sample> = run.samples.iter().filter(wanted).collect();
     // As the study has its cases, not as they happened to be drawn.
     samples.sort_by_key(|sample| sample.case);
     for sample in samples {
         let Some(case) = manifest.plan.case(sample.case) else { continue };
-        if !options.wants_workload(&case.workload) {
+        if !options.includes_workload(&case.workload) {
             continue;
         }
-        let one = seen.entry((case.label(), String::from(&sample.metric))).or_insert_with(|| Seen {
+        let one = seen.entry((case.label(), String::from(&sample.metric))).or_insert_with(|| BootSamples {
             unit: &sample.unit,
             primary: sample.primary,
             boots: IndexMap::new(),
@@ -130,35 +134,39 @@ fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String
     }
 }
 
-fn plan(
+fn plan_metric(
     subject: &str,
     metric: &str,
-    seen: &Seen<'_>,
-    wanted: &Wanted,
-    options: &Options,
-) -> Result<Ahead, String> {
+    seen: &BootSamples<'_>,
+    wanted: &SampleSizeOptions,
+    options: &AnalysisOptions,
+) -> Result<SampleSizePlan, String> {
     let values: usize = seen.boots.values().map(Vec::len).sum();
-    let logarithms = logarithms(seen)?;
-    let noise = noise(&logarithms)?;
+    let logarithms = boot_logarithms(seen)?;
+    let noise = estimate_boot_noise(&logarithms)?;
     let (known, noise) = noise;
     let cost = (seen.span as f64 / values as f64).max(1.0);
     let boot_cost = (wanted.boot_cost.0 as f64).max(1.0);
     let best = noise.best_iterations(boot_cost, cost).map_err(|error| error.to_string())?;
     let iterations = wanted.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
-    let rules = Plan { pairing: Pairing::Independent, confidence: options.confidence, ..Plan::default() };
-    let goal = match wanted.aim {
-        Aim::Precision => Goal::HalfWidth(wanted.size),
-        Aim::Detect => Goal::Detect(wanted.size),
-        Aim::Decide => Goal::Decide(wanted.size),
+    let rules = PowerRules {
+        pairing: SamplePairing::Independent,
+        confidence: options.confidence,
+        ..PowerRules::default()
     };
-    let unit = if known { noise.of_one_boot(iterations) } else { noise.within };
+    let goal = match wanted.aim {
+        SampleSizeAim::Precision => PowerGoal::HalfWidth(wanted.size),
+        SampleSizeAim::Detect => PowerGoal::Detect(wanted.size),
+        SampleSizeAim::Decide => PowerGoal::Decide(wanted.size),
+    };
+    let unit = if known { noise.boot_mean_sd(iterations) } else { noise.within };
     let needed =
         if unit > 0.0 { rules.needed_repetitions(unit, goal).map_err(|e| e.to_string())? } else { Some(4) };
     let (iterations, boots) =
         if known { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
     let time = boots.map(|boots| boots as f64 * (boot_cost + iterations as f64 * cost));
     let detects = needed.filter(|_| unit > 0.0).and_then(|n| rules.detectable_change(unit, n.max(2)).ok());
-    Ok(Ahead {
+    Ok(SampleSizePlan {
         subject: subject.into(),
         metric: metric.into(),
         unit: seen.unit.clone(),
@@ -172,7 +180,7 @@ fn plan(
     })
 }
 
-fn logarithms(seen: &Seen<'_>) -> Result<Vec<Vec<f64>>, String> {
+fn boot_logarithms(seen: &BootSamples<'_>) -> Result<Vec<Vec<f64>>, String> {
     let all = seen.boots.values();
     if all.clone().flatten().any(|value| *value <= 0.0) {
         return Err("has values that are not above zero, so no relative noise".into());
@@ -181,19 +189,22 @@ fn logarithms(seen: &Seen<'_>) -> Result<Vec<Vec<f64>>, String> {
 }
 
 /// The noise, and whether that between boots is known.
-fn noise(boots: &[Vec<f64>]) -> Result<(bool, Noise), String> {
+fn estimate_boot_noise(boots: &[Vec<f64>]) -> Result<(bool, TwoLevelNoise), String> {
     let slices: Vec<&[f64]> = boots.iter().map(Vec::as_slice).collect();
-    match Noise::of_boots(&slices) {
+    match TwoLevelNoise::from_boots(&slices) {
         Ok(noise) => Ok((true, noise)),
         Err(_) if boots.len() >= 2 => {
             // One value a boot: the boots' spread is all there is.
             let singles: Vec<f64> = boots.iter().filter_map(|boot| boot.first().copied()).collect();
-            Ok((true, Noise { between: sd(&singles).map_err(|error| error.to_string())?, within: 0.0 }))
+            Ok((
+                true,
+                TwoLevelNoise { between: sd(&singles).map_err(|error| error.to_string())?, within: 0.0 },
+            ))
         }
         Err(_) => {
             let only = boots.first().map(Vec::as_slice).unwrap_or_default();
             let within = sd(only).map_err(|_| "has a single value, so no noise is known".to_owned())?;
-            Ok((false, Noise { between: 0.0, within }))
+            Ok((false, TwoLevelNoise { between: 0.0, within }))
         }
     }
 }

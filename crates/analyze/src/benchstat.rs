@@ -7,8 +7,8 @@
 use indexmap::{IndexMap, IndexSet};
 use perflab_stats::{geometric_mean, mann_whitney, median, median_with_interval};
 
-use crate::Flag;
-use crate::comparison::{Comparison, Row, Summary};
+use crate::RowFlag;
+use crate::comparison::{Comparison, SideSummary, VerdictRow};
 
 /// Changes with a p below this are shown.
 const ALPHA: f64 = 0.05;
@@ -34,14 +34,14 @@ pub struct BenchstatRow {
     /// Case, and metric where a case has several of this unit.
     pub name: String,
     /// The sides, the baseline first; absent where one has no value.
-    pub cells: Vec<Option<Centre>>,
+    pub cells: Vec<Option<BenchstatMedian>>,
     /// From the baseline to each candidate.
-    pub changes: Vec<Option<Delta>>,
+    pub changes: Vec<Option<BenchstatDelta>>,
 }
 
 /// A median.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Centre {
+pub struct BenchstatMedian {
     /// In the unit of the table.
     pub median: f64,
     /// The larger distance to a limit of its 95 % interval, as a fraction; absent below six values.
@@ -52,7 +52,7 @@ pub struct Centre {
 
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Delta {
+pub struct BenchstatDelta {
     /// Ratio of the medians minus 1; absent where the test sees none.
     pub change: Option<f64>,
     /// Two-sided p of Mann and Whitney.
@@ -65,29 +65,34 @@ pub struct Delta {
 
 /// The tables of a comparison, one a unit.
 #[must_use]
-pub fn tables(comparison: &Comparison) -> Vec<BenchstatTable> {
-    let mut units: IndexMap<&str, IndexMap<(&str, &str), Vec<&Row>>> = IndexMap::new();
+pub fn benchstat_tables(comparison: &Comparison) -> Vec<BenchstatTable> {
+    let mut units: IndexMap<&str, IndexMap<(&str, &str), Vec<&VerdictRow>>> = IndexMap::new();
     for row in &comparison.rows {
         let rows = units.entry(&row.unit.0).or_default();
         rows.entry((&row.subject, &row.metric)).or_default().push(row);
     }
-    units.into_iter().map(|(unit, rows)| table(unit, &rows, comparison)).collect()
+    units.into_iter().map(|(unit, rows)| benchstat_table(unit, &rows, comparison)).collect()
 }
 
-fn table(unit: &str, rows: &IndexMap<(&str, &str), Vec<&Row>>, comparison: &Comparison) -> BenchstatTable {
+fn benchstat_table(
+    unit: &str,
+    rows: &IndexMap<(&str, &str), Vec<&VerdictRow>>,
+    comparison: &Comparison,
+) -> BenchstatTable {
     let sides: Vec<String> =
         std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
     let metrics: IndexSet<&str> = rows.keys().map(|(_, metric)| *metric).collect();
     let name = |(subject, metric): (&str, &str)| {
         if metrics.len() > 1 { format!("{subject}/{metric}") } else { subject.to_owned() }
     };
-    let found: Vec<BenchstatRow> = rows.iter().map(|(key, rows)| row(name(*key), rows, comparison)).collect();
-    let (geometric, left_out) = geometric(&found, sides.len());
+    let found: Vec<BenchstatRow> =
+        rows.iter().map(|(key, rows)| benchstat_row(name(*key), rows, comparison)).collect();
+    let (geometric, left_out) = geometric_means_by_side(&found, sides.len());
     let mut notes = Vec::new();
     if !left_out.is_empty() && left_out.len() < found.len() {
         notes.push(format!("geomean: without {} (no median above zero on every side)", left_out.join(", ")));
     }
-    let one_boot = rows.values().flatten().any(|row| row.flags.contains(&Flag::OneBoot));
+    let one_boot = rows.values().flatten().any(|row| row.flags.contains(&RowFlag::OneBoot));
     if one_boot {
         notes.push(
             "one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change"
@@ -97,39 +102,43 @@ fn table(unit: &str, rows: &IndexMap<(&str, &str), Vec<&Row>>, comparison: &Comp
     BenchstatTable { unit: unit.into(), sides, rows: found, geometric, notes }
 }
 
-fn row(name: String, rows: &[&Row], comparison: &Comparison) -> BenchstatRow {
+fn benchstat_row(name: String, rows: &[&VerdictRow], comparison: &Comparison) -> BenchstatRow {
     let of = |candidate: &String| rows.iter().find(|row| row.candidate_name == *candidate);
-    let base = values(rows.iter().find_map(|row| row.baseline.as_ref()));
+    let base = side_values(rows.iter().find_map(|row| row.baseline.as_ref()));
     let candidates: Vec<Vec<f64>> = comparison
         .candidates
         .iter()
-        .map(|name| values(of(name).and_then(|row| row.candidate.as_ref())))
+        .map(|name| side_values(of(name).and_then(|row| row.candidate.as_ref())))
         .collect();
-    let cells = std::iter::once(&base).chain(&candidates).map(|values| centre(values)).collect();
-    BenchstatRow { name, cells, changes: candidates.iter().map(|values| delta(&base, values)).collect() }
+    let cells = std::iter::once(&base).chain(&candidates).map(|values| median_with_width(values)).collect();
+    BenchstatRow {
+        name,
+        cells,
+        changes: candidates.iter().map(|values| mann_whitney_delta(&base, values)).collect(),
+    }
 }
 
-fn values(summary: Option<&Summary>) -> Vec<f64> {
+fn side_values(summary: Option<&SideSummary>) -> Vec<f64> {
     summary.map(|summary| summary.values.iter().map(|point| point.value).collect()).unwrap_or_default()
 }
 
-fn centre(values: &[f64]) -> Option<Centre> {
+fn median_with_width(values: &[f64]) -> Option<BenchstatMedian> {
     let found = median_with_interval(values, 0.95).ok()?;
     let median = found.value;
     let width = found.interval.map(|i| (i.high - median).max(median - i.low) / median.abs());
-    Some(Centre { median, width: width.filter(|width| width.is_finite()), n: values.len() })
+    Some(BenchstatMedian { median, width: width.filter(|width| width.is_finite()), n: values.len() })
 }
 
-fn delta(base: &[f64], new: &[f64]) -> Option<Delta> {
+fn mann_whitney_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
     let p = mann_whitney(base, new).ok()?.p;
     let (old, new_median) = (median(base).ok()?, median(new).ok()?);
     let change = (p < ALPHA && old != 0.0).then(|| new_median / old - 1.0);
     let all_equal = base.iter().chain(new).all(|value| base.first() == Some(value));
-    Some(Delta { change, p, n: (base.len(), new.len()), all_equal })
+    Some(BenchstatDelta { change, p, n: (base.len(), new.len()), all_equal })
 }
 
 /// Over the rows that have a median above zero on every side; the names of the others.
-fn geometric(rows: &[BenchstatRow], sides: usize) -> (Vec<Option<f64>>, Vec<String>) {
+fn geometric_means_by_side(rows: &[BenchstatRow], sides: usize) -> (Vec<Option<f64>>, Vec<String>) {
     let whole = |row: &&BenchstatRow| row.cells.iter().all(|cell| cell.is_some_and(|cell| cell.median > 0.0));
     let (members, others): (Vec<&BenchstatRow>, Vec<&BenchstatRow>) = rows.iter().partition(whole);
     let of = |side: usize| {

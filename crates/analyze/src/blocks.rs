@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use perflab_stats::{StatsError, median};
 
-use crate::comparison::{Level, Method, Point};
-use crate::seen::{Cell, Index};
+use crate::comparison::{EstimationMethod, RepetitionLevel, SamplePoint};
+use crate::seen::{MetricSamples, SampleIndex};
 
 /// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
 const FEWEST_PAIRS: usize = 6;
@@ -19,8 +19,8 @@ const MOST_VALUES: usize = 200;
 
 /// The values to compare, one a unit of comparison.
 #[derive(Debug)]
-pub(crate) struct Units {
-    pub(crate) level: Level,
+pub(crate) struct ComparisonUnits {
+    pub(crate) level: RepetitionLevel,
     pub(crate) paired: bool,
     pub(crate) baseline: Vec<f64>,
     pub(crate) candidate: Vec<f64>,
@@ -30,108 +30,129 @@ pub(crate) struct Units {
     pub(crate) unknown_boot: bool,
 }
 
-impl Units {
+impl ComparisonUnits {
     /// Chooses them.
-    pub(crate) fn of(baseline: &Cell, candidate: &Cell, index: &Index) -> Result<Self, StatsError> {
+    pub(crate) fn choose(
+        baseline: &MetricSamples,
+        candidate: &MetricSamples,
+        index: &SampleIndex,
+    ) -> Result<Self, StatsError> {
         let (ours, theirs) = (baseline.by_boot(), candidate.by_boot());
         if ours.len() >= 2 && theirs.len() >= 2 {
-            return Self::boots(&medians(&ours)?, &medians(&theirs)?);
+            return Self::from_boots(&medians_by_boot(&ours)?, &medians_by_boot(&theirs)?);
         }
         let one_boot = !ours.keys().eq(theirs.keys());
         let unknown_boot = ours.keys().chain(theirs.keys()).any(|boot| index.is_unknown_boot(*boot));
-        let unknown_boot = unknown_boot && are_of_several_runs(baseline, candidate);
-        let pairs = pairs(&by_block(baseline, index), &by_block(candidate, index));
+        let unknown_boot = unknown_boot && has_several_runs(baseline, candidate);
+        let pairs = pair_by_key(&values_by_block(baseline, index), &values_by_block(candidate, index));
         let paired = pairs.0.len() >= FEWEST_PAIRS;
-        let (x, y) = if paired { pairs } else { iterations(baseline, candidate)? };
-        let (baseline, candidate) = (batched(x)?, batched(y)?);
-        Ok(Units { level: Level::Iteration, paired, baseline, candidate, one_boot, unknown_boot })
+        let (x, y) = if paired { pairs } else { values_by_iteration(baseline, candidate)? };
+        let (baseline, candidate) = (batch_medians(x)?, batch_medians(y)?);
+        Ok(ComparisonUnits {
+            level: RepetitionLevel::Iteration,
+            paired,
+            baseline,
+            candidate,
+            one_boot,
+            unknown_boot,
+        })
     }
 
     /// Boots that measured both sides are pairs of their own.
-    fn boots(ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -> Result<Self, StatsError> {
-        let pairs = pairs(ours, theirs);
+    fn from_boots(ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -> Result<Self, StatsError> {
+        let pairs = pair_by_key(ours, theirs);
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
         let (x, y) = if paired { pairs } else { all() };
-        Ok(Units {
-            level: Level::Boot,
+        Ok(ComparisonUnits {
+            level: RepetitionLevel::Boot,
             paired,
-            baseline: batched(x)?,
-            candidate: batched(y)?,
+            baseline: batch_medians(x)?,
+            candidate: batch_medians(y)?,
             one_boot: false,
             unknown_boot: false,
         })
     }
 
     /// Two or three boots have no interval by ranks: their means have one by t, where a side has any spread.
-    pub(crate) fn by_means(&self) -> bool {
+    pub(crate) fn uses_means(&self) -> bool {
         let few = self.baseline.len().min(self.candidate.len()) < FEWEST_BY_RANKS;
         let spreads = |side: &[f64]| side.windows(2).any(|pair| pair.first() != pair.last());
         let differ = spreads(&self.baseline) || spreads(&self.candidate);
-        self.level == Level::Boot && !self.paired && few && differ
+        self.level == RepetitionLevel::Boot && !self.paired && few && differ
     }
 
-    pub(crate) fn method(&self) -> Method {
+    pub(crate) fn estimation_method(&self) -> EstimationMethod {
         let (baseline, candidate) = (self.baseline.len(), self.candidate.len());
-        Method { level: self.level, paired: self.paired, by_means: self.by_means(), baseline, candidate }
+        EstimationMethod {
+            level: self.level,
+            paired: self.paired,
+            by_means: self.uses_means(),
+            baseline,
+            candidate,
+        }
     }
 }
 
-fn are_of_several_runs(baseline: &Cell, candidate: &Cell) -> bool {
+fn has_several_runs(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
     let mut runs = baseline.points.iter().chain(candidate.points.iter()).map(|point| point.run);
     let first = runs.next();
     runs.any(|run| Some(run) != first)
 }
 
-fn medians(boots: &BTreeMap<u32, Cow<'_, [Point]>>) -> Result<BTreeMap<u32, f64>, StatsError> {
-    let of = |points: &[Point]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
+fn medians_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> Result<BTreeMap<u32, f64>, StatsError> {
+    let of = |points: &[SamplePoint]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
     boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
 }
 
 /// The values of both sides; where iterations of both hold several values each, their medians, since values of one
 /// iteration share its luck.
-fn iterations(baseline: &Cell, candidate: &Cell) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
-    let sides = [baseline, candidate].map(by_iteration);
-    let groups = |points: &[Point]| points.chunk_by(together).count();
+fn values_by_iteration(
+    baseline: &MetricSamples,
+    candidate: &MetricSamples,
+) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
+    let sides = [baseline, candidate].map(sorted_by_iteration);
+    let groups = |points: &[SamplePoint]| points.chunk_by(is_same_iteration).count();
     let several = sides.iter().any(|points| groups(points) < points.len());
     if !several || sides.iter().any(|points| groups(points) < 2) {
         return Ok((baseline.values(), candidate.values()));
     }
-    let middle = |group: &[Point]| median(&group.iter().map(|point| point.value).collect::<Vec<_>>());
-    let [ours, theirs] = sides.map(|points| points.chunk_by(together).map(middle).collect::<Result<_, _>>());
+    let middle = |group: &[SamplePoint]| median(&group.iter().map(|point| point.value).collect::<Vec<_>>());
+    let [ours, theirs] =
+        sides.map(|points| points.chunk_by(is_same_iteration).map(middle).collect::<Result<_, _>>());
     Ok((ours?, theirs?))
 }
 
 /// Run, boot and iteration.
-fn iteration(point: &Point) -> (u32, u32, u32) {
+fn iteration_key(point: &SamplePoint) -> (u32, u32, u32) {
     (point.run, point.boot, point.iteration)
 }
 
-fn together(one: &Point, next: &Point) -> bool {
-    iteration(one) == iteration(next)
+fn is_same_iteration(one: &SamplePoint, next: &SamplePoint) -> bool {
+    iteration_key(one) == iteration_key(next)
 }
 
 /// The values by run, boot and iteration, which is their order in time more often than not.
-fn by_iteration(cell: &Cell) -> Cow<'_, [Point]> {
+fn sorted_by_iteration(cell: &MetricSamples) -> Cow<'_, [SamplePoint]> {
     let mut points = Cow::Borrowed(&cell.points[..]);
-    if !points.is_sorted_by_key(iteration) {
-        points.to_mut().sort_by_key(iteration);
+    if !points.is_sorted_by_key(iteration_key) {
+        points.to_mut().sort_by_key(iteration_key);
     }
     points
 }
 
 /// The values of runs in complete blocks, by run, boot and block.
-fn by_block(cell: &Cell, index: &Index) -> BTreeMap<(u32, u32, u32), f64> {
+fn values_by_block(cell: &MetricSamples, index: &SampleIndex) -> BTreeMap<(u32, u32, u32), f64> {
     let in_blocks = cell.points.iter().filter(|point| index.has_blocks(point.run));
     in_blocks.map(|point| ((point.run, point.boot, point.iteration), point.value)).collect()
 }
 
 /// Values that both sides have, in the order of the keys.
-fn pairs<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (Vec<f64>, Vec<f64>) {
+fn pair_by_key<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (Vec<f64>, Vec<f64>) {
     ours.iter().filter_map(|(key, value)| Some((*value, *theirs.get(key)?))).unzip()
 }
 
-fn batched(values: Vec<f64>) -> Result<Vec<f64>, StatsError> {
+fn batch_medians(values: Vec<f64>) -> Result<Vec<f64>, StatsError> {
     if values.len() <= MOST_VALUES {
         return Ok(values);
     }

@@ -12,15 +12,15 @@ use std::collections::BTreeSet;
 
 use self::edited::EditedCases;
 use crate::comparison::{COMPARISON_FORMAT, Comparison};
-use crate::diagnose::diagnose;
-use crate::families::{Families, settle};
-use crate::rows::{Draft, drafts};
-use crate::seen::{Index, Selection, Table};
-use crate::warning::Warning;
-use crate::{AnalyzeError, FactDifference, Options, Side, environment, planned};
+use crate::diagnose::check_samples;
+use crate::families::{TestFamilySizes, set_verdicts};
+use crate::rows::{RowEstimate, estimate_rows};
+use crate::seen::{AlignedSide, CaseSelection, SampleIndex};
+use crate::warning::ComparisonDiagnostic;
+use crate::{AnalysisOptions, AnalyzeError, ComparisonSide, FactDifference, environment, planned};
 
-pub use by_factor::compare_by_factor;
-pub(crate) use by_factor::levels as factor_levels;
+pub use by_factor::compare_levels;
+pub(crate) use by_factor::factor_levels;
 
 /// Compares runs with other runs: `perflab compare A B [C...]`.
 ///
@@ -30,24 +30,28 @@ pub(crate) use by_factor::levels as factor_levels;
 /// # Errors
 /// A side without runs or samples; no candidate; sides without a metric or without a case in common; options out
 /// of range.
-pub fn compare(baseline: &Side, candidates: &[Side], options: &Options) -> Result<Comparison, AnalyzeError> {
-    options.checked()?;
+pub fn compare_sides(
+    baseline: &ComparisonSide,
+    candidates: &[ComparisonSide],
+    options: &AnalysisOptions,
+) -> Result<Comparison, AnalyzeError> {
+    options.validate()?;
     if candidates.is_empty() {
         return Err(AnalyzeError::NoCandidate { baseline: baseline.name.clone() });
     }
-    let sides: Vec<&Side> = std::iter::once(baseline).chain(candidates).collect();
-    common::has_runs(&sides)?;
+    let sides: Vec<&ComparisonSide> = std::iter::once(baseline).chain(candidates).collect();
+    common::check_runs_present(&sides)?;
     let compared = common::compared_factors(&sides);
     let hidden: Vec<String> = compared.iter().map(|factor| factor.name.clone()).collect();
-    let mut index = Index::default();
-    let selection = Selection { level: None, hidden: hidden.clone() };
-    let mut tables = sides.iter().map(|side| index.table(side, &side.name, &selection, options));
+    let mut index = SampleIndex::default();
+    let selection = CaseSelection { level: None, hidden: hidden.clone() };
+    let mut tables = sides.iter().map(|side| index.align_side(side, &side.name, &selection, options));
     let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: baseline.name.clone() })?;
-    let theirs: Vec<Table> = tables.collect();
-    common::have_something(&index, &ours, &theirs, &sides, options)?;
+    let theirs: Vec<AlignedSide> = tables.collect();
+    common::check_sides_overlap(&index, &ours, &theirs, &sides, options)?;
     let facts: Vec<FactDifference> = candidates
         .iter()
-        .flat_map(|side| environment::differences(&baseline.runs, &side.name, &side.runs))
+        .flat_map(|side| environment::fact_differences(&baseline.runs, &side.name, &side.runs))
         .collect();
     let mut warnings = Vec::new();
     let mut edited = Vec::new();
@@ -59,43 +63,43 @@ pub fn compare(baseline: &Side, candidates: &[Side], options: &Options) -> Resul
         }
     }
     for (side, edited) in candidates.iter().zip(&edited) {
-        warnings.extend(edited.warnings(&baseline.name, options));
-        let differences = planned::rules_of_sides(&baseline.runs, &side.runs, &hidden);
-        warnings.extend(overall::study(&baseline.name, &side.name, &differences));
-        warnings.extend(overall::environment(&baseline.name, &side.name, &facts));
+        warnings.extend(edited.diagnostics(&baseline.name, options));
+        let differences = planned::side_rule_differences(&baseline.runs, &side.runs, &hidden);
+        warnings.extend(overall::study_diagnostic(&baseline.name, &side.name, &differences));
+        warnings.extend(overall::environment_diagnostic(&baseline.name, &side.name, &facts));
     }
-    warnings.extend(overall::of_sides(&sides));
-    warnings.extend(noise::doubts(&sides, options));
-    let mut found = finish(index, ours, theirs, warnings, &edited, options)?;
-    found.notes.extend(compared.iter().map(common::ComparedFactor::note));
+    warnings.extend(overall::check_runs(&sides));
+    warnings.extend(noise::noise_card_diagnostic(&sides, options));
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
+    found.notes.extend(compared.iter().map(common::ComparedFactor::describe));
     found.facts = facts;
     Ok(found)
 }
 
 /// Everything after the sides are lined up.
-fn finish(
-    index: Index,
-    mut ours: Table,
-    mut theirs: Vec<Table>,
-    mut warnings: Vec<Warning>,
+fn conclude_comparison(
+    index: SampleIndex,
+    mut ours: AlignedSide,
+    mut theirs: Vec<AlignedSide>,
+    mut warnings: Vec<ComparisonDiagnostic>,
     edited: &[EditedCases],
-    options: &Options,
+    options: &AnalysisOptions,
 ) -> Result<Comparison, AnalyzeError> {
     for table in std::iter::once(&mut ours).chain(&mut theirs) {
-        diagnose(table, &index, options.default_margin);
+        check_samples(table, &index, options.default_margin);
     }
-    let (mut drafts, from_rows) = drafts(&index, &ours, &theirs, options)?;
+    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, options)?;
     if options.merge_twins {
-        twins::merge(&mut drafts);
+        twins::merge_twin_rows(&mut drafts);
     }
-    let families = settle(&mut drafts, options);
+    let families = set_verdicts(&mut drafts, options);
     warnings.extend(families.too_many_rows.clone());
-    warnings.extend(overall::of_tables(&index, &ours, &theirs, &drafts));
+    warnings.extend(overall::check_aligned_sides(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);
-    warnings.extend(cell_warnings(&ours, &theirs));
-    warnings.extend(noise::within(&mut drafts, options));
+    warnings.extend(sample_diagnostics(&ours, &theirs));
+    warnings.extend(noise::flag_within_noise(&mut drafts, options));
     overall::flag_rows(&index, &mut drafts, &warnings);
-    drafts.iter_mut().for_each(|draft| edited::withhold(&mut draft.row, edited, options));
+    drafts.iter_mut().for_each(|draft| edited::withhold_verdict(&mut draft.row, edited, options));
     Ok(Comparison {
         format: COMPARISON_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
@@ -104,7 +108,7 @@ fn finish(
         by: None,
         confidence: options.confidence,
         runs: index.runs,
-        notes: notes(&drafts, &families, options),
+        notes: describe_methods(&drafts, &families, options),
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
         facts: Vec::new(),
@@ -113,7 +117,7 @@ fn finish(
 }
 
 /// The findings in every cell, in the order of the rows.
-fn cell_warnings(ours: &Table, theirs: &[Table]) -> Vec<Warning> {
+fn sample_diagnostics(ours: &AlignedSide, theirs: &[AlignedSide]) -> Vec<ComparisonDiagnostic> {
     let tables = || std::iter::once(ours).chain(theirs);
     let keys: BTreeSet<(usize, usize)> = tables().flat_map(|table| table.cells.keys().copied()).collect();
     let cells = keys.iter().flat_map(|key| tables().filter_map(move |table| table.cells.get(key)));
@@ -121,7 +125,11 @@ fn cell_warnings(ours: &Table, theirs: &[Table]) -> Vec<Warning> {
 }
 
 /// How the numbers came about.
-fn notes(drafts: &[Draft], families: &Families, options: &Options) -> Vec<String> {
+fn describe_methods(
+    drafts: &[RowEstimate],
+    families: &TestFamilySizes,
+    options: &AnalysisOptions,
+) -> Vec<String> {
     let percent = |fraction: f64| (fraction * 1000.0).round() / 10.0;
     let uses =
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));

@@ -5,10 +5,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos, Status, Unit};
+use perflab_model::{Direction, Nanos, RunStatus, Unit};
 use serde::{Serialize, Serializer};
 
-use crate::{FactDifference, Flag, Warning};
+use crate::{ComparisonDiagnostic, FactDifference, RowFlag};
 
 /// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
 pub const COMPARISON_FORMAT: u32 = 1;
@@ -29,12 +29,12 @@ pub struct Comparison {
     /// Confidence of the intervals, such as 0.95.
     pub confidence: f64,
     /// All runs on all sides.
-    pub runs: Vec<RunInfo>,
+    pub runs: Vec<ComparedRun>,
     /// One row a case, metric and candidate, in that order; primary metrics first within a case.
-    pub rows: Vec<Row>,
+    pub rows: Vec<VerdictRow>,
     /// What to be careful about; in JSON each with its message and advice as texts.
-    #[serde(serialize_with = "crate::warning::with_texts")]
-    pub warnings: Vec<Warning>,
+    #[serde(serialize_with = "crate::warning::serialize_with_texts")]
+    pub warnings: Vec<ComparisonDiagnostic>,
     /// Facts that are not the same on both sides, the likely causes first.
     pub facts: Vec<FactDifference>,
     /// How the numbers came about, one sentence each.
@@ -46,7 +46,7 @@ pub struct Comparison {
 
 /// A run that takes part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunInfo {
+pub struct ComparedRun {
     /// The side it is on; empty where the sides are levels of a factor.
     pub side: String,
     /// ULID.
@@ -56,7 +56,7 @@ pub struct RunInfo {
     /// Its study's title.
     pub study: String,
     /// How it stands.
-    pub status: Status,
+    pub status: RunStatus,
     /// Order of its iterations.
     pub order: String,
     /// Seed of the order; 0 for a sequential order.
@@ -69,7 +69,7 @@ pub struct RunInfo {
 
 /// One metric of one case: baseline against one candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct VerdictRow {
     /// The case in one line, without what is compared: `sweep threads=2`.
     pub subject: String,
     /// The workload's name in the study.
@@ -90,11 +90,11 @@ pub struct Row {
     /// Whether the metric decides or explains.
     pub primary: bool,
     /// What the baseline measured; absent where it has no value.
-    pub baseline: Option<Summary>,
+    pub baseline: Option<SideSummary>,
     /// What the candidate measured; absent where it has no value.
-    pub candidate: Option<Summary>,
+    pub candidate: Option<SideSummary>,
     /// The change from baseline to candidate; absent where one of them is.
-    pub change: Option<Change>,
+    pub change: Option<MetricChange>,
     /// What it means.
     pub verdict: Verdict,
     /// Two-sided p-value of "no change".
@@ -104,19 +104,19 @@ pub struct Row {
     /// The relative change that matters, such as 0.03.
     pub margin: f64,
     /// What to be careful about, as letters with a footnote.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<RowFlag>,
     /// How the change was estimated; absent without a change.
-    pub method: Option<Method>,
+    pub method: Option<EstimationMethod>,
     /// Why there is no verdict though there are numbers: what differs between the two sides' cases of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// About how many repetitions (of [`Method::level`]) a side would decide an unclear row.
+    /// About how many repetitions (of [`EstimationMethod::level`]) a side would decide an unclear row.
     pub needed: Option<usize>,
 }
 
 /// What one side measured of one metric in one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct SideSummary {
     /// Median of all values, in the row's unit.
     pub median: f64,
     /// Number of values.
@@ -126,30 +126,30 @@ pub struct Summary {
     /// Iterations of the case that gave no value.
     pub failed: usize,
     /// Every value, in order of time.
-    pub values: Values,
+    pub values: SampleValues,
 }
 
 /// The values of a metric in a case on one side, held once for all rows in which they stand: fifty runs that are compared
 /// with one are fifty rows with the same baseline.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Values(Arc<Vec<Point>>);
+pub struct SampleValues(Arc<Vec<SamplePoint>>);
 
-impl Values {
+impl SampleValues {
     /// The values, to be changed: those who share them keep them as they were.
-    pub(crate) fn to_mut(&mut self) -> &mut Vec<Point> {
+    pub(crate) fn to_mut(&mut self) -> &mut Vec<SamplePoint> {
         Arc::make_mut(&mut self.0)
     }
 }
 
-impl Deref for Values {
-    type Target = [Point];
+impl Deref for SampleValues {
+    type Target = [SamplePoint];
 
-    fn deref(&self) -> &[Point] {
+    fn deref(&self) -> &[SamplePoint] {
         &self.0
     }
 }
 
-impl Serialize for Values {
+impl Serialize for SampleValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -157,7 +157,7 @@ impl Serialize for Values {
 
 /// One measured value, and where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
+pub struct SamplePoint {
     /// In the row's unit.
     pub value: f64,
     /// When its iteration began, nanoseconds since 1970.
@@ -172,21 +172,21 @@ pub struct Point {
 
 /// A change from baseline to candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Change {
+pub struct MetricChange {
     /// Whether the numbers are fractions of the baseline or in the row's unit.
-    pub scale: Scale,
+    pub scale: ChangeScale,
     /// The estimate: 0.02 is 2 % more, 0 no change.
     pub value: f64,
     /// At the comparison's confidence; absent where the sample is too small for one.
-    pub interval: Option<Interval>,
+    pub interval: Option<ChangeInterval>,
     /// At the level with twice the error, from which "same" is judged.
-    pub narrow: Option<Interval>,
+    pub narrow: Option<ChangeInterval>,
 }
 
 /// The unit of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum ChangeScale {
     /// candidate / baseline - 1
     Ratio,
     /// candidate - baseline in the metric's unit, where a value is zero or negative
@@ -195,7 +195,7 @@ pub enum Scale {
 
 /// A confidence interval of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ChangeInterval {
     /// Lower limit.
     pub low: f64,
     /// Upper limit.
@@ -215,14 +215,14 @@ pub enum Verdict {
     Worse,
     /// no change that matters
     Same,
-    /// the data do not decide; also a clear change of a metric without a direction, see [`Flag::Changed`]
+    /// the data do not decide; also a clear change of a metric without a direction, see [`RowFlag::Changed`]
     Unclear,
 }
 
 /// The repetition level that was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RepetitionLevel {
     /// medians of boots
     Boot,
     /// iterations
@@ -232,9 +232,9 @@ pub enum Level {
 /// How a change was estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Method {
+pub struct EstimationMethod {
     /// What was compared.
-    pub level: Level,
+    pub level: RepetitionLevel,
     /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
     /// Hodges-Lehmann and Mann-Whitney.
     pub paired: bool,
@@ -259,16 +259,16 @@ impl Verdict {
     }
 }
 
-impl Row {
+impl VerdictRow {
     /// The word that people should read: the verdict's, or "changed" for a clear change of a metric without a
     /// direction, "missing" where one side has no value, or "withheld" where the sides did different things.
     #[must_use]
-    pub fn word(&self) -> &'static str {
-        if self.flags.contains(&Flag::OneSided) {
+    pub fn verdict_word(&self) -> &'static str {
+        if self.flags.contains(&RowFlag::OneSided) {
             "missing"
         } else if self.withheld.is_some() {
             "withheld"
-        } else if self.flags.contains(&Flag::Changed) {
+        } else if self.flags.contains(&RowFlag::Changed) {
             "changed"
         } else {
             self.verdict.word()
@@ -281,8 +281,8 @@ impl Row {
     pub fn relative_change(&self) -> Option<f64> {
         let change = self.change?;
         match change.scale {
-            Scale::Ratio => Some(change.value),
-            Scale::Absolute => {
+            ChangeScale::Ratio => Some(change.value),
+            ChangeScale::Absolute => {
                 let median = self.baseline.as_ref()?.median.abs();
                 (median > 0.0).then(|| change.value / median)
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::{Facts, RunRecord, TargetRecord, Value};
+use perflab_model::{Facts, RunRecord, Scalar, TargetRecord};
 use serde::Serialize;
 
 /// A fact that is not the same on both sides.
@@ -22,7 +22,7 @@ pub struct FactDifference {
 
 /// How likely a difference in a fact explains a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum FactWeight {
     /// It often does: rows are flagged.
     Often,
     /// It changes by itself from run to run, and does where it changed a lot.
@@ -33,80 +33,88 @@ enum Weight {
 
 /// Every kind of fact, the likeliest cause first; of those that fit a key the longest counts.
 #[rustfmt::skip]
-const KINDS: &[(&str, Weight)] = &[
-    ("kernel.release", Weight::Often), ("kernel.cmdline", Weight::Often), ("mitigations.", Weight::Often),
-    ("cpu.model", Weight::Often), ("cpu.microcode", Weight::Often), ("cpu.", Weight::Often),
-    ("hypervisor.", Weight::Often), ("kernel.", Weight::Often), ("thp.", Weight::Often), ("numa.", Weight::Often),
-    ("memory.", Weight::Often), ("cgroup.", Weight::Often), ("sysctl.", Weight::Often),
-    ("reclaim.", Weight::Often), ("clocksource", Weight::Often), ("distribution.", Weight::Often),
-    ("disk.", Weight::Often), ("job.", Weight::Often), ("load.", Weight::Drifts), ("memory.available", Weight::Drifts), ("", Weight::Hardly),
+const FACT_WEIGHTS: &[(&str, FactWeight)] = &[
+    ("kernel.release", FactWeight::Often), ("kernel.cmdline", FactWeight::Often), ("mitigations.", FactWeight::Often),
+    ("cpu.model", FactWeight::Often), ("cpu.microcode", FactWeight::Often), ("cpu.", FactWeight::Often),
+    ("hypervisor.", FactWeight::Often), ("kernel.", FactWeight::Often), ("thp.", FactWeight::Often), ("numa.", FactWeight::Often),
+    ("memory.", FactWeight::Often), ("cgroup.", FactWeight::Often), ("sysctl.", FactWeight::Often),
+    ("reclaim.", FactWeight::Often), ("clocksource", FactWeight::Often), ("distribution.", FactWeight::Often),
+    ("disk.", FactWeight::Often), ("job.", FactWeight::Often), ("load.", FactWeight::Drifts), ("memory.available", FactWeight::Drifts), ("", FactWeight::Hardly),
     // Other processes mount and unmount, and loop devices come and go.
-    ("disk.free.", Weight::Hardly), ("disk.loop", Weight::Hardly), ("disk.mount.", Weight::Hardly),
-    ("disk.mount./.", Weight::Often),
-    ("kernel.config.sha256", Weight::Hardly), ("job.run", Weight::Hardly), ("import.", Weight::Hardly),
+    ("disk.free.", FactWeight::Hardly), ("disk.loop", FactWeight::Hardly), ("disk.mount.", FactWeight::Hardly),
+    ("disk.mount./.", FactWeight::Often),
+    ("kernel.config.sha256", FactWeight::Hardly), ("job.run", FactWeight::Hardly), ("import.", FactWeight::Hardly),
 ];
 /// As much of the larger one is a difference of a fact that drifts, where it explains anything.
-const MUCH: f64 = 0.5;
+const LEAST_DRIFT: f64 = 0.5;
 /// Loads below this are an idle machine's.
-const IDLE: f64 = 1.0;
+const IDLE_LOAD: f64 = 1.0;
 
-/// A fact's place among [`KINDS`], behind all of them where its difference is none that matters, and whether it matters.
-fn rank(difference: &perflab_model::facts::Difference<'_>) -> (usize, bool) {
-    let fits = KINDS.iter().enumerate().filter(|(_, (prefix, _))| difference.key.starts_with(prefix));
+/// A fact's place among [`FACT_WEIGHTS`], behind all of them where its difference is none that matters, and whether it matters.
+fn rank_difference(difference: &perflab_model::facts::FactChange<'_>) -> (usize, bool) {
+    let fits = FACT_WEIGHTS.iter().enumerate().filter(|(_, (prefix, _))| difference.key.starts_with(prefix));
     let Some((place, (_, weight))) = fits.max_by_key(|(_, (prefix, _))| prefix.len()) else {
-        return (KINDS.len(), false);
+        return (FACT_WEIGHTS.len(), false);
     };
     let matters = match weight {
-        Weight::Often => true,
-        Weight::Drifts => drifted(difference.ours, difference.theirs),
-        Weight::Hardly => false,
+        FactWeight::Often => true,
+        FactWeight::Drifts => has_drifted_far(difference.ours, difference.theirs),
+        FactWeight::Hardly => false,
     };
-    (if matters { place } else { KINDS.len() + place }, matters)
+    (if matters { place } else { FACT_WEIGHTS.len() + place }, matters)
 }
 
 /// Whether a number changed by much of itself; one that is no number, or is not known on one side, did.
-fn drifted(ours: Option<&Value>, theirs: Option<&Value>) -> bool {
-    let number = |value: Option<&Value>| value?.to_string().parse::<f64>().ok();
+fn has_drifted_far(ours: Option<&Scalar>, theirs: Option<&Scalar>) -> bool {
+    let number = |value: Option<&Scalar>| value?.to_string().parse::<f64>().ok();
     let (Some(ours), Some(theirs)) = (number(ours), number(theirs)) else { return true };
     let (less, more) = (ours.min(theirs), ours.max(theirs));
-    more >= IDLE && more - less > MUCH * more
+    more >= IDLE_LOAD && more - less > LEAST_DRIFT * more
 }
 
 /// Facts that differ between the first run of the baseline and any run of a candidate, the likely causes first.
-pub(crate) fn differences(
+pub(crate) fn fact_differences(
     baseline: &[RunRecord],
     name: &str,
     candidate: &[RunRecord],
 ) -> Vec<FactDifference> {
     let Some(first) = baseline.first() else { return Vec::new() };
     let mut found: Vec<(usize, FactDifference)> = Vec::new();
-    for difference in candidate.iter().flat_map(|run| ranked(first, name, run)) {
+    for difference in candidate.iter().flat_map(|run| ranked_fact_differences(first, name, run)) {
         if !found.iter().any(|(_, known)| known.key == difference.1.key) {
             found.push(difference);
         }
     }
-    sorted(found)
+    sort_by_rank(found)
 }
 
 /// Facts that differ between two runs, the likely causes first.
-pub(crate) fn between(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<FactDifference> {
-    sorted(ranked(baseline, name, candidate))
+pub(crate) fn facts_between(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<FactDifference> {
+    sort_by_rank(ranked_fact_differences(baseline, name, candidate))
 }
 
-fn sorted(mut found: Vec<(usize, FactDifference)>) -> Vec<FactDifference> {
+fn sort_by_rank(mut found: Vec<(usize, FactDifference)>) -> Vec<FactDifference> {
     found.sort_by_key(|(rank, _)| *rank);
     found.into_iter().map(|(_, difference)| difference).collect()
 }
 
-fn ranked(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(usize, FactDifference)> {
-    let mut found = of_targets(baseline, name, candidate);
-    found.extend(of_facts(&baseline.manifest.facts, &candidate.manifest.facts, "", name));
+fn ranked_fact_differences(
+    baseline: &RunRecord,
+    name: &str,
+    candidate: &RunRecord,
+) -> Vec<(usize, FactDifference)> {
+    let mut found = target_fact_differences(baseline, name, candidate);
+    found.extend(compare_facts(&baseline.manifest.facts, &candidate.manifest.facts, "", name));
     found
 }
 
 /// What differs in the targets, by name: what runs in a guest is explained by the guest first. Of targets that a study counts
 /// (`guest1`, `guest2`) the first one speaks for all that say the same.
-fn of_targets(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(usize, FactDifference)> {
+fn target_fact_differences(
+    baseline: &RunRecord,
+    name: &str,
+    candidate: &RunRecord,
+) -> Vec<(usize, FactDifference)> {
     let mut found: Vec<(usize, FactDifference)> = Vec::new();
     let mut known: BTreeSet<(String, Option<String>, Option<String>)> = BTreeSet::new();
     for ours in &baseline.manifest.targets {
@@ -124,7 +132,7 @@ fn of_targets(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(u
                 facts.add("kernel.release", target.kernel.as_str(), "target");
             }
         }
-        for (rank, fact) in of_facts(&a, &b, &format!("{}: ", ours.name), name) {
+        for (rank, fact) in compare_facts(&a, &b, &format!("{}: ", ours.name), name) {
             let bare = fact.key.rsplit(": ").next().unwrap_or_default().to_owned();
             if known.insert((bare, fact.baseline.clone(), fact.candidate.clone())) {
                 found.push((rank, fact));
@@ -134,10 +142,10 @@ fn of_targets(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(u
     found
 }
 
-fn of_facts(ours: &Facts, theirs: &Facts, prefix: &str, name: &str) -> Vec<(usize, FactDifference)> {
-    let all = ours.all_differences(theirs).into_iter();
-    let difference = |difference: perflab_model::facts::Difference<'_>| {
-        let (rank, important) = rank(&difference);
+fn compare_facts(ours: &Facts, theirs: &Facts, prefix: &str, name: &str) -> Vec<(usize, FactDifference)> {
+    let all = ours.all_changes_to(theirs).into_iter();
+    let difference = |difference: perflab_model::facts::FactChange<'_>| {
+        let (rank, important) = rank_difference(&difference);
         if difference.is_volatile() && !important {
             return None;
         }
@@ -157,7 +165,7 @@ fn of_facts(ours: &Facts, theirs: &Facts, prefix: &str, name: &str) -> Vec<(usiz
 mod tests {
     use super::*;
 
-    fn facts(all: &[(&str, &str)]) -> Facts {
+    fn make_facts(all: &[(&str, &str)]) -> Facts {
         let mut facts = Facts::default();
         all.iter().for_each(|(key, value)| facts.add(key, *value, "test"));
         facts
@@ -189,10 +197,10 @@ mod tests {
             ("disk.vda.scheduler", "bfq"),
             ("unheard.of", "2"),
         ];
-        let (ours, theirs) = (facts(&ours), facts(&theirs));
+        let (ours, theirs) = (make_facts(&ours), make_facts(&theirs));
         let mut found: Vec<(usize, bool, &str)> = Vec::new();
-        for difference in ours.all_differences(&theirs) {
-            let (place, matters) = rank(&difference);
+        for difference in ours.all_changes_to(&theirs) {
+            let (place, matters) = rank_difference(&difference);
             found.push((place, matters, difference.key));
         }
         found.sort_unstable();

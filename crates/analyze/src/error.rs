@@ -19,7 +19,7 @@ pub enum AnalyzeError {
         baseline: String,
     },
     /// No measured value on a side.
-    #[error("`{side}` has no samples{}", without_samples(filter, known))]
+    #[error("`{side}` has no samples{}", no_samples_message(filter, known))]
     NoSamples {
         /// Its name.
         side: String,
@@ -59,7 +59,7 @@ pub enum AnalyzeError {
         candidate_cases: Vec<String>,
     },
     /// `--by` names something that was not varied.
-    #[error("no factor `{factor}` in `{side}`{}", known_factors(known))]
+    #[error("no factor `{factor}` in `{side}`{}", list_known_factors(known))]
     UnknownFactor {
         /// What was asked for.
         factor: String,
@@ -114,13 +114,13 @@ pub enum AnalyzeError {
     },
 }
 
-fn without_samples(filter: &str, known: &[String]) -> String {
+fn no_samples_message(filter: &str, known: &[String]) -> String {
     if filter.is_empty() || known.is_empty() {
         return ": its iterations failed, or it was stopped before the first one ended".into();
     }
     format!(" of {filter}: it has {}", known.join(", "))
 }
 
-fn known_factors(known: &[String]) -> String {
+fn list_known_factors(known: &[String]) -> String {
     if known.is_empty() { ": nothing was varied".into() } else { format!(": it has {}", known.join(", ")) }
 }

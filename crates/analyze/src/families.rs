@@ -4,40 +4,46 @@
 
 use perflab_stats::benjamini_hochberg;
 
-use crate::Options;
-use crate::comparison::{Level, Verdict};
-use crate::flag::Flag;
-use crate::judge::judge;
-use crate::needed::Planner;
-use crate::rows::Draft;
-use crate::warning::Warning;
+use crate::AnalysisOptions;
+use crate::comparison::{RepetitionLevel, Verdict};
+use crate::flag::RowFlag;
+use crate::judge::set_verdict;
+use crate::needed::PowerPlanner;
+use crate::rows::RowEstimate;
+use crate::warning::ComparisonDiagnostic;
 
 /// Sizes of the two families, and what is to be said of the one that decides.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Families {
+pub(crate) struct TestFamilySizes {
     pub(crate) primary: usize,
     pub(crate) explanatory: usize,
-    pub(crate) too_many_rows: Option<Warning>,
+    pub(crate) too_many_rows: Option<ComparisonDiagnostic>,
 }
 
 /// Adjusts the p-values of each family and judges its rows.
-pub(crate) fn settle(drafts: &mut [Draft], options: &Options) -> Families {
-    let primary = settle_family(drafts, true, options);
-    let explanatory = settle_family(drafts, false, options);
+pub(crate) fn set_verdicts(drafts: &mut [RowEstimate], options: &AnalysisOptions) -> TestFamilySizes {
+    let primary = set_family_verdicts(drafts, true, options);
+    let explanatory = set_family_verdicts(drafts, false, options);
     let (decides, size) = if primary > 0 { (true, primary) } else { (false, explanatory) };
-    let members: Vec<&Draft> =
+    let members: Vec<&RowEstimate> =
         drafts.iter().filter(|draft| draft.row.primary == decides && draft.row.p.is_some()).collect();
-    Families { primary, explanatory, too_many_rows: too_many_rows(&members, size, options) }
+    TestFamilySizes { primary, explanatory, too_many_rows: too_many_rows_diagnostic(&members, size, options) }
 }
 
 /// Whether there are so many rows that none of them could be significant alone, whatever it measured.
-fn too_many_rows(members: &[&Draft], size: usize, options: &Options) -> Option<Warning> {
-    let decided =
-        |draft: &&&Draft| draft.row.verdict != Verdict::Unclear || draft.row.flags.contains(&Flag::Changed);
-    let is_judged =
-        |draft: &&&Draft| !draft.constant && draft.row.change.is_some_and(|change| change.interval.is_some());
+fn too_many_rows_diagnostic(
+    members: &[&RowEstimate],
+    size: usize,
+    options: &AnalysisOptions,
+) -> Option<ComparisonDiagnostic> {
+    let decided = |draft: &&&RowEstimate| {
+        draft.row.verdict != Verdict::Unclear || draft.row.flags.contains(&RowFlag::Changed)
+    };
+    let is_judged = |draft: &&&RowEstimate| {
+        !draft.constant && draft.row.change.is_some_and(|change| change.interval.is_some())
+    };
     // Rows that show no change are the same without q.
-    let changed = |draft: &&&Draft| decided(draft) && draft.row.verdict != Verdict::Same;
+    let changed = |draft: &&&RowEstimate| decided(draft) && draft.row.verdict != Verdict::Same;
     if members.iter().any(|draft| changed(&draft)) {
         return None;
     }
@@ -48,13 +54,13 @@ fn too_many_rows(members: &[&Draft], size: usize, options: &Options) -> Option<W
         .filter(|method| !method.by_means);
     let most = methods.max_by_key(|method| method.baseline.min(method.candidate))?;
     let repetitions = most.baseline.min(most.candidate);
-    let needed = Planner::new(size, options).fewest_in_family(most.paired);
+    let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);
     let noun = match (most.level, most.paired) {
-        (Level::Boot, _) => "boots",
-        (Level::Iteration, true) => "blocks",
-        (Level::Iteration, false) => "iterations",
+        (RepetitionLevel::Boot, _) => "boots",
+        (RepetitionLevel::Iteration, true) => "blocks",
+        (RepetitionLevel::Iteration, false) => "iterations",
     };
-    (repetitions < needed).then(|| Warning::TooManyRows {
+    (repetitions < needed).then(|| ComparisonDiagnostic::TooManyRows {
         rows: size,
         repetitions,
         needed,
@@ -62,16 +68,16 @@ fn too_many_rows(members: &[&Draft], size: usize, options: &Options) -> Option<W
     })
 }
 
-fn settle_family(drafts: &mut [Draft], primary: bool, options: &Options) -> usize {
-    let belongs = |draft: &&mut Draft| draft.row.primary == primary && draft.row.p.is_some();
-    let mut members: Vec<&mut Draft> = drafts.iter_mut().filter(belongs).collect();
+fn set_family_verdicts(drafts: &mut [RowEstimate], primary: bool, options: &AnalysisOptions) -> usize {
+    let belongs = |draft: &&mut RowEstimate| draft.row.primary == primary && draft.row.p.is_some();
+    let mut members: Vec<&mut RowEstimate> = drafts.iter_mut().filter(belongs).collect();
     let p_values: Vec<f64> = members.iter().filter_map(|draft| draft.row.p).collect();
     let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
     let size = q_values.len();
-    let mut planner = Planner::new(size, options);
+    let mut planner = PowerPlanner::new(size, options);
     for (draft, q) in members.iter_mut().zip(q_values) {
         draft.row.q = Some(q);
-        judge(draft, &mut planner, options);
+        set_verdict(draft, &mut planner, options);
     }
     size
 }

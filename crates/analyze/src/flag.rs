@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Something to be careful about in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Flag {
+pub enum RowFlag {
     /// clearly different, but the metric has no direction
     Changed,
     /// one side has no value
@@ -38,54 +38,56 @@ pub enum Flag {
     Paired,
 }
 
-impl Flag {
+impl RowFlag {
     /// The letter in the table.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
-            Flag::Changed => 'n',
-            Flag::OneSided => '1',
-            Flag::OtherCase => 'w',
-            Flag::OneBoot => 'h',
-            Flag::UnknownBoot => 'u',
-            Flag::Few => 'f',
-            Flag::Drift => 'd',
-            Flag::Modes => 'm',
-            Flag::Outliers => 'o',
-            Flag::Failed => 'x',
-            Flag::Sequential => 's',
-            Flag::Environment => 'e',
-            Flag::Gaps => 'c',
-            Flag::Noise => 'a',
-            Flag::Paired => 'p',
+            RowFlag::Changed => 'n',
+            RowFlag::OneSided => '1',
+            RowFlag::OtherCase => 'w',
+            RowFlag::OneBoot => 'h',
+            RowFlag::UnknownBoot => 'u',
+            RowFlag::Few => 'f',
+            RowFlag::Drift => 'd',
+            RowFlag::Modes => 'm',
+            RowFlag::Outliers => 'o',
+            RowFlag::Failed => 'x',
+            RowFlag::Sequential => 's',
+            RowFlag::Environment => 'e',
+            RowFlag::Gaps => 'c',
+            RowFlag::Noise => 'a',
+            RowFlag::Paired => 'p',
         }
     }
 
     /// The footnote.
     #[must_use]
-    pub fn meaning(self) -> &'static str {
+    pub fn footnote(self) -> &'static str {
         match self {
-            Flag::Changed => "differs clearly, but the metric has no better or worse",
-            Flag::OneSided => "measured on one side only",
-            Flag::OtherCase => {
+            RowFlag::Changed => "differs clearly, but the metric has no better or worse",
+            RowFlag::OneSided => "measured on one side only",
+            RowFlag::OtherCase => {
                 "command, parameters or definition differ: another benchmark under the same name"
             }
-            Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
-            Flag::UnknownBoot => {
+            RowFlag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
+            RowFlag::UnknownBoot => {
                 "iterations only: nobody knows whether these imports are of one boot (--boots-differ says no)"
             }
-            Flag::Few => "too few values for an interval",
-            Flag::Drift => "the values drift over the run",
-            Flag::Modes => "the values fall into two groups",
-            Flag::Outliers => "some values lie far from the rest (they are kept)",
-            Flag::Failed => "some iterations failed",
-            Flag::Sequential => "one side was measured after the other",
-            Flag::Environment => "the environment differs",
-            Flag::Gaps => "a monitor has gaps",
-            Flag::Paired => {
+            RowFlag::Few => "too few values for an interval",
+            RowFlag::Drift => "the values drift over the run",
+            RowFlag::Modes => "the values fall into two groups",
+            RowFlag::Outliers => "some values lie far from the rest (they are kept)",
+            RowFlag::Failed => "some iterations failed",
+            RowFlag::Sequential => "one side was measured after the other",
+            RowFlag::Environment => "the environment differs",
+            RowFlag::Gaps => "a monitor has gaps",
+            RowFlag::Paired => {
                 "the change is that of pairs (iterations of one block, or boots), not of the two medians, which scatter more"
             }
-            Flag::Noise => "no larger than what this machine shows where nothing changed (`perflab noise`)",
+            RowFlag::Noise => {
+                "no larger than what this machine shows where nothing changed (`perflab noise`)"
+            }
         }
     }
 }

@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 
 use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Direction, RunRecord, Sample, Unit};
-use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, contrast, median, signed_rank};
+use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
 use crate::compare::factor_levels;
-use crate::comparison::{Change, Interval, Level, Scale, Verdict};
-use crate::{AnalyzeError, Options, Side};
+use crate::comparison::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel, Verdict};
+use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// Fewest blocks (or boots) that every cell must share to be compared within them.
 const FEWEST_BLOCKS: usize = 6;
 
 /// Effects and interactions of two factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Interactions {
+pub struct InteractionTable {
     /// Name of the side.
     pub side: String,
     /// The two factors.
@@ -54,7 +54,7 @@ pub struct EffectRow {
     /// Whether it is an interaction.
     pub is_interaction: bool,
     /// Its size.
-    pub change: Change,
+    pub change: MetricChange,
     /// Two-sided p-value of none.
     pub p: f64,
     /// The same, adjusted over all rows of the family.
@@ -65,7 +65,7 @@ pub struct EffectRow {
     /// The interval excludes none, and q is small.
     pub differs: bool,
     /// What was compared.
-    pub level: Level,
+    pub level: RepetitionLevel,
     /// Blocks or boots that all cells share; absent where the cells were compared by their means.
     pub blocks: Option<usize>,
     /// Cells were measured in different boots which do not repeat: no verdict.
@@ -73,16 +73,16 @@ pub struct EffectRow {
 }
 
 /// Values of one cell by unit: (run, boot, iteration) or (run, boot).
-type Cell = BTreeMap<(usize, u32, u32), Vec<f64>>;
+type FactorialCell = BTreeMap<(usize, u32, u32), Vec<f64>>;
 
-struct Found<'a> {
+struct InteractionSamples<'a> {
     sample: &'a Sample,
     margin: f64,
-    cells: IndexMap<(String, String), Cell>,
+    cells: IndexMap<(String, String), FactorialCell>,
 }
 
 /// One contrast to be estimated.
-struct Contrast {
+struct FactorContrast {
     effect: String,
     is_interaction: bool,
     weights: Vec<((String, String), f64)>,
@@ -92,69 +92,73 @@ struct Contrast {
 ///
 /// # Errors
 /// No run; a factor that was not varied; options out of range; no sample with both factors.
-pub fn interactions(
-    side: &Side,
+pub fn estimate_interactions(
+    side: &ComparisonSide,
     factors: [&str; 2],
-    options: &Options,
-) -> Result<Interactions, AnalyzeError> {
-    options.checked()?;
+    options: &AnalysisOptions,
+) -> Result<InteractionTable, AnalyzeError> {
+    options.validate()?;
     let [first, second] = [factor_levels(side, factors[0])?, factor_levels(side, factors[1])?];
-    let mut found: IndexMap<(String, String), Found<'_>> = IndexMap::new();
+    let mut found: IndexMap<(String, String), InteractionSamples<'_>> = IndexMap::new();
     for (number, run) in side.runs.iter().enumerate() {
-        gather(number, run, factors, options, &mut found);
+        collect_factorial_samples(number, run, factors, options, &mut found);
     }
     if found.is_empty() {
         let filter = options.metrics.join(", ");
         return Err(AnalyzeError::NoSamples { side: side.name.clone(), filter, known: Vec::new() });
     }
-    let contrasts = contrasts(factors, &first, &second);
+    let contrasts = factor_contrasts(factors, &first, &second);
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for ((subject, metric), one) in &found {
         for contrast in &contrasts {
-            match row(subject, one, contrast, side, options) {
+            match effect_row(subject, one, contrast, side, options) {
                 Ok(found) => rows.push(found),
                 Err(reason) => left_out.push(format!("{subject}, {metric}, {}: {reason}", contrast.effect)),
             }
         }
     }
-    settle(&mut rows, &found, options);
-    Ok(Interactions {
+    set_effect_verdicts(&mut rows, &found, options);
+    Ok(InteractionTable {
         side: side.name.clone(),
         factors: factors.map(str::to_owned),
         confidence: options.confidence,
-        notes: notes(&rows),
+        notes: describe_interaction_methods(&rows),
         rows,
         left_out,
     })
 }
 
-fn gather<'a>(
+fn collect_factorial_samples<'a>(
     number: usize,
     run: &'a RunRecord,
     [a, b]: [&str; 2],
-    options: &Options,
-    found: &mut IndexMap<(String, String), Found<'a>>,
+    options: &AnalysisOptions,
+    found: &mut IndexMap<(String, String), InteractionSamples<'a>>,
 ) {
     let plan = &run.manifest.plan;
-    for sample in run.samples.iter().filter(|sample| options.wants_metric(sample) && sample.value.is_finite())
+    for sample in
+        run.samples.iter().filter(|sample| options.includes_metric(sample) && sample.value.is_finite())
     {
-        let Some(case) = plan.case(sample.case).filter(|case| options.wants_workload(&case.workload)) else {
+        let Some(case) = plan.case(sample.case).filter(|case| options.includes_workload(&case.workload))
+        else {
             continue;
         };
         let (Some(first), Some(second)) = (case.levels.get(a), case.levels.get(b)) else { continue };
         let others = case.levels.iter().filter(|(name, _)| *name != a && *name != b);
-        let subject = others.fold(case.subject(), |text, (name, level)| format!("{text} {name}={level}"));
-        let one = found.entry((subject, String::from(&sample.metric))).or_insert_with(|| Found {
-            sample,
-            margin: plan.margins.get(sample.metric.as_str()).copied().unwrap_or(options.default_margin),
-            cells: IndexMap::new(),
-        });
+        let subject =
+            others.fold(case.label_without_levels(), |text, (name, level)| format!("{text} {name}={level}"));
+        let one =
+            found.entry((subject, String::from(&sample.metric))).or_insert_with(|| InteractionSamples {
+                sample,
+                margin: plan.margins.get(sample.metric.as_str()).copied().unwrap_or(options.default_margin),
+                cells: IndexMap::new(),
+            });
         let cell = one.cells.entry((first.clone(), second.clone())).or_default();
         cell.entry((number, sample.boot, sample.iteration)).or_default().push(sample.value);
     }
 }
 
-fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Contrast> {
+fn factor_contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<FactorContrast> {
     let mut all = Vec::new();
     let mut main = |name: &str, levels: &[String], others: &[String], turned: bool| {
         let Some((base, rest)) = levels.split_first() else { return };
@@ -166,7 +170,7 @@ fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Cont
             let weights =
                 others.iter().flat_map(|other| [(cell(level, other), share), (cell(base, other), -share)]);
             let effect = format!("{name}: {level} against {base}");
-            all.push(Contrast { effect, is_interaction: false, weights: weights.collect() });
+            all.push(FactorContrast { effect, is_interaction: false, weights: weights.collect() });
         }
     };
     main(a, first, second, false);
@@ -177,7 +181,7 @@ fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Cont
     for (ai, bj) in rest_a.iter().flat_map(|ai| rest_b.iter().map(move |bj| (ai, bj))) {
         let weights = [((ai, bj), 1.0), ((ai, b0), -1.0), ((a0, bj), -1.0), ((a0, b0), 1.0)];
         let weights = weights.map(|((x, y), weight)| ((x.clone(), y.clone()), weight));
-        all.push(Contrast {
+        all.push(FactorContrast {
             effect: format!("{a} × {b}: {ai}, {bj}"),
             is_interaction: true,
             weights: weights.into(),
@@ -187,17 +191,21 @@ fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Cont
 }
 
 /// Value by block (run, boot, iteration) or by boot (run, boot, 0).
-type Middles = BTreeMap<(usize, u32, u32), f64>;
+type MediansByUnit = BTreeMap<(usize, u32, u32), f64>;
 
 /// The values that a contrast is made of.
-struct Units {
+struct ContrastUnits {
     /// Cell by cell: value by block or boot.
-    cells: Vec<(f64, Middles)>,
-    level: Level,
+    cells: Vec<(f64, MediansByUnit)>,
+    level: RepetitionLevel,
     one_boot: bool,
 }
 
-fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, String> {
+fn contrast_units(
+    one: &InteractionSamples<'_>,
+    contrast: &FactorContrast,
+    side: &ComparisonSide,
+) -> Result<ContrastUnits, String> {
     let mut cells = Vec::new();
     let mut boots: Vec<IndexSet<(String, u32)>> = Vec::new();
     for (key, weight) in &contrast.weights {
@@ -207,7 +215,7 @@ fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, Str
     }
     let repeats = boots.iter().all(|boots| boots.len() >= 2);
     let one_boot = !repeats && boots.windows(2).any(|pair| pair.first() != pair.last());
-    let middle = |cell: &Cell| -> Result<Middles, StatsError> {
+    let middle = |cell: &FactorialCell| -> Result<MediansByUnit, StatsError> {
         let mut groups: BTreeMap<(usize, u32, u32), Vec<f64>> = BTreeMap::new();
         for ((run, boot, iteration), values) in cell {
             let key = (*run, *boot, if repeats { 0 } else { *iteration });
@@ -217,16 +225,20 @@ fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, Str
     };
     let cells = cells.into_iter().map(|(weight, cell)| Ok((weight, middle(cell)?)));
     let cells = cells.collect::<Result<Vec<_>, StatsError>>().map_err(|error| error.to_string())?;
-    Ok(Units { cells, level: if repeats { Level::Boot } else { Level::Iteration }, one_boot })
+    Ok(ContrastUnits {
+        cells,
+        level: if repeats { RepetitionLevel::Boot } else { RepetitionLevel::Iteration },
+        one_boot,
+    })
 }
 
-fn boot_key(side: &Side, run: usize, boot: u32) -> Option<(String, u32)> {
+fn boot_key(side: &ComparisonSide, run: usize, boot: u32) -> Option<(String, u32)> {
     side.runs.get(run).map(|run| run.manifest.boot_key(boot, false))
 }
 
-impl Units {
+impl ContrastUnits {
     /// The contrast of every block that all cells have, where blocks were complete and shuffled.
-    fn by_block(&self, side: &Side) -> Vec<f64> {
+    fn contrasts_by_block(&self, side: &ComparisonSide) -> Vec<f64> {
         let Some((_, first)) = self.cells.first() else { return Vec::new() };
         let shuffled =
             |run: usize| side.runs.get(run).is_some_and(|run| run.manifest.plan.order == "randomised");
@@ -234,10 +246,14 @@ impl Units {
             let parts = self.cells.iter().map(|(weight, cell)| Some(weight * cell.get(key)?));
             parts.sum::<Option<f64>>()
         };
-        first.keys().filter(|key| self.level == Level::Boot || shuffled(key.0)).filter_map(of_block).collect()
+        first
+            .keys()
+            .filter(|key| self.level == RepetitionLevel::Boot || shuffled(key.0))
+            .filter_map(of_block)
+            .collect()
     }
 
-    fn scaled(mut self) -> (Self, Scale) {
+    fn choose_scale(mut self) -> (Self, ChangeScale) {
         let positive = self.cells.iter().all(|(_, cell)| cell.values().all(|value| *value > 0.0));
         if positive {
             self.cells
@@ -245,26 +261,31 @@ impl Units {
                 .flat_map(|(_, cell)| cell.values_mut())
                 .for_each(|value| *value = value.ln());
         }
-        (self, if positive { Scale::Ratio } else { Scale::Absolute })
+        (self, if positive { ChangeScale::Ratio } else { ChangeScale::Absolute })
     }
 }
 
-fn row(
+fn effect_row(
     subject: &str,
-    one: &Found<'_>,
-    contrast: &Contrast,
-    side: &Side,
-    options: &Options,
+    one: &InteractionSamples<'_>,
+    contrast: &FactorContrast,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
 ) -> Result<EffectRow, String> {
-    let (units, scale) = units(one, contrast, side)?.scaled();
-    let blocks = units.by_block(side);
+    let (units, scale) = contrast_units(one, contrast, side)?.choose_scale();
+    let blocks = units.contrasts_by_block(side);
     let within = blocks.len() >= FEWEST_BLOCKS;
-    let found = if within { of_blocks(&blocks, options) } else { of_means(&units, options) };
+    let found =
+        if within { contrast_within_blocks(&blocks, options) } else { contrast_of_means(&units, options) };
     let (value, wide, narrow, p) = found.map_err(|error| error.to_string())?;
-    let on = |shift: f64| if scale == Scale::Ratio { shift.exp_m1() } else { shift };
-    let interval = |i: perflab_stats::Interval| Interval { low: on(i.low), high: on(i.high), level: i.level };
+    let on = |shift: f64| if scale == ChangeScale::Ratio { shift.exp_m1() } else { shift };
+    let interval = |i: perflab_stats::ConfidenceInterval| ChangeInterval {
+        low: on(i.low),
+        high: on(i.high),
+        level: i.level,
+    };
     let change =
-        Change { scale, value: on(value), interval: wide.map(interval), narrow: narrow.map(interval) };
+        MetricChange { scale, value: on(value), interval: wide.map(interval), narrow: narrow.map(interval) };
     let Sample { metric, unit, direction, primary, .. } = one.sample;
     Ok(EffectRow {
         subject: subject.into(),
@@ -285,10 +306,11 @@ fn row(
     })
 }
 
-type Estimated = (f64, Option<perflab_stats::Interval>, Option<perflab_stats::Interval>, f64);
+type ContrastEstimate =
+    (f64, Option<perflab_stats::ConfidenceInterval>, Option<perflab_stats::ConfidenceInterval>, f64);
 
 /// The pseudo-median over blocks, with the interval that inverts the signed-rank test.
-fn of_blocks(blocks: &[f64], options: &Options) -> Result<Estimated, StatsError> {
+fn contrast_within_blocks(blocks: &[f64], options: &AnalysisOptions) -> Result<ContrastEstimate, StatsError> {
     let none = vec![0.0; blocks.len()];
     let averages = WalshAverages::absolute(&none, blocks)?;
     let (wide, narrow) =
@@ -297,17 +319,24 @@ fn of_blocks(blocks: &[f64], options: &Options) -> Result<Estimated, StatsError>
 }
 
 /// The contrast of the cells' means.
-fn of_means(units: &Units, options: &Options) -> Result<Estimated, StatsError> {
+fn contrast_of_means(
+    units: &ContrastUnits,
+    options: &AnalysisOptions,
+) -> Result<ContrastEstimate, StatsError> {
     let cells: Vec<(f64, Vec<f64>)> =
         units.cells.iter().map(|(weight, cell)| (*weight, cell.values().copied().collect())).collect();
     let weighted: Vec<(f64, &[f64])> =
         cells.iter().map(|(weight, values)| (*weight, values.as_slice())).collect();
-    let found = contrast(&weighted)?;
+    let found = mean_contrast(&weighted)?;
     let (wide, narrow) = (found.interval(options.confidence)?, found.interval(options.narrow_confidence())?);
     Ok((found.difference, Some(wide), Some(narrow), found.p))
 }
 
-fn settle(rows: &mut [EffectRow], found: &IndexMap<(String, String), Found<'_>>, options: &Options) {
+fn set_effect_verdicts(
+    rows: &mut [EffectRow],
+    found: &IndexMap<(String, String), InteractionSamples<'_>>,
+    options: &AnalysisOptions,
+) {
     for primary in [true, false] {
         let mut family: Vec<&mut EffectRow> = rows.iter_mut().filter(|row| row.primary == primary).collect();
         let p_values: Vec<f64> = family.iter().map(|row| row.p).collect();
@@ -315,13 +344,14 @@ fn settle(rows: &mut [EffectRow], found: &IndexMap<(String, String), Found<'_>>,
         for (row, q) in family.iter_mut().zip(q_values) {
             row.q = q;
             let margin = found.get(&(row.subject.clone(), row.metric.clone())).map_or(0.0, |one| one.margin);
-            judge(row, margin, options);
+            set_effect_verdict(row, margin, options);
         }
     }
 }
 
-fn judge(row: &mut EffectRow, margin: f64, options: &Options) {
-    let inside = |i: Interval| row.change.scale == Scale::Ratio && -margin < i.low && i.high < margin;
+fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOptions) {
+    let inside =
+        |i: ChangeInterval| row.change.scale == ChangeScale::Ratio && -margin < i.low && i.high < margin;
     if row.one_boot {
         return;
     }
@@ -343,7 +373,7 @@ fn judge(row: &mut EffectRow, margin: f64, options: &Options) {
 impl EffectRow {
     /// The word that people should read.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn verdict_word(&self) -> &'static str {
         match (self.verdict, self.is_interaction, self.differs) {
             (Verdict::Same, true, _) => "none",
             (_, true, true) => "interacts",
@@ -353,7 +383,7 @@ impl EffectRow {
     }
 }
 
-fn notes(rows: &[EffectRow]) -> Vec<String> {
+fn describe_interaction_methods(rows: &[EffectRow]) -> Vec<String> {
     let mut notes = vec![
         "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \
          factor differs under the other; q: Benjamini and Hochberg's over primary and over explanatory rows"

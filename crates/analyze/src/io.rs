@@ -9,12 +9,12 @@ mod over;
 mod published;
 mod stacked;
 
-pub use answers::Answers;
-pub use by_file::{FileUse, Folder, by_directory, by_file};
-pub use coverage::{Block, Coverage, Known, STATUSES, Status, coverage};
-pub use over::{Place, Tick, over_disk, over_time};
-pub use published::{NotPublished, PublishedCoverage, PublishedReason, published_coverage};
-pub use stacked::count_once;
+pub use answers::DiskReadBytes;
+pub use by_file::{DirectoryUse, FileIoUse, reads_by_directory, reads_by_file};
+pub use coverage::{BLOCK_STATUSES, BlockRead, BlockStatus, TraceContents, TraceCoverage, trace_coverage};
+pub use over::{DiskRegion, IoInterval, reads_over_disk, reads_over_time};
+pub use published::{PublishedCoverage, PublishedCoverageError, PublishedDifference, published_coverage};
+pub use stacked::remove_stacked_requests;
 
 #[cfg(test)]
 mod tests;

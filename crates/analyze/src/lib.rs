@@ -93,21 +93,22 @@ pub mod together;
 pub mod trace;
 pub mod warning;
 
-pub use ahead::ahead;
-pub use compare::{compare, compare_by_factor};
+pub use ahead::plan_sample_sizes;
+pub use compare::{compare_levels, compare_sides};
 pub use comparison::{
-    Change, Comparison, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Values, Verdict,
+    ChangeInterval, ChangeScale, ComparedRun, Comparison, EstimationMethod, MetricChange, RepetitionLevel,
+    SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
 };
 pub use environment::FactDifference;
 pub use error::AnalyzeError;
-pub use flag::Flag;
+pub use flag::RowFlag;
 pub use gate::Gate;
-pub use history::{Guard, History, guard, history};
-pub use interaction::{Interactions, interactions};
+pub use history::{GuardReport, MetricHistories, check_newest_run, metric_histories};
+pub use interaction::{InteractionTable, estimate_interactions};
 pub use noise_card::NoiseCard;
-pub use options::Options;
+pub use options::AnalysisOptions;
 pub use planned::{PlanDifference, run_differences};
-pub use recap::{Recap, recap};
-pub use side::Side;
-pub use statistic::Statistic;
-pub use warning::Warning;
+pub use recap::{ComparisonRecap, recap_comparison};
+pub use side::ComparisonSide;
+pub use statistic::SampleStatistic;
+pub use warning::ComparisonDiagnostic;

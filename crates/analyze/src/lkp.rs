@@ -6,7 +6,7 @@
 
 use perflab_stats::{mean, sd};
 
-use crate::comparison::{Comparison, Row, Summary};
+use crate::comparison::{Comparison, SideSummary, VerdictRow};
 
 /// The table of one candidate.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,20 +44,21 @@ pub struct LkpRow {
 
 /// The tables of a comparison, one a candidate.
 #[must_use]
-pub fn tables(comparison: &Comparison) -> Vec<LkpTable> {
-    comparison.candidates.iter().map(|candidate| table(comparison, candidate)).collect()
+pub fn lkp_tables(comparison: &Comparison) -> Vec<LkpTable> {
+    comparison.candidates.iter().map(|candidate| lkp_table(comparison, candidate)).collect()
 }
 
-fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
+fn lkp_table(comparison: &Comparison, candidate: &str) -> LkpTable {
     let limit = 1.0 - comparison.confidence;
-    let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.candidate_name == candidate).collect();
-    let changed = |row: &Row| row.q.is_some_and(|q| q < limit);
-    let shown = |row: &&&Row| row.primary || changed(row) || row.change.is_none();
+    let rows: Vec<&VerdictRow> =
+        comparison.rows.iter().filter(|row| row.candidate_name == candidate).collect();
+    let changed = |row: &VerdictRow| row.q.is_some_and(|q| q < limit);
+    let shown = |row: &&&VerdictRow| row.primary || changed(row) || row.change.is_none();
     let (mut more, mut less) = (Vec::new(), Vec::new());
     for row in &rows {
-        match (changed(row), theirs(row)) {
-            (true, Some(false)) => more.push(name(row)),
-            (false, Some(true)) => less.push(name(row)),
+        match (changed(row), would_lkp_list(row)) {
+            (true, Some(false)) => more.push(lkp_row_name(row)),
+            (false, Some(true)) => less.push(lkp_row_name(row)),
             _ => {}
         }
     }
@@ -75,9 +76,11 @@ fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
         more,
         "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples",
     ));
-    let nothing = |row: &&&Row| values(&row.baseline).iter().sum::<f64>() == 0.0 && row.change.is_some();
+    let nothing = |row: &&&VerdictRow| {
+        lkp_side_values(&row.baseline).iter().sum::<f64>() == 0.0 && row.change.is_some()
+    };
     notes.extend(note(
-        rows.iter().filter(nothing).map(|row| name(row)).collect(),
+        rows.iter().filter(nothing).map(|row| lkp_row_name(row)).collect(),
         "its mean was 0; lkp would divide by 1e-100 and print 1e+102 % or more",
     ));
     notes.extend(note(less, "lkp would list it: the ranges do not overlap, which few samples do by chance"));
@@ -90,18 +93,18 @@ fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
     }
 }
 
-fn name(row: &Row) -> String {
+fn lkp_row_name(row: &VerdictRow) -> String {
     let point: String = row.point.iter().map(|(name, value)| format!("{name}={value} ")).collect();
     format!("{point}{}.{}", row.workload, row.metric)
 }
 
-fn values(side: &Option<Summary>) -> Vec<f64> {
+fn lkp_side_values(side: &Option<SideSummary>) -> Vec<f64> {
     side.iter().flat_map(|summary| summary.values.iter()).map(|point| point.value).collect()
 }
 
-fn lkp_row(row: &Row, changed: bool) -> LkpRow {
-    let of = |side: &Option<Summary>| {
-        let values = values(side);
+fn lkp_row(row: &VerdictRow, changed: bool) -> LkpRow {
+    let of = |side: &Option<SideSummary>| {
+        let values = lkp_side_values(side);
         let centre = mean(&values).ok()?;
         // lkp divides by n where others divide by n - 1.
         let share = ((values.len() as f64 - 1.0) / values.len() as f64).sqrt();
@@ -115,13 +118,13 @@ fn lkp_row(row: &Row, changed: bool) -> LkpRow {
         false => (base.0 > 0.0).then(|| 100.0 * (new.0 - base.0) / base.0),
     });
     let has_unit = row.unit.0 != *"1";
-    LkpRow { name: name(row), baseline, candidate, change, absolute, has_unit, changed }
+    LkpRow { name: lkp_row_name(row), baseline, candidate, change, absolute, has_unit, changed }
 }
 
 /// lkp's default rule: one side's smallest value lies above the other's mean and its mean above the other's largest, or
 /// the gap between the ranges is more than half the difference of the means.
-fn theirs(row: &Row) -> Option<bool> {
-    let (a, b) = (values(&row.baseline), values(&row.candidate));
+fn would_lkp_list(row: &VerdictRow) -> Option<bool> {
+    let (a, b) = (lkp_side_values(&row.baseline), lkp_side_values(&row.candidate));
     let ends = |values: &[f64]| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

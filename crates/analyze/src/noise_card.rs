@@ -2,15 +2,15 @@
 //! to change a verdict: a change that is smaller than what this machine shows without any is flagged, not hidden.
 
 use perflab_model::{Manifest, Nanos, Unit};
-use perflab_stats::{Pairing, Plan, StatsError, mann_whitney, sd, signed_rank};
+use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Comparison, Row, Scale, Summary};
+use crate::comparison::{ChangeScale, Comparison, SideSummary, VerdictRow};
 
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;
 /// A card older than this is told to be old.
-pub const OLD: Nanos = Nanos(30 * 86_400_000_000_000);
+pub const LONGEST_CARD_AGE: Nanos = Nanos(30 * 86_400_000_000_000);
 /// Iterations a side of the small experiments that are cut out of the run.
 const WINDOW: usize = 6;
 const ALPHA: f64 = 0.05;
@@ -62,11 +62,11 @@ pub struct NoiseRow {
 impl NoiseCard {
     /// The card of an A/A comparison, and the rows that have no card, each with the reason.
     #[must_use]
-    pub fn of(comparison: &Comparison, manifest: &Manifest) -> (Self, Vec<String>) {
-        let fact = |key| manifest.facts.get(key).map(ToString::to_string).unwrap_or_default();
+    pub fn from_comparison(comparison: &Comparison, manifest: &Manifest) -> (Self, Vec<String>) {
+        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
         let (mut rows, mut without) = (Vec::new(), Vec::new());
         for row in &comparison.rows {
-            match noise_row(row, comparison.confidence) {
+            match build_noise_row(row, comparison.confidence) {
                 Some(Ok(found)) => rows.push(found),
                 Some(Err(error)) => without.push(format!("{}, {}: {error}", row.subject, row.metric)),
                 None => without
@@ -85,39 +85,39 @@ impl NoiseCard {
     }
 
     /// The largest change that this machine shows for a metric of a workload without any.
-    pub(crate) fn reach(&self, workload: &str, metric: &str) -> Option<f64> {
+    pub(crate) fn largest_change(&self, workload: &str, metric: &str) -> Option<f64> {
         let rows = self.rows.iter().filter(|row| row.workload == workload && row.metric == metric);
         rows.map(|row| row.reach).reduce(f64::max)
     }
 
     /// Why the card may not hold for a run that began then and there; empty where it does.
-    pub(crate) fn doubts(&self, manifest: &Manifest) -> Vec<String> {
+    pub(crate) fn reasons_for_doubt(&self, manifest: &Manifest) -> Vec<String> {
         let age = manifest.anchor.realtime.since(self.made);
         let days = age.0 / 86_400_000_000_000;
-        let fact = |key| manifest.facts.get(key).map(ToString::to_string).unwrap_or_default();
+        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
         let changed = |what: &str, ours: &str, theirs: String| {
             (!ours.is_empty() && !theirs.is_empty() && ours != theirs)
                 .then(|| format!("{what} was {ours}, now {theirs}"))
         };
-        let old = (age > OLD).then(|| format!("it is {days} days old"));
+        let old = (age > LONGEST_CARD_AGE).then(|| format!("it is {days} days old"));
         let kernel = changed("the kernel", &self.kernel, fact("kernel.release"));
         let cpu = changed("the processor", &self.cpu, fact("cpu.model"));
         [old, kernel, cpu].into_iter().flatten().collect()
     }
 }
 
-fn noise_row(row: &Row, confidence: f64) -> Option<Result<NoiseRow, StatsError>> {
-    let change = row.change.filter(|change| change.scale == Scale::Ratio)?;
+fn build_noise_row(row: &VerdictRow, confidence: f64) -> Option<Result<NoiseRow, StatsError>> {
+    let change = row.change.filter(|change| change.scale == ChangeScale::Ratio)?;
     let interval = change.interval?;
-    let logarithms = |side: &Option<Summary>| -> Option<Vec<f64>> {
+    let logarithms = |side: &Option<SideSummary>| -> Option<Vec<f64>> {
         Some(side.as_ref()?.values.iter().map(|point| point.value.ln()).collect())
     };
     let (x, y) = (logarithms(&row.baseline)?, logarithms(&row.candidate)?);
-    Some(measured(row, (&x, &y), change.value, (interval.low, interval.high), confidence))
+    Some(measure_noise(row, (&x, &y), change.value, (interval.low, interval.high), confidence))
 }
 
-fn measured(
-    row: &Row,
+fn measure_noise(
+    row: &VerdictRow,
     (x, y): (&[f64], &[f64]),
     change: f64,
     (low, high): (f64, f64),
@@ -125,7 +125,7 @@ fn measured(
 ) -> Result<NoiseRow, StatsError> {
     let pooled = sd(x)?.powi(2).midpoint(sd(y)?.powi(2)).sqrt();
     let n = x.len().min(y.len());
-    let rules = Plan { pairing: Pairing::Independent, confidence, ..Plan::default() };
+    let rules = PowerRules { pairing: SamplePairing::Independent, confidence, ..PowerRules::default() };
     let detects = if pooled > 0.0 { rules.detectable_change(pooled, n).ok() } else { None };
     let pairs: Vec<(f64, f64)> = x.iter().copied().zip(y.iter().copied()).collect();
     Ok(NoiseRow {
@@ -138,11 +138,11 @@ fn measured(
         change,
         reach: low.abs().max(high.abs()),
         detects,
-        interleaved: alarms(pairs.windows(WINDOW).map(|window| {
+        interleaved: false_alarm_rate(pairs.windows(WINDOW).map(|window| {
             let (x, y): (Vec<f64>, Vec<f64>) = window.iter().copied().unzip();
             Ok(signed_rank(&x, &y)?.p)
         }))?,
-        in_turn: alarms(pairs.windows(WINDOW).map(|window| {
+        in_turn: false_alarm_rate(pairs.windows(WINDOW).map(|window| {
             let order: Vec<f64> = window.iter().flat_map(|(x, y)| [*x, *y]).collect();
             let (first, second) = order.split_at(WINDOW);
             Ok(mann_whitney(first, second)?.p)
@@ -150,7 +150,9 @@ fn measured(
     })
 }
 
-fn alarms(p_values: impl Iterator<Item = Result<f64, StatsError>>) -> Result<Option<f64>, StatsError> {
+fn false_alarm_rate(
+    p_values: impl Iterator<Item = Result<f64, StatsError>>,
+) -> Result<Option<f64>, StatsError> {
     let found = p_values.collect::<Result<Vec<f64>, _>>()?;
     let alarming = found.iter().filter(|p| **p < ALPHA).count();
     Ok((!found.is_empty()).then(|| alarming as f64 / found.len() as f64))

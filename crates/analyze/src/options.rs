@@ -7,7 +7,7 @@ use crate::{AnalyzeError, NoiseCard};
 
 /// How to compare.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct AnalysisOptions {
     /// Confidence of the intervals inside (0.5, 1); "same" is judged at the level with twice the error. 0.95.
     pub confidence: f64,
     /// The relative change that matters, for metrics to which the study gives none. 0.03, which is 3 %.
@@ -29,9 +29,9 @@ pub struct Options {
     pub noise: Option<NoiseCard>,
 }
 
-impl Default for Options {
+impl Default for AnalysisOptions {
     fn default() -> Self {
-        Options {
+        AnalysisOptions {
             confidence: 0.95,
             default_margin: 0.03,
             metrics: Vec::new(),
@@ -45,14 +45,14 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl AnalysisOptions {
     /// The level at which "same" is judged: 0.90 for 0.95.
     #[must_use]
     pub fn narrow_confidence(&self) -> f64 {
         2.0 * self.confidence - 1.0
     }
 
-    pub(crate) fn checked(&self) -> Result<(), AnalyzeError> {
+    pub(crate) fn validate(&self) -> Result<(), AnalyzeError> {
         if !(self.confidence > 0.5 && self.confidence < 1.0) {
             return Err(AnalyzeError::Confidence { value: self.confidence });
         }
@@ -62,16 +62,16 @@ impl Options {
         Ok(())
     }
 
-    pub(crate) fn wants_metric(&self, sample: &Sample) -> bool {
+    pub(crate) fn includes_metric(&self, sample: &Sample) -> bool {
         let kind = if sample.primary { "primary" } else { "explanatory" };
-        wants(&self.metrics, &sample.metric) || wants(&self.metrics, kind)
+        is_chosen(&self.metrics, &sample.metric) || is_chosen(&self.metrics, kind)
     }
 
-    pub(crate) fn wants_workload(&self, name: &str) -> bool {
-        wants(&self.workloads, name)
+    pub(crate) fn includes_workload(&self, name: &str) -> bool {
+        is_chosen(&self.workloads, name)
     }
 }
 
-fn wants(chosen: &[String], name: &str) -> bool {
+fn is_chosen(chosen: &[String], name: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|one| one == name)
 }

@@ -27,7 +27,7 @@ impl std::fmt::Display for PlanDifference {
 }
 
 /// Keys of a study that are no part of how it is carried out, or that are compared elsewhere.
-const ELSEWHERE: &[&str] =
+const KEYS_COMPARED_ELSEWHERE: &[&str] =
     &["title", "description", "reference", "workload", "metric", "facts", "run.seed", "run.order"];
 
 /// Cases that have one name and are not the same: what differs between the first run and any of the others, under the name
@@ -63,18 +63,22 @@ pub(crate) fn edited_cases<'a>(
 }
 
 /// How the study is carried out: what differs between two runs beside their cases; `hidden` factors are what is compared.
-pub(crate) fn rule_differences(ours: &Manifest, theirs: &Manifest, hidden: &[String]) -> Vec<PlanDifference> {
-    let (a, b) = (leaves(ours), leaves(theirs));
+pub(crate) fn run_rule_differences(
+    ours: &Manifest,
+    theirs: &Manifest,
+    hidden: &[String],
+) -> Vec<PlanDifference> {
+    let (a, b) = (study_leaves(ours), study_leaves(theirs));
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let is_hidden = |key: &str| hidden.iter().any(|name| key.starts_with(&format!("factor.{name}.")));
     let mut found: Vec<PlanDifference> = keys
         .into_iter()
         .filter(|key| !is_hidden(key))
-        .filter_map(|key| changed(key.strip_prefix("run.").unwrap_or(key), a.get(key), b.get(key)))
+        .filter_map(|key| plan_difference(key.strip_prefix("run.").unwrap_or(key), a.get(key), b.get(key)))
         .collect();
-    found.extend(changed("order", Some(&ours.plan.order), Some(&theirs.plan.order)));
+    found.extend(plan_difference("order", Some(&ours.plan.order), Some(&theirs.plan.order)));
     found.extend(ours.plan.margins.iter().filter_map(|(metric, margin)| {
-        changed(&format!("margin of {metric}"), Some(margin), theirs.plan.margins.get(metric))
+        plan_difference(&format!("margin of {metric}"), Some(margin), theirs.plan.margins.get(metric))
     }));
     // Where a case runs explains more than how it is recorded.
     found.sort_by_key(|one| !one.key.starts_with("target."));
@@ -82,7 +86,7 @@ pub(crate) fn rule_differences(ours: &Manifest, theirs: &Manifest, hidden: &[Str
 }
 
 /// The same for all runs of a candidate, against the first run of the baseline.
-pub(crate) fn rules_of_sides(
+pub(crate) fn side_rule_differences(
     baseline: &[RunRecord],
     candidate: &[RunRecord],
     hidden: &[String],
@@ -90,7 +94,7 @@ pub(crate) fn rules_of_sides(
     let Some(first) = baseline.first() else { return Vec::new() };
     let mut found: Vec<PlanDifference> = Vec::new();
     for run in candidate {
-        let all = rule_differences(&first.manifest, &run.manifest, hidden);
+        let all = run_rule_differences(&first.manifest, &run.manifest, hidden);
         found.extend(all.into_iter().filter(|one| !found.contains(one)).collect::<Vec<_>>());
     }
     found
@@ -103,14 +107,14 @@ pub(crate) fn case_differences(
 ) -> Vec<PlanDifference> {
     let name = &ours.workload;
     let mut found = Vec::new();
-    found.extend(changed(&format!("{name}: workload"), Some(&ours.uses), Some(&theirs.uses)));
+    found.extend(plan_difference(&format!("{name}: workload"), Some(&ours.uses), Some(&theirs.uses)));
     let definition = |run: &Manifest, case: &Case| run.plan.definitions.get(&case.uses).cloned();
     // Runs of before definitions were kept, and imports, have none: unknown is not different.
     if let (Some(a), Some(b)) = (definition(our_run, ours), definition(their_run, theirs))
         && ours.uses == theirs.uses
     {
         let short = |digest: String| digest.chars().take(12).collect::<String>();
-        found.extend(changed(&format!("{name}: definition"), Some(&short(a)), Some(&short(b))));
+        found.extend(plan_difference(&format!("{name}: definition"), Some(&short(a)), Some(&short(b))));
     }
     let texts = |case: &Case| -> BTreeMap<String, String> {
         let parameters = case.parameters.iter().map(|(key, value)| (key.clone(), value.to_string()));
@@ -120,7 +124,7 @@ pub(crate) fn case_differences(
     let (a, b) = (texts(ours), texts(theirs));
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     found.extend(
-        keys.into_iter().filter_map(|key| changed(&format!("{name}: {key}"), a.get(key), b.get(key))),
+        keys.into_iter().filter_map(|key| plan_difference(&format!("{name}: {key}"), a.get(key), b.get(key))),
     );
     found
 }
@@ -143,7 +147,7 @@ fn varied_keys(ours: &Manifest, theirs: &Manifest, hidden: &[String]) -> BTreeSe
 }
 
 /// The study's keys and values, one a line: `target.guest.kernel` -> `debian`.
-fn leaves(run: &Manifest) -> BTreeMap<String, String> {
+fn study_leaves(run: &Manifest) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     if let Ok(Json::Object(study)) = serde_json::to_value(&run.study) {
         study.iter().for_each(|(key, value)| collect_leaves(key, value, &mut found));
@@ -152,7 +156,7 @@ fn leaves(run: &Manifest) -> BTreeMap<String, String> {
 }
 
 fn collect_leaves(key: &str, value: &Json, found: &mut BTreeMap<String, String>) {
-    if ELSEWHERE.contains(&key) {
+    if KEYS_COMPARED_ELSEWHERE.contains(&key) {
         return;
     }
     match value {
@@ -160,18 +164,18 @@ fn collect_leaves(key: &str, value: &Json, found: &mut BTreeMap<String, String>)
         Json::Object(table) => {
             table.iter().for_each(|(name, value)| collect_leaves(&format!("{key}.{name}"), value, found));
         }
-        Json::String(text) => drop(found.insert(key.into(), readable(text))),
+        Json::String(text) => drop(found.insert(key.into(), readable_time(text))),
         other => drop(found.insert(key.into(), other.to_string())),
     }
 }
 
 /// A time as people read it: studies are stored with nanoseconds.
-fn readable(text: &str) -> String {
+fn readable_time(text: &str) -> String {
     let nanos = text.strip_suffix("ns").and_then(|number| number.parse().ok());
     nanos.map_or_else(|| text.to_owned(), |nanos| perflab_model::Nanos(nanos).to_string())
 }
 
-fn changed<T: PartialEq + ToString>(
+fn plan_difference<T: PartialEq + ToString>(
     key: &str,
     ours: Option<&T>,
     theirs: Option<&T>,
@@ -186,7 +190,7 @@ fn changed<T: PartialEq + ToString>(
 /// The case as it is lined up: without the factors that are compared.
 pub(crate) fn case_name(case: &Case, hidden: &[String]) -> String {
     let levels = case.levels.iter().filter(|(factor, _)| !hidden.contains(factor));
-    levels.fold(case.subject(), |text, (factor, level)| format!("{text} {factor}={level}"))
+    levels.fold(case.label_without_levels(), |text, (factor, level)| format!("{text} {factor}={level}"))
 }
 
 /// Everything that differs between two runs, the likeliest causes of a change first: what the cases do, how the study carries
@@ -206,14 +210,14 @@ pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifferen
         (!missing.is_empty()).then(|| missing.join("; "))
     };
     let (ours_cases, theirs_cases) = (labels(a), labels(b));
-    found.extend(changed(
+    found.extend(plan_difference(
         "cases on one side",
         only(&ours_cases, &theirs_cases).as_ref(),
         only(&theirs_cases, &ours_cases).as_ref(),
     ));
-    found.extend(changed("study", Some(&a.study.title), Some(&b.study.title)));
-    found.extend(rule_differences(a, b, &[]));
-    let facts = crate::environment::between(ours, "", theirs);
+    found.extend(plan_difference("study", Some(&a.study.title), Some(&b.study.title)));
+    found.extend(run_rule_differences(a, b, &[]));
+    let facts = crate::environment::facts_between(ours, "", theirs);
     let (mattering, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.important);
     let fact = |fact: crate::FactDifference| PlanDifference {
         key: format!("fact {}", fact.key),
@@ -221,10 +225,10 @@ pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifferen
         candidate: fact.candidate,
     };
     found.extend(mattering.into_iter().map(fact));
-    found.extend(changed("boot", Some(&a.boot_id), Some(&b.boot_id)));
-    found.extend(changed("status", Some(&a.status), Some(&b.status)));
-    found.extend(changed("writer", Some(&a.writer), Some(&b.writer)));
+    found.extend(plan_difference("boot", Some(&a.boot_id), Some(&b.boot_id)));
+    found.extend(plan_difference("status", Some(&a.status), Some(&b.status)));
+    found.extend(plan_difference("writer", Some(&a.writer), Some(&b.writer)));
     found.extend(others.into_iter().map(fact));
-    found.extend(changed("seed", Some(&a.plan.seed), Some(&b.plan.seed)));
+    found.extend(plan_difference("seed", Some(&a.plan.seed), Some(&b.plan.seed)));
     found
 }

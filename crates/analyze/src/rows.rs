@@ -8,22 +8,22 @@ use std::thread;
 use perflab_stats::{StatsError, median};
 
 use crate::at_once;
-use crate::blocks::Units;
-use crate::comparison::{Row, Scale, Summary, Verdict};
-use crate::estimate::estimate;
-use crate::flag::Flag;
-use crate::seen::{Cell, Index, MetricKey, Subject, Table};
-use crate::warning::{Place, Warning};
-use crate::{AnalyzeError, Options};
+use crate::blocks::ComparisonUnits;
+use crate::comparison::{ChangeScale, SideSummary, Verdict, VerdictRow};
+use crate::estimate::estimate_change;
+use crate::flag::RowFlag;
+use crate::seen::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
+use crate::warning::{ComparisonDiagnostic, DiagnosticLocation};
+use crate::{AnalysisOptions, AnalyzeError};
 
 /// Fewest values a side that, being all equal on both, count as exact.
 const FEWEST_EXACT: usize = 3;
 
 /// A row on its way to a verdict.
 #[derive(Debug)]
-pub(crate) struct Draft {
-    pub(crate) row: Row,
-    /// As in [`Estimated`](crate::estimate::Estimated).
+pub(crate) struct RowEstimate {
+    pub(crate) row: VerdictRow,
+    /// As in [`Estimated`](crate::fill_estimate::Estimated).
     pub(crate) sd: Option<f64>,
     /// The verdict is capped.
     pub(crate) one_boot: bool,
@@ -34,33 +34,34 @@ pub(crate) struct Draft {
 }
 
 /// Where a row stands.
-struct Spot<'a> {
+struct RowPosition<'a> {
     subject: usize,
     name: &'a str,
-    what: &'a Subject,
+    identity: &'a CaseIdentity,
     metric: &'a MetricKey,
-    baseline: (&'a Table, Option<&'a Cell>),
-    candidate: (&'a Table, Option<&'a Cell>),
+    baseline: (&'a AlignedSide, Option<&'a MetricSamples>),
+    candidate: (&'a AlignedSide, Option<&'a MetricSamples>),
 }
 
 /// All rows in order: by case; primary metrics first; by metric; by candidate. The warnings are those that only
 /// the comparison of two cells can give.
-pub(crate) fn drafts(
-    index: &Index,
-    baseline: &Table,
-    candidates: &[Table],
-    options: &Options,
-) -> Result<Drafts, AnalyzeError> {
+pub(crate) fn estimate_rows(
+    index: &SampleIndex,
+    baseline: &AlignedSide,
+    candidates: &[AlignedSide],
+    options: &AnalysisOptions,
+) -> Result<RowEstimates, AnalyzeError> {
     let keys = row_keys(baseline, candidates);
-    let of = |part: &[(usize, usize)]| -> Result<Drafts, AnalyzeError> {
-        let mut found = Drafts::default();
-        part.iter()
-            .try_for_each(|key| of_metric(*key, (index, baseline, candidates), options, &mut found))?;
+    let of = |part: &[(usize, usize)]| -> Result<RowEstimates, AnalyzeError> {
+        let mut found = RowEstimates::default();
+        part.iter().try_for_each(|key| {
+            estimate_metric_rows(*key, (index, baseline, candidates), options, &mut found)
+        })?;
         Ok(found)
     };
-    let mut all = Drafts::default();
+    let mut all = RowEstimates::default();
     thread::scope(|scope| {
-        let parts = keys.chunks(at_once::part(keys.len()));
+        let parts = keys.chunks(at_once::chunk_length(keys.len()));
         let parts: Vec<_> = parts.map(|part| scope.spawn(|| of(part))).collect();
         parts.into_iter().try_for_each(|part| {
             let (found, warnings) = part.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -73,14 +74,14 @@ pub(crate) fn drafts(
 }
 
 /// Rows, and the warnings that belong to them.
-type Drafts = (Vec<Draft>, Vec<Warning>);
+type RowEstimates = (Vec<RowEstimate>, Vec<ComparisonDiagnostic>);
 
 /// The rows of one metric of a case.
-fn of_metric(
+fn estimate_metric_rows(
     key: (usize, usize),
-    (index, baseline, candidates): (&Index, &Table, &[Table]),
-    options: &Options,
-    (found, warnings): &mut Drafts,
+    (index, baseline, candidates): (&SampleIndex, &AlignedSide, &[AlignedSide]),
+    options: &AnalysisOptions,
+    (found, warnings): &mut RowEstimates,
 ) -> Result<(), AnalyzeError> {
     let (subject, number) = key;
     let (Some((name, what)), Some(metric)) =
@@ -89,20 +90,20 @@ fn of_metric(
         return Ok(());
     };
     for candidate in candidates {
-        let baseline = (baseline, cell(baseline, key));
-        let candidate = (candidate, cell(candidate, key));
-        let spot = Spot { subject, name, what, metric, baseline, candidate };
-        found.extend(spot.draft(index, options, warnings)?);
+        let baseline = (baseline, find_metric_samples(baseline, key));
+        let candidate = (candidate, find_metric_samples(candidate, key));
+        let spot = RowPosition { subject, name, identity: what, metric, baseline, candidate };
+        found.extend(spot.estimate_row(index, options, warnings)?);
     }
     Ok(())
 }
 
-fn cell(table: &Table, key: (usize, usize)) -> Option<&Cell> {
+fn find_metric_samples(table: &AlignedSide, key: (usize, usize)) -> Option<&MetricSamples> {
     table.cells.get(&key).filter(|cell| cell.has_values())
 }
 
 /// Every case with the metrics that any side has of it, primary ones first.
-fn row_keys(baseline: &Table, candidates: &[Table]) -> Vec<(usize, usize)> {
+fn row_keys(baseline: &AlignedSide, candidates: &[AlignedSide]) -> Vec<(usize, usize)> {
     let mut primary: HashMap<(usize, usize), bool> = HashMap::new();
     let cells = std::iter::once(baseline).chain(candidates).flat_map(|table| &table.cells);
     for (key, cell) in cells.filter(|(_, cell)| cell.has_values()) {
@@ -113,17 +114,17 @@ fn row_keys(baseline: &Table, candidates: &[Table]) -> Vec<(usize, usize)> {
     keys.into_iter().map(|(key, _)| key).collect()
 }
 
-impl Spot<'_> {
+impl RowPosition<'_> {
     /// The row, unless neither of the two sides has a value.
-    fn draft(
+    fn estimate_row(
         &self,
-        index: &Index,
-        options: &Options,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Option<Draft>, AnalyzeError> {
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+        warnings: &mut Vec<ComparisonDiagnostic>,
+    ) -> Result<Option<RowEstimate>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
-        let mut draft = Draft {
-            row: self.row(any, options)?,
+        let mut draft = RowEstimate {
+            row: self.build_row(any, options)?,
             sd: None,
             one_boot: false,
             unknown_boot: false,
@@ -131,47 +132,53 @@ impl Spot<'_> {
         };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
-                let found = self.estimate(&mut draft, baseline, candidate, index, options);
+                let found = self.fill_estimate(&mut draft, baseline, candidate, index, options);
                 warnings.extend(found.unwrap_or_else(|error| {
-                    draft.row.flags.push(Flag::Few);
-                    Some(Warning::NotComputed { place: self.place(), reason: error.to_string() })
+                    draft.row.flags.push(RowFlag::Few);
+                    Some(ComparisonDiagnostic::NotComputed {
+                        place: self.diagnostic_location(),
+                        reason: error.to_string(),
+                    })
                 }));
             }
-            _ => draft.row.flags.push(Flag::OneSided),
+            _ => draft.row.flags.push(RowFlag::OneSided),
         }
         Ok(Some(draft))
     }
 
-    fn row(&self, any: &Cell, options: &Options) -> Result<Row, AnalyzeError> {
+    fn build_row(&self, any: &MetricSamples, options: &AnalysisOptions) -> Result<VerdictRow, AnalyzeError> {
         let margin = [self.baseline.1, self.candidate.1].into_iter().flatten().find_map(|cell| cell.margin);
-        Ok(Row {
+        Ok(VerdictRow {
             subject: self.name.into(),
-            workload: self.what.workload.clone(),
-            point: self.what.point.clone(),
+            workload: self.identity.workload.clone(),
+            point: self.identity.point.clone(),
             candidate_name: self.candidate.0.name.clone(),
             metric: String::from(&self.metric.name),
             twins: Vec::new(),
             unit: self.metric.unit.clone(),
             direction: any.direction,
             primary: any.primary,
-            baseline: self.summary(self.baseline)?,
-            candidate: self.summary(self.candidate)?,
+            baseline: self.summarise_side(self.baseline)?,
+            candidate: self.summarise_side(self.candidate)?,
             change: None,
             verdict: Verdict::Unclear,
             p: None,
             q: None,
             margin: margin.unwrap_or(options.default_margin),
-            flags: self.flags(),
+            flags: self.side_flags(),
             method: None,
             withheld: None,
             needed: None,
         })
     }
 
-    fn summary(&self, side: (&Table, Option<&Cell>)) -> Result<Option<Summary>, AnalyzeError> {
+    fn summarise_side(
+        &self,
+        side: (&AlignedSide, Option<&MetricSamples>),
+    ) -> Result<Option<SideSummary>, AnalyzeError> {
         let Some(cell) = side.1 else { return Ok(None) };
-        Ok(Some(Summary {
-            median: median(&cell.values()).map_err(|source| self.error(source))?,
+        Ok(Some(SideSummary {
+            median: median(&cell.values()).map_err(|source| self.statistic_error(source))?,
             n: cell.points.len(),
             boots: cell.boots(),
             failed: side.0.failures.get(&self.subject).map_or(0, |failures| failures.count),
@@ -180,65 +187,73 @@ impl Spot<'_> {
     }
 
     /// What each side says about itself.
-    fn flags(&self) -> Vec<Flag> {
+    fn side_flags(&self) -> Vec<RowFlag> {
         let sides = [self.baseline, self.candidate];
         let failed = sides.iter().any(|(table, _)| table.failures.contains_key(&self.subject));
         let cells = sides.into_iter().filter_map(|(_, cell)| cell);
-        let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(Warning::flag));
-        found.chain(failed.then_some(Flag::Failed)).collect()
+        let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(ComparisonDiagnostic::flag));
+        found.chain(failed.then_some(RowFlag::Failed)).collect()
     }
 
     /// Fills in what the data say; a warning where they say little.
-    fn estimate(
+    fn fill_estimate(
         &self,
-        draft: &mut Draft,
-        baseline: &Cell,
-        candidate: &Cell,
-        index: &Index,
-        options: &Options,
-    ) -> Result<Option<Warning>, StatsError> {
-        let units = Units::of(baseline, candidate, index)?;
-        let found = estimate(&units, options)?;
-        draft.row.method = Some(units.method());
+        draft: &mut RowEstimate,
+        baseline: &MetricSamples,
+        candidate: &MetricSamples,
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+    ) -> Result<Option<ComparisonDiagnostic>, StatsError> {
+        let units = ComparisonUnits::choose(baseline, candidate, index)?;
+        let found = estimate_change(&units, options)?;
+        draft.row.method = Some(units.estimation_method());
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
         (draft.one_boot, draft.unknown_boot) = (units.one_boot, units.unknown_boot);
-        draft.constant = constant(baseline, candidate);
-        draft.row.flags.extend(units.one_boot.then_some(Flag::OneBoot));
-        draft.row.flags.extend(units.unknown_boot.then_some(Flag::UnknownBoot));
-        draft.row.flags.extend((units.paired && medians_disagree(&draft.row)).then_some(Flag::Paired));
+        draft.constant = is_constant(baseline, candidate);
+        draft.row.flags.extend(units.one_boot.then_some(RowFlag::OneBoot));
+        draft.row.flags.extend(units.unknown_boot.then_some(RowFlag::UnknownBoot));
+        draft
+            .row
+            .flags
+            .extend((units.paired && has_disagreeing_medians(&draft.row)).then_some(RowFlag::Paired));
         let is_enough = found.change.interval.is_some() || draft.constant;
-        draft.row.flags.extend((!is_enough).then_some(Flag::Few));
-        Ok((!is_enough).then(|| self.too_few(&units)))
+        draft.row.flags.extend((!is_enough).then_some(RowFlag::Few));
+        Ok((!is_enough).then(|| self.too_few_diagnostic(&units)))
     }
 
-    fn too_few(&self, units: &Units) -> Warning {
+    fn too_few_diagnostic(&self, units: &ComparisonUnits) -> ComparisonDiagnostic {
         let (baseline, candidate) = (units.baseline.len(), units.candidate.len());
-        Warning::TooFew { place: self.place(), baseline, candidate, level: units.level }
+        ComparisonDiagnostic::TooFew {
+            place: self.diagnostic_location(),
+            baseline,
+            candidate,
+            level: units.level,
+        }
     }
 
-    fn place(&self) -> Place {
+    fn diagnostic_location(&self) -> DiagnosticLocation {
         let side = self.candidate.0.name.clone();
-        Place { side, subject: self.name.into(), metric: String::from(&self.metric.name) }
+        DiagnosticLocation { side, subject: self.name.into(), metric: String::from(&self.metric.name) }
     }
 
-    fn error(&self, source: StatsError) -> AnalyzeError {
+    fn statistic_error(&self, source: StatsError) -> AnalyzeError {
         AnalyzeError::Statistic { subject: self.name.into(), metric: String::from(&self.metric.name), source }
     }
 }
 
 /// Whether who divides the medians gets a change that differs from the row's by more than matters.
-fn medians_disagree(row: &Row) -> bool {
+fn has_disagreeing_medians(row: &VerdictRow) -> bool {
     let (Some(change), Some(ours), Some(theirs)) = (row.change, &row.baseline, &row.candidate) else {
         return false;
     };
-    let is_ratio = change.scale == Scale::Ratio && ours.median > 0.0;
+    let is_ratio = change.scale == ChangeScale::Ratio && ours.median > 0.0;
     is_ratio && (theirs.median / ours.median - 1.0 - change.value).abs() > row.margin
 }
 
 /// Whether both sides are one and the same number throughout, often enough to be no accident.
-fn constant(baseline: &Cell, candidate: &Cell) -> bool {
+fn is_constant(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
     let enough = baseline.points.len().min(candidate.points.len()) >= FEWEST_EXACT;
     let values = || baseline.points.iter().chain(candidate.points.iter()).map(|point| point.value);
     enough && values().zip(values().skip(1)).all(|(one, next)| one == next)

@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
-use perflab_model::{Case, Direction, Name, Nanos, Outcome, RunRecord, Sample, Unit};
+use perflab_model::{Case, Direction, Nanos, Outcome, RunRecord, Sample, SharedStr, Unit};
 
-use crate::comparison::{Point, RunInfo, Values};
-use crate::warning::Warning;
-use crate::{Options, Side};
+use crate::comparison::{ComparedRun, SamplePoint, SampleValues};
+use crate::warning::ComparisonDiagnostic;
+use crate::{AnalysisOptions, ComparisonSide};
 
 /// A metric as it is lined up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct MetricKey {
-    pub(crate) name: Name,
+    pub(crate) name: SharedStr,
     pub(crate) unit: Unit,
 }
 
@@ -34,24 +34,24 @@ impl Equivalent<MetricKey> for MetricRef<'_> {
 
 /// A case without what is compared.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject {
+pub(crate) struct CaseIdentity {
     pub(crate) workload: String,
     pub(crate) point: IndexMap<String, String>,
 }
 
 /// What is the same on all sides: names get their number here, in the order in which they are first met.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
-    pub(crate) subjects: IndexMap<String, Subject>,
+pub(crate) struct SampleIndex {
+    pub(crate) subjects: IndexMap<String, CaseIdentity>,
     pub(crate) metrics: IndexSet<MetricKey>,
-    pub(crate) runs: Vec<RunInfo>,
+    pub(crate) runs: Vec<ComparedRun>,
     boots: IndexSet<(String, u32)>,
     unknown_boots: BTreeSet<u32>,
 }
 
 /// Which cases belong to a side, and what their names leave out.
 #[derive(Debug, Default)]
-pub(crate) struct Selection {
+pub(crate) struct CaseSelection {
     /// Factor and level that a case must have.
     pub(crate) level: Option<(String, String)>,
     /// Factors that are not part of a case's name, because they are what is compared.
@@ -60,41 +60,41 @@ pub(crate) struct Selection {
 
 /// All values of one metric in one case on one side, in order of time.
 #[derive(Debug)]
-pub(crate) struct Cell {
+pub(crate) struct MetricSamples {
     pub(crate) direction: Direction,
     pub(crate) primary: bool,
     pub(crate) margin: Option<f64>,
-    pub(crate) points: Values,
+    pub(crate) points: SampleValues,
     pub(crate) not_numbers: usize,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<ComparisonDiagnostic>,
 }
 
 /// Failed iterations of a case.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Failures {
+pub(crate) struct CaseFailures {
     pub(crate) count: usize,
     pub(crate) reason: String,
 }
 
 /// One side, lined up: (subject, metric) -> values.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct AlignedSide {
     pub(crate) name: String,
-    pub(crate) cells: HashMap<(usize, usize), Cell>,
-    pub(crate) failures: BTreeMap<usize, Failures>,
+    pub(crate) cells: HashMap<(usize, usize), MetricSamples>,
+    pub(crate) failures: BTreeMap<usize, CaseFailures>,
     pub(crate) subjects: IndexSet<usize>,
 }
 
-impl Index {
+impl SampleIndex {
     /// Lines up one side.
-    pub(crate) fn table(
+    pub(crate) fn align_side(
         &mut self,
-        side: &Side,
+        side: &ComparisonSide,
         name: &str,
-        selection: &Selection,
-        options: &Options,
-    ) -> Table {
-        let mut table = Table {
+        selection: &CaseSelection,
+        options: &AnalysisOptions,
+    ) -> AlignedSide {
+        let mut table = AlignedSide {
             name: name.into(),
             cells: HashMap::new(),
             failures: BTreeMap::new(),
@@ -107,7 +107,7 @@ impl Index {
                 cases.map(|case| self.subject_number(case, selection, options)).collect();
             table.subjects.extend(subjects.iter().flatten());
             self.add_samples(&mut table, run, number, &subjects, options);
-            add_failures(&mut table, run, &subjects);
+            count_failures(&mut table, run, &subjects);
         }
         for cell in table.cells.values_mut() {
             let points = cell.points.to_mut();
@@ -122,7 +122,7 @@ impl Index {
         let known = self.runs.iter().position(|known| known.id == manifest.id);
         let number = known.unwrap_or(self.runs.len());
         if known.is_none() {
-            self.runs.push(RunInfo {
+            self.runs.push(ComparedRun {
                 side: side.into(),
                 id: manifest.id.clone(),
                 label: manifest.label.clone(),
@@ -137,32 +137,39 @@ impl Index {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    fn subject_number(&mut self, case: &Case, selection: &Selection, options: &Options) -> Option<usize> {
+    fn subject_number(
+        &mut self,
+        case: &Case,
+        selection: &CaseSelection,
+        options: &AnalysisOptions,
+    ) -> Option<usize> {
         let level = selection.level.as_ref();
         let has_level = level.is_none_or(|(factor, level)| case.levels.get(factor) == Some(level));
-        if !has_level || !options.wants_workload(&case.workload) {
+        if !has_level || !options.includes_workload(&case.workload) {
             return None;
         }
         let visible: Vec<_> =
             case.levels.iter().filter(|(factor, _)| !selection.hidden.contains(factor)).collect();
-        let name =
-            visible.iter().fold(case.subject(), |text, (factor, level)| format!("{text} {factor}={level}"));
+        let name = visible
+            .iter()
+            .fold(case.label_without_levels(), |text, (factor, level)| format!("{text} {factor}={level}"));
         if let Some(number) = self.subjects.get_index_of(&name) {
             return Some(number);
         }
         let parameters = case.point.iter().map(|(name, value)| (name.clone(), value.to_string()));
         let levels = visible.into_iter().map(|(factor, level)| (factor.clone(), level.clone()));
-        let subject = Subject { workload: case.workload.clone(), point: parameters.chain(levels).collect() };
+        let subject =
+            CaseIdentity { workload: case.workload.clone(), point: parameters.chain(levels).collect() };
         Some(self.subjects.insert_full(name, subject).0)
     }
 
     fn add_samples(
         &mut self,
-        table: &mut Table,
+        table: &mut AlignedSide,
         run: &RunRecord,
         number: u32,
         subjects: &[Option<usize>],
-        options: &Options,
+        options: &AnalysisOptions,
     ) {
         let alike = |one: &Sample, next: &Sample| {
             (one.case, one.boot) == (next.case, next.boot)
@@ -170,19 +177,22 @@ impl Index {
         };
         let mut boots = HashMap::new();
         // Values of one cell stand together more often than not: names are looked up once for all of them.
-        for samples in crate::together::together(&run.samples).chunk_by(alike) {
+        for samples in crate::together::average_over_targets(&run.samples).chunk_by(alike) {
             let Some(sample) = samples.first() else { continue };
             let subject = subjects.get(sample.case as usize).copied().flatten();
-            let Some(subject) = subject.filter(|_| options.wants_metric(sample)) else { continue };
+            let Some(subject) = subject.filter(|_| options.includes_metric(sample)) else { continue };
             let metric = self.metric_number(sample);
             let boot =
                 *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot, options));
-            let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
+            let cell = table
+                .cells
+                .entry((subject, metric))
+                .or_insert_with(|| MetricSamples::from_sample(sample, run));
             let points = cell.points.to_mut();
             points.reserve(samples.len());
             let before = points.len();
             let numbers = samples.iter().filter(|sample| sample.value.is_finite());
-            points.extend(numbers.map(|sample| Point { boot, ..point(sample, run, number) }));
+            points.extend(numbers.map(|sample| SamplePoint { boot, ..sample_point(sample, run, number) }));
             cell.not_numbers += samples.len() - (points.len() - before);
         }
     }
@@ -196,11 +206,11 @@ impl Index {
     }
 
     /// The number of a boot, as [`Manifest::boot_key`](perflab_model::Manifest::boot_key) tells them apart.
-    fn boot_number(&mut self, run: &RunRecord, boot: u32, options: &Options) -> u32 {
+    fn boot_number(&mut self, run: &RunRecord, boot: u32, options: &AnalysisOptions) -> u32 {
         let manifest = &run.manifest;
         let number = self.boots.insert_full(manifest.boot_key(boot, options.boots_differ)).0;
         let number = u32::try_from(number).unwrap_or(u32::MAX);
-        if !options.boots_differ && !manifest.knows_boots() {
+        if !options.boots_differ && !manifest.has_known_boots() {
             self.unknown_boots.insert(number);
         }
         number
@@ -217,13 +227,13 @@ impl Index {
     }
 }
 
-impl Cell {
-    fn of(sample: &Sample, run: &RunRecord) -> Self {
-        Cell {
+impl MetricSamples {
+    fn from_sample(sample: &Sample, run: &RunRecord) -> Self {
+        MetricSamples {
             direction: sample.direction,
             primary: sample.primary,
             margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
-            points: Values::default(),
+            points: SampleValues::default(),
             not_numbers: 0,
             warnings: Vec::new(),
         }
@@ -241,13 +251,16 @@ impl Cell {
 
     /// How many boots gave a value.
     pub(crate) fn boots(&self) -> usize {
-        self.stretches().filter_map(|points| Some(points.first()?.boot)).collect::<BTreeSet<u32>>().len()
+        self.consecutive_by_boot()
+            .filter_map(|points| Some(points.first()?.boot))
+            .collect::<BTreeSet<u32>>()
+            .len()
     }
 
     /// The values of each boot, in order of time; copied only where another boot stands among them.
-    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Cow<'_, [Point]>> {
-        let mut boots: BTreeMap<u32, Cow<'_, [Point]>> = BTreeMap::new();
-        for points in self.stretches() {
+    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Cow<'_, [SamplePoint]>> {
+        let mut boots: BTreeMap<u32, Cow<'_, [SamplePoint]>> = BTreeMap::new();
+        for points in self.consecutive_by_boot() {
             let Some(first) = points.first() else { continue };
             match boots.entry(first.boot) {
                 Entry::Vacant(boot) => drop(boot.insert(Cow::Borrowed(points))),
@@ -258,22 +271,22 @@ impl Cell {
     }
 
     /// Values of one boot that follow one another.
-    fn stretches(&self) -> impl Iterator<Item = &[Point]> {
+    fn consecutive_by_boot(&self) -> impl Iterator<Item = &[SamplePoint]> {
         self.points.chunk_by(|one, next| one.boot == next.boot)
     }
 }
 
 /// A sample in its place, on the clock of the wall; its boot has no number yet.
-fn point(sample: &Sample, run: &RunRecord, number: u32) -> Point {
+fn sample_point(sample: &Sample, run: &RunRecord, number: u32) -> SamplePoint {
     let anchor = run.manifest.anchor;
     let at = Nanos(anchor.realtime.0.saturating_add(sample.start.0).saturating_sub(anchor.monotonic.0));
-    Point { value: sample.value, at, run: number, boot: 0, iteration: sample.iteration }
+    SamplePoint { value: sample.value, at, run: number, boot: 0, iteration: sample.iteration }
 }
 
-fn add_failures(table: &mut Table, run: &RunRecord, subjects: &[Option<usize>]) {
+fn count_failures(table: &mut AlignedSide, run: &RunRecord, subjects: &[Option<usize>]) {
     let slots = &run.manifest.plan.slots;
     for iteration in &run.iterations {
-        let Some(reason) = failure(&iteration.outcome) else { continue };
+        let Some(reason) = failure_reason(&iteration.outcome) else { continue };
         let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
         let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
         let failures = table.failures.entry(subject).or_default();
@@ -285,7 +298,7 @@ fn add_failures(table: &mut Table, run: &RunRecord, subjects: &[Option<usize>]) 
 }
 
 /// Why an iteration gave no value; a run that the user stopped did not fail.
-fn failure(outcome: &Outcome) -> Option<String> {
+fn failure_reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok | Outcome::Interrupted => None,
         Outcome::Failed { reason } => Some(reason.clone()),

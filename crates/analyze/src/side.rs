@@ -4,7 +4,7 @@ use perflab_model::RunRecord;
 
 /// One side of a comparison: runs that are repetitions of one another.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Side {
+pub struct ComparisonSide {
     /// What people call it: a label, a short run id, a level.
     pub name: String,
     /// Its runs, at least one.

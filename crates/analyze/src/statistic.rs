@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use perflab_model::Direction;
 use perflab_stats::{
-    Better, StatsError, best_of_mean, best_of_percentile, coefficient_of_variation, geometric_mean,
+    BetterDirection, StatsError, best_of_mean, best_of_percentile, coefficient_of_variation, geometric_mean,
     harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, sd, trimmed_mean,
 };
 
 /// One number about a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Statistic {
+pub enum SampleStatistic {
     /// number of values
     Count,
     /// smallest value
@@ -35,7 +35,7 @@ pub enum Statistic {
     HarmonicSd,
     /// standard deviation in percent of the arithmetic mean
     Variation,
-    /// [`Statistic::HarmonicSd`] in percent of the harmonic mean
+    /// [`SampleStatistic::HarmonicSd`] in percent of the harmonic mean
     HarmonicVariation,
     /// median absolute deviation from the median, unscaled
     Mad,
@@ -55,99 +55,108 @@ pub enum Statistic {
     "`{text}` is not a statistic: write n, min, max, mean, hmean, gmean, median, trimmed, sd, cv, mad, iqr, p95 (any \
      percentile), best95 (mean of the best 95 %) or tail95 (the worst of the best 95 %)"
 )]
-pub struct NotAStatistic {
+pub struct StatisticParseError {
     text: String,
 }
 
-const WORDS: &[(&str, Statistic)] = &[
-    ("n", Statistic::Count),
-    ("min", Statistic::Min),
-    ("max", Statistic::Max),
-    ("mean", Statistic::Mean),
-    ("amean", Statistic::Mean),
-    ("hmean", Statistic::Harmonic),
-    ("gmean", Statistic::Geometric),
-    ("median", Statistic::Median),
-    ("trimmed", Statistic::Trimmed),
-    ("sd", Statistic::Sd),
-    ("stddev", Statistic::Sd),
-    ("hsd", Statistic::HarmonicSd),
-    ("cv", Statistic::Variation),
-    ("coeffvar", Statistic::Variation),
-    ("hcv", Statistic::HarmonicVariation),
-    ("mad", Statistic::Mad),
-    ("iqr", Statistic::Quartiles),
+const STATISTIC_NAMES: &[(&str, SampleStatistic)] = &[
+    ("n", SampleStatistic::Count),
+    ("min", SampleStatistic::Min),
+    ("max", SampleStatistic::Max),
+    ("mean", SampleStatistic::Mean),
+    ("amean", SampleStatistic::Mean),
+    ("hmean", SampleStatistic::Harmonic),
+    ("gmean", SampleStatistic::Geometric),
+    ("median", SampleStatistic::Median),
+    ("trimmed", SampleStatistic::Trimmed),
+    ("sd", SampleStatistic::Sd),
+    ("stddev", SampleStatistic::Sd),
+    ("hsd", SampleStatistic::HarmonicSd),
+    ("cv", SampleStatistic::Variation),
+    ("coeffvar", SampleStatistic::Variation),
+    ("hcv", SampleStatistic::HarmonicVariation),
+    ("mad", SampleStatistic::Mad),
+    ("iqr", SampleStatistic::Quartiles),
 ];
 
-type WithPercent = (&'static str, fn(f64) -> Statistic);
+type PercentStatistic = (&'static str, fn(f64) -> SampleStatistic);
 
-const WITH_PERCENT: &[WithPercent] =
-    &[("best", Statistic::Best), ("tail", Statistic::BestPercentile), ("p", Statistic::Percentile)];
+const WITH_PERCENT: &[PercentStatistic] = &[
+    ("best", SampleStatistic::Best),
+    ("tail", SampleStatistic::BestPercentile),
+    ("p", SampleStatistic::Percentile),
+];
 
-impl FromStr for Statistic {
-    type Err = NotAStatistic;
+impl FromStr for SampleStatistic {
+    type Err = StatisticParseError;
 
     /// Reads one of its words: `median`, `p99.9`, `best95`.
-    fn from_str(text: &str) -> Result<Self, NotAStatistic> {
+    fn from_str(text: &str) -> Result<Self, StatisticParseError> {
         let word = text.trim().to_ascii_lowercase();
-        if let Some((_, found)) = WORDS.iter().find(|(known, _)| *known == word) {
+        if let Some((_, found)) = STATISTIC_NAMES.iter().find(|(known, _)| *known == word) {
             return Ok(*found);
         }
         let percent = |rest: &str| rest.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);
         let found =
             WITH_PERCENT.iter().find_map(|(head, make)| Some(make(percent(word.strip_prefix(head)?)?)));
-        found.ok_or_else(|| NotAStatistic { text: text.into() })
+        found.ok_or_else(|| StatisticParseError { text: text.into() })
     }
 }
 
-impl fmt::Display for Statistic {
+impl fmt::Display for SampleStatistic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Statistic::Percentile(percent) => write!(f, "p{percent}"),
-            Statistic::Best(percent) => write!(f, "best{percent}"),
-            Statistic::BestPercentile(percent) => write!(f, "tail{percent}"),
-            plain => f.write_str(WORDS.iter().find(|(_, one)| one == plain).map_or("", |(word, _)| word)),
+            SampleStatistic::Percentile(percent) => write!(f, "p{percent}"),
+            SampleStatistic::Best(percent) => write!(f, "best{percent}"),
+            SampleStatistic::BestPercentile(percent) => write!(f, "tail{percent}"),
+            plain => {
+                f.write_str(STATISTIC_NAMES.iter().find(|(_, one)| one == plain).map_or("", |(word, _)| word))
+            }
         }
     }
 }
 
-impl Statistic {
+impl SampleStatistic {
     /// Its value for a metric of this direction, if the sample has such a number.
     #[must_use]
     pub fn value(self, values: &[f64], direction: Direction) -> Option<f64> {
-        let better = if direction == Direction::Higher { Better::Higher } else { Better::Lower };
-        self.of(values, better).ok()
+        let better =
+            if direction == Direction::Higher { BetterDirection::Higher } else { BetterDirection::Lower };
+        self.compute(values, better).ok()
     }
 
-    /// Its value in the unit of the sample ([`Statistic::Count`] has none, variations are percentages).
+    /// Its value in the unit of the sample ([`SampleStatistic::Count`] has none, variations are percentages).
     ///
     /// # Errors
     /// A sample that has no such number: too few values, zero or negative ones in a harmonic or geometric mean.
-    pub(crate) fn of(self, values: &[f64], better: Better) -> Result<f64, StatsError> {
+    pub(crate) fn compute(self, values: &[f64], better: BetterDirection) -> Result<f64, StatsError> {
         match self {
-            Statistic::Count => Ok(values.len() as f64),
-            Statistic::Min => quantile(values, 0.0),
-            Statistic::Max => quantile(values, 1.0),
-            Statistic::Mean => mean(values),
-            Statistic::Harmonic => harmonic_mean(values),
-            Statistic::Geometric => geometric_mean(values),
-            Statistic::Median => median(values),
-            Statistic::Trimmed => trimmed_mean(values, 0.1),
-            Statistic::Sd => sd(values),
-            Statistic::HarmonicSd => harmonic_sd(values),
-            Statistic::Variation => Ok(100.0 * coefficient_of_variation(values)?),
-            Statistic::HarmonicVariation => Ok(100.0 * harmonic_sd(values)? / harmonic_mean(values)?),
-            Statistic::Mad => mad(values),
-            Statistic::Quartiles => inter_quartile_range(values),
-            Statistic::Percentile(percent) => quantile(values, percent / 100.0),
-            Statistic::Best(percent) => best_of_mean(values, better, percent),
-            Statistic::BestPercentile(percent) => best_of_percentile(values, better, percent),
+            SampleStatistic::Count => Ok(values.len() as f64),
+            SampleStatistic::Min => quantile(values, 0.0),
+            SampleStatistic::Max => quantile(values, 1.0),
+            SampleStatistic::Mean => mean(values),
+            SampleStatistic::Harmonic => harmonic_mean(values),
+            SampleStatistic::Geometric => geometric_mean(values),
+            SampleStatistic::Median => median(values),
+            SampleStatistic::Trimmed => trimmed_mean(values, 0.1),
+            SampleStatistic::Sd => sd(values),
+            SampleStatistic::HarmonicSd => harmonic_sd(values),
+            SampleStatistic::Variation => Ok(100.0 * coefficient_of_variation(values)?),
+            SampleStatistic::HarmonicVariation => Ok(100.0 * harmonic_sd(values)? / harmonic_mean(values)?),
+            SampleStatistic::Mad => mad(values),
+            SampleStatistic::Quartiles => inter_quartile_range(values),
+            SampleStatistic::Percentile(percent) => quantile(values, percent / 100.0),
+            SampleStatistic::Best(percent) => best_of_mean(values, better, percent),
+            SampleStatistic::BestPercentile(percent) => best_of_percentile(values, better, percent),
         }
     }
 
     /// Whether it has the unit of the values.
     #[must_use]
     pub fn has_unit(self) -> bool {
-        !matches!(self, Statistic::Count | Statistic::Variation | Statistic::HarmonicVariation)
+        !matches!(
+            self,
+            SampleStatistic::Count | SampleStatistic::Variation | SampleStatistic::HarmonicVariation
+        )
     }
 }

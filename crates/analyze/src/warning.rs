@@ -1,15 +1,15 @@
 //! Owns what people should be careful about, as values with advice. It refuses to print and to hide: every finding
 //! is one value, and whoever shows them may fold those of one kind.
 
-use perflab_model::Status;
+use perflab_model::RunStatus;
 use serde::{Serialize, Serializer};
 
-use crate::comparison::Level;
-use crate::flag::Flag;
+use crate::comparison::RepetitionLevel;
+use crate::flag::RowFlag;
 
 /// Where in a comparison a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct DiagnosticLocation {
     /// Name of the side.
     pub side: String,
     /// The case.
@@ -18,7 +18,7 @@ pub struct Place {
     pub metric: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DiagnosticLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {} ({})", self.subject, self.metric, self.side)
     }
@@ -28,7 +28,7 @@ impl std::fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Warning {
+pub enum ComparisonDiagnostic {
     /// A run did not reach its end.
     NotFinished {
         /// Name of the side.
@@ -36,7 +36,7 @@ pub enum Warning {
         /// The run's id.
         run: String,
         /// How it stands.
-        status: Status,
+        status: RunStatus,
     },
     /// Iterations gave no value.
     FailedIterations {
@@ -52,7 +52,7 @@ pub enum Warning {
     /// Values that are not numbers were left out.
     NotNumbers {
         /// Where.
-        place: Place,
+        place: DiagnosticLocation,
         /// How many.
         values: usize,
     },
@@ -89,13 +89,13 @@ pub enum Warning {
     /// Too few values for an interval.
     TooFew {
         /// The candidate.
-        place: Place,
+        place: DiagnosticLocation,
         /// Baseline values (or pairs) that were compared.
         baseline: usize,
         /// Candidate values (or pairs) that were compared.
         candidate: usize,
         /// What was compared.
-        level: Level,
+        level: RepetitionLevel,
     },
     /// So many rows that none could be significant alone.
     TooManyRows {
@@ -111,7 +111,7 @@ pub enum Warning {
     /// A change could not be computed.
     NotComputed {
         /// The candidate.
-        place: Place,
+        place: DiagnosticLocation,
         /// Why.
         reason: String,
     },
@@ -130,7 +130,7 @@ pub enum Warning {
     /// The values drift over the run.
     Drift {
         /// Where.
-        place: Place,
+        place: DiagnosticLocation,
         /// Spearman's correlation with time.
         rho: f64,
         /// How surprising it is.
@@ -139,7 +139,7 @@ pub enum Warning {
     /// The values fall into two groups.
     Modes {
         /// Where.
-        place: Place,
+        place: DiagnosticLocation,
         /// Mean of the lower group.
         low: f64,
         /// Mean of the upper group.
@@ -150,7 +150,7 @@ pub enum Warning {
     /// Values far from the rest.
     Outliers {
         /// Where.
-        place: Place,
+        place: DiagnosticLocation,
         /// Which iterations.
         iterations: Vec<u32>,
     },
@@ -192,7 +192,7 @@ pub enum Warning {
     /// A change is no larger than what the machine shows without one.
     WithinNoise {
         /// Where.
-        place: Place,
+        place: DiagnosticLocation,
         /// The relative change.
         change: f64,
         /// The largest relative change of the noise card.
@@ -214,45 +214,51 @@ pub enum Warning {
     },
 }
 
-impl Warning {
+impl ComparisonDiagnostic {
     /// The kind, as in JSON; findings of one kind share their advice.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        self.texts().0
+        self.kind_texts().0
     }
 
     /// What to do about it now.
     #[must_use]
     pub fn advice(&self) -> &'static str {
-        self.texts().1
+        self.kind_texts().1
     }
 
     /// The headline of all findings of this kind.
     #[must_use]
     pub fn headline(&self) -> &'static str {
-        self.texts().2
+        self.kind_texts().2
     }
 
     /// The flag that marks the rows concerned, where there is one.
     #[must_use]
-    pub fn flag(&self) -> Option<Flag> {
+    pub fn flag(&self) -> Option<RowFlag> {
         Some(match self {
-            Warning::FailedIterations { .. } | Warning::NotNumbers { .. } => Flag::Failed,
-            Warning::OneSided { .. } => Flag::OneSided,
-            Warning::DifferentCase { .. } => Flag::OtherCase,
-            Warning::OneBoot { .. } => Flag::OneBoot,
-            Warning::UnknownBoot { .. } => Flag::UnknownBoot,
-            Warning::TooFew { .. } | Warning::NotComputed { .. } => Flag::Few,
-            Warning::TooManyRows { .. } => return None,
-            Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
-            Warning::Drift { .. } => Flag::Drift,
-            Warning::Modes { .. } => Flag::Modes,
-            Warning::Outliers { .. } => Flag::Outliers,
-            Warning::DifferentEnvironment { .. } => Flag::Environment,
-            Warning::MonitorGaps { .. } => Flag::Gaps,
-            Warning::WithinNoise { .. } => Flag::Noise,
-            Warning::OldNoiseCard { .. } => return None,
-            Warning::NotFinished { .. } | Warning::NoValues { .. } | Warning::DifferentStudy { .. } => {
+            ComparisonDiagnostic::FailedIterations { .. } | ComparisonDiagnostic::NotNumbers { .. } => {
+                RowFlag::Failed
+            }
+            ComparisonDiagnostic::OneSided { .. } => RowFlag::OneSided,
+            ComparisonDiagnostic::DifferentCase { .. } => RowFlag::OtherCase,
+            ComparisonDiagnostic::OneBoot { .. } => RowFlag::OneBoot,
+            ComparisonDiagnostic::UnknownBoot { .. } => RowFlag::UnknownBoot,
+            ComparisonDiagnostic::TooFew { .. } | ComparisonDiagnostic::NotComputed { .. } => RowFlag::Few,
+            ComparisonDiagnostic::TooManyRows { .. } => return None,
+            ComparisonDiagnostic::NotInterleaved { .. } | ComparisonDiagnostic::SequentialOrder { .. } => {
+                RowFlag::Sequential
+            }
+            ComparisonDiagnostic::Drift { .. } => RowFlag::Drift,
+            ComparisonDiagnostic::Modes { .. } => RowFlag::Modes,
+            ComparisonDiagnostic::Outliers { .. } => RowFlag::Outliers,
+            ComparisonDiagnostic::DifferentEnvironment { .. } => RowFlag::Environment,
+            ComparisonDiagnostic::MonitorGaps { .. } => RowFlag::Gaps,
+            ComparisonDiagnostic::WithinNoise { .. } => RowFlag::Noise,
+            ComparisonDiagnostic::OldNoiseCard { .. } => return None,
+            ComparisonDiagnostic::NotFinished { .. }
+            | ComparisonDiagnostic::NoValues { .. }
+            | ComparisonDiagnostic::DifferentStudy { .. } => {
                 return None;
             }
         })
@@ -260,31 +266,31 @@ impl Warning {
 
     /// Kind, advice and headline: one line a kind, so that a new one is written in one place.
     #[rustfmt::skip]
-    fn texts(&self) -> (&'static str, &'static str, &'static str) {
+    fn kind_texts(&self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Warning::NotFinished { .. } => ("not-finished", "compare it for a first impression only, and run the study again", "runs that did not reach their end"),
-            Warning::FailedIterations { .. } => ("failed-iterations", "read their output with `perflab show RUN`: values that remain may be a biased choice", "iterations failed"),
-            Warning::NotNumbers { .. } => ("not-numbers", "check how the workload's output becomes metrics (`perflab workload try`)", "values that are not numbers were left out"),
-            Warning::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
-            Warning::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
-            Warning::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
-            Warning::UnknownBoot { .. } => ("unknown-boot", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change", "iterations only: whether these imports are of one boot is not known"),
-            Warning::TooFew { level: Level::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
-            Warning::TooManyRows { .. } => ("too-many-rows", "repeat it so often, or choose with --metric the rows that the question is about", "too few repetitions for so many rows"),
-            Warning::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
-            Warning::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
-            Warning::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
-            Warning::SequentialOrder { .. } => ("sequential-order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change", "iterations were not in random order"),
-            Warning::Drift { .. } => ("drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order", "values drift over the run"),
-            Warning::Modes { .. } => ("modes", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)", "values fall into two groups"),
-            Warning::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
-            Warning::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
-            Warning::DifferentCase { withheld: true, .. } => ("different-case", "compare runs of the same case; --across judges them although they differ, for whoever changed just that", "another benchmark under the same name: no verdict"),
-            Warning::DifferentCase { withheld: false, .. } => ("different-case", "make sure that what differs is what you mean to compare", "another benchmark under the same name, judged because of --across"),
-            Warning::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
-            Warning::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
-            Warning::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab noise`", "the noise card may not hold"),
-            Warning::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
+            ComparisonDiagnostic::NotFinished { .. } => ("not-finished", "compare it for a first impression only, and run the study again", "runs that did not reach their end"),
+            ComparisonDiagnostic::FailedIterations { .. } => ("failed-iterations", "read their output with `perflab show RUN`: values that remain may be a biased choice", "iterations failed"),
+            ComparisonDiagnostic::NotNumbers { .. } => ("not-numbers", "check how the workload's output becomes metrics (`perflab workload try`)", "values that are not numbers were left out"),
+            ComparisonDiagnostic::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
+            ComparisonDiagnostic::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
+            ComparisonDiagnostic::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
+            ComparisonDiagnostic::UnknownBoot { .. } => ("unknown-boot", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change", "iterations only: whether these imports are of one boot is not known"),
+            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
+            ComparisonDiagnostic::TooManyRows { .. } => ("too-many-rows", "repeat it so often, or choose with --metric the rows that the question is about", "too few repetitions for so many rows"),
+            ComparisonDiagnostic::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
+            ComparisonDiagnostic::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
+            ComparisonDiagnostic::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
+            ComparisonDiagnostic::SequentialOrder { .. } => ("sequential-order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change", "iterations were not in random order"),
+            ComparisonDiagnostic::Drift { .. } => ("drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order", "values drift over the run"),
+            ComparisonDiagnostic::Modes { .. } => ("modes", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)", "values fall into two groups"),
+            ComparisonDiagnostic::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
+            ComparisonDiagnostic::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
+            ComparisonDiagnostic::DifferentCase { withheld: true, .. } => ("different-case", "compare runs of the same case; --across judges them although they differ, for whoever changed just that", "another benchmark under the same name: no verdict"),
+            ComparisonDiagnostic::DifferentCase { withheld: false, .. } => ("different-case", "make sure that what differs is what you mean to compare", "another benchmark under the same name, judged because of --across"),
+            ComparisonDiagnostic::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
+            ComparisonDiagnostic::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
+            ComparisonDiagnostic::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab noise`", "the noise card may not hold"),
+            ComparisonDiagnostic::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
         }
     }
 
@@ -292,55 +298,63 @@ impl Warning {
     #[must_use]
     pub fn detail(&self) -> String {
         match self {
-            Warning::NotFinished { side, run, status } => format!("{side}: run {run} is {status}"),
-            Warning::FailedIterations { side, subject, failed, reason } => {
+            ComparisonDiagnostic::NotFinished { side, run, status } => {
+                format!("{side}: run {run} is {status}")
+            }
+            ComparisonDiagnostic::FailedIterations { side, subject, failed, reason } => {
                 format!("{subject} ({side}): {failed}, the first: {reason}")
             }
-            Warning::NotNumbers { place, values } => format!("{place}: {values}"),
-            Warning::OneSided { present, absent, subject, metrics } => {
+            ComparisonDiagnostic::NotNumbers { place, values } => format!("{place}: {values}"),
+            ComparisonDiagnostic::OneSided { present, absent, subject, metrics } => {
                 format!("{subject}: {} in {present}, not in {absent}", metrics.join(", "))
             }
-            Warning::NoValues { subject } => subject.clone(),
-            Warning::OneBoot { baseline, candidate }
-            | Warning::UnknownBoot { baseline, candidate }
-            | Warning::NotInterleaved { baseline, candidate } => {
+            ComparisonDiagnostic::NoValues { subject } => subject.clone(),
+            ComparisonDiagnostic::OneBoot { baseline, candidate }
+            | ComparisonDiagnostic::UnknownBoot { baseline, candidate }
+            | ComparisonDiagnostic::NotInterleaved { baseline, candidate } => {
                 format!("{baseline} and {candidate}")
             }
-            Warning::TooFew { place, baseline, candidate, level } => {
-                let noun = if *level == Level::Boot { "boots" } else { "iterations" };
+            ComparisonDiagnostic::TooFew { place, baseline, candidate, level } => {
+                let noun = if *level == RepetitionLevel::Boot { "boots" } else { "iterations" };
                 format!("{place}: {baseline} against {candidate} {noun}")
             }
-            Warning::TooManyRows { rows, repetitions, needed, noun } => {
+            ComparisonDiagnostic::TooManyRows { rows, repetitions, needed, noun } => {
                 format!(
                     "one row that changes alone among {rows} cannot be decided with {repetitions} {noun}: with {needed} it can"
                 )
             }
-            Warning::NotComputed { place, reason } => format!("{place}: {reason}"),
-            Warning::SequentialOrder { run } => format!("run {run}"),
-            Warning::Drift { place, rho, p } => {
+            ComparisonDiagnostic::NotComputed { place, reason } => format!("{place}: {reason}"),
+            ComparisonDiagnostic::SequentialOrder { run } => format!("run {run}"),
+            ComparisonDiagnostic::Drift { place, rho, p } => {
                 format!("{place}: correlation with time {rho:.2}, p = {p:.1e}")
             }
-            Warning::Modes { .. } | Warning::Outliers { .. } => self.shape(),
-            Warning::DifferentEnvironment { candidate, first, .. } => listed(candidate, first),
-            Warning::DifferentCase { candidate, subject, differences, .. } => {
-                listed(&format!("{subject} ({candidate})"), differences)
+            ComparisonDiagnostic::Modes { .. } | ComparisonDiagnostic::Outliers { .. } => self.shape_detail(),
+            ComparisonDiagnostic::DifferentEnvironment { candidate, first, .. } => {
+                list_items(candidate, first)
             }
-            Warning::DifferentStudy { candidate, differences, .. } => listed(candidate, differences),
-            Warning::WithinNoise { place, change, reach } => {
+            ComparisonDiagnostic::DifferentCase { candidate, subject, differences, .. } => {
+                list_items(&format!("{subject} ({candidate})"), differences)
+            }
+            ComparisonDiagnostic::DifferentStudy { candidate, differences, .. } => {
+                list_items(candidate, differences)
+            }
+            ComparisonDiagnostic::WithinNoise { place, change, reach } => {
                 format!("{place}: {:+.2} %, of ± {:.2} %", change * 100.0, reach * 100.0)
             }
-            Warning::OldNoiseCard { doubts } => doubts.join("; "),
-            Warning::MonitorGaps { side, run, monitors } => listed(&format!("{side}, run {run}"), monitors),
+            ComparisonDiagnostic::OldNoiseCard { doubts } => doubts.join("; "),
+            ComparisonDiagnostic::MonitorGaps { side, run, monitors } => {
+                list_items(&format!("{side}, run {run}"), monitors)
+            }
         }
     }
 
     /// The details about the shape of a sample.
-    fn shape(&self) -> String {
+    fn shape_detail(&self) -> String {
         match self {
-            Warning::Modes { place, low, high, high_share } => {
+            ComparisonDiagnostic::Modes { place, low, high, high_share } => {
                 format!("{place}: around {low:.4} and {high:.4}, {:.0} % in the upper", high_share * 100.0)
             }
-            Warning::Outliers { place, iterations } => {
+            ComparisonDiagnostic::Outliers { place, iterations } => {
                 let which: Vec<String> = iterations.iter().map(ToString::to_string).collect();
                 let noun = if which.len() == 1 { "iteration" } else { "iterations" };
                 format!("{place}: {noun} {}", which.join(", "))
@@ -350,11 +364,11 @@ impl Warning {
     }
 }
 
-fn listed(head: &str, items: &[String]) -> String {
+fn list_items(head: &str, items: &[String]) -> String {
     format!("{head}: {}", items.join("; "))
 }
 
-impl std::fmt::Display for Warning {
+impl std::fmt::Display for ComparisonDiagnostic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.headline(), self.detail())
     }
@@ -362,16 +376,22 @@ impl std::fmt::Display for Warning {
 
 /// A warning for readers that do not have this program's texts.
 #[derive(Serialize)]
-struct WithTexts<'a> {
+struct DiagnosticWithTexts<'a> {
     #[serde(flatten)]
-    warning: &'a Warning,
+    warning: &'a ComparisonDiagnostic,
     message: String,
     advice: &'static str,
 }
 
 /// Serialises warnings with their message and advice.
-pub(crate) fn with_texts<S: Serializer>(warnings: &[Warning], serializer: S) -> Result<S::Ok, S::Error> {
-    let texts =
-        |warning| WithTexts { warning, message: Warning::to_string(warning), advice: warning.advice() };
+pub(crate) fn serialize_with_texts<S: Serializer>(
+    warnings: &[ComparisonDiagnostic],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let texts = |warning| DiagnosticWithTexts {
+        warning,
+        message: ComparisonDiagnostic::to_string(warning),
+        advice: warning.advice(),
+    };
     serializer.collect_seq(warnings.iter().map(texts))
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use optrace::{Recorder, Trace, Words};
-use perflab_analyze::trace::{Clock, Options, PAGE_FAULT, Report, WAITING, analyze};
-use perflab_model::trace::{NumberColumn, Operations, SpanColumn};
+use optrace::{Recorder, Trace, Vocabulary};
+use perflab_analyze::trace::{
+    OperationClock, OperationReport, OutlierOptions, PAGE_FAULT, WAITING, analyze_operations,
+};
+use perflab_model::trace::{NumberColumn, OperationColumns, SpanColumn};
 
 const OPERATIONS: u32 = 60_000;
 /// Each cause is put into every so-manieth operation.
@@ -16,26 +18,26 @@ const EVERY: u32 = 600;
 /// Together they take longer than what the window's noise may be: a hypervisor that takes a processor away tells nobody.
 const PAGES: usize = 128;
 
-fn injected(row: u32, cause: u32) -> bool {
+fn is_injected(row: u32, cause: u32) -> bool {
     row % EVERY == 100 + cause * 200
 }
 
 /// Work of about a microsecond, in a build that is not optimised.
-fn work(seed: u64) -> u64 {
+fn burn_microsecond(seed: u64) -> u64 {
     (0..30).fold(seed, |sum, n| black_box(sum.rotate_left(5) ^ n))
 }
 
-fn load(recorder: &Recorder) {
+fn run_traced_load(recorder: &Recorder) {
     for row in 0..OPERATIONS {
         // Pages that were given back a moment ago: those that the hypervisor has yet to find take ten times as long.
-        let mut pages = injected(row, 2).then(|| memmap2::MmapMut::map_anon(PAGES * 4096).unwrap());
+        let mut pages = is_injected(row, 2).then(|| memmap2::MmapMut::map_anon(PAGES * 4096).unwrap());
         recorder.begin(0);
         recorder.number(0, row.into());
-        black_box(work(row.into()));
-        if injected(row, 0) {
+        black_box(burn_microsecond(row.into()));
+        if is_injected(row, 0) {
             std::thread::sleep(Duration::from_micros(300));
         }
-        if injected(row, 1) {
+        if is_injected(row, 1) {
             recorder.span(0, || {
                 let since = Instant::now();
                 while since.elapsed() < Duration::from_micros(60) {}
@@ -49,28 +51,28 @@ fn load(recorder: &Recorder) {
 }
 
 /// What the program wrote, as the archive would give it back.
-fn traced() -> Option<Operations> {
+fn trace_program() -> Option<OperationColumns> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    let words = Words::new(&["work"], &["reap"], &["row"]).unwrap();
-    let trace = Trace::create(&path, &words, optrace::Options::default()).unwrap();
+    let words = Vocabulary::new(&["work"], &["reap"], &["row"]).unwrap();
+    let trace = Trace::create(&path, &words, optrace::TraceOptions::default()).unwrap();
     let recorder = trace.recorder();
-    load(&recorder);
+    run_traced_load(&recorder);
     drop(recorder);
     assert_eq!(trace.finish().unwrap().lost, 0);
-    let mut all = Operations {
+    let mut all = OperationColumns {
         kinds: words.operations.clone(),
         spans: vec![SpanColumn { name: "reap".into(), ..SpanColumn::default() }],
         numbers: vec![NumberColumn { name: "row".into(), ..NumberColumn::default() }],
-        ..Operations::default()
+        ..OperationColumns::default()
     };
-    let told = optrace::File::open(&path).unwrap().read(|operation| {
+    let told = optrace::TraceFile::open(&path).unwrap().read_operations(|operation| {
         let row = all.wall.len() as u32;
         all.kind.push(0);
         all.thread.push(operation.thread);
         all.start.push(operation.start as i64);
         all.wall.push(operation.wall as i64);
-        let some = |column: &mut perflab_model::trace::Sparse, value: u64| {
+        let some = |column: &mut perflab_model::trace::SparseColumn, value: u64| {
             if value > 0 {
                 column.push(row, value as i64);
             }
@@ -86,22 +88,23 @@ fn traced() -> Option<Operations> {
 
 /// Precision and recall of the operations that are laid to a cause, against those into which it was put; and those that
 /// were missed.
-fn judged(report: &Report, name: &str, cause: u32) -> (f64, f64, Vec<u32>) {
+fn precision_and_recall(report: &OperationReport, name: &str, cause: u32) -> (f64, f64, Vec<u32>) {
     let found: BTreeSet<u32> = report
         .outliers
         .iter()
-        .filter(|outlier| report.name(outlier) == name)
+        .filter(|outlier| report.outlier_cause(outlier) == name)
         .map(|outlier| outlier.row)
         .collect();
-    let truth: BTreeSet<u32> = (0..OPERATIONS).filter(|row| injected(*row, cause)).collect();
+    let truth: BTreeSet<u32> = (0..OPERATIONS).filter(|row| is_injected(*row, cause)).collect();
     let both = found.intersection(&truth).count() as f64;
     let missed = truth.difference(&found).copied().collect();
     (both / found.len().max(1) as f64, both / truth.len() as f64, missed)
 }
 
 /// What there is to say of operations that were missed: their times, and the limit that they did not pass.
-fn missed(operations: &Operations, report: &Report, rows: &[u32]) -> String {
-    let verdict = |row: u32| report.outliers.iter().find(|one| one.row == row).map(|one| report.name(one));
+fn describe_missed(operations: &OperationColumns, report: &OperationReport, rows: &[u32]) -> String {
+    let verdict =
+        |row: u32| report.outliers.iter().find(|one| one.row == row).map(|one| report.outlier_cause(one));
     let told = rows.iter().map(|row| {
         let wall = operations.wall.get(*row as usize).copied().unwrap_or(0);
         let faults = operations.faults.iter().find_map(|(at, count)| (at == *row).then_some(count));
@@ -112,19 +115,23 @@ fn missed(operations: &Operations, report: &Report, rows: &[u32]) -> String {
 
 #[test]
 fn injected_causes_are_found() {
-    let Some(operations) = traced() else {
+    let Some(operations) = trace_program() else {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "the kernel refuses perf events");
         return eprintln!("SKIP injected_causes_are_found: the kernel refuses perf events");
     };
     // Sleeping is no time on the CPU; the others are looked at there, where nobody else's time is.
-    for (clock, name, cause) in
-        [(Clock::Wall, WAITING, 0), (Clock::OnCpu, "reap", 1), (Clock::OnCpu, PAGE_FAULT, 2)]
-    {
-        let report =
-            analyze(&operations, &Options { clock: Some(clock), quantile: 0.99, ..Options::default() })
-                .unwrap();
-        let (precision, recall, rows) = judged(&report, name, cause);
-        let missed = missed(&operations, &report, &rows);
+    for (clock, name, cause) in [
+        (OperationClock::Wall, WAITING, 0),
+        (OperationClock::OnCpu, "reap", 1),
+        (OperationClock::OnCpu, PAGE_FAULT, 2),
+    ] {
+        let report = analyze_operations(
+            &operations,
+            &OutlierOptions { clock: Some(clock), quantile: 0.99, ..OutlierOptions::default() },
+        )
+        .unwrap();
+        let (precision, recall, rows) = precision_and_recall(&report, name, cause);
+        let missed = describe_missed(&operations, &report, &rows);
         eprintln!("{name}: precision {precision:.3}, recall {recall:.3}; missed: {missed}");
         assert!(precision >= 0.95 && recall >= 0.95, "{name}: {precision}, {recall}; missed: {missed}");
     }

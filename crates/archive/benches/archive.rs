@@ -10,33 +10,33 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use perflab_archive::{Archive, ArchiveError, RunDir};
-use perflab_model::Event;
+use perflab_model::RunEvent;
 
 const CASES: u32 = 1_000;
 const ITERATIONS: u32 = 30;
 const REPEATS: usize = 11;
 
-type Surprise = Box<dyn std::error::Error>;
+type ArchiveBenchError = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Surprise> {
+fn main() -> Result<(), ArchiveBenchError> {
     let temporary = tempfile::tempdir()?;
     let kept = std::env::args().skip_while(|argument| argument != "--keep").nth(1);
     let directory = kept.map_or(temporary.path().to_owned(), PathBuf::from);
     let archive = Archive::open(&directory)?;
-    let run = write(&archive)?;
-    let record = run.record()?;
+    let run = bench_write(&archive)?;
+    let record = run.read_record()?;
     println!("{} samples, {} iterations", record.samples.len(), record.iterations.len());
-    read("RunDir::record", || run.record().map(drop))?;
-    read("RunDir::series", || run.series("vmstat").map(drop))?;
-    read("RunDir::output", || run.output(Some(9_000), "stdout").map(drop))?;
-    read("Archive::find @latest", || archive.find("@latest").map(drop))?;
-    read("Archive::list", || archive.list().map(drop))
+    bench_read("RunDir::record", || run.read_record().map(drop))?;
+    bench_read("RunDir::series", || run.read_series("vmstat").map(drop))?;
+    bench_read("RunDir::output", || run.read_output(Some(9_000), "stdout").map(drop))?;
+    bench_read("Archive::find @latest", || archive.find_runs("@latest").map(drop))?;
+    bench_read("Archive::list", || archive.list_runs().map(drop))
 }
 
-fn write(archive: &Archive) -> Result<RunDir, Surprise> {
-    let manifest = fixture::manifest(CASES, ITERATIONS);
-    let events: Vec<Event> = fixture::events(&manifest).collect();
-    let mut recorder = archive.begin(&manifest)?;
+fn bench_write(archive: &Archive) -> Result<RunDir, ArchiveBenchError> {
+    let manifest = fixture::make_manifest(CASES, ITERATIONS);
+    let events: Vec<RunEvent> = fixture::run_events(&manifest).collect();
+    let mut recorder = archive.begin_run(&manifest)?;
     let begin = Instant::now();
     events.iter().try_for_each(|event| recorder.record(event))?;
     let each = begin.elapsed() / u32::try_from(events.len())?;
@@ -44,13 +44,16 @@ fn write(archive: &Archive) -> Result<RunDir, Surprise> {
     let begin = Instant::now();
     let run = recorder.finish()?;
     let took = begin.elapsed();
-    let bytes = archive.list()?.first().map_or(0, |run| run.bytes);
+    let bytes = archive.list_runs()?.first().map_or(0, |run| run.bytes);
     println!("Recorder::finish: {took:?}; closed run: {bytes} bytes");
     Ok(run)
 }
 
 /// Prints the median of some repeats, and the slowest.
-fn read(what: &str, mut work: impl FnMut() -> Result<(), ArchiveError>) -> Result<(), Surprise> {
+fn bench_read(
+    what: &str,
+    mut work: impl FnMut() -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveBenchError> {
     let time = |_| {
         let begin = Instant::now();
         work().map(|()| begin.elapsed())

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use perflab_archive::{Archive, Kind, Options, import_foreign};
+use perflab_archive::{Archive, ImportOptions, Importer, import_as_run};
 
 const TICKS: u64 = 189;
 const CACHES: u64 = 155;
@@ -22,13 +22,13 @@ const LISTED: u64 = 103;
 const BEGAN: u64 = 1_570_815_211;
 const REPEATS: usize = 15;
 
-type Surprise = Box<dyn std::error::Error>;
+type ImportBenchError = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Surprise> {
+fn main() -> Result<(), ImportBenchError> {
     let temporary = tempfile::tempdir()?;
     let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let folder = given.map_or_else(|| generated(temporary.path()), |given| Ok(PathBuf::from(given)))?;
-    let ours = import(&folder, temporary.path())?;
+    let folder = given.map_or_else(|| generate_logs(temporary.path()), |given| Ok(PathBuf::from(given)))?;
+    let ours = bench_import(&folder, temporary.path())?;
     let Some(python) = std::env::var_os("PERFLAB_PANDAS") else {
         println!("SKIP pandas: PERFLAB_PANDAS does not name a Python that has it");
         return Ok(());
@@ -45,19 +45,19 @@ fn main() -> Result<(), Surprise> {
     Ok(())
 }
 
-fn import(folder: &Path, temporary: &Path) -> Result<Duration, Surprise> {
+fn bench_import(folder: &Path, temporary: &Path) -> Result<Duration, ImportBenchError> {
     let archive = Archive::open(&temporary.join("archive"))?;
-    read(folder)?;
+    bench_read(folder)?;
     let once = |_| {
-        let begin = Clock::now()?;
-        let imported = import_foreign(&archive, folder, &Options::default())?;
-        Ok::<_, Surprise>((begin.elapsed()?, imported))
+        let begin = BenchClock::now()?;
+        let imported = import_as_run(&archive, folder, &ImportOptions::default())?;
+        Ok::<_, ImportBenchError>((begin.elapsed()?, imported))
     };
     let times: Vec<_> = (0..REPEATS).map(once).collect::<Result<_, _>>()?;
-    for took in &times[0].1.took {
-        println!("{}: {}", took.name(), took.counts());
+    for took in &times[0].1.file_reports {
+        println!("{}: {}", took.file_name(), took.format_counts());
     }
-    let sorted = |of: fn(&Spent) -> Duration| {
+    let sorted = |of: fn(&BenchTimes) -> Duration| {
         let mut times: Vec<Duration> = times.iter().map(|(spent, _)| of(spent)).collect();
         times.sort();
         times
@@ -69,13 +69,13 @@ fn import(folder: &Path, temporary: &Path) -> Result<Duration, Surprise> {
 }
 
 /// Reading alone, without a run.
-fn read(folder: &Path) -> Result<(), Surprise> {
+fn bench_read(folder: &Path) -> Result<(), ImportBenchError> {
     let once = |_| {
-        let begin = Clock::now()?;
-        let events = Kind::Lkp
-            .open(folder, &Options::default())?
+        let begin = BenchClock::now()?;
+        let events = Importer::Lkp
+            .open(folder, &ImportOptions::default())?
             .try_fold(0, |count, event| event.map(|_| count + 1))?;
-        Ok::<_, Surprise>((begin.elapsed()?, events))
+        Ok::<_, ImportBenchError>((begin.elapsed()?, events))
     };
     let mut times: Vec<_> = (0..REPEATS).map(once).collect::<Result<_, _>>()?;
     times.sort_by_key(|(spent, _)| spent.cpu);
@@ -85,53 +85,56 @@ fn read(folder: &Path) -> Result<(), Surprise> {
 }
 
 /// Wall and CPU time: on a busy machine only the second says what the work costs.
-struct Clock {
+struct BenchClock {
     wall: Instant,
     cpu: Duration,
 }
 
 #[derive(Clone, Copy)]
-struct Spent {
+struct BenchTimes {
     wall: Duration,
     cpu: Duration,
 }
 
-impl Clock {
-    fn now() -> Result<Self, Surprise> {
-        Ok(Clock { wall: Instant::now(), cpu: cpu()? })
+impl BenchClock {
+    fn now() -> Result<Self, ImportBenchError> {
+        Ok(BenchClock { wall: Instant::now(), cpu: thread_cpu_time()? })
     }
 
-    fn elapsed(&self) -> Result<Spent, Surprise> {
-        Ok(Spent { wall: self.wall.elapsed(), cpu: cpu()? - self.cpu })
+    fn elapsed(&self) -> Result<BenchTimes, ImportBenchError> {
+        Ok(BenchTimes { wall: self.wall.elapsed(), cpu: thread_cpu_time()? - self.cpu })
     }
 }
 
 /// CPU time of this thread, from the kernel's account of it in nanoseconds.
-fn cpu() -> Result<Duration, Surprise> {
+fn thread_cpu_time() -> Result<Duration, ImportBenchError> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let spent = text.split_ascii_whitespace().next().unwrap_or_default();
     Ok(Duration::from_nanos(spent.parse()?))
 }
 
-fn generated(temporary: &Path) -> Result<PathBuf, Surprise> {
+fn generate_logs(temporary: &Path) -> Result<PathBuf, ImportBenchError> {
     let folder = temporary.join("result");
     fs::create_dir(&folder)?;
-    packed(&folder.join("slabinfo.gz"), &(0..TICKS).map(slabinfo).collect::<String>())?;
-    packed(&folder.join("slabinfo_tool.gz"), &(0..OUTPUTS).map(slabinfo_tool).collect::<String>())?;
-    packed(&folder.join("meminfo.gz"), &(0..TICKS).map(meminfo).collect::<String>())?;
+    write_gzip(&folder.join("slabinfo.gz"), &(0..TICKS).map(slabinfo_dump).collect::<String>())?;
+    write_gzip(
+        &folder.join("slabinfo_tool.gz"),
+        &(0..OUTPUTS).map(slabinfo_tool_output).collect::<String>(),
+    )?;
+    write_gzip(&folder.join("meminfo.gz"), &(0..TICKS).map(meminfo_dump).collect::<String>())?;
     let orders: String = (0..331).map(|cache| format!("cache_{cache} {}\n", cache % 4)).collect();
     fs::write(folder.join("orders"), orders)?;
     Ok(folder)
 }
 
-fn packed(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_gzip(path: &Path, text: &str) -> std::io::Result<()> {
     let mut encoder = GzEncoder::new(File::create(path)?, Compression::best());
     encoder.write_all(text.as_bytes())?;
     encoder.finish().map(drop)
 }
 
 /// Size, objects a slab, order and slabs of a cache at a tick.
-fn cache(tick: u64, cache: u64) -> (u64, u64, u64, u64) {
+fn cache_counts(tick: u64, cache: u64) -> (u64, u64, u64, u64) {
     let size = 24 + 8 * (cache * 37 % 250);
     let order = cache % 4;
     (
@@ -142,9 +145,9 @@ fn cache(tick: u64, cache: u64) -> (u64, u64, u64, u64) {
     )
 }
 
-fn slabinfo(tick: u64) -> String {
+fn slabinfo_dump(tick: u64) -> String {
     let line = |number| {
-        let (size, each, order, slabs) = cache(tick, number);
+        let (size, each, order, slabs) = cache_counts(tick, number);
         let (all, free) = (slabs * each, (tick * 7 + number) % 50);
         format!(
             "cache_{number:<18} {:6} {all:6} {size:6} {each:4} {:4} : tunables    0    0    0 : slabdata {slabs:6} {slabs:6}      0\n",
@@ -156,10 +159,10 @@ fn slabinfo(tick: u64) -> String {
     format!("time: {}\n{head}\n{}", BEGAN + tick, (0..CACHES).map(line).collect::<String>())
 }
 
-fn slabinfo_tool(tick: u64) -> String {
+fn slabinfo_tool_output(tick: u64) -> String {
     let head = "Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg";
     let line = |number: u64| {
-        let (size, each, order, slabs) = cache(tick, number);
+        let (size, each, order, slabs) = cache_counts(tick, number);
         let (objects, flags) = (slabs * each, if number.is_multiple_of(3) { "*" } else { "" });
         let slabs = format!("{slabs}/{}/4", number % 5);
         format!(
@@ -172,7 +175,7 @@ fn slabinfo_tool(tick: u64) -> String {
     format!("time: {}\n{head}\n{}", BEGAN + tick, (0..LISTED).map(line).collect::<String>())
 }
 
-fn meminfo(tick: u64) -> String {
+fn meminfo_dump(tick: u64) -> String {
     let line = |number: u64| format!("Field{number}:     {} kB\n", 100_000 + tick * number);
     format!("time: {}\nMemTotal:       16422936 kB\n{}", BEGAN + tick, (0..49).map(line).collect::<String>())
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest as _, Sha256};
 
 use crate::ArchiveError;
-use crate::finite_file::{open_finite, read_finite};
+use crate::finite_file::{open_finite_file, read_finite_file};
 use crate::fresh_file::create_fresh_file;
 use crate::layout::CHECKSUMS;
 
@@ -23,18 +23,18 @@ const LONGEST: u64 = 16 << 20;
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// A file as it was when it was found to be whole: device, inode, size, time of its last change.
-type Seen = (u64, u64, u64, SystemTime);
+type VerifiedFileStamp = (u64, u64, u64, SystemTime);
 
 /// What was found whole already: a table is opened often, and hashed once.
-static WHOLE: Mutex<Option<HashSet<Seen>>> = Mutex::new(None);
+static WHOLE: Mutex<Option<HashSet<VerifiedFileStamp>>> = Mutex::new(None);
 
 /// Writes the hashes of all files under `stage`.
-pub(crate) fn write(stage: &Path) -> Result<(), ArchiveError> {
+pub(crate) fn write_checksums(stage: &Path) -> Result<(), ArchiveError> {
     let path = stage.join(CHECKSUMS);
     let mut text = String::new();
-    for file in files(stage).map_err(ArchiveError::io("read", stage))? {
+    for file in list_files_below(stage).map_err(ArchiveError::io("read", stage))? {
         let hash = File::open(&file)
-            .and_then(|mut file| hash(&mut file))
+            .and_then(|mut file| sha256_hex(&mut file))
             .map_err(ArchiveError::io("read", &file))?;
         let name = file.strip_prefix(stage).unwrap_or(&file);
         // Writing to a string cannot fail.
@@ -50,7 +50,7 @@ pub(crate) fn write(stage: &Path) -> Result<(), ArchiveError> {
 /// Opens the file `name` of the closed run at `run`, and compares it with its hash where the run has hashes.
 pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveError> {
     let path = run.join(name);
-    let mut file = open_finite(&path).map_err(ArchiveError::io("read", &path))?;
+    let mut file = open_finite_file(&path).map_err(ArchiveError::io("read", &path))?;
     let list = run.join(CHECKSUMS);
     if list.symlink_metadata().is_err() {
         return Ok(file);
@@ -58,16 +58,17 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
     let found = file.metadata().map_err(ArchiveError::io("read", &path))?;
     let changed = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let seen = (found.dev(), found.ino(), found.len(), changed);
-    let is_known =
-        |seen: &Seen| WHOLE.lock().is_ok_and(|whole| whole.as_ref().is_some_and(|all| all.contains(seen)));
+    let is_known = |seen: &VerifiedFileStamp| {
+        WHOLE.lock().is_ok_and(|whole| whole.as_ref().is_some_and(|all| all.contains(seen)))
+    };
     if is_known(&seen) {
         return Ok(file);
     }
-    let text = read_finite(&list, LONGEST).map_err(ArchiveError::io("read", &list))?;
+    let text = read_finite_file(&list, LONGEST).map_err(ArchiveError::io("read", &list))?;
     let text = String::from_utf8_lossy(&text);
     let named = |line: &'_ &str| line.split_once("  ").is_some_and(|(_, of)| Path::new(of) == name);
     let wanted = text.lines().find(named).and_then(|line| line.split_once("  "));
-    let hash = hash(&mut file).map_err(ArchiveError::io("read", &path))?;
+    let hash = sha256_hex(&mut file).map_err(ArchiveError::io("read", &path))?;
     if wanted.is_none_or(|(wanted, _)| wanted != hash) {
         return Err(ArchiveError::Altered { path, list });
     }
@@ -81,7 +82,7 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
 }
 
 /// The SHA-256 of what is read, as sha256sum prints it.
-pub(crate) fn hash(file: &mut impl io::Read) -> io::Result<String> {
+pub(crate) fn sha256_hex(file: &mut impl io::Read) -> io::Result<String> {
     let mut sha = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -98,12 +99,12 @@ pub(crate) fn hash(file: &mut impl io::Read) -> io::Result<String> {
 }
 
 /// All files under `folder`, sorted.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            found.extend(files(&entry.path())?);
+            found.extend(list_files_below(&entry.path())?);
         } else {
             found.push(entry.path());
         }

@@ -87,7 +87,7 @@ pub enum ArchiveError {
     },
     /// What a tracer wrote cannot be read.
     #[error(transparent)]
-    Trace(optrace::Error),
+    Trace(optrace::OptraceError),
     /// A file is not what it should be.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {
@@ -200,15 +200,15 @@ const LONGEST_QUOTE: usize = 200;
 const LONGEST_MESSAGE: usize = 3000;
 
 /// A message whose quotes (in back-quotes) are cut, and which as a whole is.
-pub(crate) fn short_quotes(message: &str) -> String {
+pub(crate) fn shorten_quotes(message: &str) -> String {
     let parts = message.split('`').enumerate().map(|(at, part)| match at % 2 {
-        1 => cut(part, LONGEST_QUOTE),
+        1 => truncate_text(part, LONGEST_QUOTE),
         _ => Cow::Borrowed(part),
     });
-    cut(&parts.collect::<Vec<_>>().join("`"), LONGEST_MESSAGE).into_owned()
+    truncate_text(&parts.collect::<Vec<_>>().join("`"), LONGEST_MESSAGE).into_owned()
 }
 
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+fn truncate_text(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(text),
@@ -222,17 +222,17 @@ impl ArchiveError {
     }
 
     /// What another tool wrote at `path` cannot be imported.
-    pub(crate) fn foreign(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
-        ArchiveError::Foreign { path: path.into(), line, reason: short_quotes(&reason.into()) }
+    pub(crate) fn not_importable(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
+        ArchiveError::Foreign { path: path.into(), line, reason: shorten_quotes(&reason.into()) }
     }
 
     /// Whether the place refuses: no room, no right to write, a loop of links. Nothing of perflab's own is wrong then.
-    pub fn is_refused_by_place(&self) -> bool {
+    pub fn is_environment_refusal(&self) -> bool {
         let source = match self {
             ArchiveError::Io { source, .. }
             | ArchiveError::JournalWrite { source, .. }
             | ArchiveError::NotWritable { source, .. } => source,
-            ArchiveError::Close { source, .. } => return source.is_refused_by_place(),
+            ArchiveError::Close { source, .. } => return source.is_environment_refusal(),
             ArchiveError::OthersArchive { .. } => return true,
             _ => return false,
         };
@@ -259,8 +259,8 @@ mod tests {
     #[test]
     fn what_is_quoted_is_cut() {
         let long = "é".repeat(500);
-        let told = short_quotes(&format!("`{long}` is no `kind`"));
+        let told = shorten_quotes(&format!("`{long}` is no `kind`"));
         assert_eq!(told, format!("`{}…` is no `kind`", "é".repeat(200)));
-        assert!(short_quotes(&long.repeat(10)).chars().count() <= LONGEST_MESSAGE + 1);
+        assert!(shorten_quotes(&long.repeat(10)).chars().count() <= LONGEST_MESSAGE + 1);
     }
 }

@@ -4,10 +4,10 @@
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use perflab_model::Event;
+use perflab_model::RunEvent;
 
 use crate::ArchiveError;
-use crate::finite_file::open_finite;
+use crate::finite_file::open_finite_file;
 
 /// Room for a line of rows without growing; journals are read from front to back.
 const BUFFER: usize = 256 * 1024;
@@ -34,7 +34,7 @@ pub(crate) mod kind {
 ///
 /// Lines that are torn (the last one of a run whose process died) or damaged are left out and counted.
 /// An error is a failing disk and ends the iteration.
-pub struct Events {
+pub struct JournalReader {
     path: PathBuf,
     reader: Box<dyn BufRead + Send>,
     line: Vec<u8>,
@@ -42,29 +42,29 @@ pub struct Events {
     damaged: u64,
 }
 
-impl Events {
+impl JournalReader {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = open_finite(path).map_err(ArchiveError::io("read", path))?;
-        Ok(Events::of(path, Box::new(BufReader::with_capacity(BUFFER, file))))
+        let file = open_finite_file(path).map_err(ArchiveError::io("read", path))?;
+        Ok(JournalReader::from_reader(path, Box::new(BufReader::with_capacity(BUFFER, file))))
     }
 
     /// Reads lines from anywhere; `path` is for messages.
-    pub(crate) fn of(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
-        Events { path: path.into(), reader, line: Vec::new(), only: None, damaged: 0 }
+    pub(crate) fn from_reader(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
+        JournalReader { path: path.into(), reader, line: Vec::new(), only: None, damaged: 0 }
     }
 
     /// Leaves out all events but those of these kinds, without parsing them.
-    pub(crate) fn only(self, kinds: &'static [&'static str]) -> Self {
-        Events { only: Some(kinds), ..self }
+    pub(crate) fn select_kinds(self, kinds: &'static [&'static str]) -> Self {
+        JournalReader { only: Some(kinds), ..self }
     }
 
     /// Lines so far that were left out because they are torn or damaged.
-    pub fn damaged(&self) -> u64 {
+    pub fn damaged_lines(&self) -> u64 {
         self.damaged
     }
 
     /// Goes to the next whole line; `false` at the end.
-    pub(crate) fn advance(&mut self) -> Result<bool, ArchiveError> {
+    pub(crate) fn next_line(&mut self) -> Result<bool, ArchiveError> {
         self.line.clear();
         let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.line);
         match read.map_err(ArchiveError::io("read", &self.path))? {
@@ -83,21 +83,21 @@ impl Events {
     }
 
     /// Counts the line gone to among those that are left out: it is an event of which nothing can be made.
-    pub(crate) fn refuse(&mut self) {
+    pub(crate) fn count_damaged(&mut self) {
         self.damaged += 1;
     }
 
     /// The line gone to, as an event; counted where it is none.
-    pub(crate) fn parse(&mut self) -> Option<Event> {
+    pub(crate) fn parse_event(&mut self) -> Option<RunEvent> {
         let event = serde_json::from_slice(&self.line).ok();
         self.damaged += u64::from(event.is_none());
         event
     }
 
-    fn next_event(&mut self) -> Result<Option<Event>, ArchiveError> {
-        while self.advance()? {
-            if self.wanted()
-                && let Some(event) = self.parse()
+    fn next_event(&mut self) -> Result<Option<RunEvent>, ArchiveError> {
+        while self.next_line()? {
+            if self.is_selected()
+                && let Some(event) = self.parse_event()
             {
                 return Ok(Some(event));
             }
@@ -105,14 +105,14 @@ impl Events {
         Ok(None)
     }
 
-    fn wanted(&self) -> bool {
+    fn is_selected(&self) -> bool {
         let Some(kinds) = self.only else { return true };
-        kind_of(&self.line).is_none_or(|kind| kinds.contains(&kind))
+        event_kind(&self.line).is_none_or(|kind| kinds.contains(&kind))
     }
 }
 
-impl Iterator for Events {
-    type Item = Result<Event, ArchiveError>;
+impl Iterator for JournalReader {
+    type Item = Result<RunEvent, ArchiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_event().transpose();
@@ -124,7 +124,7 @@ impl Iterator for Events {
 }
 
 /// The kind of event in a line that this crate wrote; `None` where only parsing can tell.
-pub(crate) fn kind_of(line: &[u8]) -> Option<&str> {
+pub(crate) fn event_kind(line: &[u8]) -> Option<&str> {
     const BEFORE: &[u8] = b"\"what\":{\"";
     let head = line.get(..line.len().min(96))?;
     let begin = head.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
@@ -135,12 +135,12 @@ pub(crate) fn kind_of(line: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::{Nanos, What};
+    use perflab_model::{Nanos, RunEventKind};
 
     use super::*;
 
-    fn events(text: &'static str) -> Events {
-        Events::of(Path::new("j"), Box::new(text.as_bytes()))
+    fn read_journal_text(text: &'static str) -> JournalReader {
+        JournalReader::from_reader(Path::new("j"), Box::new(text.as_bytes()))
     }
 
     const TEXT: &str = concat!(
@@ -153,24 +153,24 @@ mod tests {
 
     #[test]
     fn torn_and_damaged_lines_are_left_out_and_counted() {
-        let mut events = events(TEXT);
+        let mut events = read_journal_text(TEXT);
         let at: Vec<Nanos> = events.by_ref().map(|event| event.unwrap().at).collect();
         assert_eq!(at, [Nanos(1), Nanos(2), Nanos(4)]);
-        assert_eq!(events.damaged(), 2);
+        assert_eq!(events.damaged_lines(), 2);
     }
 
     #[test]
     fn unwanted_kinds_are_skipped() {
-        let mut events = events(TEXT).only(&[kind::WARNING]);
-        assert!(matches!(events.next(), Some(Ok(Event { what: What::Warning { .. }, .. }))));
+        let mut events = read_journal_text(TEXT).select_kinds(&[kind::WARNING]);
+        assert!(matches!(events.next(), Some(Ok(RunEvent { what: RunEventKind::Warning { .. }, .. }))));
         assert!(events.next().is_none());
     }
 
     #[test]
     fn kinds_are_found_as_serde_writes_them() {
-        let rows = What::Rows { monitor: "m".into(), rows: Vec::new() };
-        let line = serde_json::to_vec(&Event::new(Nanos(u64::MAX), rows)).unwrap();
-        assert_eq!(kind_of(&line), Some(kind::ROWS));
-        assert_eq!(kind_of(b"{}"), None);
+        let rows = RunEventKind::Rows { monitor: "m".into(), rows: Vec::new() };
+        let line = serde_json::to_vec(&RunEvent::new(Nanos(u64::MAX), rows)).unwrap();
+        assert_eq!(event_kind(&line), Some(kind::ROWS));
+        assert_eq!(event_kind(b"{}"), None);
     }
 }

@@ -11,7 +11,7 @@ use crate::fresh_file::create_fresh_file;
 use crate::layout::{FACTS, FACTS_FILE};
 
 /// Writes the facts under `run`.
-pub(crate) fn write(run: &Path, facts: &Facts) -> Result<(), ArchiveError> {
+pub(crate) fn write_facts_file(run: &Path, facts: &Facts) -> Result<(), ArchiveError> {
     let path = run.join(FACTS_FILE);
     fs::create_dir_all(run.join(FACTS)).map_err(ArchiveError::io("create", &path))?;
     let text = serde_json::to_string_pretty(facts).map_err(ArchiveError::damaged(&path))?;

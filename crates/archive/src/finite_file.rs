@@ -19,7 +19,7 @@ pub(crate) const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
 ///
 /// # Errors
 /// What opening fails with; anything that is no file, with what it is.
-pub(crate) fn open_finite(path: &Path) -> io::Result<File> {
+pub(crate) fn open_finite_file(path: &Path) -> io::Result<File> {
     // Without waiting for who writes into a pipe; of no meaning for files.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -37,10 +37,10 @@ pub(crate) fn open_finite(path: &Path) -> io::Result<File> {
 /// Reads a whole file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open_finite`]; a longer file.
-pub fn read_finite(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// As [`open_finite_file`]; a longer file.
+pub fn read_finite_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_finite(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    open_finite_file(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::other(format!(
             "it is longer than the {most} bytes that are read of such a file"
@@ -62,18 +62,18 @@ fn is_endless(file: &File, path: &Path) -> bool {
 }
 
 /// What is unpacked, up to so many bytes; a trap unpacks to more, and is an error then.
-pub(crate) struct Bounded<R> {
+pub(crate) struct BoundedUnpacker<R> {
     inner: R,
     left: u64,
 }
 
-impl<R> Bounded<R> {
+impl<R> BoundedUnpacker<R> {
     pub(crate) fn new(inner: R, most: u64) -> Self {
-        Bounded { inner, left: most }
+        BoundedUnpacker { inner, left: most }
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedUnpacker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
@@ -97,19 +97,19 @@ mod tests {
         std::os::unix::fs::symlink("/proc/kmsg", &link).unwrap();
         let pages = Path::new("/proc/self/pagemap");
         for path in [fifo.as_path(), home.path(), Path::new("/dev/zero"), &link, pages] {
-            assert!(open_finite(path).is_err(), "{}", path.display());
+            assert!(open_finite_file(path).is_err(), "{}", path.display());
         }
         let file = home.path().join("file");
         std::fs::write(&file, "four").unwrap();
-        assert_eq!(read_finite(&file, 4).unwrap(), b"four");
-        assert!(read_finite(&file, 3).is_err());
-        assert!(open_finite(Path::new("/proc/self/status")).is_ok());
+        assert_eq!(read_finite_file(&file, 4).unwrap(), b"four");
+        assert!(read_finite_file(&file, 3).is_err());
+        assert!(open_finite_file(Path::new("/proc/self/status")).is_ok());
     }
 
     #[test]
     fn what_unpacks_beyond_its_bound_is_an_error() {
         let mut text = String::new();
-        assert!(Bounded::new(&b"1234"[..], 4).read_to_string(&mut text).is_ok());
-        assert!(Bounded::new(&b"12345"[..], 4).read_to_string(&mut text).is_err());
+        assert!(BoundedUnpacker::new(&b"1234"[..], 4).read_to_string(&mut text).is_ok());
+        assert!(BoundedUnpacker::new(&b"12345"[..], 4).read_to_string(&mut text).is_err());
     }
 }

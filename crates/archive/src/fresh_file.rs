@@ -21,14 +21,14 @@ pub(crate) fn create_fresh_file(path: &Path) -> io::Result<File> {
 
 /// Refuses, for root, an archive that another user may change: itself, its folder of runs, or the `run` that is to be written.
 /// Those that are not there yet are fine. Who became root by `sudo` may.
-pub(crate) fn check_folders(runs: &Path, run: Option<&Path>) -> Result<(), ArchiveError> {
+pub(crate) fn check_folder_owners(runs: &Path, run: Option<&Path>) -> Result<(), ArchiveError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let archive = runs.parent().unwrap_or(runs);
     let caller = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
     [archive, runs].into_iter().chain(run).try_for_each(|folder| match fs::metadata(folder) {
-        Ok(found) if is_others(&found, caller) => Err(ArchiveError::OthersArchive {
+        Ok(found) if is_changeable_by_others(&found, caller) => Err(ArchiveError::OthersArchive {
             archive: archive.into(),
             folder: folder.into(),
             owner: found.uid(),
@@ -39,7 +39,7 @@ pub(crate) fn check_folders(runs: &Path, run: Option<&Path>) -> Result<(), Archi
     })
 }
 
-fn is_others(found: &fs::Metadata, caller: Option<u32>) -> bool {
+fn is_changeable_by_others(found: &fs::Metadata, caller: Option<u32>) -> bool {
     let is_owned = found.uid() == 0 || Some(found.uid()) == caller;
     let is_sticky = found.mode() & 0o1000 != 0;
     let by_group = found.mode() & 0o020 != 0 && found.gid() != 0 && found.gid() != found.uid();
@@ -70,7 +70,7 @@ mod tests {
             return;
         }
         let home = tempfile::tempdir().unwrap();
-        let check = || check_folders(&home.path().join("runs"), None);
+        let check = || check_folder_owners(&home.path().join("runs"), None);
         check().unwrap();
         chown(home.path(), Some(65534), None).unwrap();
         assert!(matches!(check(), Err(ArchiveError::OthersArchive { owner: 65534, .. })));
@@ -79,8 +79,8 @@ mod tests {
             fs::set_permissions(home.path(), PermissionsExt::from_mode(mode)).unwrap();
             assert_eq!(check().is_ok(), is_fine, "{mode:o}");
         }
-        assert!(!is_others(&fs::metadata(home.path()).unwrap(), None));
+        assert!(!is_changeable_by_others(&fs::metadata(home.path()).unwrap(), None));
         chown(home.path(), Some(1000), Some(1000)).unwrap();
-        assert!(!is_others(&fs::metadata(home.path()).unwrap(), Some(1000)), "who called sudo");
+        assert!(!is_changeable_by_others(&fs::metadata(home.path()).unwrap(), Some(1000)), "who called sudo");
     }
 }

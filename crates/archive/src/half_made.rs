@@ -16,13 +16,13 @@ const BY_PERFLAB: &str = ".half-perflab-";
 const UNLOCKED: Duration = Duration::from_secs(10);
 
 /// How the names of what this process makes begin: its number, and where that number means it.
-pub(crate) fn own_prefix() -> String {
-    format!("{BY_PERFLAB}{}-{}-", std::process::id(), number_space().unwrap_or_default())
+pub(crate) fn own_name_prefix() -> String {
+    format!("{BY_PERFLAB}{}-{}-", std::process::id(), read_pid_scope().unwrap_or_default())
 }
 
 /// Where the numbers of processes mean what they mean here: a boot of a machine, and a PID namespace there. Another machine, or a
 /// container, may share the archive. Nothing where that cannot be told.
-fn number_space() -> Option<String> {
+fn read_pid_scope() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     let namespace: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
@@ -33,11 +33,11 @@ fn number_space() -> Option<String> {
 fn is_maker_gone(name: &str) -> Option<bool> {
     let mut parts = name.strip_prefix(BY_PERFLAB)?.splitn(3, '-');
     let (pid, space): (u32, &str) = (parts.next()?.parse().ok()?, parts.next()?);
-    (Some(space) == number_space().as_deref()).then(|| !is_living(pid))
+    (Some(space) == read_pid_scope().as_deref()).then(|| !is_process_alive(pid))
 }
 
 /// One that nobody has reaped yet is dead.
-fn is_living(pid: u32) -> bool {
+fn is_process_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
@@ -54,26 +54,26 @@ fn is_abandoned(path: &Path) -> bool {
         Some(false) => is_old(),
         None => path.join(LOCK).exists() || is_old(),
     };
-    name.starts_with(HALF) && !lock::is_held(path) && is_left()
+    name.starts_with(HALF) && !lock::is_run_live(path) && is_left()
 }
 
 impl Archive {
     /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
     /// only.
-    pub fn remove_half_made(&self) -> Vec<PathBuf> {
-        self.remove_halves(is_abandoned)
+    pub fn remove_abandoned_runs(&self) -> Vec<PathBuf> {
+        self.remove_half_made_where(is_abandoned)
     }
 
     /// Removes what this process made half before it became another program: it lives, and need not be old.
-    pub fn remove_own_half_made(&self) -> Vec<PathBuf> {
-        let own = own_prefix();
-        self.remove_halves(|path| {
+    pub fn remove_own_half_made_runs(&self) -> Vec<PathBuf> {
+        let own = own_name_prefix();
+        self.remove_half_made_where(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
         })
     }
 
-    fn remove_halves(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.runs()) else { return Vec::new() };
+    fn remove_half_made_where(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs_directory()) else { return Vec::new() };
         let all = entries.flatten().map(|entry| entry.path());
         all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
     }
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_name_tells_who_makes_it_and_where_that_number_means_it() {
-        assert_eq!(is_maker_gone(&format!("{}x", own_prefix())), Some(false));
-        let space = number_space().unwrap();
+        assert_eq!(is_maker_gone(&format!("{}x", own_name_prefix())), Some(false));
+        let space = read_pid_scope().unwrap();
         assert_eq!(is_maker_gone(&format!("{BY_PERFLAB}4294967295-{space}-x")), Some(true));
         assert_eq!(is_maker_gone(&format!("{BY_PERFLAB}4294967295-deadbeef.1-x")), None, "another machine's");
         assert_eq!(is_maker_gone(".half-01M86D3BNFDJPTHCANQJZN3H5V"), None);

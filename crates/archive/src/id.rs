@@ -28,7 +28,7 @@ pub fn is_run_id(text: &str) -> bool {
 }
 
 /// When a run id was made, from the id itself.
-pub fn made_at(id: &str) -> Option<Timestamp> {
+pub fn run_id_time(id: &str) -> Option<Timestamp> {
     let milliseconds = Ulid::from_string(id).ok()?.timestamp_ms();
     Timestamp::from_millisecond(i64::try_from(milliseconds).ok()?).ok()
 }
@@ -37,7 +37,7 @@ pub fn made_at(id: &str) -> Option<Timestamp> {
 ///
 /// `ids` must be sorted; the result stands in the same order.
 pub fn shortest_prefixes(ids: &[String]) -> Vec<String> {
-    let shared = |other: Option<&String>, id: &str| other.map_or(0, |other| common(other, id));
+    let shared = |other: Option<&String>, id: &str| other.map_or(0, |other| common_prefix_length(other, id));
     let shorten = |(at, id): (usize, &String)| {
         let before = at.checked_sub(1).and_then(|before| ids.get(before));
         let longest = shared(before, id).max(shared(ids.get(at + 1), id));
@@ -46,7 +46,7 @@ pub fn shortest_prefixes(ids: &[String]) -> Vec<String> {
     ids.iter().enumerate().map(shorten).collect()
 }
 
-fn common(a: &str, b: &str) -> usize {
+fn common_prefix_length(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
@@ -58,7 +58,7 @@ mod tests {
     fn ids_sort_by_their_making() {
         let ids: Vec<String> = (0..100).map(|_| new_run_id()).collect();
         assert!(ids.is_sorted() && ids.iter().all(|id| is_run_id(id)));
-        assert!(made_at(&ids[0]).is_some());
+        assert!(run_id_time(&ids[0]).is_some());
         assert!(!is_run_id("../../../../etc/passwd") && !is_run_id("01ka"));
     }
 

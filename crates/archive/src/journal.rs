@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perflab_model::{Event, Nanos, What};
+use perflab_model::{Nanos, RunEvent, RunEventKind};
 
 use crate::ArchiveError;
 
@@ -23,7 +23,7 @@ const PILE: usize = 16 * 1024 * 1024;
 
 /// The journal of a run that is being recorded.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct JournalWriter {
     path: PathBuf,
     file: File,
     pending: Vec<u8>,
@@ -32,40 +32,40 @@ pub(crate) struct Journal {
     slow: BTreeSet<String>,
 }
 
-impl Journal {
+impl JournalWriter {
     /// Creates an empty journal, which must not be there yet.
     pub(crate) fn create(path: &Path) -> Result<Self, ArchiveError> {
         let file = File::create_new(path).map_err(ArchiveError::io("create", path))?;
         let (pending, slow) = (Vec::with_capacity(2 * FULL), BTreeSet::new());
-        Ok(Journal { path: path.into(), file, pending, written: 0, flushed: Instant::now(), slow })
+        Ok(JournalWriter { path: path.into(), file, pending, written: 0, flushed: Instant::now(), slow })
     }
 
     /// Tells where the journal lies after its directory was renamed.
-    pub(crate) fn moved(&mut self, path: PathBuf) {
+    pub(crate) fn set_path(&mut self, path: PathBuf) {
         self.path = path;
     }
 
     /// Bytes that are on the disk.
-    pub(crate) fn written(&self) -> u64 {
+    pub(crate) fn bytes_written(&self) -> u64 {
         self.written
     }
 
     /// Appends an event. After an error the event is kept and tried again with the next one, unless too
     /// much has piled up already.
-    pub(crate) fn append(&mut self, event: &Event) -> Result<(), ArchiveError> {
+    pub(crate) fn append(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         if self.pending.len() > PILE {
             self.flush()?;
         }
         serde_json::to_writer(&mut self.pending, event).map_err(ArchiveError::damaged(&self.path))?;
         self.pending.push(b'\n');
         self.note_pace(event);
-        if self.may_wait(event) { Ok(()) } else { self.flush() }
+        if self.can_wait(event) { Ok(()) } else { self.flush() }
     }
 
     /// Writes everything that is held.
     pub(crate) fn flush(&mut self) -> Result<(), ArchiveError> {
         self.flushed = Instant::now();
-        let (done, outcome) = write_all(&mut self.file, &self.pending);
+        let (done, outcome) = write_counted(&mut self.file, &self.pending);
         self.pending.drain(..done);
         self.written += done as u64;
         outcome.map_err(|source| ArchiveError::JournalWrite {
@@ -75,29 +75,31 @@ impl Journal {
         })
     }
 
-    fn note_pace(&mut self, event: &Event) {
-        if let What::SeriesOpened(schema) = &event.what
+    fn note_pace(&mut self, event: &RunEvent) {
+        if let RunEventKind::SeriesOpened(schema) = &event.what
             && schema.interval > FAST
         {
             self.slow.insert(schema.monitor.clone());
         }
     }
 
-    fn may_wait(&self, event: &Event) -> bool {
-        let (What::Rows { monitor, .. } | What::Changed { monitor, .. }) = &event.what else { return false };
+    fn can_wait(&self, event: &RunEvent) -> bool {
+        let (RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. }) = &event.what else {
+            return false;
+        };
         !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
     }
 }
 
 /// A recorder that is dropped on the way out of an error still leaves its last rows.
-impl Drop for Journal {
+impl Drop for JournalWriter {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
 /// Like `Write::write_all`, but says how far it came.
-fn write_all(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+fn write_counted(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut done = 0;
     while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
         match file.write(rest) {
@@ -116,25 +118,29 @@ mod tests {
 
     use super::*;
 
-    fn event(what: What) -> Event {
-        Event::new(Nanos(1), what)
+    fn sample_event(what: RunEventKind) -> RunEvent {
+        RunEvent::new(Nanos(1), what)
     }
 
     #[test]
     fn only_rows_of_fast_monitors_wait_and_a_drop_writes_them() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("j");
-        let mut journal = Journal::create(&path).unwrap();
+        let mut journal = JournalWriter::create(&path).unwrap();
         let on_disk = || std::fs::read_to_string(&path).unwrap().lines().count();
         for (monitor, interval) in [("slow", Nanos(2_000_000_000)), ("fast", Nanos(100_000_000))] {
             let (monitor, source) = (monitor.to_owned(), String::new());
             let schema = SeriesSchema { monitor, source, interval, columns: Vec::new() };
-            journal.append(&event(What::SeriesOpened(schema))).unwrap();
+            journal.append(&sample_event(RunEventKind::SeriesOpened(schema))).unwrap();
         }
         assert_eq!(on_disk(), 2, "what is not a row is written at once");
-        journal.append(&event(What::Rows { monitor: "slow".into(), rows: Vec::new() })).unwrap();
+        journal
+            .append(&sample_event(RunEventKind::Rows { monitor: "slow".into(), rows: Vec::new() }))
+            .unwrap();
         assert_eq!(on_disk(), 3, "nothing may follow for long");
-        journal.append(&event(What::Rows { monitor: "fast".into(), rows: Vec::new() })).unwrap();
+        journal
+            .append(&sample_event(RunEventKind::Rows { monitor: "fast".into(), rows: Vec::new() }))
+            .unwrap();
         drop(journal);
         assert_eq!(on_disk(), 4);
     }

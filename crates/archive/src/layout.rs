@@ -31,27 +31,27 @@ pub(crate) const TEMPORARY: &str = ".tmp";
 pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS, CHECKSUMS];
 
 /// The table of a monitor, relative to the run.
-pub(crate) fn series_file(monitor: &str) -> PathBuf {
-    Path::new(SERIES).join(format!("{}.parquet", file_name(monitor)))
+pub(crate) fn series_path(monitor: &str) -> PathBuf {
+    Path::new(SERIES).join(format!("{}.parquet", encode_file_name(monitor)))
 }
 
 /// The table of a case's stack samples, relative to the run.
-pub(crate) fn stacks_file(case: u32) -> PathBuf {
+pub(crate) fn stacks_path(case: u32) -> PathBuf {
     Path::new(STACKS).join(format!("{case}.parquet"))
 }
 
 /// The table of a tracer, relative to the run.
-pub(crate) fn events_file(tracer: &str) -> PathBuf {
-    Path::new(EVENTS).join(format!("{}.parquet", file_name(tracer)))
+pub(crate) fn events_path(tracer: &str) -> PathBuf {
+    Path::new(EVENTS).join(format!("{}.parquet", encode_file_name(tracer)))
 }
 
 /// What a tracer wrote in a slot, relative to the run.
-pub(crate) fn raw_file(tracer: &str, slot: u32) -> PathBuf {
-    Path::new(RAW).join(format!("{slot}.{}", file_name(tracer)))
+pub(crate) fn raw_trace_path(tracer: &str, slot: u32) -> PathBuf {
+    Path::new(RAW).join(format!("{slot}.{}", encode_file_name(tracer)))
 }
 
 /// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.
-pub(crate) fn file_name(text: &str) -> String {
+pub(crate) fn encode_file_name(text: &str) -> String {
     let plain = |at: usize, byte: u8| {
         byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || (byte == b'.' && at > 0)
     };
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn no_name_leaves_its_directory() {
-        assert_eq!(file_name("vmstat"), "vmstat");
-        assert_eq!(file_name("net/dev"), "net%2Fdev");
-        assert_eq!(file_name("../x"), "%2E.%2Fx");
-        assert_eq!(series_file("a.b"), Path::new("series/a.b.parquet"));
+        assert_eq!(encode_file_name("vmstat"), "vmstat");
+        assert_eq!(encode_file_name("net/dev"), "net%2Fdev");
+        assert_eq!(encode_file_name("../x"), "%2E.%2Fx");
+        assert_eq!(series_path("a.b"), Path::new("series/a.b.parquet"));
     }
 }

@@ -63,12 +63,14 @@ mod table;
 mod traces;
 
 pub use error::ArchiveError;
-pub use events::Events;
-pub use finite_file::read_finite;
+pub use events::JournalReader;
+pub use finite_file::read_finite_file;
 pub use id::new_run_id;
-pub use import::{Imported, Kind, Options, Remark, Took, import_foreign, import_several};
-pub use portable::{export, export_to, import, is_portable};
-pub use recorder::Recorder;
-pub use retention::{Policy, Pruned};
+pub use import::{
+    FileReport, ImportOptions, ImportOutcome, Importer, LineRemark, import_as_run, import_as_runs,
+};
+pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
+pub use recorder::RunRecorder;
+pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run::RunDir;
-pub use store::{Archive, Entry, Summary};
+pub use store::{Archive, ArchiveEntry, RunSummary};

@@ -31,10 +31,11 @@ impl Drop for RunLock {
 
 impl RunLock {
     /// Takes the lock of the run at `run`; `None` while another process holds it.
-    pub(crate) fn take(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
+    pub(crate) fn try_lock(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
         let path = run.join(LOCK);
         let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(false).custom_flags(careful()).open(&path);
+        let opened =
+            options.write(true).create(true).truncate(false).custom_flags(lock_open_flags()).open(&path);
         let file = opened.map_err(ArchiveError::io("open", &path))?;
         for _ in 0..ATTEMPTS {
             match file.try_lock() {
@@ -48,13 +49,13 @@ impl RunLock {
 }
 
 /// A copied archive may have anything in the place of a lock: a FIFO is not waited for, a link not followed.
-fn careful() -> i32 {
+fn lock_open_flags() -> i32 {
     (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed()
 }
 
 /// Whether a living process records the run at `run`. What cannot be found out counts as no.
-pub(crate) fn is_held(run: &Path) -> bool {
-    let opened = OpenOptions::new().read(true).custom_flags(careful()).open(run.join(LOCK));
+pub(crate) fn is_run_live(run: &Path) -> bool {
+    let opened = OpenOptions::new().read(true).custom_flags(lock_open_flags()).open(run.join(LOCK));
     let Ok(file) = opened else { return false };
     let tried = file.try_lock_shared();
     let _ = file.unlock();

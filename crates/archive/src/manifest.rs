@@ -5,12 +5,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use perflab_model::{FORMAT_VERSION, Manifest, Status};
+use perflab_model::{FORMAT_VERSION, Manifest, RunStatus};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
-use crate::finite_file::read_finite;
+use crate::finite_file::read_finite_file;
 use crate::fresh_file::create_fresh_file;
 use crate::layout::{MANIFEST, TEMPORARY};
 
@@ -19,7 +19,7 @@ const LONGEST: u64 = 256 << 20;
 
 /// What every version of `run.json` has.
 #[derive(Deserialize)]
-struct Version {
+struct FormatVersion {
     format: u32,
     #[serde(default)]
     writer: String,
@@ -27,53 +27,53 @@ struct Version {
 
 /// The little of `run.json` that a list of runs shows; skipping the rest is most of the speed.
 #[derive(Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct ManifestHead {
     pub(crate) id: String,
     pub(crate) label: Option<String>,
-    pub(crate) study: StudyHead,
-    pub(crate) plan: PlanHead,
-    pub(crate) anchor: perflab_model::manifest::Anchor,
-    pub(crate) status: Status,
+    pub(crate) study: ManifestStudyHead,
+    pub(crate) plan: ManifestPlanHead,
+    pub(crate) anchor: perflab_model::manifest::ClockAnchor,
+    pub(crate) status: RunStatus,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct StudyHead {
+pub(crate) struct ManifestStudyHead {
     pub(crate) title: String,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct PlanHead {
+pub(crate) struct ManifestPlanHead {
     #[serde(deserialize_with = "perflab_model::count_slots")]
     pub(crate) slots: usize,
 }
 
 /// Reads the whole manifest of the run at `run`.
-pub(crate) fn read(run: &Path) -> Result<Manifest, ArchiveError> {
-    parse(run)
+pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, ArchiveError> {
+    parse_manifest(run)
 }
 
 /// Reads what a list shows.
-pub(crate) fn head(run: &Path) -> Result<Head, ArchiveError> {
-    parse(run)
+pub(crate) fn read_manifest_head(run: &Path) -> Result<ManifestHead, ArchiveError> {
+    parse_manifest(run)
 }
 
-fn parse<T: DeserializeOwned>(run: &Path) -> Result<T, ArchiveError> {
+fn parse_manifest<T: DeserializeOwned>(run: &Path) -> Result<T, ArchiveError> {
     let path = run.join(MANIFEST);
-    let text = read_finite(&path, LONGEST).map_err(ArchiveError::io("read", &path))?;
+    let text = read_finite_file(&path, LONGEST).map_err(ArchiveError::io("read", &path))?;
     match serde_json::from_slice(&text) {
-        Ok(read) if !newer(&text) => Ok(read),
-        Ok(_) => Err(why(&path, &text, String::new())),
-        Err(error) => Err(why(&path, &text, error.to_string())),
+        Ok(read) if !is_newer_format(&text) => Ok(read),
+        Ok(_) => Err(manifest_error(&path, &text, String::new())),
+        Err(error) => Err(manifest_error(&path, &text, error.to_string())),
     }
 }
 
-fn newer(text: &[u8]) -> bool {
-    serde_json::from_slice::<Version>(text).is_ok_and(|version| version.format > FORMAT_VERSION)
+fn is_newer_format(text: &[u8]) -> bool {
+    serde_json::from_slice::<FormatVersion>(text).is_ok_and(|version| version.format > FORMAT_VERSION)
 }
 
 /// A document of a newer version may fail to parse in any way: the version is the reason then.
-fn why(path: &Path, text: &[u8], reason: String) -> ArchiveError {
-    match serde_json::from_slice::<Version>(text) {
+fn manifest_error(path: &Path, text: &[u8], reason: String) -> ArchiveError {
+    match serde_json::from_slice::<FormatVersion>(text) {
         Ok(version) if version.format > FORMAT_VERSION => ArchiveError::Newer {
             path: path.into(),
             found: version.format,
@@ -85,14 +85,14 @@ fn why(path: &Path, text: &[u8], reason: String) -> ArchiveError {
 }
 
 /// Puts `manifest` in the place of `run.json`, atomically.
-pub(crate) fn write(run: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
+pub(crate) fn write_manifest(run: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
     let path = run.join(MANIFEST);
     let text = serde_json::to_vec(manifest).map_err(ArchiveError::damaged(&path))?;
-    replace(&path, |file| file.write_all(&text)).map_err(ArchiveError::io("write", &path))
+    replace_file(&path, |file| file.write_all(&text)).map_err(ArchiveError::io("write", &path))
 }
 
 /// Writes a file beside `path`, syncs it and renames it over `path`; nothing is left behind on failure.
-pub(crate) fn replace(
+pub(crate) fn replace_file(
     path: &Path,
     fill: impl FnOnce(&mut File) -> std::io::Result<()>,
 ) -> std::io::Result<()> {

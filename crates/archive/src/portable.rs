@@ -6,13 +6,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use perflab_model::Status;
+use perflab_model::RunStatus;
 use tar::{EntryType, Header};
 use zstd::stream::{read::Decoder, write::Encoder};
 
-use crate::finite_file::{Bounded, open_finite};
-use crate::fresh_file::check_folders;
-use crate::half_made::own_prefix;
+use crate::finite_file::{BoundedUnpacker, open_finite_file};
+use crate::fresh_file::check_folder_owners;
+use crate::half_made::own_name_prefix;
 use crate::id::is_run_id;
 use crate::layout::{LOCK, STAGE, TEMPORARY};
 use crate::lock::RunLock;
@@ -30,8 +30,8 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// # Errors
 /// [`ArchiveError::Live`] while it is recorded, [`ArchiveError::Exists`] if there is such a file already.
-pub fn export(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
-    if run.status()? == Status::Running {
+pub fn write_portable_file(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
+    if run.status()? == RunStatus::Running {
         return Err(ArchiveError::Live { id: run.id().into() });
     }
     if file.exists() {
@@ -39,7 +39,7 @@ pub fn export(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
     }
     let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = tempfile::NamedTempFile::new_in(beside).map_err(ArchiveError::io("create", file))?;
-    pack(run, temporary.as_file())
+    pack_run(run, temporary.as_file())
         .and_then(|()| temporary.as_file().sync_all())
         .map_err(ArchiveError::io("write", file))?;
     temporary.persist_noclobber(file).map_err(|error| ArchiveError::io("create", file)(error.error))?;
@@ -50,15 +50,15 @@ pub fn export(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
 ///
 /// # Errors
 /// [`ArchiveError::Live`] while it is recorded; what reading the run and writing fail with.
-pub fn export_to(run: &RunDir, out: impl io::Write) -> Result<(), ArchiveError> {
-    if run.status()? == Status::Running {
+pub fn write_portable_run(run: &RunDir, out: impl io::Write) -> Result<(), ArchiveError> {
+    if run.status()? == RunStatus::Running {
         return Err(ArchiveError::Live { id: run.id().into() });
     }
-    pack(run, out).map_err(ArchiveError::io("pack", run.path()))
+    pack_run(run, out).map_err(ArchiveError::io("pack", run.path()))
 }
 
-fn pack(run: &RunDir, out: impl io::Write) -> io::Result<()> {
-    let files = files(run.path())?;
+fn pack_run(run: &RunDir, out: impl io::Write) -> io::Result<()> {
+    let files = list_run_files(run.path())?;
     if files.len() > MOST_FILES {
         let reason = format!("it has {} files, and a portable file holds {MOST_FILES} at most", files.len());
         return Err(io::Error::other(reason));
@@ -66,7 +66,7 @@ fn pack(run: &RunDir, out: impl io::Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(Encoder::new(out, LEVEL)?);
     for path in files {
         let inner = path.strip_prefix(run.path()).map_err(io::Error::other)?;
-        let content = open_finite(&path)?;
+        let content = open_finite_file(&path)?;
         let mut header = Header::new_gnu();
         header.set_mode(0o644);
         header.set_size(content.metadata()?.len());
@@ -78,7 +78,7 @@ fn pack(run: &RunDir, out: impl io::Write) -> io::Result<()> {
 }
 
 /// All files of a run that belong to it, sorted.
-fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_run_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -87,7 +87,7 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
             continue;
         }
         if kind.is_dir() {
-            found.extend(files(&entry.path())?);
+            found.extend(list_run_files(&entry.path())?);
         } else if kind.is_file() {
             found.push(entry.path());
         }
@@ -97,9 +97,9 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether `file` is packed as portable files are; what is in it, only reading it can tell.
-pub fn is_portable(file: &Path) -> bool {
+pub fn is_portable_run(file: &Path) -> bool {
     let mut head = [0; 4];
-    let read = open_finite(file).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
+    let read = open_finite_file(file).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
     let named = file.extension().is_some_and(|ending| ending == "perflab");
     named || (read.is_ok() && head == ZSTD && !file.to_string_lossy().ends_with(".zst"))
 }
@@ -109,14 +109,14 @@ pub fn is_portable(file: &Path) -> bool {
 /// # Errors
 /// [`ArchiveError::Refused`] for what does not belong into such a file, [`ArchiveError::Newer`],
 /// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
-pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
-    let runs = archive.runs();
-    check_folders(&runs, None)?;
+pub fn import_portable_run(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
+    let runs = archive.runs_directory();
+    check_folder_owners(&runs, None)?;
     fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
-    let half = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(&runs);
+    let half = tempfile::Builder::new().prefix(&own_name_prefix()).tempdir_in(&runs);
     let half = half.map_err(ArchiveError::io("create", &runs))?;
-    let _lock = RunLock::take(half.path())?;
-    let id = unpack(file, half.path())?;
+    let _lock = RunLock::try_lock(half.path())?;
+    let id = unpack_run(file, half.path())?;
     // Once for all its files: one by one, each waits for the disk.
     let kept = File::open(half.path()).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
     kept.map_err(ArchiveError::io("write", &runs))?;
@@ -125,7 +125,7 @@ pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
         return Err(ArchiveError::Exists { path: place });
     }
     fs::rename(half.path().join(&id), &place).map_err(ArchiveError::io("create", &place))?;
-    let mut found = archive.find(&id)?;
+    let mut found = archive.find_runs(&id)?;
     found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
 }
 
@@ -142,7 +142,7 @@ impl UnpackFolder for tempfile::TempDir {
 }
 
 /// Makes a folder for a while.
-pub type MakeUnpackFolder = fn() -> io::Result<Box<dyn UnpackFolder>>;
+pub type UnpackFolderMaker = fn() -> io::Result<Box<dyn UnpackFolder>>;
 
 /// A folder below that for temporary files, which a killed process leaves behind.
 ///
@@ -153,46 +153,49 @@ pub fn make_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
 }
 
 /// Opens a portable file for reading, unpacked to a folder that lives as long as the run.
-pub(crate) fn open_unpacked(file: &Path, make: MakeUnpackFolder) -> Result<RunDir, ArchiveError> {
+pub(crate) fn open_portable_run(file: &Path, make: UnpackFolderMaker) -> Result<RunDir, ArchiveError> {
     let folder = make().map_err(ArchiveError::io("unpack", file))?;
-    let id = unpack(file, folder.path())?;
-    RunDir::unpacked(&folder.path().join(id), folder)
+    let id = unpack_run(file, folder.path())?;
+    RunDir::from_unpacked(&folder.path().join(id), folder)
 }
 
 /// Unpacks `file` under `directory`, which is fresh; gives the run's id.
-fn unpack(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
+fn unpack_run(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
     let damaged = |error: io::Error| {
         ArchiveError::damaged(file)(format!("it is no portable file of perflab, or cut short ({error})"))
     };
-    let opened = open_finite(file).map_err(ArchiveError::io("read", file))?;
+    let opened = open_finite_file(file).map_err(ArchiveError::io("read", file))?;
     let most = ALWAYS.max(opened.metadata().map_or(0, |found| found.len()).saturating_mul(RATIO));
-    let mut tar = tar::Archive::new(Bounded::new(Decoder::new(opened).map_err(damaged)?, most));
+    let mut tar = tar::Archive::new(BoundedUnpacker::new(Decoder::new(opened).map_err(damaged)?, most));
     let mut id: Option<String> = None;
     for (count, entry) in tar.entries().map_err(damaged)?.enumerate() {
         let mut entry = entry.map_err(damaged)?;
         if count == MOST_FILES {
-            return Err(refused(
+            return Err(portable_error(
                 file,
                 format!("it has more than the {MOST_FILES} files that a run can have"),
             ));
         }
-        let path = inner_path(file, &entry).map_err(|reason| refused(file, reason))?;
+        let path = checked_entry_path(file, &entry).map_err(|reason| portable_error(file, reason))?;
         let top = path.iter().next().map(|top| top.to_string_lossy().into_owned()).unwrap_or_default();
         if !is_run_id(&top) || id.as_ref().is_some_and(|id| *id != top) {
-            return Err(refused(file, format!("`{}` does not lie under the id of one run", path.display())));
+            return Err(portable_error(
+                file,
+                format!("`{}` does not lie under the id of one run", path.display()),
+            ));
         }
         id = Some(top);
         if entry.header().entry_type() == EntryType::Regular {
-            place(&mut entry, &directory.join(&path))?;
+            write_entry(&mut entry, &directory.join(&path))?;
         }
     }
-    let id = id.ok_or_else(|| refused(file, "it is empty".into()))?;
-    verify(file, &directory.join(&id), &id)?;
+    let id = id.ok_or_else(|| portable_error(file, "it is empty".into()))?;
+    verify_unpacked_run(file, &directory.join(&id), &id)?;
     Ok(id)
 }
 
 /// The path of an entry, if nothing about it could reach outside.
-fn inner_path<R: io::Read>(file: &Path, entry: &tar::Entry<R>) -> Result<PathBuf, String> {
+fn checked_entry_path<R: io::Read>(file: &Path, entry: &tar::Entry<R>) -> Result<PathBuf, String> {
     let path = entry.path().map_err(|error| error.to_string())?;
     let shown = path.display();
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -204,7 +207,7 @@ fn inner_path<R: io::Read>(file: &Path, entry: &tar::Entry<R>) -> Result<PathBuf
     }
 }
 
-fn place(entry: &mut impl io::Read, path: &Path) -> Result<(), ArchiveError> {
+fn write_entry(entry: &mut impl io::Read, path: &Path) -> Result<(), ArchiveError> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).map_err(ArchiveError::io("create", parent))?;
     let copied = File::create_new(path).and_then(|mut file| io::copy(entry, &mut file).map(drop));
@@ -212,16 +215,20 @@ fn place(entry: &mut impl io::Read, path: &Path) -> Result<(), ArchiveError> {
 }
 
 /// Reads the manifest; errors speak of the portable file and not of where it was unpacked to.
-fn verify(file: &Path, run: &Path, id: &str) -> Result<(), ArchiveError> {
-    let head = manifest::head(run).map_err(|error| match error {
+fn verify_unpacked_run(file: &Path, run: &Path, id: &str) -> Result<(), ArchiveError> {
+    let head = manifest::read_manifest_head(run).map_err(|error| match error {
         ArchiveError::Newer { found, known, writer, .. } => {
             ArchiveError::Newer { path: file.into(), found, known, writer }
         }
-        other => refused(file, format!("its run.json cannot be read: {other}")),
+        other => portable_error(file, format!("its run.json cannot be read: {other}")),
     })?;
-    if head.id == id { Ok(()) } else { Err(refused(file, format!("folder {id} holds the run {}", head.id))) }
+    if head.id == id {
+        Ok(())
+    } else {
+        Err(portable_error(file, format!("folder {id} holds the run {}", head.id)))
+    }
 }
 
-fn refused(file: &Path, reason: String) -> ArchiveError {
+fn portable_error(file: &Path, reason: String) -> ArchiveError {
     ArchiveError::Refused { path: file.into(), reason }
 }

@@ -4,25 +4,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{Event, Manifest, Sample, Status, What};
+use perflab_model::{Manifest, RunEvent, RunEventKind, RunStatus, Sample};
 
-use crate::fresh_file::check_folders;
-use crate::half_made::own_prefix;
+use crate::fresh_file::check_folder_owners;
+use crate::half_made::own_name_prefix;
 use crate::id::is_run_id;
-use crate::journal::Journal;
+use crate::journal::JournalWriter;
 use crate::layout::{JOURNAL, LOCK};
 use crate::lock::RunLock;
 use crate::{ArchiveError, RunDir, finish, manifest, traces};
 
-/// A run that is being recorded. Dropped without [`Recorder::finish`], it leaves an interrupted run.
+/// A run that is being recorded. Dropped without [`RunRecorder::finish`], it leaves an interrupted run.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct RunRecorder {
     run: PathBuf,
-    journal: Journal,
+    journal: JournalWriter,
     _lock: RunLock,
 }
 
-impl Recorder {
+impl RunRecorder {
     /// Makes the run's directory under `runs`, locked and with its `run.json`, all at once.
     ///
     /// Events, [`What::Began`] among them, come from the caller: a journal replays the whole stream.
@@ -35,23 +35,23 @@ impl Recorder {
         if run.exists() {
             return Err(ArchiveError::Exists { path: run });
         }
-        check_folders(runs, None)?;
-        let half = runs.join(own_prefix() + &manifest.id);
+        check_folder_owners(runs, None)?;
+        let half = runs.join(own_name_prefix() + &manifest.id);
         fs::create_dir_all(runs)
             .and_then(|()| fs::create_dir(&half))
             .map_err(ArchiveError::io("create", &half))?;
-        let made = Recorder::make(&half, &run, manifest);
+        let made = RunRecorder::create_run(&half, &run, manifest);
         made.inspect_err(|_| drop(fs::remove_dir_all(&half)))
     }
 
-    fn make(half: &Path, run: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
-        let taken = RunLock::take(half)?;
+    fn create_run(half: &Path, run: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
+        let taken = RunLock::try_lock(half)?;
         let lock = taken.ok_or_else(|| ArchiveError::Live { id: manifest.id.clone() })?;
-        let mut journal = Journal::create(&half.join(JOURNAL))?;
-        manifest::write(half, &Manifest { status: Status::Running, ..manifest.clone() })?;
+        let mut journal = JournalWriter::create(&half.join(JOURNAL))?;
+        manifest::write_manifest(half, &Manifest { status: RunStatus::Running, ..manifest.clone() })?;
         fs::rename(half, run).map_err(ArchiveError::io("create", run))?;
-        journal.moved(run.join(JOURNAL));
-        Ok(Recorder { run: run.into(), journal, _lock: lock })
+        journal.set_path(run.join(JOURNAL));
+        Ok(RunRecorder { run: run.into(), journal, _lock: lock })
     }
 
     /// Records one event. Rows wait at most a second in memory, all others are written at once.
@@ -61,13 +61,13 @@ impl Recorder {
     /// # Errors
     /// [`ArchiveError::JournalWrite`], mostly for a full disk. The event is kept and tried again with
     /// the next one (up to 16 MiB of them), so a caller may go on, or end the run with what is there.
-    pub fn record(&mut self, event: &Event) -> Result<(), ArchiveError> {
+    pub fn record(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         match &event.what {
-            What::Sample(sample) if !sample.value.is_finite() => {
-                self.journal.append(&Event { what: no_number(sample), ..event.clone() })
+            RunEventKind::Sample(sample) if !sample.value.is_finite() => {
+                self.journal.append(&RunEvent { what: non_finite_sample_warning(sample), ..event.clone() })
             }
-            What::Traced { slot, tracer, file } => {
-                traces::keep(&self.run, *slot, tracer, file)?;
+            RunEventKind::Traced { slot, tracer, file } => {
+                traces::keep_trace_file(&self.run, *slot, tracer, file)?;
                 self.journal.append(event)
             }
             _ => self.journal.append(event),
@@ -76,7 +76,7 @@ impl Recorder {
 
     /// Bytes of journal that are on the disk.
     pub fn bytes_written(&self) -> u64 {
-        self.journal.written()
+        self.journal.bytes_written()
     }
 
     /// The run's directory.
@@ -85,37 +85,37 @@ impl Recorder {
     }
 
     /// Ends the recording: turns the journal into tables, with the status and overhead of the last
-    /// [`What::Ended`]; without one the run counts as interrupted.
+    /// [`What::ProcessEnd`]; without one the run counts as interrupted.
     ///
     /// # Errors
     /// [`ArchiveError::Close`] or [`ArchiveError::JournalWrite`], mostly for a full disk: the journal is
-    /// intact then, the run reads as interrupted, and [`Recorder::recover`] closes it once there is room.
+    /// intact then, the run reads as interrupted, and [`RunRecorder::recover_killed_runs`] closes it once there is room.
     pub fn finish(mut self) -> Result<RunDir, ArchiveError> {
         self.journal.flush()?;
-        close(&self.run)
+        close_and_open(&self.run)
     }
 
     /// Closes the run at `run` whose process died, or that could not be closed on a full disk.
     ///
     /// # Errors
-    /// [`ArchiveError::Live`] if a living process records it; else as [`Recorder::finish`].
+    /// [`ArchiveError::Live`] if a living process records it; else as [`RunRecorder::finish`].
     pub fn recover(run: &Path) -> Result<RunDir, ArchiveError> {
-        check_folders(run.parent().unwrap_or(run), Some(run))?;
-        let id = manifest::head(run)?.id;
-        let _lock = RunLock::take(run)?.ok_or(ArchiveError::Live { id })?;
-        close(run)
+        check_folder_owners(run.parent().unwrap_or(run), Some(run))?;
+        let id = manifest::read_manifest_head(run)?.id;
+        let _lock = RunLock::try_lock(run)?.ok_or(ArchiveError::Live { id })?;
+        close_and_open(run)
     }
 }
 
-fn close(run: &Path) -> Result<RunDir, ArchiveError> {
-    finish::close(run)?;
+fn close_and_open(run: &Path) -> Result<RunDir, ArchiveError> {
+    finish::close_run(run)?;
     // Nobody asks a finished run for its lock; one that stays does no harm.
     let _ = fs::remove_file(run.join(LOCK));
     RunDir::open(run)
 }
 
-fn no_number(sample: &Sample) -> What {
-    What::Warning {
+fn non_finite_sample_warning(sample: &Sample) -> RunEventKind {
+    RunEventKind::Warning {
         message: format!(
             "metric {} of case {}, iteration {}, came out as {}: not stored",
             sample.metric, sample.case, sample.iteration, sample.value

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perflab_model::io::IoRecording;
-use perflab_model::record::Advice;
-use perflab_model::series::{Gap, Series, Spans};
-use perflab_model::trace::{Operations, Traced};
-use perflab_model::{Event, Iteration, Manifest, Outcome, Profile, RunRecord, Status, What};
+use perflab_model::record::RunWarning;
+use perflab_model::series::{RowRuns, Series, SeriesGap};
+use perflab_model::trace::{OperationColumns, OperationTraceSummary};
+use perflab_model::{
+    IterationRecord, Manifest, Outcome, Profile, RunEvent, RunEventKind, RunRecord, RunStatus,
+};
 
 use crate::checksums::open_verified;
-use crate::events::{Events, kind};
-use crate::layout::{JOURNAL, SAMPLES, series_file};
+use crate::events::{JournalReader, kind};
+use crate::layout::{JOURNAL, SAMPLES, series_path};
 use crate::portable::UnpackFolder;
 use crate::{ArchiveError, io, iterations, lock, manifest, outputs, samples, series, stacks, traces};
 
@@ -32,18 +34,18 @@ impl RunDir {
     /// # Errors
     /// A `run.json` that is missing, damaged, or newer than this program.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let id = manifest::head(path)?.id;
+        let id = manifest::read_manifest_head(path)?.id;
         let short = id.chars().take(crate::id::SHORTEST).collect();
         Ok(RunDir { path: path.into(), id, short, _unpacked: None })
     }
 
     /// A run of an archive, by its names there; nothing is read yet.
-    pub(crate) fn known(path: PathBuf, id: String, short: String) -> Self {
+    pub(crate) fn from_archive(path: PathBuf, id: String, short: String) -> Self {
         RunDir { path, id, short, _unpacked: None }
     }
 
     /// A run that lives as long as `folder`.
-    pub(crate) fn unpacked(path: &Path, folder: Box<dyn UnpackFolder>) -> Result<Self, ArchiveError> {
+    pub(crate) fn from_unpacked(path: &Path, folder: Box<dyn UnpackFolder>) -> Result<Self, ArchiveError> {
         let run = RunDir::open(path)?;
         Ok(RunDir { _unpacked: Some(folder.into()), ..run })
     }
@@ -54,7 +56,7 @@ impl RunDir {
     }
 
     /// The shortest prefix that names the run in its archive.
-    pub fn short(&self) -> &str {
+    pub fn short_id(&self) -> &str {
         &self.short
     }
 
@@ -67,8 +69,8 @@ impl RunDir {
     ///
     /// # Errors
     /// As [`RunDir::manifest`].
-    pub fn status(&self) -> Result<Status, ArchiveError> {
-        Ok(standing(&self.path, manifest::head(&self.path)?.status))
+    pub fn status(&self) -> Result<RunStatus, ArchiveError> {
+        Ok(status_now(&self.path, manifest::read_manifest_head(&self.path)?.status))
     }
 
     /// The run's manifest, with the status as [`RunDir::status`] says; facts and overhead of a run that
@@ -77,38 +79,38 @@ impl RunDir {
     /// # Errors
     /// A `run.json` that is missing, damaged, or newer than this program.
     pub fn manifest(&self) -> Result<Manifest, ArchiveError> {
-        let stored = manifest::read(&self.path)?;
-        Ok(Manifest { status: standing(&self.path, stored.status), ..stored })
+        let stored = manifest::read_manifest(&self.path)?;
+        Ok(Manifest { status: status_now(&self.path, stored.status), ..stored })
     }
 
     /// The run in memory: all samples and iterations, gaps and warnings, without the series.
     ///
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
-    pub fn record(&self) -> Result<RunRecord, ArchiveError> {
-        self.record_with(iterations::read)
+    pub fn read_record(&self) -> Result<RunRecord, ArchiveError> {
+        self.read_record_with(iterations::read_iterations)
     }
 
     /// The same with those iterations only that did not end well: what is asked of many runs with many of them.
     ///
     /// # Errors
-    /// As [`RunDir::record`].
-    pub fn record_of_failures(&self) -> Result<RunRecord, ArchiveError> {
-        let mut record = self.record_with(iterations::read_failed)?;
+    /// As [`RunDir::read_record`].
+    pub fn read_failed_record(&self) -> Result<RunRecord, ArchiveError> {
+        let mut record = self.read_record_with(iterations::read_failed_iterations)?;
         record.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
         Ok(record)
     }
 
-    fn record_with(
+    fn read_record_with(
         &self,
-        iterations: fn(&Path, &Manifest) -> Result<Vec<Iteration>, ArchiveError>,
+        iterations: fn(&Path, &Manifest) -> Result<Vec<IterationRecord>, ArchiveError>,
     ) -> Result<RunRecord, ArchiveError> {
-        let events = self.events()?;
-        let stored = manifest::read(&self.path)?;
-        let closed = stored.status != Status::Running;
-        let manifest = Manifest { status: standing(&self.path, stored.status), ..stored };
+        let events = self.read_events()?;
+        let stored = manifest::read_manifest(&self.path)?;
+        let closed = stored.status != RunStatus::Running;
+        let manifest = Manifest { status: status_now(&self.path, stored.status), ..stored };
         let (samples, iterations) = match closed {
-            true => (samples::read(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
+            true => (samples::read_samples(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
             false => (Vec::new(), Vec::new()),
         };
         let mut record = RunRecord {
@@ -119,8 +121,8 @@ impl RunDir {
             warnings: Vec::new(),
             clock_bounds: Vec::new(),
         };
-        events.only(if closed { NOTES } else { RECORD }).try_for_each(|event| {
-            add(&mut record, event?);
+        events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
+            apply_event(&mut record, event?);
             Ok(())
         })?;
         Ok(record)
@@ -130,10 +132,10 @@ impl RunDir {
     ///
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
-    pub fn monitors(&self) -> Result<Vec<String>, ArchiveError> {
-        match self.journal()? {
-            (_, true) => series::monitors(&self.path),
-            (events, false) => series::monitors_of(events),
+    pub fn list_monitors(&self) -> Result<Vec<String>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => series::list_monitors(&self.path),
+            (events, false) => series::list_journal_monitors(events),
         }
     }
 
@@ -141,26 +143,26 @@ impl RunDir {
     ///
     /// # Errors
     /// [`ArchiveError::NoSeries`] with the nearest name; files that are missing or damaged.
-    pub fn series(&self, monitor: &str) -> Result<Series, ArchiveError> {
-        let found = match self.journal()? {
-            (_, true) if self.path.join(series_file(monitor)).exists() => {
-                Some(series::read(&self.path, monitor)?)
+    pub fn read_series(&self, monitor: &str) -> Result<Series, ArchiveError> {
+        let found = match self.open_journal()? {
+            (_, true) if self.path.join(series_path(monitor)).exists() => {
+                Some(series::read_series(&self.path, monitor)?)
             }
             (_, true) => None,
-            (events, false) => series::read_of(events, monitor)?,
+            (events, false) => series::read_journal_series(events, monitor)?,
         };
-        found.map_or_else(|| Err(self.no_series(monitor, &self.monitors()?)), Ok)
+        found.map_or_else(|| Err(self.series_error(monitor, &self.list_monitors()?)), Ok)
     }
 
     /// The cases that have samples of call stacks, by their index in the plan.
     ///
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
-    pub fn profiled(&self) -> Result<Vec<u32>, ArchiveError> {
-        let plan = manifest::read(&self.path)?.plan;
-        match self.journal()? {
-            (_, true) => Ok(stacks::cases(&self.path, &plan)),
-            (events, false) => stacks::cases_of(events, &plan),
+    pub fn profiled_cases(&self) -> Result<Vec<u32>, ArchiveError> {
+        let plan = manifest::read_manifest(&self.path)?.plan;
+        match self.open_journal()? {
+            (_, true) => Ok(stacks::profiled_cases(&self.path, &plan)),
+            (events, false) => stacks::journal_profiled_cases(events, &plan),
         }
     }
 
@@ -168,13 +170,18 @@ impl RunDir {
     ///
     /// # Errors
     /// [`ArchiveError::NoStacks`] where it was not profiled; files that are missing or damaged.
-    pub fn profile(&self, case: u32) -> Result<Profile, ArchiveError> {
-        if !self.profiled()?.contains(&case) {
+    pub fn read_profile(&self, case: u32) -> Result<Profile, ArchiveError> {
+        if !self.profiled_cases()?.contains(&case) {
             return Err(ArchiveError::NoStacks { id: self.id.clone(), case });
         }
-        match self.journal()? {
-            (events, true) => stacks::read(&self.path, case, events),
-            (events, false) => stacks::read_of(&self.path, events, case, &manifest::read(&self.path)?.plan),
+        match self.open_journal()? {
+            (events, true) => stacks::read_profile(&self.path, case, events),
+            (events, false) => stacks::read_journal_profile(
+                &self.path,
+                events,
+                case,
+                &manifest::read_manifest(&self.path)?.plan,
+            ),
         }
     }
 
@@ -182,10 +189,10 @@ impl RunDir {
     ///
     /// # Errors
     /// [`ArchiveError::Live`] while it is recorded; [`ArchiveError::Damaged`] of a run that was never closed.
-    pub fn samples_file(&self) -> Result<PathBuf, ArchiveError> {
+    pub fn samples_path(&self) -> Result<PathBuf, ArchiveError> {
         let file = self.path.join(SAMPLES);
         match self.status()? {
-            Status::Running => Err(ArchiveError::Live { id: self.id.clone() }),
+            RunStatus::Running => Err(ArchiveError::Live { id: self.id.clone() }),
             _ if !file.is_file() => {
                 Err(ArchiveError::damaged(&file)("the run was never closed, so it has no tables"))
             }
@@ -197,55 +204,55 @@ impl RunDir {
     /// bounded memory.
     ///
     /// # Errors
-    /// As [`RunDir::series`].
-    pub fn spans(&self, monitor: &str) -> Result<Spans, ArchiveError> {
-        let (_, is_closed) = self.journal()?;
-        if is_closed && self.path.join(series_file(monitor)).exists() {
-            return series::spans(&self.path, monitor);
+    /// As [`RunDir::read_series`].
+    pub fn read_series_spans(&self, monitor: &str) -> Result<RowRuns, ArchiveError> {
+        let (_, is_closed) = self.open_journal()?;
+        if is_closed && self.path.join(series_path(monitor)).exists() {
+            return series::read_series_spans(&self.path, monitor);
         }
-        Ok(Spans::of(&self.series(monitor)?))
+        Ok(RowRuns::from_series(&self.read_series(monitor)?))
     }
 
     /// The tracers that wrote operations down, sorted; none for a run that is not closed.
     ///
     /// # Errors
     /// Files that are damaged, or newer than this program.
-    pub fn tracers(&self) -> Result<Vec<String>, ArchiveError> {
-        traces::tracers(&self.path)
+    pub fn list_tracers(&self) -> Result<Vec<String>, ArchiveError> {
+        traces::list_tracers(&self.path)
     }
 
     /// What a tracer said about each iteration that it traced, in order of time.
     ///
     /// # Errors
     /// [`ArchiveError::NoTrace`]; files that are missing or damaged.
-    pub fn traced(&self, tracer: &str) -> Result<Vec<Traced>, ArchiveError> {
-        traces::traced(&self.path, &self.id, tracer)
+    pub fn read_trace_summaries(&self, tracer: &str) -> Result<Vec<OperationTraceSummary>, ArchiveError> {
+        traces::read_trace_summaries(&self.path, &self.id, tracer)
     }
 
     /// Every operation of one iteration.
     ///
     /// # Errors
     /// [`ArchiveError::NoTrace`] where there are none of this slot; files that are missing or damaged.
-    pub fn operations(&self, tracer: &str, slot: u32) -> Result<Operations, ArchiveError> {
-        traces::operations(&self.path, &self.id, tracer, slot)
+    pub fn read_operations(&self, tracer: &str, slot: u32) -> Result<OperationColumns, ArchiveError> {
+        traces::read_operations(&self.path, &self.id, tracer, slot)
     }
 
     /// The I/O of each iteration in which it was traced, with the iteration's slot.
     ///
     /// # Errors
     /// [`ArchiveError::NoIo`]; files that are missing or damaged.
-    pub fn io(&self) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
-        io::read(&self.path, &self.id)
+    pub fn read_io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+        io::read_io_recordings(&self.path, &self.id)
     }
 
     /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.
     ///
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
-    pub fn output(&self, slot: Option<u32>, name: &str) -> Result<Option<String>, ArchiveError> {
-        match self.journal()? {
-            (_, true) => outputs::find(outputs::open(&self.path)?, slot, name),
-            (events, false) => outputs::find(events, slot, name),
+    pub fn read_output(&self, slot: Option<u32>, name: &str) -> Result<Option<String>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => outputs::find_output(outputs::open_output_log(&self.path)?, slot, name),
+            (events, false) => outputs::find_output(events, slot, name),
         }
     }
 
@@ -253,8 +260,8 @@ impl RunDir {
     ///
     /// # Errors
     /// A journal that is missing.
-    pub fn events(&self) -> Result<Events, ArchiveError> {
-        Events::open(&self.path.join(JOURNAL))
+    pub fn read_events(&self) -> Result<JournalReader, ArchiveError> {
+        JournalReader::open(&self.path.join(JOURNAL))
     }
 
     /// How many lines of the journal are torn or damaged and left out. A run that was recovered says so
@@ -262,24 +269,24 @@ impl RunDir {
     ///
     /// # Errors
     /// A journal that cannot be read.
-    pub fn damage(&self) -> Result<u64, ArchiveError> {
-        let mut events = self.events()?;
+    pub fn count_damaged_lines(&self) -> Result<u64, ArchiveError> {
+        let mut events = self.read_events()?;
         events.by_ref().try_for_each(|event| event.map(drop))?;
-        Ok(events.damaged())
+        Ok(events.damaged_lines())
     }
 
     /// The journal, and whether the run is closed. Opened in this order because closing replaces the
     /// journal last: what is open is whole as long as the manifest calls the run running afterwards.
-    fn journal(&self) -> Result<(Events, bool), ArchiveError> {
-        let events = self.events()?;
-        Ok((events, manifest::head(&self.path)?.status != Status::Running))
+    fn open_journal(&self) -> Result<(JournalReader, bool), ArchiveError> {
+        let events = self.read_events()?;
+        Ok((events, manifest::read_manifest_head(&self.path)?.status != RunStatus::Running))
     }
 
-    fn no_series(&self, monitor: &str, known: &[String]) -> ArchiveError {
+    fn series_error(&self, monitor: &str, known: &[String]) -> ArchiveError {
         let hint = match known {
             [] => "no monitor watched it; a study names those that do under [monitors]".into(),
             known => {
-                let nearest = perflab_model::nearest::hint(monitor, known.iter().map(String::as_str));
+                let nearest = perflab_model::nearest::suggest_name(monitor, known.iter().map(String::as_str));
                 let all = if nearest.contains('?') {
                     format!("; known here: {}", known.join(", "))
                 } else {
@@ -298,32 +305,32 @@ const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK];
 const RECORD: &[&str] =
     &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
 
-fn add(record: &mut RunRecord, event: Event) {
+fn apply_event(record: &mut RunRecord, event: RunEvent) {
     match event.what {
-        What::Sample(sample) => record.samples.push(sample),
-        What::IterationEnded { slot, outcome, start, end } => {
-            record.iterations.push(Iteration { target: event.target, slot, outcome, start, end });
+        RunEventKind::Sample(sample) => record.samples.push(sample),
+        RunEventKind::IterationEnded { slot, outcome, start, end } => {
+            record.iterations.push(IterationRecord { target: event.target, slot, outcome, start, end });
         }
-        What::Gap(gap) => add_gap(&mut record.gaps, gap),
-        What::Clock(clock) => record.clock_bounds.push(clock.bound),
-        What::Warning { message, advice } => record.warnings.push(Advice { message, advice }),
-        What::Facts(facts) => record.manifest.facts.0.extend(facts.0),
+        RunEventKind::Gap(gap) => record_gap(&mut record.gaps, gap),
+        RunEventKind::Clock(clock) => record.clock_bounds.push(clock.bound),
+        RunEventKind::Warning { message, advice } => record.warnings.push(RunWarning { message, advice }),
+        RunEventKind::Facts(facts) => record.manifest.facts.0.extend(facts.0),
         _ => {}
     }
 }
 
 /// A gap is told when it opens and again when it closes: the second telling replaces the first.
-fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
-    match gaps.iter_mut().find(|old| gap.closes(old)) {
+fn record_gap(gaps: &mut Vec<SeriesGap>, gap: SeriesGap) {
+    match gaps.iter_mut().find(|old| gap.is_end_of(old)) {
         Some(old) => *old = gap,
         None => gaps.push(gap),
     }
 }
 
 /// What a stored status means now.
-pub(crate) fn standing(run: &Path, stored: Status) -> Status {
+pub(crate) fn status_now(run: &Path, stored: RunStatus) -> RunStatus {
     match stored {
-        Status::Running if !lock::is_held(run) => Status::Interrupted,
+        RunStatus::Running if !lock::is_run_live(run) => RunStatus::Interrupted,
         other => other,
     }
 }

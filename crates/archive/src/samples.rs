@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use perflab_model::{Case, Direction, Manifest, Nanos, Plan, Sample, Unit};
+use perflab_model::{Case, Direction, Manifest, Nanos, RunPlan, Sample, Unit};
 
 use crate::ArchiveError;
 use crate::layout::SAMPLES;
-use crate::table::{Cells, Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{ParquetReader, ParquetWriter, StorageType, StoredCell, StoredCells, StoredColumn};
 
 /// The columns of `samples.parquet` for a plan, with or without targets.
-pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
-    use Stored::{Boolean, Double, Int32, Int64, Text};
-    let value = |name, stored, unit, meaning| Declaration::new(name, stored, unit, "value", meaning);
-    let key = |name, stored, meaning| Declaration::new(name, stored, "1", "key", meaning);
+pub(crate) fn sample_columns(plan: &RunPlan, targets: bool) -> Vec<StoredColumn> {
+    use StorageType::{Boolean, Double, Int32, Int64, Text};
+    let value = |name, stored, unit, meaning| StoredColumn::new(name, stored, unit, "value", meaning);
+    let key = |name, stored, meaning| StoredColumn::new(name, stored, "1", "key", meaning);
     let mut columns = vec![key("boot", Int32, "which boot of the target within the run, from 0")];
     columns.extend(targets.then(target_column));
     columns.extend(case_columns(plan));
@@ -40,30 +40,30 @@ pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
 }
 
 /// `target`, in a run that has targets.
-pub(crate) fn target_column() -> Declaration {
+pub(crate) fn target_column() -> StoredColumn {
     let meaning = "name of the target; missing for the machine that recorded";
-    Declaration::new("target", Stored::Text, "1", "key", meaning).optional()
+    StoredColumn::new("target", StorageType::Text, "1", "key", meaning).optional()
 }
 
 /// The names of a run's targets, where it has any but the machine that recorded.
-pub(crate) struct Targets(Vec<String>);
+pub(crate) struct TargetNames(Vec<String>);
 
-impl Targets {
-    pub(crate) fn of(manifest: &Manifest) -> Self {
-        Targets(manifest.targets.iter().map(|target| target.name.clone()).collect())
+impl TargetNames {
+    pub(crate) fn from_manifest(manifest: &Manifest) -> Self {
+        TargetNames(manifest.targets.iter().map(|target| target.name.clone()).collect())
     }
 
     /// The cell of column `target`; none where there is no such column.
-    pub(crate) fn cell(&self, target: Option<u32>) -> Option<Item<'_>> {
+    pub(crate) fn cell(&self, target: Option<u32>) -> Option<StoredCell<'_>> {
         let known = target.and_then(|index| self.0.get(index as usize));
-        let cell = || known.map_or(Item::Missing, |name| Item::Text(name));
+        let cell = || known.map_or(StoredCell::Missing, |name| StoredCell::Text(name));
         (!self.0.is_empty()).then(cell)
     }
 }
 
 /// The cells of [`target_column`] as indices, row by row; endless `None` without that column.
 pub(crate) fn read_targets<'a>(
-    table: &TableReader,
+    table: &ParquetReader,
     manifest: &'a Manifest,
 ) -> Result<Box<dyn Iterator<Item = Option<u32>> + 'a>, ArchiveError> {
     if manifest.targets.is_empty() {
@@ -77,60 +77,65 @@ pub(crate) fn read_targets<'a>(
 }
 
 /// `case`, `workload`, `point` and a column for each factor.
-pub(crate) fn case_columns(plan: &Plan) -> Vec<Declaration> {
-    let key = |name: &str, stored, meaning: &str| Declaration::new(name, stored, "1", "key", meaning);
+pub(crate) fn case_columns(plan: &RunPlan) -> Vec<StoredColumn> {
+    let key = |name: &str, stored, meaning: &str| StoredColumn::new(name, stored, "1", "key", meaning);
     let mut columns = vec![
-        key("case", Stored::Int32, "index into plan.cases of run.json"),
-        key("workload", Stored::Text, "the workload's name in the study"),
-        key("point", Stored::Text, "the matrix parameters, as `size=64 threads=2`; empty without a matrix"),
+        key("case", StorageType::Int32, "index into plan.cases of run.json"),
+        key("workload", StorageType::Text, "the workload's name in the study"),
+        key(
+            "point",
+            StorageType::Text,
+            "the matrix parameters, as `size=64 threads=2`; empty without a matrix",
+        ),
     ];
     let factor = |name| {
         let meaning = format!("level of the factor {name}; missing where it does not concern the workload");
-        key(&format!("factor.{name}"), Stored::Text, &meaning).optional()
+        key(&format!("factor.{name}"), StorageType::Text, &meaning).optional()
     };
     columns.extend(plan.factors.keys().map(factor));
     columns
 }
 
 /// The texts of every case, made once.
-pub(crate) struct CaseTexts {
-    cases: Vec<CaseText>,
+pub(crate) struct CaseColumns {
+    cases: Vec<CaseCells>,
     factors: usize,
 }
 
 /// A case's cells. Those of a case that the plan lacks are empty.
-struct CaseText {
+struct CaseCells {
     workload: String,
     point: String,
     levels: Vec<Option<String>>,
 }
 
-impl CaseTexts {
-    pub(crate) fn new(plan: &Plan) -> Self {
+impl CaseColumns {
+    pub(crate) fn new(plan: &RunPlan) -> Self {
         let levels =
             |case: &Case| plan.factors.keys().map(|factor| case.levels.get(factor).cloned()).collect();
-        let text = |case: &Case| CaseText {
+        let text = |case: &Case| CaseCells {
             workload: case.workload.clone(),
-            point: point(case),
+            point: format_case_point(case),
             levels: levels(case),
         };
-        CaseTexts { cases: plan.cases.iter().map(text).collect(), factors: plan.factors.len() }
+        CaseColumns { cases: plan.cases.iter().map(text).collect(), factors: plan.factors.len() }
     }
 
     /// The cells of [`case_columns`]; empty texts for a case that the plan lacks.
-    pub(crate) fn cells(&self, index: u32) -> impl Iterator<Item = Item<'_>> {
+    pub(crate) fn cells(&self, index: u32) -> impl Iterator<Item = StoredCell<'_>> {
         let case = self.cases.get(index as usize);
-        let text = |of: fn(&CaseText) -> &str| Item::Text(case.map_or("", of));
+        let text = |of: fn(&CaseCells) -> &str| StoredCell::Text(case.map_or("", of));
         let level = move |factor: usize| {
             let level = case.and_then(|case| case.levels.get(factor)?.as_deref());
-            level.map_or(Item::Missing, Item::Text)
+            level.map_or(StoredCell::Missing, StoredCell::Text)
         };
-        let fixed = [Item::Int(i64::from(index)), text(|case| &case.workload), text(|case| &case.point)];
+        let fixed =
+            [StoredCell::Int(i64::from(index)), text(|case| &case.workload), text(|case| &case.point)];
         fixed.into_iter().chain((0..self.factors).map(level))
     }
 }
 
-fn point(case: &Case) -> String {
+fn format_case_point(case: &Case) -> String {
     case.point.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
@@ -140,10 +145,10 @@ const MOST_AT_ONCE: usize = 1 << 20;
 const TOGETHER: usize = 1024;
 
 /// `samples.parquet` being written.
-pub(crate) struct SampleWriter {
-    table: TableWriter,
-    targets: Targets,
-    cases: CaseTexts,
+pub(crate) struct SampleTableWriter {
+    table: ParquetWriter,
+    targets: TargetNames,
+    cases: CaseColumns,
     /// The first of the samples that differ in nothing but their numbers, and those numbers.
     alike: Option<Sample>,
     iterations: Vec<i64>,
@@ -152,44 +157,44 @@ pub(crate) struct SampleWriter {
     ends: Vec<i64>,
 }
 
-impl SampleWriter {
+impl SampleTableWriter {
     pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
-        let columns = columns(&manifest.plan, !manifest.targets.is_empty());
-        let table = TableWriter::create(&directory.join(SAMPLES), &columns, &[])?;
-        let (targets, cases) = (Targets::of(manifest), CaseTexts::new(&manifest.plan));
+        let columns = sample_columns(&manifest.plan, !manifest.targets.is_empty());
+        let table = ParquetWriter::create(&directory.join(SAMPLES), &columns, &[])?;
+        let (targets, cases) = (TargetNames::from_manifest(manifest), CaseColumns::new(&manifest.plan));
         let (iterations, values, starts, ends) = Default::default();
-        Ok(SampleWriter { table, targets, cases, alike: None, iterations, values, starts, ends })
+        Ok(SampleTableWriter { table, targets, cases, alike: None, iterations, values, starts, ends })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
-        let goes_on = self.alike.as_ref().is_some_and(|first| alike(first, sample));
+        let goes_on = self.alike.as_ref().is_some_and(|first| has_same_sample_cells(first, sample));
         if !goes_on || self.values.len() == TOGETHER {
             self.flush()?;
             self.alike = Some(sample.clone());
         }
         self.iterations.push(i64::from(sample.iteration));
         self.values.push(sample.value);
-        self.starts.push(signed(sample.start));
-        self.ends.push(signed(sample.end));
+        self.starts.push(to_stored_nanos(sample.start));
+        self.ends.push(to_stored_nanos(sample.end));
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), ArchiveError> {
         let Some(sample) = &self.alike else { return Ok(()) };
         let after = [
-            Cells::Ints(&self.iterations),
-            Cells::Same(Item::Text(&sample.metric)),
-            Cells::Floats(&self.values),
-            Cells::Same(Item::Text(&sample.unit.0)),
-            Cells::Same(Item::Text(sample.direction.name())),
-            Cells::Same(Item::Flag(sample.primary)),
-            Cells::Ints(&self.starts),
-            Cells::Ints(&self.ends),
+            StoredCells::Ints(&self.iterations),
+            StoredCells::Same(StoredCell::Text(&sample.metric)),
+            StoredCells::Floats(&self.values),
+            StoredCells::Same(StoredCell::Text(&sample.unit.0)),
+            StoredCells::Same(StoredCell::Text(sample.direction.name())),
+            StoredCells::Same(StoredCell::Flag(sample.primary)),
+            StoredCells::Ints(&self.starts),
+            StoredCells::Ints(&self.ends),
         ];
-        let boot = Item::Int(i64::from(sample.boot));
+        let boot = StoredCell::Int(i64::from(sample.boot));
         let target = self.targets.cell(sample.target);
         let before = std::iter::once(boot).chain(target).chain(self.cases.cells(sample.case));
-        self.table.extend(self.values.len(), before.map(Cells::Same).chain(after))?;
+        self.table.extend_columns(self.values.len(), before.map(StoredCells::Same).chain(after))?;
         self.values.clear();
         [&mut self.iterations, &mut self.starts, &mut self.ends].into_iter().for_each(Vec::clear);
         Ok(())
@@ -201,55 +206,59 @@ impl SampleWriter {
     }
 }
 
-fn alike(one: &Sample, next: &Sample) -> bool {
+fn has_same_sample_cells(one: &Sample, next: &Sample) -> bool {
     let place = |sample: &Sample| (sample.boot, sample.target, sample.case);
     let kind = |sample: &Sample| (sample.direction, sample.primary);
     place(one) == place(next) && kind(one) == kind(next) && one.metric == next.metric && one.unit == next.unit
 }
 
 /// Times are stored signed, as most readers expect; the clock would need 292 years to notice.
-pub(crate) fn signed(time: Nanos) -> i64 {
+pub(crate) fn to_stored_nanos(time: Nanos) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
-/// The reverse of [`signed`].
-pub(crate) fn unsigned(time: i64) -> Nanos {
+/// The reverse of [`to_stored_nanos`].
+pub(crate) fn from_stored_nanos(time: i64) -> Nanos {
     Nanos(u64::try_from(time).unwrap_or(0))
 }
 
 /// All samples of the run at `run`, a row group at a time: its columns stay in the processor's cache.
-pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Sample>, ArchiveError> {
-    let table = TableReader::open(run, SAMPLES)?;
-    let mut samples = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
-    table.parts().try_for_each(|part| append(&mut samples, &part, manifest))?;
+pub(crate) fn read_samples(run: &Path, manifest: &Manifest) -> Result<Vec<Sample>, ArchiveError> {
+    let table = ParquetReader::open(run, SAMPLES)?;
+    let mut samples = Vec::with_capacity(table.row_count().min(MOST_AT_ONCE));
+    table.row_groups().try_for_each(|part| append_samples(&mut samples, &part, manifest))?;
     Ok(samples)
 }
 
-fn append(samples: &mut Vec<Sample>, table: &TableReader, manifest: &Manifest) -> Result<(), ArchiveError> {
-    let mut metrics = table.names("metric")?;
-    let mut units = table.names("unit")?.map(Unit);
-    let mut directions = table.text("direction", direction)?.into_iter();
+fn append_samples(
+    samples: &mut Vec<Sample>,
+    table: &ParquetReader,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let mut metrics = table.name_column("metric")?;
+    let mut units = table.name_column("unit")?.map(Unit);
+    let mut directions = table.text_column("direction", parse_direction)?.into_iter();
     let mut cases = table.int32("case")?.into_iter();
     let mut iterations = table.int32("iteration")?.into_iter();
     let mut values = table.double("value")?.into_iter();
-    let mut primaries = table.flag("primary")?.into_iter();
+    let mut primaries = table.boolean("primary")?.into_iter();
     let mut starts = table.int64("start_ns")?.into_iter();
     let mut ends = table.int64("end_ns")?.into_iter();
     let boots = table.int32("boot")?.into_iter();
     let mut targets = read_targets(table, manifest)?;
     let row = |boot: i32| {
         Some(Sample {
-            boot: index(boot),
+            boot: to_index(boot),
             target: targets.next()?,
-            case: index(cases.next()?),
-            iteration: index(iterations.next()?),
+            case: to_index(cases.next()?),
+            iteration: to_index(iterations.next()?),
             metric: metrics.next()?,
             value: values.next()?,
             unit: units.next()?,
             direction: directions.next()?,
             primary: primaries.next()?,
-            start: unsigned(starts.next()?),
-            end: unsigned(ends.next()?),
+            start: from_stored_nanos(starts.next()?),
+            end: from_stored_nanos(ends.next()?),
         })
     };
     samples.extend(boots.map_while(row));
@@ -257,11 +266,11 @@ fn append(samples: &mut Vec<Sample>, table: &TableReader, manifest: &Manifest) -
 }
 
 /// An index that was stored as a signed number.
-pub(crate) fn index(stored: i32) -> u32 {
+pub(crate) fn to_index(stored: i32) -> u32 {
     u32::try_from(stored).unwrap_or(0)
 }
 
-fn direction(text: &str) -> Direction {
+fn parse_direction(text: &str) -> Direction {
     match text {
         "higher" => Direction::Higher,
         "lower" => Direction::Lower,

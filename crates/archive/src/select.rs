@@ -17,31 +17,31 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] with a hint, [`ArchiveError::Ambiguous`], or a path that cannot be read.
-    pub fn find(&self, selector: &str) -> Result<Vec<RunDir>, ArchiveError> {
+    pub fn find_runs(&self, selector: &str) -> Result<Vec<RunDir>, ArchiveError> {
         if let Some(back) = selector.strip_prefix('@') {
-            return self.latest(back).map(|run| vec![run]);
+            return self.nth_latest(back).map(|run| vec![run]);
         }
         if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
-            return self.open_path(Path::new(selector)).map(|run| vec![run]);
+            return self.open_run_path(Path::new(selector)).map(|run| vec![run]);
         }
-        if let Some(run) = self.by_prefix(selector)? {
+        if let Some(run) = self.find_by_prefix(selector)? {
             return Ok(vec![run]);
         }
-        let labelled = self.labels()?;
+        let labelled = self.labelled_runs()?;
         let named = labelled.iter().filter(|(_, label)| label.as_deref() == Some(selector));
         let runs: Vec<RunDir> = named.map(|(run, _)| run.clone()).collect();
-        if runs.is_empty() { Err(self.not_found(selector, &labelled)) } else { Ok(runs) }
+        if runs.is_empty() { Err(self.not_found_error(selector, &labelled)) } else { Ok(runs) }
     }
 
-    fn open_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
+    fn open_run_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
         if path.is_dir() {
             RunDir::open(path)
         } else {
-            portable::open_unpacked(path, self.make_unpack_folder)
+            portable::open_portable_run(path, self.make_unpack_folder)
         }
     }
 
-    fn latest(&self, back: &str) -> Result<RunDir, ArchiveError> {
+    fn nth_latest(&self, back: &str) -> Result<RunDir, ArchiveError> {
         let missing = |hint: &str| ArchiveError::NotFound {
             selector: format!("@{back}"),
             archive: self.path().into(),
@@ -53,43 +53,44 @@ impl Archive {
             _ => None,
         };
         let steps: usize = steps.ok_or_else(|| missing("write @latest, @latest~1, @latest~2 ..."))?;
-        let mut names = self.names()?;
+        let mut names = self.list_run_names()?;
         let hint = format!("it holds {} runs", names.len());
         let at = names.len().checked_sub(steps + 1).ok_or_else(|| missing(&hint))?;
         let (id, short) = names.swap_remove(at);
-        Ok(self.run(id, short))
+        Ok(self.run_named(id, short))
     }
 
-    fn by_prefix(&self, prefix: &str) -> Result<Option<RunDir>, ArchiveError> {
+    fn find_by_prefix(&self, prefix: &str) -> Result<Option<RunDir>, ArchiveError> {
         let prefix = prefix.to_ascii_uppercase();
         if prefix.len() < SHORTEST_PREFIX {
             return Ok(None);
         }
-        let mut found: Vec<_> = self.names()?.into_iter().filter(|(id, _)| id.starts_with(&prefix)).collect();
+        let mut found: Vec<_> =
+            self.list_run_names()?.into_iter().filter(|(id, _)| id.starts_with(&prefix)).collect();
         if found.len() > 1 {
             let candidates = found.into_iter().map(|(_, short)| short).collect();
             return Err(ArchiveError::Ambiguous { selector: prefix, candidates });
         }
-        Ok(found.pop().map(|(id, short)| self.run(id, short)))
+        Ok(found.pop().map(|(id, short)| self.run_named(id, short)))
     }
 
     /// All runs with their labels; a damaged one has none.
-    fn labels(&self) -> Result<Vec<(RunDir, Option<String>)>, ArchiveError> {
+    fn labelled_runs(&self) -> Result<Vec<(RunDir, Option<String>)>, ArchiveError> {
         let label = |(id, short)| {
-            let run = self.run(id, short);
-            let label = manifest::head(run.path()).ok().and_then(|head| head.label);
+            let run = self.run_named(id, short);
+            let label = manifest::read_manifest_head(run.path()).ok().and_then(|head| head.label);
             (run, label)
         };
-        Ok(self.names()?.into_iter().map(label).collect())
+        Ok(self.list_run_names()?.into_iter().map(label).collect())
     }
 
-    fn run(&self, id: String, short: String) -> RunDir {
-        RunDir::known(self.runs().join(&id), id, short)
+    fn run_named(&self, id: String, short: String) -> RunDir {
+        RunDir::from_archive(self.runs_directory().join(&id), id, short)
     }
 
-    fn not_found(&self, selector: &str, runs: &[(RunDir, Option<String>)]) -> ArchiveError {
+    fn not_found_error(&self, selector: &str, runs: &[(RunDir, Option<String>)]) -> ArchiveError {
         let labels = runs.iter().filter_map(|(_, label)| label.as_deref());
-        let hint = match perflab_model::nearest::nearest(selector, labels) {
+        let hint = match perflab_model::nearest::nearest_name(selector, labels) {
             _ if runs.is_empty() => "the archive is empty; `perflab run quickstart` makes a first run".into(),
             Some(near) => format!("did you mean `{near}`?"),
             None => "give an id's first four characters or more, a label, @latest or a path; \

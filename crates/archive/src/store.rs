@@ -6,28 +6,28 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use perflab_model::{Manifest, Status};
+use perflab_model::{Manifest, RunStatus};
 
-use crate::events::{Events, kind, kind_of};
-use crate::fresh_file::{check_folders, create_fresh_file};
-use crate::half_made::{HALF, own_prefix};
+use crate::events::{JournalReader, event_kind, kind};
+use crate::fresh_file::{check_folder_owners, create_fresh_file};
+use crate::half_made::{HALF, own_name_prefix};
 use crate::layout::{JOURNAL, RUNS};
 use crate::lock::RunLock;
-use crate::portable::{MakeUnpackFolder, make_unpack_folder};
-use crate::recorder::Recorder;
-use crate::run::standing;
+use crate::portable::{UnpackFolderMaker, make_unpack_folder};
+use crate::recorder::RunRecorder;
+use crate::run::status_now;
 use crate::{ArchiveError, id, iterations, manifest};
 
 /// A directory of runs.
 #[derive(Debug, Clone)]
 pub struct Archive {
     path: PathBuf,
-    pub(crate) make_unpack_folder: MakeUnpackFolder,
+    pub(crate) make_unpack_folder: UnpackFolderMaker,
 }
 
 /// One line of a list of runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// The run's id: the name of its directory.
     pub id: String,
     /// The shortest prefix that names it.
@@ -35,18 +35,18 @@ pub struct Entry {
     /// What it takes on the disk, in bytes.
     pub bytes: u64,
     /// What it is, or why it cannot be read.
-    pub summary: Result<Summary, String>,
+    pub summary: Result<RunSummary, String>,
 }
 
 /// What a list says about a run that can be read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct RunSummary {
     /// The name that the user gave it.
     pub label: Option<String>,
     /// The study's title.
     pub title: String,
     /// How it stands; `Running` only while a living process records it.
-    pub status: Status,
+    pub status: RunStatus,
     /// When it began.
     pub begun: Timestamp,
     /// Iterations that ended, warm-ups included.
@@ -69,7 +69,7 @@ impl Archive {
 
     /// The same; portable files that are read without being imported are unpacked to folders that `make` makes.
     #[must_use]
-    pub fn unpacking_to(self, make: MakeUnpackFolder) -> Self {
+    pub fn with_unpack_folders(self, make: UnpackFolderMaker) -> Self {
         Archive { make_unpack_folder: make, ..self }
     }
 
@@ -87,7 +87,7 @@ impl Archive {
         &self.path
     }
 
-    pub(crate) fn runs(&self) -> PathBuf {
+    pub(crate) fn runs_directory(&self) -> PathBuf {
         self.path.join(RUNS)
     }
 
@@ -96,10 +96,10 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::NotWritable`], [`ArchiveError::OthersArchive`].
-    pub fn make_writable(&self) -> Result<(), ArchiveError> {
-        let runs = self.runs();
-        check_folders(&runs, None)?;
-        let probe = runs.join(own_prefix() + "probe");
+    pub fn ensure_writable(&self) -> Result<(), ArchiveError> {
+        let runs = self.runs_directory();
+        check_folder_owners(&runs, None)?;
+        let probe = runs.join(own_name_prefix() + "probe");
         let tried = fs::create_dir_all(&runs).and_then(|()| fs::create_dir(&probe)).and_then(|()| {
             // A directory may still fit where a file does not.
             let written =
@@ -119,8 +119,8 @@ impl Archive {
     ///
     /// # Errors
     /// An id that is none or taken; a directory that cannot be written.
-    pub fn begin(&self, manifest: &Manifest) -> Result<Recorder, ArchiveError> {
-        Recorder::begin(&self.runs(), manifest)
+    pub fn begin_run(&self, manifest: &Manifest) -> Result<RunRecorder, ArchiveError> {
+        RunRecorder::begin(&self.runs_directory(), manifest)
     }
 
     /// Gives a closed run another label, or none.
@@ -128,29 +128,29 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Live`] while it is recorded; an id that none has; files that cannot be read or written.
     pub fn set_label(&self, id: &str, label: Option<&str>) -> Result<(), ArchiveError> {
-        let run = self.runs().join(id);
-        let _lock = RunLock::take(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
-        let manifest = manifest::read(&run)?;
-        manifest::write(&run, &Manifest { label: label.map(String::from), ..manifest })
+        let run = self.runs_directory().join(id);
+        let _lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
+        let manifest = manifest::read_manifest(&run)?;
+        manifest::write_manifest(&run, &Manifest { label: label.map(String::from), ..manifest })
     }
 
     /// All runs, the oldest first; damaged ones with the reason.
     ///
     /// # Errors
     /// The archive's directory cannot be read.
-    pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
-        let names = self.names()?;
+    pub fn list_runs(&self) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+        let names = self.list_run_names()?;
         let entry = |(id, short): (String, String)| {
-            let path = self.runs().join(&id);
-            let summary = summary(&path).map_err(|error| error.to_string());
-            Entry { bytes: size(&path), id, short, summary }
+            let path = self.runs_directory().join(&id);
+            let summary = summarise_run(&path).map_err(|error| error.to_string());
+            ArchiveEntry { bytes: directory_size(&path), id, short, summary }
         };
         Ok(names.into_iter().map(entry).collect())
     }
 
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
-    pub(crate) fn names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
-        let runs = self.runs();
+    pub(crate) fn list_run_names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
+        let runs = self.runs_directory();
         let mut names = match fs::read_dir(&runs) {
             Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -165,37 +165,40 @@ impl Archive {
     }
 }
 
-fn summary(run: &Path) -> Result<Summary, ArchiveError> {
-    let head = manifest::head(run)?;
+fn summarise_run(run: &Path) -> Result<RunSummary, ArchiveError> {
+    let head = manifest::read_manifest_head(run)?;
     let begun = i64::try_from(head.anchor.realtime.0).unwrap_or(i64::MAX);
-    Ok(Summary {
+    Ok(RunSummary {
         label: head.label,
         title: head.study.title,
-        status: standing(run, head.status),
+        status: status_now(run, head.status),
         begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
-        iterations: if head.status == Status::Running {
-            counted(run)?
+        iterations: if head.status == RunStatus::Running {
+            count_journal_iterations(run)?
         } else {
-            iterations::count(run)? as u64
+            iterations::count_iterations(run)? as u64
         },
         planned: head.plan.slots as u64,
     })
 }
 
 /// Iterations in the journal of a run that was not closed.
-fn counted(run: &Path) -> Result<u64, ArchiveError> {
-    let mut events = Events::open(&run.join(JOURNAL))?;
+fn count_journal_iterations(run: &Path) -> Result<u64, ArchiveError> {
+    let mut events = JournalReader::open(&run.join(JOURNAL))?;
     let mut count = 0;
-    while events.advance()? {
-        count += u64::from(kind_of(events.line()) == Some(kind::ITERATION_ENDED));
+    while events.next_line()? {
+        count += u64::from(event_kind(events.line()) == Some(kind::ITERATION_ENDED));
     }
     Ok(count)
 }
 
 /// Bytes of all files under `path`; what cannot be looked at counts as nothing.
-pub(crate) fn size(path: &Path) -> u64 {
+pub(crate) fn directory_size(path: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(path) else {
         return fs::symlink_metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
     };
-    entries.flatten().map(|entry| if entry.path().is_symlink() { 0 } else { size(&entry.path()) }).sum()
+    entries
+        .flatten()
+        .map(|entry| if entry.path().is_symlink() { 0 } else { directory_size(&entry.path()) })
+        .sum()
 }

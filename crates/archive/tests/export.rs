@@ -8,60 +8,64 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflab_archive::export::{ExportFormat, schema, write};
-use perflab_archive::{Archive, Options, RunDir, import_foreign};
+use perflab_archive::export::{Exporter, export_schema, write_export};
+use perflab_archive::{Archive, ImportOptions, RunDir, import_as_run};
 
-fn project(path: &str) -> PathBuf {
+fn project_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-fn imported(directory: &Path, recorded: &str) -> RunDir {
+fn import_recorded(directory: &Path, recorded: &str) -> RunDir {
     let archive = Archive::open(directory).unwrap();
-    let path = project("crates/archive/tests/recorded").join(recorded);
-    import_foreign(&archive, &path, &Options { label: Some("a \"b\"".into()), ..Options::default() })
-        .unwrap()
-        .run
+    let path = project_path("crates/archive/tests/recorded").join(recorded);
+    import_as_run(
+        &archive,
+        &path,
+        &ImportOptions { label: Some("a \"b\"".into()), ..ImportOptions::default() },
+    )
+    .unwrap()
+    .run
 }
 
 /// Least and greatest, for want of statistics.
-fn interval(values: &[f64]) -> Option<(f64, f64)> {
+fn value_limits(values: &[f64]) -> Option<(f64, f64)> {
     let least = values.iter().copied().min_by(f64::total_cmp)?;
     Some((least, values.iter().copied().max_by(f64::total_cmp)?)).filter(|_| values.len() > 1)
 }
 
-fn text(run: &RunDir, format: ExportFormat) -> String {
+fn export_text(run: &RunDir, format: Exporter) -> String {
     let mut out = Vec::new();
-    write(&run.record().unwrap(), &interval, format, &mut out).unwrap();
+    write_export(&run.read_record().unwrap(), &value_limits, format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn each_format_says_what_was_measured() {
     let directory = tempfile::tempdir().unwrap();
-    let run = imported(directory.path(), "tools/go.txt");
-    let csv = text(&run, ExportFormat::Csv);
+    let run = import_recorded(directory.path(), "tools/go.txt");
+    let csv = export_text(&run, Exporter::Csv);
     assert!(csv.starts_with("run,label,target,boot,workload,point,iteration,metric,value,unit,direction,primary,start_ns,end_ns\r\n"));
     assert!(
         csv.contains(",\"a \"\"b\"\"\",imported,0,Ring,n=16 procs=2,0,time,6202,ns/op,lower,true,"),
         "{csv}"
     );
-    let markdown = text(&run, ExportFormat::Markdown);
+    let markdown = export_text(&run, Exporter::Markdown);
     assert!(
         markdown
             .contains("| Ring n=16 procs=2 | time | ns/op | less | 3 | 6202 | 6195 to 7124 | 6195 to 7124 |"),
         "{markdown}"
     );
-    let latex = text(&run, ExportFormat::Latex);
+    let latex = export_text(&run, Exporter::Latex);
     assert!(
         latex.contains("Ring n=16 procs=2 & time & ns/op & less & 3 & 6202 & ")
             && latex.ends_with("\\end{tabular}\n")
     );
-    let metrics = text(&run, ExportFormat::OpenMetrics);
+    let metrics = export_text(&run, Exporter::OpenMetrics);
     assert!(
         metrics.contains("# TYPE perflab_time_ns_per_op gauge\n# UNIT perflab_time_ns_per_op ns_per_op\n"),
         "{metrics}"
     );
-    let go = text(&run, ExportFormat::GoBench);
+    let go = export_text(&run, Exporter::GoBench);
     assert!(go.contains("Unit time-ns/op better=lower\n"), "{go}");
     assert!(go.contains(
         "BenchmarkRing/n=16/procs=2 1 6202 time-ns/op 6400 allocated-B/op 200 allocations-allocs/op\n"
@@ -72,20 +76,20 @@ fn each_format_says_what_was_measured() {
 #[test]
 fn go_benchmark_text_comes_back() {
     let directory = tempfile::tempdir().unwrap();
-    let run = imported(directory.path(), "mmtests/current");
+    let run = import_recorded(directory.path(), "mmtests/current");
     let file = directory.path().join("again.txt");
-    fs::write(&file, text(&run, ExportFormat::GoBench)).unwrap();
+    fs::write(&file, export_text(&run, Exporter::GoBench)).unwrap();
     let again =
-        import_foreign(&Archive::open(directory.path()).unwrap(), &file, &Options::default()).unwrap();
-    assert_eq!(again.took[0].rows_unusable, 0);
-    assert_eq!(again.run.record().unwrap().samples.len(), run.record().unwrap().samples.len());
+        import_as_run(&Archive::open(directory.path()).unwrap(), &file, &ImportOptions::default()).unwrap();
+    assert_eq!(again.file_reports[0].rows_unusable, 0);
+    assert_eq!(again.run.read_record().unwrap().samples.len(), run.read_record().unwrap().samples.len());
 }
 
 #[test]
 fn the_published_schema_is_that_of_the_code() {
-    let published = fs::read_to_string(project("docs/reference/export.schema.json")).unwrap();
+    let published = fs::read_to_string(project_path("docs/reference/export.schema.json")).unwrap();
     let published: serde_json::Value = serde_json::from_str(&published).unwrap();
-    assert_eq!(published, schema(), "run `cargo xtask docs`");
+    assert_eq!(published, export_schema(), "run `cargo xtask docs`");
 }
 
 #[test]
@@ -97,35 +101,35 @@ fn failed_iterations_are_failures() {
     let stamps = "test begin :: hackbench 1700000001\ntest end :: hackbench 1700000009 3\n";
     fs::write(logs.join("tests-timestamp"), stamps).unwrap();
     let archive = Archive::open(&directory.path().join("archive")).unwrap();
-    let run = import_foreign(&archive, logs.parent().unwrap(), &Options::default()).unwrap().run;
-    let junit = text(&run, ExportFormat::Junit);
+    let run = import_as_run(&archive, logs.parent().unwrap(), &ImportOptions::default()).unwrap().run;
+    let junit = export_text(&run, Exporter::Junit);
     assert!(junit.contains("<testsuites name=\"MMTests logs\" tests=\"2\" failures=\"1\">"), "{junit}");
     assert!(junit.contains("<failure message=\"hackbench ended with status 3\"/>"), "{junit}");
 }
 
 #[test]
 fn other_readers_read_every_format() {
-    let python = project("target/test-venv/bin/python");
+    let python = project_path("target/test-venv/bin/python");
     let check = "import jsonschema, pandas, pyarrow, junitparser, kcidb_io, prometheus_client";
     let ready = Command::new(&python).args(["-c", check]).output().is_ok_and(|found| found.status.success());
     if !ready {
-        return fixture::skip(
+        return fixture::skip_test(
             "other_readers_read_every_format",
             "target/test-venv lacks its readers (cargo xtask test makes it)",
         );
     }
     for recorded in ["mmtests/current", "tools/composite.xml", "tools/gbench.json"] {
         let directory = tempfile::tempdir().unwrap();
-        let run = imported(directory.path(), recorded);
-        for (name, format) in ExportFormat::ALL {
+        let run = import_recorded(directory.path(), recorded);
+        for (name, format) in Exporter::ALL {
             let file = directory.path().join(name);
             match format {
-                ExportFormat::Parquet => drop(fs::copy(run.samples_file().unwrap(), file).unwrap()),
-                _ => fs::write(file, text(&run, format)).unwrap(),
+                Exporter::Parquet => drop(fs::copy(run.samples_path().unwrap(), file).unwrap()),
+                _ => fs::write(file, export_text(&run, format)).unwrap(),
             }
         }
-        let script = project("crates/archive/tests/export_readers.py");
-        let schema = project("docs/reference/export.schema.json");
+        let script = project_path("crates/archive/tests/export_readers.py");
+        let schema = project_path("docs/reference/export.schema.json");
         let said = Command::new(&python).arg(script).arg(directory.path()).arg(schema).output().unwrap();
         assert!(said.status.success(), "{recorded}: {}", String::from_utf8_lossy(&said.stderr));
     }

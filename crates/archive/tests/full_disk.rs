@@ -8,16 +8,16 @@ mod fixture;
 use std::path::Path;
 use std::process::Command;
 
-use perflab_archive::{Archive, ArchiveError, Recorder};
-use perflab_model::{RunRecord, Status};
+use perflab_archive::{Archive, ArchiveError, RunRecorder};
+use perflab_model::{RunRecord, RunStatus};
 
 /// A small file system, unmounted at the end.
-struct SmallDisk(tempfile::TempDir);
+struct SmallTmpfs(tempfile::TempDir);
 
-impl SmallDisk {
-    fn mount(size: &str) -> Option<SmallDisk> {
-        let disk = SmallDisk(tempfile::tempdir().unwrap());
-        mount(&format!("size={size}"), disk.path()).then_some(disk)
+impl SmallTmpfs {
+    fn mount(size: &str) -> Option<SmallTmpfs> {
+        let disk = SmallTmpfs(tempfile::tempdir().unwrap());
+        mount_tmpfs(&format!("size={size}"), disk.path()).then_some(disk)
     }
 
     fn path(&self) -> &Path {
@@ -25,78 +25,78 @@ impl SmallDisk {
     }
 }
 
-impl Drop for SmallDisk {
+impl Drop for SmallTmpfs {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.path()).output();
     }
 }
 
-fn mount(options: &str, on: &Path) -> bool {
+fn mount_tmpfs(options: &str, on: &Path) -> bool {
     let mut command = Command::new("mount");
     command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(on);
     command.output().is_ok_and(|output| output.status.success())
 }
 
-fn fill(recorder: &mut Recorder, archive: &Archive) -> ArchiveError {
-    let run = archive.find("@latest").unwrap().pop().unwrap();
+fn fill_disk(recorder: &mut RunRecorder, archive: &Archive) -> ArchiveError {
+    let run = archive.find_runs("@latest").unwrap().pop().unwrap();
     let manifest = run.manifest().unwrap();
-    let mut results = fixture::events(&manifest).map(|event| recorder.record(&event));
+    let mut results = fixture::run_events(&manifest).map(|event| recorder.record(&event));
     results.find_map(Result::err).expect("the disk is smaller than the run")
 }
 
-fn read(archive: &Archive, status: Status) -> RunRecord {
-    let record = archive.find("@latest").unwrap().pop().unwrap().record().unwrap();
+fn read_latest_run(archive: &Archive, status: RunStatus) -> RunRecord {
+    let record = archive.find_runs("@latest").unwrap().pop().unwrap().read_record().unwrap();
     assert_eq!(record.manifest.status, status);
     record
 }
 
 #[test]
 fn a_full_disk_keeps_what_was_written_and_can_be_closed_later() {
-    let Some(disk) = SmallDisk::mount("200k") else {
-        return fixture::skip("full_disk", "cannot mount a tmpfs (needs root)");
+    let Some(disk) = SmallTmpfs::mount("200k") else {
+        return fixture::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
     };
     let archive = Archive::open(&disk.path().join("archive")).unwrap();
-    let mut recorder = archive.begin(&fixture::manifest(4, 200)).unwrap();
-    let error = fill(&mut recorder, &archive);
+    let mut recorder = archive.begin_run(&fixture::make_manifest(4, 200)).unwrap();
+    let error = fill_disk(&mut recorder, &archive);
     let ArchiveError::JournalWrite { path, kept, .. } = &error else { panic!("{error}") };
     assert!(path.ends_with("journal.jsonl") && *kept > 0 && *kept == recorder.bytes_written());
     let text = error.to_string();
     assert!(text.contains("No space left on device") && text.contains("bytes are kept"), "{text}");
     let journal = path.clone();
 
-    let running = read(&archive, Status::Running);
+    let running = read_latest_run(&archive, RunStatus::Running);
     assert!(!running.samples.is_empty());
     let before = std::fs::read(&journal).unwrap();
     assert!(matches!(recorder.finish(), Err(ArchiveError::JournalWrite { .. })));
-    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
 
-    let run = archive.find("@latest").unwrap().pop().unwrap();
-    let closing = Recorder::recover(run.path()).unwrap_err();
+    let run = archive.find_runs("@latest").unwrap().pop().unwrap();
+    let closing = RunRecorder::recover(run.path()).unwrap_err();
     assert!(matches!(closing, ArchiveError::Close { .. }), "{closing}");
     assert!(std::fs::read(&journal).unwrap() == before, "the journal is untouched");
     assert!(!run.path().join("finishing").exists() && !run.path().join("samples.parquet").exists());
-    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
 
-    assert!(mount("remount,size=20m", disk.path()));
-    Recorder::recover(run.path()).unwrap();
-    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+    assert!(mount_tmpfs("remount,size=20m", disk.path()));
+    RunRecorder::recover(run.path()).unwrap();
+    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
 }
 
 #[test]
 fn a_disk_that_gets_room_again_loses_no_event() {
-    let Some(disk) = SmallDisk::mount("200k") else {
-        return fixture::skip("full_disk", "cannot mount a tmpfs (needs root)");
+    let Some(disk) = SmallTmpfs::mount("200k") else {
+        return fixture::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
     };
     let archive = Archive::open(&disk.path().join("archive")).unwrap();
-    let manifest = fixture::manifest(4, 200);
-    let mut recorder = archive.begin(&manifest).unwrap();
+    let manifest = fixture::make_manifest(4, 200);
+    let mut recorder = archive.begin_run(&manifest).unwrap();
     let mut failures = 0;
-    for event in fixture::events(&manifest) {
+    for event in fixture::run_events(&manifest) {
         if recorder.record(&event).is_err() {
             failures += 1;
-            assert!(failures > 1 || mount("remount,size=20m", disk.path()));
+            assert!(failures > 1 || mount_tmpfs("remount,size=20m", disk.path()));
         }
     }
-    let record = recorder.finish().unwrap().record().unwrap();
+    let record = recorder.finish().unwrap().read_record().unwrap();
     assert_eq!((failures, record.samples.len()), (1, 2 * 4 * 200));
 }

@@ -7,55 +7,55 @@ mod fixture;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use perflab_archive::{Archive, ArchiveError, RunDir, export, import};
+use perflab_archive::{Archive, ArchiveError, RunDir, import_portable_run, write_portable_file};
 use tar::{EntryType, Header};
 
-fn archive(directory: &Path, name: &str) -> Archive {
+fn open_archive(directory: &Path, name: &str) -> Archive {
     Archive::open(&directory.join(name)).unwrap()
 }
 
-fn add(archive: &Archive) -> RunDir {
-    let manifest = fixture::manifest(4, 3);
-    let mut recorder = archive.begin(&manifest).unwrap();
-    fixture::events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+fn add_run(archive: &Archive) -> RunDir {
+    let manifest = fixture::make_manifest(4, 3);
+    let mut recorder = archive.begin_run(&manifest).unwrap();
+    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder.finish().unwrap()
 }
 
 #[test]
 fn a_run_travels_in_one_file() {
     let directory = tempfile::tempdir().unwrap();
-    let (from, to) = (archive(directory.path(), "from"), archive(directory.path(), "to"));
-    let run = add(&from);
+    let (from, to) = (open_archive(directory.path(), "from"), open_archive(directory.path(), "to"));
+    let run = add_run(&from);
     let file = directory.path().join("run.perflab");
-    assert!(export(&run, &file).unwrap() > 1000);
-    assert!(matches!(export(&run, &file), Err(ArchiveError::Exists { .. })));
-    let read = to.find(file.to_str().unwrap()).unwrap().pop().unwrap();
-    assert_eq!(read.record().unwrap(), run.record().unwrap());
-    let imported = import(&to, &file).unwrap();
-    assert_eq!(imported.record().unwrap(), run.record().unwrap());
-    assert_eq!(imported.series("vmstat").unwrap(), run.series("vmstat").unwrap());
-    assert_eq!(to.list().unwrap().len(), 1);
-    assert!(matches!(import(&to, &file), Err(ArchiveError::Exists { .. })));
+    assert!(write_portable_file(&run, &file).unwrap() > 1000);
+    assert!(matches!(write_portable_file(&run, &file), Err(ArchiveError::Exists { .. })));
+    let read = to.find_runs(file.to_str().unwrap()).unwrap().pop().unwrap();
+    assert_eq!(read.read_record().unwrap(), run.read_record().unwrap());
+    let imported = import_portable_run(&to, &file).unwrap();
+    assert_eq!(imported.read_record().unwrap(), run.read_record().unwrap());
+    assert_eq!(imported.read_series("vmstat").unwrap(), run.read_series("vmstat").unwrap());
+    assert_eq!(to.list_runs().unwrap().len(), 1);
+    assert!(matches!(import_portable_run(&to, &file), Err(ArchiveError::Exists { .. })));
     assert_eq!(fs::read_dir(to.path().join("runs")).unwrap().count(), 1, "nothing stays of a failed import");
 }
 
 #[test]
 fn a_living_run_is_not_exported_and_a_dead_one_is() {
     let directory = tempfile::tempdir().unwrap();
-    let (from, to) = (archive(directory.path(), "from"), archive(directory.path(), "to"));
-    let manifest = fixture::manifest(1, 1);
-    let mut recorder = from.begin(&manifest).unwrap();
-    fixture::events(&manifest).for_each(|event| recorder.record(&event).unwrap());
-    let run = from.find("@latest").unwrap().pop().unwrap();
+    let (from, to) = (open_archive(directory.path(), "from"), open_archive(directory.path(), "to"));
+    let manifest = fixture::make_manifest(1, 1);
+    let mut recorder = from.begin_run(&manifest).unwrap();
+    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    let run = from.find_runs("@latest").unwrap().pop().unwrap();
     let file = directory.path().join("run.perflab");
-    assert!(matches!(export(&run, &file), Err(ArchiveError::Live { .. })));
+    assert!(matches!(write_portable_file(&run, &file), Err(ArchiveError::Live { .. })));
     drop(recorder);
-    export(&run, &file).unwrap();
-    assert_eq!(import(&to, &file).unwrap().record().unwrap(), run.record().unwrap());
+    write_portable_file(&run, &file).unwrap();
+    assert_eq!(import_portable_run(&to, &file).unwrap().read_record().unwrap(), run.read_record().unwrap());
 }
 
 /// A tar that our own writer would never make: the path goes in as raw bytes.
-fn evil(directory: &Path, path: &str, kind: EntryType, content: &str) -> PathBuf {
+fn write_evil_tar(directory: &Path, path: &str, kind: EntryType, content: &str) -> PathBuf {
     let file = directory.join("evil.perflab");
     let mut tar = tar::Builder::new(zstd::Encoder::new(File::create(&file).unwrap(), 1).unwrap());
     let mut header = Header::new_gnu();
@@ -75,7 +75,7 @@ fn evil(directory: &Path, path: &str, kind: EntryType, content: &str) -> PathBuf
 #[test]
 fn nothing_leaves_the_directory_it_is_unpacked_to() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path(), "archive");
+    let archive = open_archive(directory.path(), "archive");
     let id = perflab_archive::new_run_id();
     let cases = [
         (format!("{id}/../../escaped"), EntryType::Regular, "leads out"),
@@ -87,8 +87,8 @@ fn nothing_leaves_the_directory_it_is_unpacked_to() {
         (format!("{id}/run.json"), EntryType::Regular, "run.json cannot be read"),
     ];
     for (path, kind, reason) in cases {
-        let file = evil(directory.path(), &path, kind, "");
-        let error = import(&archive, &file).unwrap_err();
+        let file = write_evil_tar(directory.path(), &path, kind, "");
+        let error = import_portable_run(&archive, &file).unwrap_err();
         assert!(matches!(error, ArchiveError::Refused { .. }), "{path}: {error}");
         assert!(error.to_string().contains(reason) && error.to_string().contains("evil.perflab"), "{error}");
         assert_eq!(fs::read_dir(archive.path().join("runs")).unwrap().count(), 0, "{path}");
@@ -99,27 +99,29 @@ fn nothing_leaves_the_directory_it_is_unpacked_to() {
 #[test]
 fn a_newer_or_foreign_or_cut_file_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path(), "archive");
+    let archive = open_archive(directory.path(), "archive");
     let id = perflab_archive::new_run_id();
     let newer = r#"{"format": 7, "writer": "perflab 9.1.0"}"#;
-    let file = evil(directory.path(), &format!("{id}/run.json"), EntryType::Regular, newer);
-    let text = import(&archive, &file).unwrap_err().to_string();
+    let file = write_evil_tar(directory.path(), &format!("{id}/run.json"), EntryType::Regular, newer);
+    let text = import_portable_run(&archive, &file).unwrap_err().to_string();
     assert!(
         text.contains("evil.perflab is in archive format 7") && text.contains("update perflab"),
         "{text}"
     );
     let whole = directory.path().join("whole.perflab");
-    export(&add(&archive), &whole).unwrap();
+    write_portable_file(&add_run(&archive), &whole).unwrap();
     let bytes = fs::read(&whole).unwrap();
     let cut = directory.path().join("cut.perflab");
     for length in [0, 10, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&cut, &bytes[..length]).unwrap();
-        let other = self::archive(directory.path(), "other");
-        assert!(import(&other, &cut).is_err(), "{length} bytes");
-        assert!(other.list().unwrap().is_empty());
+        let other = self::open_archive(directory.path(), "other");
+        assert!(import_portable_run(&other, &cut).is_err(), "{length} bytes");
+        assert!(other.list_runs().unwrap().is_empty());
     }
     fs::write(&cut, "hello").unwrap();
-    assert!(import(&archive, &cut).unwrap_err().to_string().contains("no portable file of perflab"));
+    assert!(
+        import_portable_run(&archive, &cut).unwrap_err().to_string().contains("no portable file of perflab")
+    );
 }
 
 #[test]
@@ -134,8 +136,8 @@ fn a_file_of_more_members_than_a_run_can_have_is_refused() {
         tar.append_data(&mut header, format!("{id}/logs/{number}"), &[][..]).unwrap();
     }
     tar.into_inner().unwrap().finish().unwrap();
-    let archive = archive(directory.path(), "archive");
-    let error = import(&archive, &file).unwrap_err().to_string();
+    let archive = open_archive(directory.path(), "archive");
+    let error = import_portable_run(&archive, &file).unwrap_err().to_string();
     assert!(error.contains("more than the 10000 files that a run can have"), "{error}");
     assert_eq!(fs::read_dir(archive.path().join("runs")).unwrap().count(), 0);
 }

@@ -7,21 +7,21 @@ mod fixture;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_archive::{Archive, ArchiveError, Policy, RunDir};
-use perflab_model::{Manifest, Status};
+use perflab_archive::{Archive, ArchiveError, RetentionPolicy, RunDir};
+use perflab_model::{Manifest, RunStatus};
 
-fn archive(directory: &Path) -> Archive {
+fn open_archive(directory: &Path) -> Archive {
     Archive::open(&directory.join("archive")).unwrap()
 }
 
-fn add(archive: &Archive, label: Option<&str>) -> RunDir {
-    let manifest = Manifest { label: label.map(String::from), ..fixture::manifest(2, 2) };
-    let mut recorder = archive.begin(&manifest).unwrap();
-    fixture::events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+fn add_run(archive: &Archive, label: Option<&str>) -> RunDir {
+    let manifest = Manifest { label: label.map(String::from), ..fixture::make_manifest(2, 2) };
+    let mut recorder = archive.begin_run(&manifest).unwrap();
+    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder.finish().unwrap()
 }
 
-fn ids(runs: Result<Vec<RunDir>, ArchiveError>) -> Vec<String> {
+fn run_ids(runs: Result<Vec<RunDir>, ArchiveError>) -> Vec<String> {
     runs.unwrap().iter().map(|run| run.id().to_owned()).collect()
 }
 
@@ -39,26 +39,30 @@ fn set_format(run: &RunDir, format: u32) -> PathBuf {
 #[test]
 fn runs_are_found_by_prefix_latest_label_and_path() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    let runs = [add(&archive, Some("base")), add(&archive, Some("patched")), add(&archive, Some("base"))];
+    let archive = open_archive(directory.path());
+    let runs = [
+        add_run(&archive, Some("base")),
+        add_run(&archive, Some("patched")),
+        add_run(&archive, Some("base")),
+    ];
     let id = |at: usize| vec![runs[at].id().to_owned()];
-    for run in &archive.list().unwrap() {
-        assert_eq!(ids(archive.find(&run.short)).concat(), run.id);
-        assert_eq!(ids(archive.find(&run.short.to_lowercase())).concat(), run.id);
+    for run in &archive.list_runs().unwrap() {
+        assert_eq!(run_ids(archive.find_runs(&run.short)).concat(), run.id);
+        assert_eq!(run_ids(archive.find_runs(&run.short.to_lowercase())).concat(), run.id);
     }
-    assert_eq!(ids(archive.find("@latest")), id(2));
-    assert_eq!(ids(archive.find("@latest~2")), id(0));
-    assert_eq!(ids(archive.find("base")), [id(0), id(2)].concat());
-    assert_eq!(ids(archive.find(runs[1].path().to_str().unwrap())), id(1));
+    assert_eq!(run_ids(archive.find_runs("@latest")), id(2));
+    assert_eq!(run_ids(archive.find_runs("@latest~2")), id(0));
+    assert_eq!(run_ids(archive.find_runs("base")), [id(0), id(2)].concat());
+    assert_eq!(run_ids(archive.find_runs(runs[1].path().to_str().unwrap())), id(1));
 }
 
 #[test]
 fn what_is_not_found_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    let message = |selector| archive.find(selector).unwrap_err().to_string();
+    let archive = open_archive(directory.path());
+    let message = |selector| archive.find_runs(selector).unwrap_err().to_string();
     assert!(message("base").contains("the archive is empty"));
-    let runs = [add(&archive, Some("base")), add(&archive, None)];
+    let runs = [add_run(&archive, Some("base")), add_run(&archive, None)];
     assert!(message("bsae").contains("did you mean `base`?"));
     assert!(message("@latest~2").contains("it holds 2 runs"));
     assert!(message("@newest").contains("write @latest"));
@@ -70,8 +74,8 @@ fn what_is_not_found_says_what_to_do() {
 #[test]
 fn a_newer_format_is_named_with_both_versions_and_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    let run = add(&archive, None);
+    let archive = open_archive(directory.path());
+    let run = add_run(&archive, None);
     let path = set_format(&run, 7);
     let expected = format!(
         "{} is in archive format 7, written by perflab 9.1.0; this perflab {} reads formats up to 2: \
@@ -79,69 +83,79 @@ fn a_newer_format_is_named_with_both_versions_and_what_to_do() {
         path.display(),
         env!("CARGO_PKG_VERSION")
     );
-    assert_eq!(run.record().unwrap_err().to_string(), expected);
-    assert_eq!(run.series("vmstat").unwrap_err().to_string(), expected);
-    assert_eq!(archive.list().unwrap()[0].summary, Err(expected));
+    assert_eq!(run.read_record().unwrap_err().to_string(), expected);
+    assert_eq!(run.read_series("vmstat").unwrap_err().to_string(), expected);
+    assert_eq!(archive.list_runs().unwrap()[0].summary, Err(expected));
 }
 
 #[test]
 fn damaged_runs_are_listed_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    assert_eq!(archive.list().unwrap(), []);
-    let (good, torn, gone) = (add(&archive, Some("good")), add(&archive, None), add(&archive, None));
+    let archive = open_archive(directory.path());
+    assert_eq!(archive.list_runs().unwrap(), []);
+    let (good, torn, gone) =
+        (add_run(&archive, Some("good")), add_run(&archive, None), add_run(&archive, None));
     fs::write(torn.path().join("run.json"), "{ \"format\": 1, ").unwrap();
     fs::remove_file(gone.path().join("run.json")).unwrap();
     fs::write(archive.path().join("runs/stray"), "x").unwrap();
-    let list = archive.list().unwrap();
+    let list = archive.list_runs().unwrap();
     assert_eq!(list.len(), 4);
     let summary = list[0].summary.as_ref().unwrap();
     assert_eq!((summary.label.as_deref(), summary.title.as_str()), (Some("good"), "pages"));
-    assert_eq!((summary.status, summary.iterations, summary.planned), (Status::Finished, 6, 6));
+    assert_eq!((summary.status, summary.iterations, summary.planned), (RunStatus::Finished, 6, 6));
     assert_eq!(summary.begun.to_string(), "2026-09-21T14:13:20Z");
     assert!(list[0].bytes > 1000 && list[0].id == good.id());
     let reason = |at: usize| list[at].summary.as_ref().unwrap_err().clone();
     assert!(reason(1).contains("run.json is damaged: EOF"), "{}", reason(1));
     assert!(reason(2).contains("cannot read") && reason(2).contains("No such file"), "{}", reason(2));
     assert!(reason(3).contains("stray"), "{}", reason(3));
-    assert_eq!(ids(archive.find("good")), [good.id()]);
+    assert_eq!(run_ids(archive.find_runs("good")), [good.id()]);
 }
 
 #[test]
 fn damaged_tables_are_errors_that_name_the_file() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    let run = add(&archive, None);
+    let archive = open_archive(directory.path());
+    let run = add_run(&archive, None);
     for table in ["samples.parquet", "series/vmstat.parquet"] {
         let path = run.path().join(table);
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        let read = if table.starts_with("samples") { run.record().err() } else { run.series("vmstat").err() };
+        let read = if table.starts_with("samples") {
+            run.read_record().err()
+        } else {
+            run.read_series("vmstat").err()
+        };
         assert!(read.unwrap().to_string().contains(table));
     }
-    let unknown = run.series("vmsat").unwrap_err().to_string();
+    let unknown = run.read_series("vmsat").unwrap_err().to_string();
     assert!(unknown.contains("series/vmstat.parquet"), "{unknown}");
 }
 
 #[test]
 fn pruning_keeps_what_it_was_told_to_keep() {
     let directory = tempfile::tempdir().unwrap();
-    let archive = archive(directory.path());
-    let runs = [add(&archive, None), add(&archive, Some("base")), add(&archive, None), add(&archive, None)];
-    let alive = archive.begin(&fixture::manifest(1, 1)).unwrap();
+    let archive = open_archive(directory.path());
+    let runs = [
+        add_run(&archive, None),
+        add_run(&archive, Some("base")),
+        add_run(&archive, None),
+        add_run(&archive, None),
+    ];
+    let alive = archive.begin_run(&fixture::make_manifest(1, 1)).unwrap();
     let half = archive.path().join("runs/.half-x");
     fs::create_dir(&half).unwrap();
     // Its maker had come as far as that, and is gone.
     fs::write(half.join("lock"), "").unwrap();
-    let policy = Policy { keep: Some(2), keep_labelled: true, ..Policy::default() };
-    let would = archive.prune(&Policy { dry_run: true, ..policy.clone() }).unwrap();
-    assert_eq!(archive.list().unwrap().len(), 5);
+    let policy = RetentionPolicy { keep: Some(2), keep_labelled: true, ..RetentionPolicy::default() };
+    let would = archive.prune(&RetentionPolicy { dry_run: true, ..policy.clone() }).unwrap();
+    assert_eq!(archive.list_runs().unwrap().len(), 5);
     let pruned = archive.prune(&policy).unwrap();
     assert_eq!((&would, pruned.runs.len()), (&pruned, 2));
     assert!(pruned.bytes > 1000);
-    let left: Vec<String> = archive.list().unwrap().into_iter().map(|entry| entry.id).collect();
+    let left: Vec<String> = archive.list_runs().unwrap().into_iter().map(|entry| entry.id).collect();
     let alive = alive.path().file_name().unwrap().to_str().unwrap();
     assert_eq!(left, [runs[1].id(), runs[3].id(), alive]);
     assert!(!half.exists());
-    assert!(matches!(archive.remove("nothing"), Err(ArchiveError::NotFound { .. })));
+    assert!(matches!(archive.remove_run("nothing"), Err(ArchiveError::NotFound { .. })));
 }

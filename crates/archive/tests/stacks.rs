@@ -5,25 +5,31 @@
 mod fixture;
 
 use perflab_archive::{Archive, ArchiveError, RunDir};
-use perflab_model::profile::{Anchor, Frame, FrameKind, Profile, Profiled, StackSample, Weaver};
-use perflab_model::{Event, Manifest, Nanos, StackBatch, Unit, What};
+use perflab_model::profile::{
+    FrameKind, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder, SymbolAnchor,
+};
+use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, StackBatch, Unit};
 
 const CASES: u32 = 2;
 const ITERATIONS: u32 = 3;
 
-fn batches(manifest: &Manifest) -> Vec<(StackBatch, Profiled)> {
-    let mut weaver = Weaver::default();
-    (0..).zip(&manifest.plan.slots).map(|(slot, _)| (batch(&mut weaver, slot), about(slot))).collect()
+fn make_batches(manifest: &Manifest) -> Vec<(StackBatch, ProfileSummary)> {
+    let mut weaver = StackTreeBuilder::default();
+    (0..)
+        .zip(&manifest.plan.slots)
+        .map(|(slot, _)| (make_batch(&mut weaver, slot), make_profiled(slot)))
+        .collect()
 }
 
-fn batch(weaver: &mut Weaver, slot: u32) -> StackBatch {
+fn make_batch(weaver: &mut StackTreeBuilder, slot: u32) -> StackBatch {
     let module = Some("[kernel.kallsyms]".to_owned());
-    let kernel = Frame { module, start: Some(-16), ..Frame::new("kfree.part.0", FrameKind::Kernel) };
-    let outer = weaver.frame(Frame::new(&format!("main{}", slot % 2), FrameKind::User));
-    let inner = weaver.frame(Frame { inlined: slot == 1, ..kernel });
-    let outer = weaver.node(None, outer);
-    let inner = weaver.node(Some(outer), inner);
-    let comm = weaver.comm(&format!("task {}", slot % 3));
+    let kernel =
+        StackFrame { module, start: Some(-16), ..StackFrame::new("kfree.part.0", FrameKind::Kernel) };
+    let outer = weaver.intern_frame(StackFrame::new(&format!("main{}", slot % 2), FrameKind::User));
+    let inner = weaver.intern_frame(StackFrame { inlined: slot == 1, ..kernel });
+    let outer = weaver.intern_node(None, outer);
+    let inner = weaver.intern_node(Some(outer), inner);
+    let comm = weaver.intern_comm(&format!("task {}", slot % 3));
     let sample = |at: u64, leaf| StackSample {
         at: (slot != 2).then_some(Nanos(at)),
         cpu: Some(slot),
@@ -35,13 +41,13 @@ fn batch(weaver: &mut Weaver, slot: u32) -> StackBatch {
         weight: 2_004_008,
     };
     let samples = vec![sample(1, Some(inner)), sample(2, Some(outer)), sample(3, None)];
-    weaver.batch(slot, samples)
+    weaver.take_batch(slot, samples)
 }
 
-fn about(slot: u32) -> Profiled {
-    let anchors = vec![Anchor { name: "kfree".into(), start: -16 }];
+fn make_profiled(slot: u32) -> ProfileSummary {
+    let anchors = vec![SymbolAnchor { name: "kfree".into(), start: -16 }];
     let (source, event, unit) = ("perf_event_open".into(), "cpu-clock".into(), Unit::new("ns"));
-    Profiled {
+    ProfileSummary {
         slot,
         source,
         event,
@@ -49,18 +55,18 @@ fn about(slot: u32) -> Profiled {
         frequency: Some(499),
         lost: u64::from(slot),
         anchors,
-        ..Profiled::default()
+        ..ProfileSummary::default()
     }
 }
 
-fn record(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
-    let manifest = fixture::manifest(CASES, ITERATIONS);
-    let mut recorder = archive.begin(&manifest).unwrap();
-    let mut tell = |at: Nanos, what: What| recorder.record(&Event::new(at, what)).unwrap();
+fn record_run(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
+    let manifest = fixture::make_manifest(CASES, ITERATIONS);
+    let mut recorder = archive.begin_run(&manifest).unwrap();
+    let mut tell = |at: Nanos, what: RunEventKind| recorder.record(&RunEvent::new(at, what)).unwrap();
     fixture::head_events(&manifest).into_iter().for_each(|event| tell(event.at, event.what));
-    for (batch, about) in batches(&manifest) {
-        tell(Nanos(5), What::Stacks(Box::new(batch)));
-        tell(Nanos(6), What::Profiled(Box::new(about)));
+    for (batch, about) in make_batches(&manifest) {
+        tell(Nanos(5), RunEventKind::Stacks(Box::new(batch)));
+        tell(Nanos(6), RunEventKind::Profiled(Box::new(about)));
     }
     if finish {
         return (manifest, recorder.finish().unwrap());
@@ -71,12 +77,12 @@ fn record(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
 }
 
 /// A case's profile by names, as numbers of command names differ from case to case.
-fn told(profile: &Profile) -> Vec<String> {
+fn describe_profile(profile: &Profile) -> Vec<String> {
     let samples = profile
-        .pieces
+        .iterations
         .iter()
-        .flat_map(|piece| piece.samples.iter().map(move |one| (piece.about.clone(), one)));
-    let line = |(about, one): (Profiled, &StackSample)| {
+        .flat_map(|piece| piece.samples.iter().map(move |one| (piece.summary.clone(), one)));
+    let line = |(about, one): (ProfileSummary, &StackSample)| {
         let chain = std::iter::successors(one.leaf, |leaf| profile.node(*leaf).unwrap().parent);
         let frames: Vec<_> =
             chain.map(|leaf| profile.frame(profile.node(leaf).unwrap().frame).unwrap()).collect();
@@ -93,14 +99,14 @@ fn told(profile: &Profile) -> Vec<String> {
     samples.map(line).collect()
 }
 
-fn expected(manifest: &Manifest, case: u32) -> Profile {
+fn expected_profile(manifest: &Manifest, case: u32) -> Profile {
     let mut profile = Profile::default();
-    for (batch, about) in batches(manifest) {
+    for (batch, about) in make_batches(manifest) {
         if manifest.plan.slots[batch.slot as usize].case == case {
-            profile.take(batch);
-            profile.tell(about);
+            profile.add_batch(batch);
+            profile.add_summary(about);
         } else {
-            profile.take_names(batch);
+            profile.add_names(batch);
         }
     }
     profile
@@ -111,15 +117,19 @@ fn stacks_come_back_from_tables_and_from_a_journal() {
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::open(directory.path()).unwrap();
     for finish in [true, false] {
-        let (manifest, run) = record(&archive, finish);
-        assert_eq!(run.profiled().unwrap(), [0, 1]);
+        let (manifest, run) = record_run(&archive, finish);
+        assert_eq!(run.profiled_cases().unwrap(), [0, 1]);
         assert_eq!(run.path().join("stacks/1.parquet").exists(), finish);
         for case in 0..CASES {
-            let read = run.profile(case).unwrap();
-            assert_eq!(told(&read), told(&expected(&manifest, case)), "case {case}");
-            assert!(read.parts().dead > 0);
+            let read = run.read_profile(case).unwrap();
+            assert_eq!(
+                describe_profile(&read),
+                describe_profile(&expected_profile(&manifest, case)),
+                "case {case}"
+            );
+            assert!(read.sample_counts().dead > 0);
         }
-        assert!(matches!(run.profile(CASES), Err(ArchiveError::NoStacks { case: CASES, .. })));
+        assert!(matches!(run.read_profile(CASES), Err(ArchiveError::NoStacks { case: CASES, .. })));
     }
 }
 
@@ -127,12 +137,12 @@ fn stacks_come_back_from_tables_and_from_a_journal() {
 fn a_tree_that_points_out_of_itself_is_damaged() {
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::open(directory.path()).unwrap();
-    let (_, run) = record(&archive, true);
+    let (_, run) = record_run(&archive, true);
     // As in runs that were closed before there were hashes.
     std::fs::remove_file(run.path().join("SHA256SUMS")).unwrap();
     // The tree's columns are those of another table: the reader must say so and not panic.
     std::fs::copy(run.path().join("stacks/frames.parquet"), run.path().join("stacks/tree.parquet")).unwrap();
-    let error = run.profile(0).unwrap_err().to_string();
+    let error = run.read_profile(0).unwrap_err().to_string();
     assert!(error.contains("tree.parquet is damaged: column `parent` is not there"), "{error}");
 }
 
@@ -140,7 +150,7 @@ fn a_tree_that_points_out_of_itself_is_damaged() {
 fn a_flipped_bit_in_a_table_of_stacks_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::open(directory.path()).unwrap();
-    let (_, run) = record(&archive, true);
+    let (_, run) = record_run(&archive, true);
     for table in ["stacks/tree.parquet", "stacks/frames.parquet", "stacks/0.parquet"] {
         let path = run.path().join(table);
         let good = std::fs::read(&path).unwrap();
@@ -148,7 +158,7 @@ fn a_flipped_bit_in_a_table_of_stacks_is_told() {
             let mut bytes = good.clone();
             bytes[step * good.len() / 100] ^= 1 << (step % 8);
             std::fs::write(&path, bytes).unwrap();
-            assert!(matches!(run.profile(0), Err(ArchiveError::Altered { .. })), "{table}, {step}");
+            assert!(matches!(run.read_profile(0), Err(ArchiveError::Altered { .. })), "{table}, {step}");
         }
         std::fs::write(&path, good).unwrap();
     }

@@ -5,14 +5,15 @@ mod fixture;
 
 use std::path::Path;
 
-use optrace::{Options, Trace, Words};
+use optrace::{Trace, TraceOptions, Vocabulary};
 use perflab_archive::{Archive, ArchiveError};
-use perflab_model::{Event, Nanos, What};
+use perflab_model::{Nanos, RunEvent, RunEventKind};
 
 /// A trace of `n` operations: each third has a span, each a number.
-fn trace(path: &Path, n: i64) {
-    let words = Words::new(&["insert", "find"], &["reap", "allocate"], &["elements", "saved"]).unwrap();
-    let trace = Trace::create(path, &words, Options { kernel: false, ..Options::default() }).unwrap();
+fn write_trace(path: &Path, n: i64) {
+    let words = Vocabulary::new(&["insert", "find"], &["reap", "allocate"], &["elements", "saved"]).unwrap();
+    let trace =
+        Trace::create(path, &words, TraceOptions { kernel: false, ..TraceOptions::default() }).unwrap();
     let recorder = trace.recorder();
     for at in 0..n {
         recorder.begin((at % 2) as u8);
@@ -30,46 +31,46 @@ fn trace(path: &Path, n: i64) {
 fn operations_come_back_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(&folder.path().join("archive")).unwrap();
-    let manifest = fixture::manifest(2, 2);
-    let mut recorder = archive.begin(&manifest).unwrap();
+    let manifest = fixture::make_manifest(2, 2);
+    let mut recorder = archive.begin_run(&manifest).unwrap();
     let sizes = [(0, 100_000), (2, 70)];
     for (slot, n) in sizes {
         let file = folder.path().join(format!("{slot}.optrace"));
-        trace(&file, n);
-        let what = What::Traced { slot, tracer: "optrace".into(), file: file.clone() };
-        recorder.record(&Event::new(Nanos(1), what)).unwrap();
+        write_trace(&file, n);
+        let what = RunEventKind::Traced { slot, tracer: "optrace".into(), file: file.clone() };
+        recorder.record(&RunEvent::new(Nanos(1), what)).unwrap();
         assert!(!file.exists(), "the recorder takes the file away");
     }
     // A program that died before it wrote a header.
     let torn = folder.path().join("torn");
     std::fs::write(&torn, b"OPTRACE").unwrap();
-    let what = What::Traced { slot: 3, tracer: "optrace".into(), file: torn };
-    recorder.record(&Event::new(Nanos(1), what)).unwrap();
+    let what = RunEventKind::Traced { slot: 3, tracer: "optrace".into(), file: torn };
+    recorder.record(&RunEvent::new(Nanos(1), what)).unwrap();
     let run = recorder.finish().unwrap();
 
-    assert_eq!(run.tracers().unwrap(), ["optrace"]);
+    assert_eq!(run.list_tracers().unwrap(), ["optrace"]);
     assert!(!run.path().join("raw").exists());
-    let told = run.traced("optrace").unwrap();
+    let told = run.read_trace_summaries("optrace").unwrap();
     assert_eq!(
         told.iter().map(|told| (told.slot, told.operations)).collect::<Vec<_>>(),
         [(0, 100_000), (2, 70), (3, 0)]
     );
     assert!(told[2].cut.as_ref().unwrap().contains("shorter than a header"));
     for (slot, n) in sizes {
-        let operations = run.operations("optrace", slot).unwrap();
-        assert_eq!((operations.len() as i64, operations.told.slot), (n, slot));
+        let operations = run.read_operations("optrace", slot).unwrap();
+        assert_eq!((operations.len() as i64, operations.summary.slot), (n, slot));
         assert_eq!(operations.kinds, ["insert", "find"]);
-        let elements = operations.number("elements").unwrap();
+        let elements = operations.number_values("elements").unwrap();
         assert!(elements.iter().all(|(row, value)| i64::from(row) == value) && elements.len() as i64 == n);
         assert_eq!(
             operations.spans.iter().map(|span| span.time.len() as i64).collect::<Vec<_>>(),
             [0, (n + 2) / 3]
         );
         assert!(operations.spans[1].time.iter().all(|(row, _)| row % 3 == 0));
-        assert!(operations.number("saved").unwrap().is_empty());
+        assert!(operations.number_values("saved").unwrap().is_empty());
         assert!(operations.start.is_sorted());
     }
-    assert!(run.operations("optrace", 3).unwrap().is_empty());
-    assert!(matches!(run.operations("optrace", 1), Err(ArchiveError::NoTrace { .. })));
-    assert!(run.operations("dtrace", 0).unwrap_err().to_string().contains("perflab trace run"));
+    assert!(run.read_operations("optrace", 3).unwrap().is_empty());
+    assert!(matches!(run.read_operations("optrace", 1), Err(ArchiveError::NoTrace { .. })));
+    assert!(run.read_operations("dtrace", 0).unwrap_err().to_string().contains("perflab trace run"));
 }

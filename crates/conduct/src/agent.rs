@@ -11,4 +11,4 @@ mod voice;
 mod wait;
 mod watch;
 
-pub use serve::{AgentError, serve};
+pub use serve::{AgentError, serve_agent};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 /// Both directions of a stream, and what people call the one at its end.
-pub struct Channel {
+pub struct Connection {
     /// `guest1`, in messages.
     pub name: String,
     /// What the agent says.
@@ -18,32 +18,32 @@ pub struct Channel {
     pub writing: OwnedFd,
 }
 
-impl Channel {
+impl Connection {
     /// A stream with a descriptor for each direction: the pipes of a child.
     pub fn new(name: impl Into<String>, reading: impl Into<OwnedFd>, writing: impl Into<OwnedFd>) -> Self {
-        Channel { name: name.into(), reading: reading.into(), writing: writing.into() }
+        Connection { name: name.into(), reading: reading.into(), writing: writing.into() }
     }
 
     /// A stream with one descriptor for both directions: a socket, a character device.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn both_ways(name: impl Into<String>, stream: impl Into<OwnedFd>) -> io::Result<Self> {
+    pub fn duplex(name: impl Into<String>, stream: impl Into<OwnedFd>) -> io::Result<Self> {
         let reading = stream.into();
         let writing = reading.as_fd().try_clone_to_owned()?;
-        Ok(Channel { name: name.into(), reading, writing })
+        Ok(Connection { name: name.into(), reading, writing })
     }
 
     /// A socket file: what QEMU makes of `-chardev socket,path=…,server=on`.
     ///
     /// # Errors
     /// Nobody listens there yet, or we may not.
-    pub fn unix(name: impl Into<String>, path: &Path) -> io::Result<Self> {
-        Channel::both_ways(name, UnixStream::connect(path)?)
+    pub fn connect_unix(name: impl Into<String>, path: &Path) -> io::Result<Self> {
+        Connection::duplex(name, UnixStream::connect(path)?)
     }
 }
 
-impl fmt::Debug for Channel {
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Channel").field("name", &self.name).finish_non_exhaustive()
     }

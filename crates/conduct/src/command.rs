@@ -6,10 +6,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use perflab_workload::run::end_tree;
+use perflab_workload::run::end_process_tree;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::{ConductError, Stop};
+use crate::{ConductError, StopRequest};
 
 /// How long a level's apply or undo may take; docs/studies.md says so, too.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -19,25 +19,29 @@ const GRACE: Duration = Duration::from_secs(1);
 const MOST: u64 = 16 << 20;
 
 /// Runs argv to its end. Standard output comes back; a failure carries the last line of stderr.
-pub(crate) fn command(argv: &[String]) -> Result<String, ConductError> {
-    run(argv, None, None)
+pub(crate) fn run_command(argv: &[String]) -> Result<String, ConductError> {
+    run_within_limit(argv, None, None)
 }
 
 /// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set meanwhile.
-pub(crate) fn level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
-    run(argv, Some(LIMIT), stop).map(drop)
+pub(crate) fn run_level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
+    run_within_limit(argv, Some(LIMIT), stop).map(drop)
 }
 
 /// Runs another machine's program to its end (ssh, virsh), as [`Command::output`] does; whoever wishes to stop does not wait for its
 /// answer, and it is ended.
-pub(crate) fn command_output(command: &mut Command, stop: &Stop) -> io::Result<Output> {
+pub(crate) fn run_stoppable_command(command: &mut Command, stop: &StopRequest) -> io::Result<Output> {
     match wait_for_end(command, None, Some(&stop.flag()))? {
         CommandEnd::Ended(output) => Ok(output),
         CommandEnd::Stopped | CommandEnd::Late(_) => Err(io::Error::other("stopped before it had answered")),
     }
 }
 
-fn run(argv: &[String], limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<String, ConductError> {
+fn run_within_limit(
+    argv: &[String],
+    limit: Option<Duration>,
+    stop: Option<&AtomicBool>,
+) -> Result<String, ConductError> {
     let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
     let ended = wait_for_end(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
@@ -74,7 +78,7 @@ fn wait_for_end(
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
 ) -> io::Result<CommandEnd> {
-    let (mut stdout, mut stderr) = (memory()?, memory()?);
+    let (mut stdout, mut stderr) = (create_memory_file()?, create_memory_file()?);
     let mut child = command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
     let begun = Instant::now();
     loop {
@@ -85,7 +89,7 @@ fn wait_for_end(
         let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::SeqCst));
         let late = limit.filter(|limit| begun.elapsed() > *limit);
         if is_stopped || late.is_some() {
-            end_tree(child.id(), GRACE);
+            end_process_tree(child.id(), GRACE);
             let _ = child.wait();
             return Ok(late.filter(|_| !is_stopped).map_or(CommandEnd::Stopped, CommandEnd::Late));
         }
@@ -96,7 +100,7 @@ fn wait_for_end(
     }
 }
 
-fn memory() -> io::Result<File> {
+fn create_memory_file() -> io::Result<File> {
     Ok(File::from(memfd_create("perflab-command", MemfdFlags::CLOEXEC)?))
 }
 
@@ -113,7 +117,7 @@ fn read_tail(file: &mut File) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Vec<String> {
+    fn shell_argv(script: &str) -> Vec<String> {
         ["sh", "-c", script].map(String::from).to_vec()
     }
 
@@ -127,7 +131,7 @@ mod tests {
             talked.display()
         );
         // It goes on only when this has returned.
-        assert_eq!(command(&shell(&script)).unwrap(), "begun\n");
+        assert_eq!(run_command(&shell_argv(&script)).unwrap(), "begun\n");
         std::fs::write(&go, "").unwrap();
         while !talked.exists() {
             std::thread::sleep(Duration::from_millis(5));
@@ -139,33 +143,35 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let lock = home.path().join("lock");
         let script = format!("(flock 9; exec sleep 600) 9>{} & wait", lock.display());
-        let late = run(&shell(&script), Some(Duration::from_millis(300)), None).unwrap_err().to_string();
+        let late = run_within_limit(&shell_argv(&script), Some(Duration::from_millis(300)), None)
+            .unwrap_err()
+            .to_string();
         assert!(late.contains("more than 300"), "{late}");
         // Whoever held it is gone, with all who inherited it.
         File::open(&lock).unwrap().lock().unwrap();
         let stop = AtomicBool::new(true);
-        let stopped = run(&shell("sleep 600"), Some(LIMIT), Some(&stop)).unwrap_err();
+        let stopped = run_within_limit(&shell_argv("sleep 600"), Some(LIMIT), Some(&stop)).unwrap_err();
         assert!(matches!(stopped, ConductError::Stopped { .. }), "{stopped:?}");
     }
 
     #[test]
     fn the_last_words_of_a_failure_are_told() {
-        let said = command(&shell("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
+        let said = run_command(&shell_argv("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
         assert!(said.ends_with("exit status: 3: last"), "{said}");
     }
 
     #[test]
     fn what_is_said_is_kept_and_a_wish_to_stop_ends_what_is_silent() {
-        let stop = Stop::new();
+        let stop = StopRequest::new();
         let talks = &mut Command::new("sh");
-        let said = command_output(talks.args(["-c", "echo yes; echo no >&2; exit 3"]), &stop).unwrap();
+        let said = run_stoppable_command(talks.args(["-c", "echo yes; echo no >&2; exit 3"]), &stop).unwrap();
         assert_eq!(
             (said.status.code(), &said.stdout[..], &said.stderr[..]),
             (Some(3), &b"yes\n"[..], &b"no\n"[..])
         );
         let other = stop.clone();
-        let asker = std::thread::spawn(move || other.ask());
-        assert!(command_output(Command::new("sleep").arg("1000"), &stop).is_err());
+        let asker = std::thread::spawn(move || other.request_stop());
+        assert!(run_stoppable_command(Command::new("sleep").arg("1000"), &stop).is_err());
         asker.join().unwrap();
     }
 }

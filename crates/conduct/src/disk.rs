@@ -7,23 +7,23 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use perflab_model::expression::Scope;
-use perflab_model::study::{Disk, DiskKind, DiskModel, FactorKind, Study};
-use perflab_model::{Bytes, Case, Value};
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
+use perflab_model::{Bytes, Case, Scalar};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::command::command;
-use crate::emulated::{Emulated, begin, switch_of};
+use crate::command::run_command;
+use crate::emulated::{EmulatedDiskOptions, begin_emulated_disk, delay_switch};
 use crate::leftovers::temporary_folder;
-use crate::settings::{Undo, UndoJournal};
-use crate::{ConductError, Permissions, Refusal};
+use crate::settings::{UndoEntry, UndoJournal};
+use crate::{ConductError, Refusal, RunPermissions};
 
 /// Files in memory.
 const MEMORY: &str = "/dev/shm";
 
 /// The disk that a case wants: the study's, with the levels of factors over it.
-pub fn wanted(study: &Study, case: &Case) -> Option<Disk> {
+pub fn resolve_disk(study: &Study, case: &Case) -> Option<ScratchDisk> {
     let mut disk = study.disk.clone()?;
     for (name, level) in &case.levels {
         let Some(factor) = study.factor.get(name).filter(|factor| factor.kind == FactorKind::Disk) else {
@@ -41,21 +41,21 @@ pub fn wanted(study: &Study, case: &Case) -> Option<Disk> {
 }
 
 /// The disks that a plan's cases are run on without being there.
-pub fn emulated<'a>(study: &Study, cases: impl IntoIterator<Item = &'a Case>) -> Vec<DiskModel> {
+pub fn emulated_models<'a>(study: &Study, cases: impl IntoIterator<Item = &'a Case>) -> Vec<DiskModel> {
     let mut models: Vec<DiskModel> =
-        cases.into_iter().filter_map(|case| wanted(study, case)?.model).collect();
+        cases.into_iter().filter_map(|case| resolve_disk(study, case)?.model).collect();
     models.sort_by_key(|model| model.name());
     models.dedup();
     models
 }
 
 /// Whether the disk differs from case to case: every iteration then gets a fresh one.
-pub fn varies(study: &Study) -> bool {
+pub fn disk_varies(study: &Study) -> bool {
     study.factor.values().any(|factor| factor.kind == FactorKind::Disk)
 }
 
 /// What the study's disk lacks here. Nothing is changed.
-pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> {
+pub fn check_disk(disk: Option<&ScratchDisk>, permissions: &RunPermissions) -> Vec<Refusal> {
     let Some(disk) = disk else { return Vec::new() };
     let mut found = Vec::new();
     let mut refuse = |bad: bool, what: String, hint: &str| {
@@ -76,7 +76,7 @@ pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> 
         format!("{path} would be formatted: everything on it is lost"),
         "say --apply if that is meant",
     );
-    let busy = disk.kind == DiskKind::Partition && is_in_use(&path);
+    let busy = disk.kind == DiskKind::Partition && is_device_claimed(&path);
     refuse(
         busy,
         format!("{path} is in use: mounted, swapped to, or part of a RAID or volume"),
@@ -84,65 +84,69 @@ pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> 
     );
     let missing = disk.kind == DiskKind::Directory && !Path::new(&path).is_dir();
     refuse(missing, format!("the scratch directory {path} is not there"), "create it, or name another");
-    let program = format!("mkfs.{}", filesystem(disk));
-    let no_mkfs = mounts && !on_path(&program);
+    let program = format!("mkfs.{}", disk_file_system(disk));
+    let no_mkfs = mounts && !is_on_path(&program);
     refuse(no_mkfs, format!("{program} is not installed"), "install e2fsprogs, xfsprogs or btrfs-progs");
     if disk.model.is_some() {
         let no_fuse = !Path::new("/dev/fuse").exists();
         refuse(no_fuse, "an emulated disk needs /dev/fuse".into(), "load it: modprobe fuse");
-        refuse(!on_path("losetup"), "losetup is not installed".into(), "install util-linux");
+        refuse(!is_on_path("losetup"), "losetup is not installed".into(), "install util-linux");
     }
     found
 }
 
 /// Makes the scratch directory. Its undoing is in the journal before each step.
-pub fn prepare(
-    disk: Option<&Disk>,
+pub fn prepare_scratch_disk(
+    disk: Option<&ScratchDisk>,
     id: &str,
-    scope: &Scope,
-    permissions: &Permissions,
+    scope: &ExpressionScope,
+    permissions: &RunPermissions,
     perflab: &Path,
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
     let base = permissions.scratch.clone().map_or_else(temporary_folder, Ok)?;
     match disk {
-        None => folder(&base, id, journal),
+        None => make_scratch_folder(&base, id, journal),
         Some(disk) => match (disk.kind, &disk.path) {
-            (DiskKind::Directory, path) => folder(path.as_deref().map_or(&base, Path::new), id, journal),
+            (DiskKind::Directory, path) => {
+                make_scratch_folder(path.as_deref().map_or(&base, Path::new), id, journal)
+            }
             (DiskKind::Image, path) => {
-                let base = image_base(disk, path.as_deref(), &base);
-                let (home, size) = (folder(&base, id, journal)?, size(disk, scope)?);
-                let image = image(&home, size)?;
-                let Some(model) = disk.model else { return mounted(disk, &image, &home, &["loop"], journal) };
-                let wanted = Emulated { perflab, model, image: &image, home: &home };
+                let base = image_folder(disk, path.as_deref(), &base);
+                let (home, size) = (make_scratch_folder(&base, id, journal)?, disk_size(disk, scope)?);
+                let image = create_image(&home, size)?;
+                let Some(model) = disk.model else {
+                    return format_and_mount(disk, &image, &home, &["loop"], journal);
+                };
+                let wanted = EmulatedDiskOptions { perflab, model, image: &image, home: &home };
                 // Made before it is slow: what mkfs writes is no part of any measurement.
-                command(&mkfs(disk, &image))?;
-                let device = begin(wanted, journal)?;
-                let place = mount(disk, &device, &home, &[], journal)?;
-                journal.promise(Undo::Hurry { switch: switch_of(&place) })?;
+                run_command(&mkfs_command(disk, &image))?;
+                let device = begin_emulated_disk(wanted, journal)?;
+                let place = mount_scratch_disk(disk, &device, &home, &[], journal)?;
+                journal.promise(UndoEntry::Hurry { switch: delay_switch(&place) })?;
                 Ok(place)
             }
             (DiskKind::Partition, path) => {
-                let home = folder(&base, id, journal)?;
+                let home = make_scratch_folder(&base, id, journal)?;
                 let device = PathBuf::from(path.clone().unwrap_or_default());
-                mounted(disk, &device, &home, &[], journal)
+                format_and_mount(disk, &device, &home, &[], journal)
             }
         },
     }
 }
 
-fn folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
     // Whoever undoes it may be elsewhere, and mounts are told by where they really are.
     let base =
         fs::canonicalize(base).map_err(|source| ConductError::Scratch { path: base.into(), source })?;
     let path = base.join(format!("perflab-{id}"));
-    journal.promise(Undo::Remove { path: path.clone() })?;
+    journal.promise(UndoEntry::Remove { path: path.clone() })?;
     fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
     Ok(path)
 }
 
 /// Where an image lies: that of an emulated disk in memory, so that no other disk's delays come on top.
-fn image_base(disk: &Disk, path: Option<&str>, base: &Path) -> PathBuf {
+fn image_folder(disk: &ScratchDisk, path: Option<&str>, base: &Path) -> PathBuf {
     match path {
         None if disk.model.is_some() && Path::new(MEMORY).is_dir() => MEMORY.into(),
         path => path.map_or(base, Path::new).into(),
@@ -150,26 +154,26 @@ fn image_base(disk: &Disk, path: Option<&str>, base: &Path) -> PathBuf {
 }
 
 /// An image that takes room only where it is written.
-fn image(home: &Path, size: u64) -> Result<PathBuf, ConductError> {
+fn create_image(home: &Path, size: u64) -> Result<PathBuf, ConductError> {
     let path = home.join("disk.img");
     let made = fs::File::create(&path).and_then(|file| file.set_len(size));
     made.map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
     Ok(path)
 }
 
-fn mounted(
-    disk: &Disk,
+fn format_and_mount(
+    disk: &ScratchDisk,
     device: &Path,
     home: &Path,
     options: &[&str],
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
-    command(&mkfs(disk, device))?;
-    mount(disk, device, home, options, journal)
+    run_command(&mkfs_command(disk, device))?;
+    mount_scratch_disk(disk, device, home, options, journal)
 }
 
-fn mount(
-    disk: &Disk,
+fn mount_scratch_disk(
+    disk: &ScratchDisk,
     device: &Path,
     home: &Path,
     options: &[&str],
@@ -177,21 +181,21 @@ fn mount(
 ) -> Result<PathBuf, ConductError> {
     let place = home.join("mount");
     fs::create_dir(&place).map_err(|source| ConductError::Scratch { path: place.clone(), source })?;
-    journal.promise(Undo::Unmount { path: place.clone() })?;
+    journal.promise(UndoEntry::Unmount { path: place.clone() })?;
     let options: Vec<&str> = options.iter().copied().chain(disk.mount.as_deref()).collect();
     let mut argv: Vec<String> = vec!["mount".into()];
     if !options.is_empty() {
         argv.extend(["-o".into(), options.join(",")]);
     }
     argv.extend([device.display().to_string(), place.display().to_string()]);
-    command(&argv)?;
+    run_command(&argv)?;
     Ok(place)
 }
 
-fn mkfs(disk: &Disk, device: &Path) -> Vec<String> {
-    let force = if filesystem(disk) == "ext4" { "-F" } else { "-f" };
-    let mut argv = vec![format!("mkfs.{}", filesystem(disk)), "-q".into(), force.into()];
-    if disk.model.is_some() && filesystem(disk) == "ext4" {
+fn mkfs_command(disk: &ScratchDisk, device: &Path) -> Vec<String> {
+    let force = if disk_file_system(disk) == "ext4" { "-F" } else { "-f" };
+    let mut argv = vec![format!("mkfs.{}", disk_file_system(disk)), "-q".into(), force.into()];
+    if disk.model.is_some() && disk_file_system(disk) == "ext4" {
         // Else the kernel would go on making it while starts are measured, at the pace of a slow disk.
         argv.extend(["-E", "lazy_itable_init=0,lazy_journal_init=0"].map(String::from));
     }
@@ -200,13 +204,13 @@ fn mkfs(disk: &Disk, device: &Path) -> Vec<String> {
     argv
 }
 
-fn filesystem(disk: &Disk) -> &str {
+fn disk_file_system(disk: &ScratchDisk) -> &str {
     disk.filesystem.as_deref().unwrap_or("ext4")
 }
 
-fn size(disk: &Disk, scope: &Scope) -> Result<u64, ConductError> {
-    let wanted = disk.size.clone().unwrap_or(Value::Int(0));
-    bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
+fn disk_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<u64, ConductError> {
+    let wanted = disk.size.clone().unwrap_or(Scalar::Int(0));
+    value_as_bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
         let what = format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB");
         ConductError::Refused(vec![Refusal {
             what,
@@ -215,26 +219,26 @@ fn size(disk: &Disk, scope: &Scope) -> Result<u64, ConductError> {
     })
 }
 
-fn bytes(value: &Value, scope: &Scope) -> Option<u64> {
+fn value_as_bytes(value: &Scalar, scope: &ExpressionScope) -> Option<u64> {
     let value = match value {
-        Value::Text(text) => match Bytes::parse(text) {
+        Scalar::Text(text) => match Bytes::parse(text) {
             Ok(bytes) => return Some(bytes.0),
             Err(_) => scope.evaluate(text).ok()?,
         },
         other => other.clone(),
     };
-    value.number().filter(|number| *number > 0.0).map(|number| number as u64)
+    value.as_number().filter(|number| *number > 0.0).map(|number| number as u64)
 }
 
 /// Whether the kernel or another program has claimed the disk, or a part of it: mounted anywhere, swapped to, part of a RAID or of
 /// a volume of device mapper. Nothing is opened that is no block device.
-fn is_in_use(device: &str) -> bool {
+fn is_device_claimed(device: &str) -> bool {
     let is_block = fs::metadata(device).is_ok_and(|node| node.file_type().is_block_device());
     let claims = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
     is_block && open(device, claims, Mode::empty()).err() == Some(Errno::BUSY)
 }
 
-fn on_path(program: &str) -> bool {
+fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())

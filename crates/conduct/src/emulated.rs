@@ -20,8 +20,8 @@ mod server;
 mod specification;
 mod waiting;
 
-pub use device::{Emulated, begin, hurry, switch_of};
-pub use mechanism::{Mechanism, Request};
-pub use orphans::sweep;
-pub use server::{HURRY, IMAGE, serve};
-pub use specification::{Positioning, Specification};
+pub use device::{EmulatedDiskOptions, begin_emulated_disk, delay_switch, end_delays};
+pub use mechanism::{DiskMechanics, DiskRequest};
+pub use orphans::remove_dead_emulated_disks;
+pub use server::{END_DELAYS_FILE_NAME, IMAGE_FILE_NAME, serve_disk};
+pub use specification::{DiskDataSheet, DiskPositioning};

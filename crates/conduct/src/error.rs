@@ -31,14 +31,14 @@ impl From<perflab_workload::WorkloadError> for Refusal {
 #[non_exhaustive]
 pub enum ConductError {
     /// The environment lacks something; nothing was changed.
-    #[error("{}", list(.0))]
+    #[error("{}", list_refusals(.0))]
     Refused(Vec<Refusal>),
     /// Call stacks could not be sampled.
     #[error(transparent)]
     Profile(#[from] perflab_observe::profile::ProfileError),
     /// I/O could not be traced.
     #[error(transparent)]
-    Io(#[from] perflab_observe::io::IoError),
+    Io(#[from] perflab_observe::io::IoTraceError),
     /// A setting could not be read or written.
     #[error("cannot {action} {path}")]
     Setting {
@@ -193,6 +193,6 @@ impl ConductError {
     }
 }
 
-fn list(refusals: &[Refusal]) -> String {
+fn list_refusals(refusals: &[Refusal]) -> String {
     refusals.iter().map(Refusal::to_string).collect::<Vec<_>>().join("\n")
 }

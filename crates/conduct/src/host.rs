@@ -13,19 +13,19 @@ mod traces;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use perflab_model::event::Phase;
-use perflab_model::{Event, Manifest, Status};
+use perflab_model::event::RunPhase;
+use perflab_model::{Manifest, RunEvent, RunStatus};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
-use crate::leftovers::FolderWhenWanted;
-use crate::{ConductError, Permissions, Stop, Target};
-use session::Session;
-use stream::Stream;
+use crate::leftovers::LazyTemporaryFolder;
+use crate::{ConductError, RunPermissions, RunTarget, StopRequest};
+use session::HostSession;
+use stream::EventSender;
 
 /// The machine that perflab runs on.
 #[derive(Debug)]
-pub struct Host {
+pub struct LocalMachine {
     /// Root of /proc and /sys; `/` but in tests.
     pub root: Root,
     /// Where undo journals lie.
@@ -37,25 +37,25 @@ pub struct Host {
     /// Whether commands get perflab's own standard input and language: for who records one as it is, and compares nothing.
     pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
-    pub traces: FolderWhenWanted,
+    pub traces: LazyTemporaryFolder,
 }
 
-impl Target for Host {
+impl RunTarget for LocalMachine {
     fn run(
         &self,
         manifest: &Manifest,
-        permissions: &Permissions,
-        sink: &Sender<Event>,
-        stop: &Stop,
-    ) -> Result<Status, ConductError> {
-        let stream = Stream::new(sink.clone());
-        stream.phase(Phase::Check)?;
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError> {
+        let stream = EventSender::new(sink.clone());
+        stream.send_phase(RunPhase::Check)?;
         if permissions.install {
-            stream.phase(Phase::Install)?;
-            check::install(manifest, &self.catalogue, &stream)?;
+            stream.send_phase(RunPhase::Install)?;
+            check::install_missing(manifest, &self.catalogue, &stream)?;
         }
-        check::all(manifest, self, permissions, None)?;
-        let session = Session::begin(self, manifest, permissions, stream, stop)?;
+        check::check_environment(manifest, self, permissions, None)?;
+        let session = HostSession::begin(self, manifest, permissions, stream, stop)?;
         session.run()
     }
 }

@@ -15,46 +15,46 @@ use perflab_model::Nanos;
 use perflab_observe::monotonic_now;
 use rustix::event::{Timespec, epoll};
 
-use crate::Channel;
-use crate::protocol::{Order, Report};
-use link::{Interest, Link, TURN};
+use crate::Connection;
+use crate::protocol::{AgentOrder, AgentReport};
+use link::{BYTES_PER_READ, FramedConnection, PollInterest};
 
 /// How soon an agent that has sent too much is listened to again.
 const PAUSE: Nanos = Nanos(20_000_000);
 
 /// Something that came from an agent.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedReport {
     /// Which agent, by the order in which they were added.
-    pub link: usize,
+    pub index: usize,
     /// Our CLOCK_MONOTONIC when it came.
     pub at: Nanos,
     /// What it says, or why it will never say anything again.
-    pub said: Result<Report, String>,
+    pub report: Result<AgentReport, String>,
 }
 
 /// All agents.
 #[derive(Debug)]
-pub struct Hub {
+pub struct Multiplexer {
     epoll: OwnedFd,
     /// Those that are gone keep their place.
-    links: Vec<Option<Link>>,
+    links: Vec<Option<FramedConnection>>,
     buffer: Vec<u8>,
     paused: BTreeSet<usize>,
-    dying: Vec<Heard>,
+    dying: Vec<ReceivedReport>,
 }
 
-impl Hub {
+impl Multiplexer {
     /// Nobody yet.
     ///
     /// # Errors
     /// No descriptor is left.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Hub {
+        Ok(Multiplexer {
             epoll,
             links: Vec::new(),
-            buffer: vec![0; TURN],
+            buffer: vec![0; BYTES_PER_READ],
             paused: BTreeSet::new(),
             dying: Vec::new(),
         })
@@ -64,17 +64,17 @@ impl Hub {
     ///
     /// # Errors
     /// The stream cannot be waited for.
-    pub fn add(&mut self, channel: Channel) -> io::Result<usize> {
+    pub fn add(&mut self, channel: Connection) -> io::Result<usize> {
         let index = self.links.len();
-        let link = Link::new(channel)?;
-        epoll::add(&self.epoll, &link.reading, data(index, Interest::Read), epoll::EventFlags::IN)?;
+        let link = FramedConnection::new(channel)?;
+        epoll::add(&self.epoll, &link.reading, epoll_data(index, PollInterest::Read), epoll::EventFlags::IN)?;
         self.links.push(Some(link));
-        self.flush(index);
+        self.flush_connection(index);
         Ok(index)
     }
 
     /// A place for an agent that never came: nothing is heard of it, and what is sent to it goes nowhere.
-    pub fn add_nobody(&mut self) {
+    pub fn add_absent(&mut self) {
         self.links.push(None);
     }
 
@@ -89,11 +89,11 @@ impl Hub {
     }
 
     /// Sends an order, without waiting for it to be taken. What cannot be sent is heard of by the next wait.
-    pub fn send(&mut self, index: usize, order: &Order) {
+    pub fn send(&mut self, index: usize, order: &AgentOrder) {
         let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { return };
         match link.queue(order) {
-            Ok(()) => self.flush(index),
-            Err(reason) => self.bury(index, reason),
+            Ok(()) => self.flush_connection(index),
+            Err(reason) => self.close_with_reason(index, reason),
         }
     }
 
@@ -111,13 +111,17 @@ impl Hub {
     ///
     /// # Errors
     /// The kernel refuses to wait.
-    pub fn wait(&mut self, until: Nanos) -> io::Result<Vec<Heard>> {
-        self.wait_by(&monotonic_now, until)
+    pub fn receive(&mut self, until: Nanos) -> io::Result<Vec<ReceivedReport>> {
+        self.receive_by_clock(&monotonic_now, until)
     }
 
-    /// As [`Hub::wait`], by a clock that tests turn.
-    fn wait_by(&mut self, clock: &dyn Fn() -> Nanos, until: Nanos) -> io::Result<Vec<Heard>> {
-        self.resume(clock());
+    /// As [`Multiplexer::receive`], by a clock that tests turn.
+    fn receive_by_clock(
+        &mut self,
+        clock: &dyn Fn() -> Nanos,
+        until: Nanos,
+    ) -> io::Result<Vec<ReceivedReport>> {
+        self.resume_paused(clock());
         let mut heard = std::mem::take(&mut self.dying);
         let mut ready = [const { MaybeUninit::<epoll::Event>::uninit() }; 256];
         let most = if self.paused.is_empty() { u64::MAX } else { PAUSE.0 };
@@ -131,23 +135,23 @@ impl Hub {
         let ready: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
         for data in ready {
             let index = (data >> 1) as usize;
-            if data & 1 == Interest::Write as u64 {
-                self.flush(index)
+            if data & 1 == PollInterest::Write as u64 {
+                self.flush_connection(index)
             } else {
-                self.read(index, clock(), &mut heard)
+                self.read_connection(index, clock(), &mut heard)
             }
         }
         heard.append(&mut self.dying);
         Ok(heard)
     }
 
-    fn read(&mut self, index: usize, now: Nanos, heard: &mut Vec<Heard>) {
+    fn read_connection(&mut self, index: usize, now: Nanos, heard: &mut Vec<ReceivedReport>) {
         let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { return };
         let (reports, end) = link.read(now, &mut self.buffer);
-        heard.extend(reports.into_iter().map(|report| Heard { link: index, at: now, said: Ok(report) }));
+        heard.extend(reports.into_iter().map(|report| ReceivedReport { index, at: now, report: Ok(report) }));
         match end {
-            Some(reason) => self.bury(index, reason),
-            None if !link.may_be_heard(now) => {
+            Some(reason) => self.close_with_reason(index, reason),
+            None if !link.may_read(now) => {
                 let _ = epoll::delete(&self.epoll, &link.reading);
                 self.paused.insert(index);
             }
@@ -156,11 +160,11 @@ impl Hub {
     }
 
     /// Listens again to those that had sent too much, and may send again.
-    fn resume(&mut self, now: Nanos) {
+    fn resume_paused(&mut self, now: Nanos) {
         for index in std::mem::take(&mut self.paused) {
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
-            if link.may_be_heard(now) {
-                let wanted = data(index, Interest::Read);
+            if link.may_read(now) {
+                let wanted = epoll_data(index, PollInterest::Read);
                 let _ = epoll::add(&self.epoll, &link.reading, wanted, epoll::EventFlags::IN);
             } else {
                 self.paused.insert(index);
@@ -168,14 +172,14 @@ impl Hub {
         }
     }
 
-    fn flush(&mut self, index: usize) {
+    fn flush_connection(&mut self, index: usize) {
         let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { return };
         let (was, written) = (link.waits_to_write, link.write());
         match written {
-            Err(reason) => return self.bury(index, reason),
+            Err(reason) => return self.close_with_reason(index, reason),
             Ok(left) => link.waits_to_write = left,
         }
-        let (wanted, writing) = (data(index, Interest::Write), &link.writing);
+        let (wanted, writing) = (epoll_data(index, PollInterest::Write), &link.writing);
         let _ = match (was, link.waits_to_write) {
             (false, true) => epoll::add(&self.epoll, writing, wanted, epoll::EventFlags::OUT),
             (true, false) => epoll::delete(&self.epoll, writing),
@@ -183,13 +187,13 @@ impl Hub {
         };
     }
 
-    fn bury(&mut self, index: usize, reason: String) {
+    fn close_with_reason(&mut self, index: usize, reason: String) {
         self.close(index);
-        self.dying.push(Heard { link: index, at: monotonic_now(), said: Err(reason) });
+        self.dying.push(ReceivedReport { index, at: monotonic_now(), report: Err(reason) });
     }
 }
 
-fn data(index: usize, interest: Interest) -> epoll::EventData {
+fn epoll_data(index: usize, interest: PollInterest) -> epoll::EventData {
     epoll::EventData::new_u64((index as u64) << 1 | interest as u64)
 }
 
@@ -199,22 +203,22 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use perflab_model::{Event, What};
+    use perflab_model::{RunEvent, RunEventKind};
 
     use super::*;
-    use crate::protocol::{encode, greeting};
+    use crate::protocol::{encode_frame, greeting_line};
 
     /// What is heard of a target that always has more to say, in so many seconds of a clock that goes on by a
     /// millisecond with each wait; in bytes.
-    fn heard_in(seconds: u64) -> u64 {
+    fn reports_heard_in(seconds: u64) -> u64 {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let text = "x".repeat(60_000);
-        let output = What::Output { slot: None, name: "out".into(), text };
-        let frame = encode(&Report::Event(Event::new(Nanos(0), output))).unwrap();
-        let mut said = greeting();
-        let mut hub = Hub::new().unwrap();
-        hub.add(Channel::both_ways("endless", ours).unwrap()).unwrap();
+        let output = RunEventKind::Output { slot: None, name: "out".into(), text };
+        let frame = encode_frame(&AgentReport::Event(RunEvent::new(Nanos(0), output))).unwrap();
+        let mut said = greeting_line();
+        let mut hub = Multiplexer::new().unwrap();
+        hub.add(Connection::duplex("endless", ours).unwrap()).unwrap();
         let clock = Cell::new(Nanos(1_000_000_000));
         let mut bytes = 0;
         for _ in 0..seconds * 1000 {
@@ -229,9 +233,9 @@ mod tests {
                 }
             }
             let now = clock.get();
-            let heard = hub.wait_by(&|| now, now).unwrap();
+            let heard = hub.receive_by_clock(&|| now, now).unwrap();
             bytes +=
-                heard.iter().map(|one| one.said.as_ref().map(|_| frame.len() as u64).unwrap()).sum::<u64>();
+                heard.iter().map(|one| one.report.as_ref().map(|_| frame.len() as u64).unwrap()).sum::<u64>();
             clock.set(Nanos(now.0 + 1_000_000));
         }
         bytes
@@ -239,11 +243,11 @@ mod tests {
 
     #[test]
     fn who_sends_endlessly_is_heard_at_the_promised_rate() {
-        let (four, ten) = (heard_in(4), heard_in(10));
+        let (four, ten) = (reports_heard_in(4), reports_heard_in(10));
         // All of it may come at once, and then what is earned.
-        let most = link::BURST + 10 * link::RATE;
+        let most = link::ALLOWANCE_BURST + 10 * link::ALLOWANCE_RATE;
         assert!(ten <= most, "{ten} bytes in 10 s, and at most {most} are promised");
-        let (six, earned) = (ten - four, 6 * link::RATE);
-        assert!(six <= earned + TURN as u64 && six > earned / 2, "{six} bytes in 6 s");
+        let (six, earned) = (ten - four, 6 * link::ALLOWANCE_RATE);
+        assert!(six <= earned + BYTES_PER_READ as u64 && six > earned / 2, "{six} bytes in 6 s");
     }
 }

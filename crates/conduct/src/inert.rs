@@ -1,11 +1,11 @@
 //! What another machine said, made harmless before it is kept: signs that a terminal would obey, and those that turn the order
 //! of letters round, become U+FFFD. Which signs those are is [`perflab_model::untrusted_text`]'s to say.
 
-use perflab_model::untrusted_text::is_command;
+use perflab_model::untrusted_text::is_terminal_command;
 
 /// The text without what a terminal would obey.
-pub(crate) fn inert(text: &str) -> String {
-    let obeyed = |c: char| is_command(c) && c != '\n' && c != '\t';
+pub(crate) fn remove_control_characters(text: &str) -> String {
+    let obeyed = |c: char| is_terminal_command(c) && c != '\n' && c != '\t';
     if !text.contains(obeyed) {
         return text.to_owned();
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns everything between the kernel's last line and the agent, the command or the shell that the guest was
 //! booted for: mounts, modules, the root, the loopback interface, the ports, the reaping of orphans. It takes
-//! its [`Orders`] from a file of the initramfs and tells the host over its control port what becomes of them.
+//! its [`InitConfig`] from a file of the initramfs and tells the host over its control port what becomes of them.
 //! Refuses to be more than that: there are no services, and when the work ends, the guest ends.
 
 mod agent;
@@ -18,10 +18,10 @@ mod root;
 mod terminal;
 mod work;
 
-pub use agent::agents_place;
-pub use control::{Control, LARGEST, Said, Told};
-pub use first::{is_first, run};
-pub use terminal::terminal;
+pub use agent::guest_agent_address;
+pub use control::{ControlFrame, GuestMessage, HostMessage, MAX_CONTROL_FRAME_BYTES};
+pub use first::{is_guest_init, run_init};
+pub use terminal::exec_on_terminal;
 
 use std::path::PathBuf;
 
@@ -34,15 +34,15 @@ pub const AGENT_PORT: &str = "perflab.agent";
 
 /// What the first process is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Orders {
+pub struct InitConfig {
     /// The guest's name, which becomes its host name.
     pub name: String,
     /// Modules in the order of loading.
     pub modules: Vec<String>,
     /// What `/` is.
-    pub root: Root,
+    pub root: GuestRoot,
     /// What for.
-    pub work: Work,
+    pub work: GuestWork,
     /// The host's port that the agent calls over vsock; a port of virtio-serial where there is none.
     pub vsock: Option<u32>,
 }
@@ -50,7 +50,7 @@ pub struct Orders {
 /// What `/` is in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Root {
+pub enum GuestRoot {
     /// The initramfs itself.
     Bare,
     /// The host's, read-only, under an overlay in memory.
@@ -70,20 +70,20 @@ pub enum Root {
 /// What a guest is booted for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Work {
+pub enum GuestWork {
     /// To take orders.
     Agent,
     /// One command; the guest ends with it.
-    Command(Command),
+    Command(GuestCommand),
     /// A shell on the virtual console; the guest ends with it.
-    Shell(Command),
+    Shell(GuestCommand),
     /// A shell on the virtual console, and another one when it ends: the guest is ended from outside.
-    Shells(Command),
+    Shells(GuestCommand),
 }
 
 /// A command and its surroundings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Command {
+pub struct GuestCommand {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Where it starts; `/` where the guest has no such folder.
@@ -128,7 +128,7 @@ pub enum InitError {
 }
 
 impl InitError {
-    fn refused<E: Into<std::io::Error>>(
+    fn system_error<E: Into<std::io::Error>>(
         action: &'static str,
         what: impl Into<String>,
     ) -> impl FnOnce(E) -> InitError {

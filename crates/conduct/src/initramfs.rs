@@ -12,10 +12,10 @@ mod cpio;
 mod pack;
 mod trim;
 
-pub use closure::{Closure, closure};
-pub use cpio::Cpio;
-pub(crate) use pack::portable;
-pub use pack::{HOME, Initramfs};
+pub use closure::{ProgramClosure, find_closure};
+pub use cpio::CpioWriter;
+pub(crate) use pack::pack_portable_perflab;
+pub use pack::{GUEST_HOME, Initramfs};
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ pub enum InitramfsError {
 }
 
 impl InitramfsError {
-    fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> InitramfsError {
+    fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> InitramfsError {
         let path = path.into();
         move |source| InitramfsError::File { path, source }
     }

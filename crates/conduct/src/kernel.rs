@@ -12,9 +12,9 @@ mod modules;
 mod recipe;
 
 pub use cache::cache_directory;
-pub use image::Kernel;
-pub use modules::{Module, Modules};
-pub use recipe::{Build, Package, Recipe, Recipes, Source, find};
+pub use image::KernelImage;
+pub use modules::{KernelModule, KernelModules};
+pub use recipe::{KernelBuild, KernelPackage, KernelRecipe, KernelRecipes, KernelSource, find_kernel};
 
 use std::path::PathBuf;
 
@@ -98,7 +98,7 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> KernelError {
+    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> KernelError {
         let path = path.into();
         move |source| KernelError::File { path, source }
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use perflab_observe::own_directories;
 
-use crate::settings::{Undo, UndoJournal};
+use crate::settings::{UndoEntry, UndoJournal};
 use crate::{ConductError, Refusal};
 
 /// The folder for temporary files, if nobody else may change what lies there.
@@ -18,7 +18,7 @@ use crate::{ConductError, Refusal};
 /// # Errors
 /// [`ConductError::Refused`], with what to do; [`ConductError::Scratch`] where there is none.
 pub fn temporary_folder() -> Result<PathBuf, ConductError> {
-    own_directories::temporary().map_err(|source| match source.kind() {
+    own_directories::temporary_directory().map_err(|source| match source.kind() {
         ErrorKind::NotFound => ConductError::Scratch { path: std::env::temp_dir(), source },
         _ => ConductError::Refused(vec![Refusal {
             what: format!("no temporary files are made in {}: {source}", std::env::temp_dir().display()),
@@ -40,15 +40,15 @@ impl TemporaryFolder {
     ///
     /// # Errors
     /// The journal or the folder cannot be written.
-    pub fn make(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
+    pub fn create(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
         // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
         let path = temporary_folder()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
-        let promise = journal.promise(Undo::Remove { path: path.clone() })?;
+        let promise = journal.promise(UndoEntry::Remove { path: path.clone() })?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
             // Not ours: nothing is to be removed.
-            journal.settle(promise)?;
+            journal.mark_undone(promise)?;
             let _ = journal.close();
             return Err(ConductError::Scratch { path, source });
         }
@@ -64,7 +64,7 @@ impl TemporaryFolder {
     pub fn keep(mut self) -> PathBuf {
         if let Some(mut journal) = self.journal.take() {
             // A journal that cannot be written any more removes it at the next start: nothing worse.
-            let _ = journal.settle(self.promise);
+            let _ = journal.mark_undone(self.promise);
             let _ = journal.close();
         }
         self.path.clone()
@@ -83,19 +83,19 @@ impl Drop for TemporaryFolder {
 
 /// A temporary folder that is made when it is first asked for.
 #[derive(Debug, Default)]
-pub struct FolderWhenWanted(Mutex<Option<TemporaryFolder>>);
+pub struct LazyTemporaryFolder(Mutex<Option<TemporaryFolder>>);
 
-impl FolderWhenWanted {
+impl LazyTemporaryFolder {
     /// Its path.
     ///
     /// # Errors
-    /// As [`TemporaryFolder::make`].
+    /// As [`TemporaryFolder::create`].
     pub fn path(&self, state: &Path, boot_id: &str) -> Result<PathBuf, ConductError> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*made {
             return Ok(folder.path().into());
         }
-        let folder = TemporaryFolder::make(state, boot_id)?;
+        let folder = TemporaryFolder::create(state, boot_id)?;
         let path = folder.path().into();
         *made = Some(folder);
         Ok(path)
@@ -107,28 +107,28 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::settings::{recover, tests::recovered};
+    use crate::settings::{recover_killed_runs, tests::recover_patiently};
 
     #[test]
     fn a_folder_goes_with_its_owner_or_by_the_next_start() {
         let state = tempfile::tempdir().unwrap();
-        let folder = TemporaryFolder::make(state.path(), "boot").unwrap();
+        let folder = TemporaryFolder::create(state.path(), "boot").unwrap();
         let path = folder.path().to_owned();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         drop(folder);
         assert!(!path.exists() && std::fs::read_dir(state.path()).unwrap().next().is_none());
 
-        let kept = TemporaryFolder::make(state.path(), "boot").unwrap().keep();
-        assert!(recover(state.path(), "boot").is_empty() && kept.exists());
+        let kept = TemporaryFolder::create(state.path(), "boot").unwrap().keep();
+        assert!(recover_killed_runs(state.path(), "boot").is_empty() && kept.exists());
         std::fs::remove_dir(kept).unwrap();
 
-        let mut killed = TemporaryFolder::make(state.path(), "boot").unwrap();
+        let mut killed = TemporaryFolder::create(state.path(), "boot").unwrap();
         let path = killed.path().to_owned();
         std::fs::write(path.join("trace"), "x").unwrap();
         // As the kernel closes the journal of a process that is killed.
         drop(killed.journal.take());
         drop(killed);
-        let found = recovered(state.path(), "boot");
+        let found = recover_patiently(state.path(), "boot");
         assert_eq!(found.len(), 1);
         assert!(found[0].undone[0].contains(path.to_str().unwrap()), "{found:?}");
         assert!(!path.exists());

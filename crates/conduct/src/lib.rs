@@ -11,7 +11,7 @@
 //! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
 //! | [`emulated`] | disks that this machine does not have |
 //! | [`startup`] | one start of a program, until it counts as started |
-//! | [`target`] | what carries a plan out: today [`host::Host`], soon a guest |
+//! | [`target`] | what carries a plan out: today [`local_machine::LocalMachine`], soon a guest |
 //! | [`channel`] | a byte stream to an agent |
 //! | [`protocol`] | what host and agent say to each other |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
@@ -49,10 +49,10 @@ pub mod step;
 pub mod stop;
 pub mod target;
 
-pub use channel::Channel;
+pub use channel::Connection;
 pub use error::{ConductError, Refusal};
-pub use host::Host;
-pub use plan::{Choices, plan};
-pub use step::InStep;
-pub use stop::Stop;
-pub use target::{Permissions, Target};
+pub use host::LocalMachine;
+pub use plan::{PlanChoices, plan_study};
+pub use step::SynchronisedRun;
+pub use stop::StopRequest;
+pub use target::{RunPermissions, RunTarget};

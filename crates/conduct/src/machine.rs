@@ -34,9 +34,9 @@ pub mod running;
 mod share;
 pub mod vsock;
 
-pub use accelerator::{Accelerator, Chosen, Wish};
-pub use boot::boot;
-pub use description::{Disk, Machine, Node, RootKind};
+pub use accelerator::{Accelerator, AcceleratorRequest, ChosenAccelerator};
+pub use boot::boot_guest;
+pub use description::{GuestDisk, GuestMachine, GuestNumaNode, GuestRootSource};
 pub use guest::Guest;
 
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ use crate::kernel::KernelError;
 /// Why a guest does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MachineError {
+pub enum GuestError {
     /// A program of the host is missing.
     #[error("{program} is not installed; {hint}")]
     NotInstalled {
@@ -187,15 +187,15 @@ pub enum MachineError {
     Init(#[from] InitError),
 }
 
-impl MachineError {
+impl GuestError {
     /// Whether it names the console's log, which has to stay then.
     pub fn names_console(&self) -> bool {
-        matches!(self, MachineError::Died { .. } | MachineError::Late { .. })
+        matches!(self, GuestError::Died { .. } | GuestError::Late { .. })
     }
 
-    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> MachineError {
+    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
         let path = path.into();
-        move |source| MachineError::File { path, source }
+        move |source| GuestError::File { path, source }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use perflab_model::{Clock, Nanos};
+use perflab_model::{ClockOffset, Nanos};
 
 /// The most that the rates of two clocks differ, in billionths: what the kernel's adjtimex(2) allows a clock to be slewed.
 const DRIFT_PPB: i64 = 500_000;
@@ -23,7 +23,7 @@ const BILLION: i64 = 1_000_000_000;
 
 /// One question for the time, and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trip {
+pub struct RoundTrip {
     /// Our clock before the question was sent.
     pub sent: Nanos,
     /// Their clock.
@@ -32,38 +32,38 @@ pub struct Trip {
     pub back: Nanos,
 }
 
-impl Trip {
+impl RoundTrip {
     /// How long it took.
-    pub fn time(&self) -> Nanos {
+    pub fn duration(&self) -> Nanos {
         self.back.since(self.sent)
     }
 
-    fn low(&self) -> i64 {
-        signed(self.theirs) - signed(self.back)
+    fn lowest_offset(&self) -> i64 {
+        to_signed(self.theirs) - to_signed(self.back)
     }
 
-    fn high(&self) -> i64 {
-        signed(self.theirs) - signed(self.sent)
+    fn highest_offset(&self) -> i64 {
+        to_signed(self.theirs) - to_signed(self.sent)
     }
 
-    fn middle(&self) -> i64 {
-        i64::midpoint(self.low(), self.high())
+    fn middle_offset(&self) -> i64 {
+        i64::midpoint(self.lowest_offset(), self.highest_offset())
     }
 }
 
 /// What is known about another clock.
 #[derive(Debug, Clone, Default)]
-pub struct Offset {
-    trips: VecDeque<Trip>,
-    first: Option<Trip>,
+pub struct ClockOffsetEstimator {
+    trips: VecDeque<RoundTrip>,
+    first: Option<RoundTrip>,
 }
 
-impl Offset {
+impl ClockOffsetEstimator {
     /// Takes one more round trip.
     ///
     /// # Errors
     /// Their clock is none of a machine's; nothing is changed.
-    pub fn add(&mut self, trip: Trip) -> Result<(), String> {
+    pub fn add_trip(&mut self, trip: RoundTrip) -> Result<(), String> {
         if trip.theirs > LATEST {
             return Err(format!("its clock says {} ns, and no machine is up for so long", trip.theirs.0));
         }
@@ -72,80 +72,82 @@ impl Offset {
             self.trips.pop_front();
         }
         // A clock that was set, or stood still with its machine: what was known before is no longer true.
-        while self.common(trip.back).is_none() && self.trips.len() > 1 {
+        while self.common_interval(trip.back).is_none() && self.trips.len() > 1 {
             self.trips.pop_front();
             self.first = None;
         }
         let young = self.first.is_none_or(|first| trip.back.since(first.back) < RATE_AFTER);
-        if young && self.first.is_none_or(|first| trip.time() <= first.time()) {
+        if young && self.first.is_none_or(|first| trip.duration() <= first.duration()) {
             self.first = Some(trip);
         }
         Ok(())
     }
 
     /// How their clock stands to ours at `now`, a time of ours; `None` before the first trip.
-    pub fn clock(&self, now: Nanos) -> Option<Clock> {
-        let (low, high) = self.common(now)?;
+    pub fn clock(&self, now: Nanos) -> Option<ClockOffset> {
+        let (low, high) = self.common_interval(now)?;
         let bound = Nanos(high.abs_diff(low).div_ceil(2));
-        Some(Clock { offset: i64::midpoint(low, high), bound, rate_ppb: self.rate_ppb() })
+        Some(ClockOffset { offset: i64::midpoint(low, high), bound, rate_ppb: self.rate_ppb() })
     }
 
     /// Their time at a time of ours.
-    pub fn theirs(&self, ours: Nanos) -> Nanos {
+    pub fn to_theirs(&self, ours: Nanos) -> Nanos {
         let offset = self.clock(ours).map_or(0, |clock| clock.offset);
-        shifted(ours, offset)
+        shift_time(ours, offset)
     }
 
     /// Our time at a time of theirs.
-    pub fn ours(&self, theirs: Nanos) -> Nanos {
+    pub fn to_ours(&self, theirs: Nanos) -> Nanos {
         // The offset moves by less than a millionth of the error that its own argument would have.
-        let newest = self.trips.back().map_or(0, Trip::middle);
-        let offset = self.clock(shifted(theirs, newest.saturating_neg())).map_or(0, |clock| clock.offset);
-        shifted(theirs, offset.saturating_neg())
+        let newest = self.trips.back().map_or(0, RoundTrip::middle_offset);
+        let offset = self.clock(shift_time(theirs, newest.saturating_neg())).map_or(0, |clock| clock.offset);
+        shift_time(theirs, offset.saturating_neg())
     }
 
     /// The shortest of the trips that are looked at.
-    pub fn shortest(&self) -> Option<Nanos> {
-        self.trips.iter().map(Trip::time).min()
+    pub fn shortest_trip(&self) -> Option<Nanos> {
+        self.trips.iter().map(RoundTrip::duration).min()
     }
 
     /// The interval that all trips allow at `now`.
-    fn common(&self, now: Nanos) -> Option<(i64, i64)> {
+    fn common_interval(&self, now: Nanos) -> Option<(i64, i64)> {
         let rate = self.rate_ppb();
         let bounds = self.trips.iter().map(|trip| {
-            let age = signed(now) - signed(trip.back);
-            let (drift, slack) = (share(age, rate), share(age.abs(), DRIFT_PPB));
+            let age = to_signed(now) - to_signed(trip.back);
+            let (drift, slack) = (scale_ppb(age, rate), scale_ppb(age.abs(), DRIFT_PPB));
             let apart = |apart: i64, slack: i64| apart.saturating_add(drift).saturating_add(slack);
-            (apart(trip.low(), -slack), apart(trip.high(), slack))
+            (apart(trip.lowest_offset(), -slack), apart(trip.highest_offset(), slack))
         });
         let all = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))?;
         (all.0 <= all.1).then_some(all)
     }
 
     fn rate_ppb(&self) -> i64 {
-        let (Some(first), Some(last)) = (self.first, self.trips.iter().min_by_key(|trip| trip.time())) else {
+        let (Some(first), Some(last)) = (self.first, self.trips.iter().min_by_key(|trip| trip.duration()))
+        else {
             return 0;
         };
         let apart = last.back.since(first.back);
         if apart < RATE_AFTER {
             return 0;
         }
-        let moved = (i128::from(last.middle()) - i128::from(first.middle())) * i128::from(BILLION);
+        let moved =
+            (i128::from(last.middle_offset()) - i128::from(first.middle_offset())) * i128::from(BILLION);
         let rate = moved / i128::from(apart.0);
         i64::try_from(rate).map_or(0, |rate| rate.clamp(-DRIFT_PPB, DRIFT_PPB))
     }
 }
 
-fn share(time: i64, ppb: i64) -> i64 {
+fn scale_ppb(time: i64, ppb: i64) -> i64 {
     let product = i128::from(time) * i128::from(ppb) / i128::from(BILLION);
     i64::try_from(product).unwrap_or(0)
 }
 
-fn signed(time: Nanos) -> i64 {
+fn to_signed(time: Nanos) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
-fn shifted(time: Nanos, by: i64) -> Nanos {
+fn shift_time(time: Nanos, by: i64) -> Nanos {
     Nanos(time.0.saturating_add_signed(by))
 }
 
@@ -156,20 +158,20 @@ mod tests {
     const START: u64 = 1_000_000_000_000;
 
     /// Their clock, ahead by `offset` at START and faster by `ppb`.
-    fn theirs(ours: u64, offset: i64, ppb: i64) -> Nanos {
-        Nanos(ours.saturating_add_signed(offset + share((ours - START) as i64, ppb)))
+    fn skewed_clock(ours: u64, offset: i64, ppb: i64) -> Nanos {
+        Nanos(ours.saturating_add_signed(offset + scale_ppb((ours - START) as i64, ppb)))
     }
 
     #[test]
     fn a_short_trip_after_long_ones_narrows_the_bound() {
-        let mut offset = Offset::default();
+        let mut offset = ClockOffsetEstimator::default();
         assert_eq!(offset.clock(Nanos(START)), None);
         for (n, way) in [(0_u64, 900_000), (1, 30_000), (2, 800_000)] {
             let sent = START + n * 1_000_000;
             offset
-                .add(Trip {
+                .add_trip(RoundTrip {
                     sent: Nanos(sent),
-                    theirs: theirs(sent + way, 5_000_000, 0),
+                    theirs: skewed_clock(sent + way, 5_000_000, 0),
                     back: Nanos(sent + 2 * way),
                 })
                 .unwrap();
@@ -177,15 +179,19 @@ mod tests {
         let clock = offset.clock(Nanos(START + 3_000_000)).unwrap();
         assert!(clock.bound < Nanos(32_000), "{clock:?}");
         assert!((clock.offset - 5_000_000).unsigned_abs() <= clock.bound.0, "{clock:?}");
-        assert_eq!(offset.shortest(), Some(Nanos(60_000)));
+        assert_eq!(offset.shortest_trip(), Some(Nanos(60_000)));
     }
 
     #[test]
     fn a_clock_that_was_set_is_believed_anew() {
-        let mut offset = Offset::default();
+        let mut offset = ClockOffsetEstimator::default();
         for (sent, ahead) in [(START, 1_000_000_000), (START + 1_000_000, -70_000_000)] {
             offset
-                .add(Trip { sent: Nanos(sent), theirs: theirs(sent + 50, ahead, 0), back: Nanos(sent + 100) })
+                .add_trip(RoundTrip {
+                    sent: Nanos(sent),
+                    theirs: skewed_clock(sent + 50, ahead, 0),
+                    back: Nanos(sent + 100),
+                })
                 .unwrap();
         }
         let clock = offset.clock(Nanos(START + 1_000_100)).unwrap();
@@ -194,12 +200,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_no_machine_has_is_refused_and_what_was_known_stays() {
-        let mut offset = Offset::default();
-        let trip = |theirs| Trip { sent: Nanos(START), theirs, back: Nanos(START + 100) };
-        offset.add(trip(Nanos(START + 50))).unwrap();
+        let mut offset = ClockOffsetEstimator::default();
+        let trip = |theirs| RoundTrip { sent: Nanos(START), theirs, back: Nanos(START + 100) };
+        offset.add_trip(trip(Nanos(START + 50))).unwrap();
         let known = offset.clock(Nanos(START));
         for lie in [u64::MAX, i64::MAX as u64, LATEST.0 + 1] {
-            assert!(offset.add(trip(Nanos(lie))).is_err(), "{lie}");
+            assert!(offset.add_trip(trip(Nanos(lie))).is_err(), "{lie}");
             assert_eq!(offset.clock(Nanos(START)), known);
         }
     }
@@ -211,12 +217,12 @@ mod tests {
             trips in proptest::collection::vec((0..=LATEST.0, 0..=LATEST.0, proptest::prelude::any::<u64>()), 1..40),
             at in proptest::prelude::any::<u64>(),
         ) {
-            let mut offset = Offset::default();
+            let mut offset = ClockOffsetEstimator::default();
             for (sent, took, theirs) in trips {
                 let (sent, back) = (Nanos(sent), Nanos(sent.saturating_add(took)));
-                let _ = offset.add(Trip { sent, theirs: Nanos(theirs), back });
+                let _ = offset.add_trip(RoundTrip { sent, theirs: Nanos(theirs), back });
                 for at in [Nanos(at), back] {
-                    let _ = (offset.clock(at), offset.theirs(at), offset.ours(at));
+                    let _ = (offset.clock(at), offset.to_theirs(at), offset.to_ours(at));
                 }
             }
         }
@@ -229,22 +235,22 @@ mod tests {
             trips in proptest::collection::vec((0_u64..3_000_000, 0_u64..3_000_000, 1_u64..2_000_000_000), 1..60),
             later in 0_u64..2_000_000_000,
         ) {
-            let mut offset = Offset::default();
+            let mut offset = ClockOffsetEstimator::default();
             let mut now = START;
             for (there, back, pause) in trips {
                 let (sent, asked) = (now, now + there);
                 now = asked + back;
-                offset.add(Trip { sent: Nanos(sent), theirs: theirs(asked, ahead, ppb), back: Nanos(now) }).unwrap();
+                offset.add_trip(RoundTrip { sent: Nanos(sent), theirs: skewed_clock(asked, ahead, ppb), back: Nanos(now) }).unwrap();
                 let clock = offset.clock(Nanos(now)).unwrap();
-                let truth = signed(theirs(now, ahead, ppb)) - signed(Nanos(now));
+                let truth = to_signed(skewed_clock(now, ahead, ppb)) - to_signed(Nanos(now));
                 proptest::prop_assert!((clock.offset - truth).unsigned_abs() <= clock.bound.0 + 1000, "{clock:?} {truth}");
                 now += pause;
             }
             let then = now + later;
-            let (told, truth) = (offset.theirs(Nanos(then)), theirs(then, ahead, ppb));
+            let (told, truth) = (offset.to_theirs(Nanos(then)), skewed_clock(then, ahead, ppb));
             let bound = offset.clock(Nanos(then)).unwrap().bound.0;
             proptest::prop_assert!(told.0.abs_diff(truth.0) <= bound + 1000, "{told:?} {truth:?}");
-            proptest::prop_assert!(offset.ours(told).0.abs_diff(then) <= bound / 100 + 1000);
+            proptest::prop_assert!(offset.to_ours(told).0.abs_diff(then) <= bound / 100 + 1000);
         }
     }
 }

@@ -12,15 +12,15 @@ mod words;
 
 use std::fmt::Debug;
 
-use perflab_model::study::{TargetKind, TargetUse};
+use perflab_model::study::{TargetKind, TargetSpec};
 
 use crate::leftovers::TemporaryFolder;
-use crate::{Channel, ConductError, Host, Stop};
+use crate::{ConductError, Connection, LocalMachine, StopRequest};
 
-pub(crate) use words::Words;
+pub(crate) use words::StderrTail;
 
 /// An agent's home. Dropping it ends the agent as well.
-pub trait Place: Send + Debug {
+pub trait AgentHandle: Send + Debug {
     /// Ends the agent and all that was started for it, within a few seconds, however it resists; gives what was said
     /// beside the stream: standard error, a console.
     fn end(&mut self) -> String;
@@ -28,30 +28,38 @@ pub trait Place: Send + Debug {
 
 /// An agent that was started, and has not been heard yet.
 #[derive(Debug)]
-pub struct Started {
+pub struct LaunchedAgent {
     /// Where it is spoken to.
-    pub channel: Channel,
+    pub connection: Connection,
     /// Where it lives.
-    pub place: Box<dyn Place>,
+    pub handle: Box<dyn AgentHandle>,
 }
 
 /// Starts the agent of one target.
 ///
 /// # Errors
 /// Names the target, and what could not be started.
-pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result<Started, ConductError> {
+pub fn launch_target(
+    name: &str,
+    target: &TargetSpec,
+    host: &LocalMachine,
+    stop: &StopRequest,
+) -> Result<LaunchedAgent, ConductError> {
     let started = match target.kind {
         TargetKind::Vm => {
-            let logs = TemporaryFolder::make(&host.state, &perflab_observe::boot_id(&host.root))?;
-            return vm::start(name, target, host, stop, logs).map_err(|error| lost(name, error.to_string()));
+            let logs = TemporaryFolder::create(&host.state, &perflab_observe::read_boot_id(&host.root))?;
+            return vm::launch_guest_agent(name, target, host, stop, logs)
+                .map_err(|error| target_lost_error(name, error.to_string()));
         }
-        TargetKind::Libvirt => libvirt::start(name, target, host, stop),
-        TargetKind::Process => process::start(name, target, host),
-        TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host, stop),
+        TargetKind::Libvirt => libvirt::launch_in_domain(name, target, host, stop),
+        TargetKind::Process => process::launch_process_agent(name, target, host),
+        TargetKind::Ssh => {
+            ssh::launch_over_ssh(name, target.address.as_deref().unwrap_or_default(), host, stop)
+        }
     };
-    started.map_err(|error| lost(name, error.to_string()))
+    started.map_err(|error| target_lost_error(name, error.to_string()))
 }
 
-fn lost(name: &str, reason: String) -> ConductError {
+fn target_lost_error(name: &str, reason: String) -> ConductError {
     ConductError::Target { target: name.into(), reason }
 }

@@ -10,15 +10,15 @@ mod scope;
 mod size;
 
 pub use check::study_warnings;
-pub use scope::scope;
+pub use scope::expression_scope;
 
 use indexmap::IndexMap;
-use perflab_model::{Facts, Plan, Problem, Study};
+use perflab_model::{Facts, Problem, RunPlan, Study};
 use perflab_workload::Catalogue;
 
 /// What the command line chose among the study's possibilities.
 #[derive(Debug, Clone, Default)]
-pub struct Choices {
+pub struct PlanChoices {
     /// `--set factor=level`: only that level of that factor, or those of them that are named.
     pub set: Vec<(String, String)>,
     /// `--only WORKLOAD`: only that workload of the study.
@@ -28,33 +28,33 @@ pub struct Choices {
 }
 
 /// Plans a study. All problems at once, each with the key of the study that it is about.
-pub fn plan(
+pub fn plan_study(
     study: &Study,
     catalogue: &Catalogue,
     facts: &Facts,
-    choices: &Choices,
-) -> Result<Plan, Vec<Problem>> {
-    let study = narrowed(study, choices)?;
-    if let Some(problem) = size::problem(&study, catalogue) {
+    choices: &PlanChoices,
+) -> Result<RunPlan, Vec<Problem>> {
+    let study = narrow_study(study, choices)?;
+    if let Some(problem) = size::plan_size_problem(&study, catalogue) {
         return Err(vec![problem]);
     }
-    let scope = scope(&study, facts).map_err(|problem| vec![problem])?;
-    let mut problems = check::problems(&study, catalogue, &scope);
+    let scope = expression_scope(&study, facts).map_err(|problem| vec![problem])?;
+    let mut problems = check::check_study(&study, catalogue, &scope);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let cases = cases::expand(&study, catalogue, &scope, &mut problems);
+    let cases = cases::expand_cases(&study, catalogue, &scope, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
     let seed = study.run.seed.unwrap_or(choices.seed);
-    Ok(Plan {
+    Ok(RunPlan {
         seed,
-        order: order::name(study.run.order).into(),
-        slots: order::slots(cases.len() as u32, &study.run, seed),
+        order: order::order_name(study.run.order).into(),
+        slots: order::order_slots(cases.len() as u32, &study.run, seed),
         factors: level_names(&study),
-        definitions: digests(&study, catalogue),
-        metrics: declared(&study, catalogue),
+        definitions: workload_digests(&study, catalogue),
+        metrics: declared_metrics(&study, catalogue),
         margins: study
             .metric
             .iter()
@@ -65,7 +65,7 @@ pub fn plan(
 }
 
 /// The study without what `--set` and `--only` leave out.
-pub fn narrowed(study: &Study, choices: &Choices) -> Result<Study, Vec<Problem>> {
+pub fn narrow_study(study: &Study, choices: &PlanChoices) -> Result<Study, Vec<Problem>> {
     let mut study = study.clone();
     let mut problems = Vec::new();
     let mut kept: IndexMap<&str, Vec<&str>> = IndexMap::new();
@@ -84,26 +84,26 @@ pub fn narrowed(study: &Study, choices: &Choices) -> Result<Study, Vec<Problem>>
 fn keep_levels(study: &mut Study, factor: &str, levels: &[&str]) -> Option<Problem> {
     let known: Vec<String> = study.factor.keys().cloned().collect();
     let Some(found) = study.factor.get_mut(factor) else {
-        let hint = perflab_model::nearest::hint(factor, known.iter().map(String::as_str));
+        let hint = perflab_model::nearest::suggest_name(factor, known.iter().map(String::as_str));
         return Some(
-            Problem::new("factor", format!("`--set`: the study has no factor `{factor}`")).hint(hint),
+            Problem::new("factor", format!("`--set`: the study has no factor `{factor}`")).with_hint(hint),
         );
     };
     let names: Vec<String> = found.levels.iter().map(|level| level.name.clone()).collect();
     let unknown = levels.iter().find(|level| !names.iter().any(|name| name == *level));
     found.levels.retain(|candidate| levels.contains(&candidate.name.as_str()));
     unknown.map(|level| {
-        let hint = perflab_model::nearest::hint(level, names.iter().map(String::as_str));
+        let hint = perflab_model::nearest::suggest_name(level, names.iter().map(String::as_str));
         let key = format!("factor.{factor}.levels");
-        Problem::new(key, format!("`--set`: there is no level `{level}`")).hint(hint)
+        Problem::new(key, format!("`--set`: there is no level `{level}`")).with_hint(hint)
     })
 }
 
 fn keep_workload(study: &mut Study, only: &str) -> Option<Problem> {
     if !study.workload.contains_key(only) {
-        let hint = perflab_model::nearest::hint(only, study.workload.keys().map(String::as_str));
+        let hint = perflab_model::nearest::suggest_name(only, study.workload.keys().map(String::as_str));
         let message = format!("`--only`: the study has no workload `{only}`");
-        return Some(Problem::new("workload", message).hint(hint));
+        return Some(Problem::new("workload", message).with_hint(hint));
     }
     study.workload.retain(|name, _| name == only);
     // A factor of another workload has nothing left to vary.
@@ -118,20 +118,20 @@ fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
     study.factor.iter().map(|(name, factor)| (name.clone(), names(factor))).collect()
 }
 
-fn declared(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Vec<perflab_model::Metric>> {
+fn declared_metrics(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Vec<perflab_model::Metric>> {
     let mut declared = IndexMap::new();
     for (name, workload) in &study.workload {
-        let uses = cases::uses(name, workload);
+        let uses = cases::catalogue_name(name, workload);
         if let Some(definition) = catalogue.get(uses) {
-            declared.insert(uses.to_owned(), check::chosen(study, definition.metrics()));
+            declared.insert(uses.to_owned(), check::choose_primary_metrics(study, definition.metrics()));
         }
     }
     declared
 }
 
 /// What each workload does, as a digest.
-fn digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, String> {
-    let used = study.workload.iter().map(|(name, workload)| cases::uses(name, workload));
+fn workload_digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, String> {
+    let used = study.workload.iter().map(|(name, workload)| cases::catalogue_name(name, workload));
     let found = used.filter_map(|uses| Some((uses.to_owned(), catalogue.get(uses)?.digest.clone())));
     found.collect()
 }

@@ -8,16 +8,16 @@ mod frame;
 mod greeting;
 mod message;
 
-pub use frame::{Decoder, LARGEST, encode};
-pub use greeting::{Greeter, VERSION, greeting};
-pub use message::{Enrolment, Hello, Order, Report};
+pub use frame::{FrameDecoder, MAX_FRAME_BYTES, encode_frame};
+pub use greeting::{GreetingParser, PROTOCOL_VERSION, greeting_line};
+pub use message::{AgentHello, AgentOrder, AgentReport, AgentRunConfig};
 
 /// Why what was said cannot be understood. The stream has no further use then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// The other side is a perflab with another protocol.
     #[error(
-        "it speaks version {theirs} of the agent protocol, and this perflab version {VERSION}; use the same perflab on \
+        "it speaks version {theirs} of the agent protocol, and this perflab version {PROTOCOL_VERSION}; use the same perflab on \
          both sides"
     )]
     Version {
@@ -33,7 +33,7 @@ pub enum ProtocolError {
         beginning: String,
     },
     /// More than an honest frame holds.
-    #[error("a frame of {size} bytes is announced, and {LARGEST} are allowed")]
+    #[error("a frame of {size} bytes is announced, and {MAX_FRAME_BYTES} are allowed")]
     TooLarge {
         /// the announced size
         size: usize,

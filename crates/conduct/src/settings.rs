@@ -15,14 +15,14 @@ mod setting_value;
 mod shared;
 mod undo;
 
-pub use bench::{Bench, Change};
+pub use bench::{AppliedSettings, SettingChange};
 pub use drop_caches::drop_caches;
 pub use journal::UndoJournal;
-pub use knob::{FactorKnob, Knob, knobs};
+pub use knob::{FactorSetting, Setting, resolve_settings};
 pub use preflight::setting_problems;
-pub use recovered::{Recovered, recover};
-pub(crate) use remove::remove_all;
-pub use undo::Undo;
+pub use recovered::{RecoveredRun, recover_killed_runs};
+pub(crate) use remove::remove_tree;
+pub use undo::UndoEntry;
 
 #[cfg(test)]
 pub(crate) mod tests;

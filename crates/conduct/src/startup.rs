@@ -18,27 +18,27 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use group::Group;
+use group::StartupCgroup;
 use perflab_model::Nanos;
-use perflab_model::io::Device;
+use perflab_model::io::DeviceNumber;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-pub use cost::{Cost, DiskReads, disk_of};
-pub use error::StartError;
-pub use group::remove_abandoned_groups;
-pub use held::Held;
-pub use inside::{Inside, InsideError};
-pub use packages::PackagesError;
-pub use readiness_condition::{NotAnEnd, ReadinessCondition};
-pub use window::Window;
+pub use cost::{DiskTraffic, StartupCost, disk_of_file};
+pub use error::StartupError;
+pub use group::remove_abandoned_cgroups;
+pub use held::CachedFiles;
+pub use inside::{PackageRoot, PackageRootError};
+pub use packages::PackageListError;
+pub use readiness_condition::{ReadinessCondition, ReadinessConditionError};
+pub use window::WindowCondition;
 
 /// How a start came out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Started {
+pub struct StartupResult {
     /// from right before the process was made until it counted as started; none where it never did
     pub wall: Option<Nanos>,
     /// what it cost
-    pub cost: Cost,
+    pub cost: StartupCost,
     /// why it never counted as started, in one line
     pub failure: Option<String>,
     /// what it printed until then
@@ -51,39 +51,40 @@ pub struct Started {
 ///
 /// # Errors
 /// A command that cannot be started, an end that cannot be watched for.
-pub fn start(
+pub fn measure_startup(
     command: &[OsString],
     until: &ReadinessCondition,
     limit: Nanos,
-    disk: Option<Device>,
+    disk: Option<DeviceNumber>,
     beside: impl FnOnce(),
-) -> Result<Started, StartError> {
-    let cannot = |program: &OsString, source: io::Error| StartError::Command {
+) -> Result<StartupResult, StartupError> {
+    let cannot = |program: &OsString, source: io::Error| StartupError::Command {
         program: program.to_string_lossy().into(),
         source,
     };
     let none = || cannot(&OsString::new(), io::ErrorKind::InvalidInput.into());
     let (program, arguments) = command.split_first().ok_or_else(none)?;
-    let mut watch = ended::Watch::prepare(until)?;
+    let mut watch = ended::ReadinessWatch::prepare(until)?;
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    child.envs(watch.variables());
-    let ((before, begin, child), group) =
-        Group::around(|| (disk.and_then(DiskReads::of), perflab_observe::monotonic_now(), child.spawn()));
+    child.envs(watch.environment_variable());
+    let ((before, begin, child), group) = StartupCgroup::run_in_cgroup(|| {
+        (disk.and_then(DiskTraffic::of_disk), perflab_observe::monotonic_now(), child.spawn())
+    });
     let mut child = child.map_err(|source| cannot(program, source))?;
     beside();
-    watch.begin(&mut child);
+    watch.watch_process(&mut child);
     let seen = watch.wait(limit);
-    let reads = before.zip(disk.and_then(DiskReads::of)).map(|(before, after)| after.since(before));
-    let cost = Cost::of(&child, reads, group.as_ref().and_then(Group::cpu));
+    let reads = before.zip(disk.and_then(DiskTraffic::of_disk)).map(|(before, after)| after.since(before));
+    let cost = StartupCost::of_child(&child, reads, group.as_ref().and_then(StartupCgroup::cpu_time));
     let failure = seen.failure(until, limit, &mut child);
-    finish(&mut child).map_err(StartError::watch("cannot end what still runs of it"))?;
+    kill_rest(&mut child).map_err(StartupError::watch_error("cannot end what still runs of it"))?;
     let wall = failure.is_none().then(|| seen.at.since(begin));
-    Ok(Started { wall, cost, failure, output: watch.output() })
+    Ok(StartupResult { wall, cost, failure, output: watch.output() })
 }
 
 /// Ends what is left of its process group, and reaps it.
-fn finish(child: &mut Child) -> io::Result<()> {
+fn kill_rest(child: &mut Child) -> io::Result<()> {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     child.wait().map(drop)
 }

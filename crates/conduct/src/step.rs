@@ -12,4 +12,4 @@ mod mate;
 mod open;
 mod weft;
 
-pub use course::InStep;
+pub use course::SynchronisedRun;

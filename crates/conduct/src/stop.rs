@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the wish to end well, by whoever
 /// watches the precision; read between blocks.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>, Arc<AtomicBool>);
+pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicBool>);
 
-impl Stop {
+impl StopRequest {
     /// A wish not yet expressed.
     pub fn new() -> Self {
-        Stop::default()
+        StopRequest::default()
     }
 
     /// Asks for a clean stop: data kept, settings undone.
-    pub fn ask(&self) {
+    pub fn request_stop(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
     /// Whether somebody asked.
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
     /// Says that there is enough: the run ends well before its next block.
-    pub fn enough(&self) {
+    pub fn request_end(&self) {
         self.1.store(true, Ordering::SeqCst);
     }
 
     /// Whether there is enough.
-    pub fn is_enough(&self) -> bool {
+    pub fn is_end_requested(&self) -> bool {
         self.1.load(Ordering::SeqCst)
     }
 

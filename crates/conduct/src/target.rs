@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use perflab_model::{Event, Manifest, Status};
+use perflab_model::{Manifest, RunEvent, RunStatus};
 
-use crate::{ConductError, Stop};
+use crate::{ConductError, StopRequest};
 
 /// What the user allowed on the command line, beyond what the study says.
 #[derive(Debug, Clone, Default)]
-pub struct Permissions {
+pub struct RunPermissions {
     /// `--apply`: a partition may be formatted.
     pub apply: bool,
     /// `--install`: missing workloads may be installed.
@@ -23,13 +23,13 @@ pub struct Permissions {
 /// The stream: `Phase(Check)` (and `Phase(Install)`), then `Began` — a consumer opens its run there —,
 /// phases, iterations and rows, and `Ended` as the last. Whatever goes wrong after `Began`, settings
 /// are undone and `Ended` is sent, unless nobody listens.
-pub trait Target {
+pub trait RunTarget {
     /// Runs the manifest's plan. A refused environment is an error before `Began`: nothing was changed.
     fn run(
         &self,
         manifest: &Manifest,
-        permissions: &Permissions,
-        sink: &Sender<Event>,
-        stop: &Stop,
-    ) -> Result<Status, ConductError>;
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError>;
 }

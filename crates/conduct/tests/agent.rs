@@ -8,24 +8,26 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use perflab_conduct::agent::{AgentError, serve};
-use perflab_conduct::protocol::{Decoder, Greeter, Order, ProtocolError, Report, encode, greeting};
-use perflab_conduct::{Channel, Host};
+use perflab_conduct::agent::{AgentError, serve_agent};
+use perflab_conduct::protocol::{
+    AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError, encode_frame, greeting_line,
+};
+use perflab_conduct::{Connection, LocalMachine};
 use perflab_model::Nanos;
 use perflab_observe::{Root, monotonic_now};
 use perflab_workload::Catalogue;
 
-struct Spoken {
+struct AgentConversation {
     stream: UnixStream,
-    decoder: Decoder<Report>,
+    decoder: FrameDecoder<AgentReport>,
     agent: JoinHandle<Result<(), AgentError>>,
 }
 
-impl Spoken {
-    fn begin() -> Self {
+impl AgentConversation {
+    fn start() -> Self {
         let (stream, theirs) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let host = Host {
+        let host = LocalMachine {
             root: Root::host(),
             state: PathBuf::from("/nonexistent"),
             perflab: PathBuf::from("perflab"),
@@ -33,35 +35,35 @@ impl Spoken {
             runs_as_typed: false,
             traces: Default::default(),
         };
-        let channel = Channel::both_ways("host", theirs).unwrap();
-        Spoken {
+        let channel = Connection::duplex("host", theirs).unwrap();
+        AgentConversation {
             stream,
-            decoder: Decoder::default(),
-            agent: std::thread::spawn(|| serve(channel, false, host)),
+            decoder: FrameDecoder::default(),
+            agent: std::thread::spawn(|| serve_agent(channel, false, host)),
         }
     }
 
-    fn greeted() -> Self {
-        let mut spoken = Spoken::begin();
-        spoken.stream.write_all(&greeting()).unwrap();
-        let mut greeter = Greeter::default();
+    fn start_greeted() -> Self {
+        let mut spoken = AgentConversation::start();
+        spoken.stream.write_all(&greeting_line()).unwrap();
+        let mut greeter = GreetingParser::default();
         let mut byte = [0];
         loop {
             spoken.stream.read_exact(&mut byte).unwrap();
-            if greeter.take(&byte).unwrap().is_some() {
+            if greeter.feed(&byte).unwrap().is_some() {
                 return spoken;
             }
         }
     }
 
-    fn order(&mut self, order: &Order) {
-        self.stream.write_all(&encode(order).unwrap()).unwrap();
+    fn send_order(&mut self, order: &AgentOrder) {
+        self.stream.write_all(&encode_frame(order).unwrap()).unwrap();
     }
 
-    fn hear(&mut self) -> Report {
+    fn receive_report(&mut self) -> AgentReport {
         let mut buffer = [0; 4096];
         loop {
-            if let Some(report) = self.decoder.take().unwrap() {
+            if let Some(report) = self.decoder.next_message().unwrap() {
                 return report;
             }
             let length = self.stream.read(&mut buffer).unwrap();
@@ -78,37 +80,37 @@ impl Spoken {
 
 #[test]
 fn an_agent_says_who_it_is_tells_the_time_and_wakes_when_told() {
-    let mut spoken = Spoken::greeted();
-    let Report::Hello(hello) = spoken.hear() else { panic!("no hello") };
+    let mut spoken = AgentConversation::start_greeted();
+    let AgentReport::Hello(hello) = spoken.receive_report() else { panic!("no hello") };
     assert!(hello.program.starts_with("perflab ") && hello.cpus > 0, "{hello:?}");
     let before = monotonic_now();
-    spoken.order(&Order::Ping { id: 7 });
-    let Report::Pong { id: 7, at } = spoken.hear() else { panic!("no pong") };
+    spoken.send_order(&AgentOrder::Ping { id: 7 });
+    let AgentReport::Pong { id: 7, at } = spoken.receive_report() else { panic!("no pong") };
     assert!(before <= at && at <= monotonic_now());
     let at = Nanos(monotonic_now().0 + 5_000_000);
-    spoken.order(&Order::Rehearse { at });
-    let Report::Woke { at: woke } = spoken.hear() else { panic!("it slept on") };
+    spoken.send_order(&AgentOrder::Rehearse { at });
+    let AgentReport::Woke { at: woke } = spoken.receive_report() else { panic!("it slept on") };
     assert!(woke >= at);
     spoken.end().unwrap();
 }
 
 #[test]
 fn pings_are_answered_while_it_waits_and_the_end_of_the_stream_ends_the_wait() {
-    let mut spoken = Spoken::greeted();
-    spoken.hear();
-    spoken.order(&Order::Rehearse { at: Nanos(u64::MAX) });
-    spoken.order(&Order::Ping { id: 8 });
-    assert!(matches!(spoken.hear(), Report::Pong { id: 8, .. }));
+    let mut spoken = AgentConversation::start_greeted();
+    spoken.receive_report();
+    spoken.send_order(&AgentOrder::Rehearse { at: Nanos(u64::MAX) });
+    spoken.send_order(&AgentOrder::Ping { id: 8 });
+    assert!(matches!(spoken.receive_report(), AgentReport::Pong { id: 8, .. }));
     spoken.end().unwrap();
 }
 
 #[test]
 fn a_host_of_another_version_and_garbage_are_refused() {
-    let mut spoken = Spoken::begin();
+    let mut spoken = AgentConversation::start();
     spoken.stream.write_all(b"\nperflab-agent/99\n").unwrap();
     let refused = spoken.agent.join().unwrap().unwrap_err();
     assert!(matches!(refused, AgentError::Protocol(ProtocolError::Version { theirs: 99 })), "{refused}");
-    let mut spoken = Spoken::greeted();
+    let mut spoken = AgentConversation::start_greeted();
     spoken.stream.write_all(&[3, 0, 0, 0, b'?', b'?', b'?']).unwrap();
     let refused = spoken.agent.join().unwrap().unwrap_err();
     assert!(matches!(refused, AgentError::Protocol(ProtocolError::Garbled { size: 3, .. })), "{refused}");

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use perflab_conduct::settings::{Bench, Knob, UndoJournal, recover};
-use perflab_conduct::{Permissions, disk};
-use perflab_model::expression::Scope;
-use perflab_model::study::{Disk, DiskKind};
+use perflab_conduct::settings::{AppliedSettings, Setting, UndoJournal, recover_killed_runs};
+use perflab_conduct::{RunPermissions, disk};
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::{DiskKind, ScratchDisk};
 
-fn image(filesystem: &str) -> Disk {
-    Disk {
+fn image_disk(filesystem: &str) -> ScratchDisk {
+    ScratchDisk {
         kind: DiskKind::Image,
         path: None,
         size: Some("320MiB".into()),
@@ -26,7 +26,7 @@ fn image(filesystem: &str) -> Disk {
 /// killed run is then taken for that of a living one.
 static STARTS: Mutex<()> = Mutex::new(());
 
-fn may_mount(test: &str, filesystem: &str) -> Option<MutexGuard<'static, ()>> {
+fn lock_mounting(test: &str, filesystem: &str) -> Option<MutexGuard<'static, ()>> {
     let program = format!("mkfs.{filesystem}");
     let found =
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(&program).exists());
@@ -42,119 +42,127 @@ fn may_mount(test: &str, filesystem: &str) -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-fn mounts() -> String {
+fn read_mounts() -> String {
     fs::read_to_string("/proc/self/mounts").unwrap()
 }
 
 #[test]
 fn an_image_is_made_mounted_and_removed_root() {
     for filesystem in ["ext4", "xfs", "btrfs"] {
-        let Some(_starts) = may_mount("an_image_is_made_mounted_and_removed_root", filesystem) else {
+        let Some(_starts) = lock_mounting("an_image_is_made_mounted_and_removed_root", filesystem) else {
             continue;
         };
         let home = tempfile::tempdir().unwrap();
-        let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
-        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
-        let disk = image(filesystem);
-        assert_eq!(disk::refusals(Some(&disk), &permissions), []);
-        let place = disk::prepare(
+        let permissions = RunPermissions { scratch: Some(home.path().into()), ..RunPermissions::default() };
+        let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
+        let disk = image_disk(filesystem);
+        assert_eq!(disk::check_disk(Some(&disk), &permissions), []);
+        let place = disk::prepare_scratch_disk(
             Some(&disk),
             "IMG",
-            &Scope::default(),
+            &ExpressionScope::default(),
             &permissions,
             Path::new("perflab"),
             bench.journal(),
         )
         .unwrap();
-        let line = mounts().lines().find(|line| line.contains(place.to_str().unwrap())).unwrap().to_owned();
+        let line =
+            read_mounts().lines().find(|line| line.contains(place.to_str().unwrap())).unwrap().to_owned();
         assert!(line.contains(filesystem) && line.contains("noatime"), "{line}");
         fs::write(place.join("file"), "on its own file system").unwrap();
-        let (undone, failed) = bench.undo();
+        let (undone, failed) = bench.undo_all();
         assert_eq!((undone.len(), failed.len()), (2, 0), "{failed:?}");
-        assert!(!place.exists() && !mounts().contains(place.to_str().unwrap()));
+        assert!(!place.exists() && !read_mounts().contains(place.to_str().unwrap()));
     }
 }
 
 #[test]
 fn a_killed_runs_mount_goes_at_the_next_start_root() {
-    let Some(_starts) = may_mount("a_killed_runs_mount_goes_at_the_next_start_root", "ext4") else { return };
+    let Some(_starts) = lock_mounting("a_killed_runs_mount_goes_at_the_next_start_root", "ext4") else {
+        return;
+    };
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state");
-    let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
-    let mut bench = Bench::new(UndoJournal::new(&state, "IMG", "boot"));
-    let place = disk::prepare(
-        Some(&image("ext4")),
+    let permissions = RunPermissions { scratch: Some(home.path().into()), ..RunPermissions::default() };
+    let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
+    let place = disk::prepare_scratch_disk(
+        Some(&image_disk("ext4")),
         "IMG",
-        &Scope::default(),
+        &ExpressionScope::default(),
         &permissions,
         Path::new("perflab"),
         bench.journal(),
     )
     .unwrap();
     drop(bench);
-    assert!(mounts().contains(place.to_str().unwrap()));
-    let found = recover(&state, "boot");
+    assert!(read_mounts().contains(place.to_str().unwrap()));
+    let found = recover_killed_runs(&state, "boot");
     assert_eq!((found[0].undone.len(), found[0].failed.len()), (2, 0), "{found:?}");
-    assert!(!mounts().contains(place.to_str().unwrap()) && !place.exists());
+    assert!(!read_mounts().contains(place.to_str().unwrap()) && !place.exists());
 }
 
 #[test]
 fn a_mount_goes_whatever_its_path_holds_root() {
-    let Some(_starts) = may_mount("a_mount_goes_whatever_its_path_holds_root", "ext4") else { return };
+    let Some(_starts) = lock_mounting("a_mount_goes_whatever_its_path_holds_root", "ext4") else { return };
     let home = tempfile::tempdir().unwrap();
     // What the kernel's table of mounts writes in eights; and a way to it through a link.
     let (strange, link) = (home.path().join("a b\tc\\d\ne"), home.path().join("link"));
     fs::create_dir(&strange).unwrap();
     std::os::unix::fs::symlink(&strange, &link).unwrap();
     let state = home.path().join("state");
-    let permissions = Permissions { scratch: Some(link), ..Permissions::default() };
+    let permissions = RunPermissions { scratch: Some(link), ..RunPermissions::default() };
     for is_killed in [true, false] {
-        let mut bench = Bench::new(UndoJournal::new(&state, "IMG", "boot"));
-        let (disk, scope) = (image("ext4"), Scope::default());
+        let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
+        let (disk, scope) = (image_disk("ext4"), ExpressionScope::default());
         let perflab = Path::new("perflab");
-        disk::prepare(Some(&disk), "IMG", &scope, &permissions, perflab, bench.journal()).unwrap();
+        disk::prepare_scratch_disk(Some(&disk), "IMG", &scope, &permissions, perflab, bench.journal())
+            .unwrap();
         let failed = if is_killed {
             drop(bench);
-            recover(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
+            recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
         } else {
-            bench.undo().1.iter().map(ToString::to_string).collect::<Vec<_>>()
+            bench.undo_all().1.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let left: Vec<_> = fs::read_dir(&strange).unwrap().flatten().map(|entry| entry.path()).collect();
         assert!(failed.is_empty() && left.is_empty(), "{failed:?} {left:?}");
-        assert!(!mounts().contains(home.path().to_str().unwrap()), "{}", mounts());
+        assert!(!read_mounts().contains(home.path().to_str().unwrap()), "{}", read_mounts());
     }
 }
 
 #[test]
 fn a_partition_is_never_formatted_without_apply() {
-    let disk =
-        Disk { kind: DiskKind::Partition, path: Some("/dev/no-such-partition".into()), ..image("ext4") };
-    let refusals = disk::refusals(Some(&disk), &Permissions::default());
+    let disk = ScratchDisk {
+        kind: DiskKind::Partition,
+        path: Some("/dev/no-such-partition".into()),
+        ..image_disk("ext4")
+    };
+    let refusals = disk::check_disk(Some(&disk), &RunPermissions::default());
     assert!(refusals.iter().any(|refusal| refusal.hint.contains("--apply")), "{refusals:?}");
 }
 
 #[test]
 fn a_directory_that_is_not_there_is_refused() {
-    let disk = Disk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image("ext4") };
-    let refusals = disk::refusals(Some(&disk), &Permissions::default());
+    let disk =
+        ScratchDisk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image_disk("ext4") };
+    let refusals = disk::check_disk(Some(&disk), &RunPermissions::default());
     assert!(refusals[0].what.contains("/no/such/folder"), "{refusals:?}");
 }
 
 /// A block device of our own, detached at the end.
-struct Loop(String);
+struct LoopDevice(String);
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = std::process::Command::new("losetup").args(["-d", &self.0]).status();
     }
 }
 
-impl Loop {
-    fn over(file: &Path) -> Self {
+impl LoopDevice {
+    fn over_file(file: &Path) -> Self {
         fs::File::create(file).unwrap().set_len(64 << 20).unwrap();
         let attached =
             std::process::Command::new("losetup").args(["-f", "--show"]).arg(file).output().unwrap();
-        Loop(String::from_utf8(attached.stdout).unwrap().trim().to_owned())
+        LoopDevice(String::from_utf8(attached.stdout).unwrap().trim().to_owned())
     }
 }
 
@@ -162,12 +170,12 @@ impl Loop {
 #[test]
 fn what_another_io_scheduler_changes_comes_back_with_the_old_one_root() {
     let Some(_starts) =
-        may_mount("what_another_io_scheduler_changes_comes_back_with_the_old_one_root", "ext4")
+        lock_mounting("what_another_io_scheduler_changes_comes_back_with_the_old_one_root", "ext4")
     else {
         return;
     };
     let home = tempfile::tempdir().unwrap();
-    let device = Loop::over(&home.path().join("backing"));
+    let device = LoopDevice::over_file(&home.path().join("backing"));
     let queue = Path::new("/sys/block").join(device.0.trim_start_matches("/dev/")).join("queue");
     let file = |name: &str| queue.join(name);
     let original = [("scheduler", "mq-deadline"), ("nr_requests", "77"), ("iosched/read_expire", "1234")];
@@ -177,19 +185,22 @@ fn what_another_io_scheduler_changes_comes_back_with_the_old_one_root() {
     let now =
         || ["scheduler", "nr_requests", "iosched/read_expire"].map(|name| fs::read_to_string(file(name)));
     let before = now().map(Result::unwrap);
-    let knob =
-        |value: &str| Knob::File { name: "scheduler".into(), path: file("scheduler"), value: value.into() };
+    let knob = |value: &str| Setting::File {
+        name: "scheduler".into(),
+        path: file("scheduler"),
+        value: value.into(),
+    };
     let state = home.path().join("state");
     for is_killed in [false, true] {
-        let mut bench = Bench::new(UndoJournal::new(&state, "Q", "boot"));
-        bench.set(&[knob("none")]).unwrap();
+        let mut bench = AppliedSettings::new(UndoJournal::new(&state, "Q", "boot"));
+        bench.apply(&[knob("none")]).unwrap();
         assert!(now()[2].is_err(), "the tunables go with their scheduler");
-        bench.set(&[knob("kyber")]).unwrap();
+        bench.apply(&[knob("kyber")]).unwrap();
         let failed: Vec<String> = if is_killed {
             drop(bench);
-            recover(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
+            recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
         } else {
-            bench.undo().1.iter().map(ToString::to_string).collect()
+            bench.undo_all().1.iter().map(ToString::to_string).collect()
         };
         assert_eq!(failed, Vec::<String>::new());
         assert_eq!(now().map(Result::unwrap), before);
@@ -198,30 +209,32 @@ fn what_another_io_scheduler_changes_comes_back_with_the_old_one_root() {
 
 #[test]
 fn a_partition_is_formatted_where_apply_allows_it_root() {
-    let Some(_starts) = may_mount("a_partition_is_formatted_where_apply_allows_it_root", "ext4") else {
+    let Some(_starts) = lock_mounting("a_partition_is_formatted_where_apply_allows_it_root", "ext4") else {
         return;
     };
     let home = tempfile::tempdir().unwrap();
-    let device = Loop::over(&home.path().join("backing"));
-    let disk = Disk { kind: DiskKind::Partition, path: Some(device.0.clone()), ..image("ext4") };
+    let device = LoopDevice::over_file(&home.path().join("backing"));
+    let disk = ScratchDisk { kind: DiskKind::Partition, path: Some(device.0.clone()), ..image_disk("ext4") };
     let permissions =
-        Permissions { scratch: Some(home.path().into()), apply: true, ..Permissions::default() };
-    assert_eq!(disk::refusals(Some(&disk), &permissions), []);
-    let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
-    let place = disk::prepare(
+        RunPermissions { scratch: Some(home.path().into()), apply: true, ..RunPermissions::default() };
+    assert_eq!(disk::check_disk(Some(&disk), &permissions), []);
+    let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
+    let place = disk::prepare_scratch_disk(
         Some(&disk),
         "PART",
-        &Scope::default(),
+        &ExpressionScope::default(),
         &permissions,
         Path::new("perflab"),
         bench.journal(),
     )
     .unwrap();
     assert!(
-        mounts().lines().any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
+        read_mounts()
+            .lines()
+            .any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
     );
-    let busy = disk::refusals(Some(&disk), &permissions);
+    let busy = disk::check_disk(Some(&disk), &permissions);
     assert!(busy.iter().any(|refusal| refusal.what.starts_with(&device.0)), "{busy:?}");
-    assert_eq!(bench.undo().1.len(), 0);
-    assert!(!mounts().contains(place.to_str().unwrap()));
+    assert_eq!(bench.undo_all().1.len(), 0);
+    assert!(!read_mounts().contains(place.to_str().unwrap()));
 }

@@ -5,34 +5,34 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{Manifest, Overhead, Status};
-use crate::profile::{Profiled, StackBatch};
-use crate::series::{Gap, Row, SeriesSchema};
+use crate::manifest::{Manifest, Overhead, RunStatus};
+use crate::profile::{ProfileSummary, StackBatch};
+use crate::series::{CellRow, SeriesGap, SeriesSchema};
 use crate::{Facts, Nanos, Sample};
 
 /// One event: a line of `journal.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct RunEvent {
     /// When: CLOCK_MONOTONIC of the machine that records. What another target told was put on this axis when it came.
     pub at: Nanos,
     /// Which target told it: index into the manifest's targets. Missing for the machine that records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
     /// What.
-    pub what: What,
+    pub what: RunEventKind,
 }
 
-impl Event {
+impl RunEvent {
     /// An event of the machine that records.
-    pub fn new(at: Nanos, what: What) -> Self {
-        Event { at, target: None, what }
+    pub fn new(at: Nanos, what: RunEventKind) -> Self {
+        RunEvent { at, target: None, what }
     }
 }
 
 /// A phase of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum RunPhase {
     /// is everything here that the study needs?
     Check,
     /// install what is missing, where that was asked for
@@ -53,11 +53,11 @@ pub enum Phase {
 
 /// What one target is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct TargetStatus {
     /// Its name.
     pub name: String,
     /// What.
-    pub doing: Doing,
+    pub doing: TargetState,
     /// Since when, on the clock of the machine that records.
     pub since: Nanos,
 }
@@ -65,7 +65,7 @@ pub struct Standing {
 /// The ways of a target through a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Doing {
+pub enum TargetState {
     /// a guest's kernel, a login, a process
     Starts,
     /// it looks at what it has, and makes its scratch directory
@@ -86,10 +86,17 @@ pub enum Doing {
     Lost,
 }
 
-impl Doing {
+impl TargetState {
     /// Whether the others wait for it.
     pub fn is_awaited(self) -> bool {
-        matches!(self, Doing::Starts | Doing::Prepares | Doing::Sets | Doing::Works | Doing::Leaves)
+        matches!(
+            self,
+            TargetState::Starts
+                | TargetState::Prepares
+                | TargetState::Sets
+                | TargetState::Works
+                | TargetState::Leaves
+        )
     }
 }
 
@@ -116,11 +123,11 @@ pub enum Outcome {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum RunEventKind {
     /// The run begins: the whole plan. A consumer opens its run here; only phases may come before.
     Began(Box<Manifest>),
     /// A phase began.
-    Phase(Phase),
+    Phase(RunPhase),
     /// What the target says about itself.
     Facts(Facts),
     /// A setting was changed; undone later.
@@ -157,7 +164,7 @@ pub enum What {
         targets: u32,
     },
     /// How a target's clock stands to that of the machine that records, from round trips.
-    Clock(crate::target::Clock),
+    Clock(crate::target::ClockOffset),
     /// A target is out for good.
     TargetLost {
         /// why, in one line
@@ -183,24 +190,24 @@ pub enum What {
         /// the monitor
         monitor: String,
         /// all its rows of this tick
-        rows: Vec<Row>,
+        rows: Vec<CellRow>,
     },
     /// One tick of a monitor, at the event's time, told as what differs from its tick before: as many rows, in the same
-    /// places. [`Latest`](crate::series::Latest) makes it whole again.
+    /// places. [`Latest`](crate::name_number_series::LatestTicks) makes it whole again.
     Changed {
         /// the monitor
         monitor: String,
         /// how many of these since the tick that was told whole, from 1; who misses one cannot restore the next
         step: u32,
         /// the rows that differ, each behind its place among all, from 0
-        rows: Vec<(u32, Row)>,
+        rows: Vec<(u32, CellRow)>,
     },
     /// A stretch of a series is missing.
-    Gap(Gap),
+    Gap(SeriesGap),
     /// Sampled call stacks of an iteration; several follow one another.
     Stacks(Box<StackBatch>),
     /// The profile of an iteration ended: what its samples are, and what was lost.
-    Profiled(Box<Profiled>),
+    Profiled(Box<ProfileSummary>),
     /// A tracer has written down every operation of an iteration. The file becomes the recorder's: it takes it away.
     Traced {
         /// index into the plan's slots
@@ -236,11 +243,11 @@ pub enum What {
         remaining: Option<Nanos>,
     },
     /// Where the targets are right now, for whoever watches; it is in no journal.
-    Standing(Vec<Standing>),
+    Standing(Vec<TargetStatus>),
     /// Always the last, unless the run died.
     Ended {
         /// how
-        status: Status,
+        status: RunStatus,
         /// what perflab itself cost
         overhead: Overhead,
     },

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::Scalar;
 
 /// One fact and where it was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// The value; sizes in bytes, times in nanoseconds.
-    pub value: Value,
+    pub value: Scalar,
     /// The file or command it came from.
     pub source: String,
 }
@@ -34,56 +34,56 @@ impl Facts {
     ];
 
     /// Records one fact.
-    pub fn add(&mut self, key: &str, value: impl Into<Value>, source: &str) {
+    pub fn add(&mut self, key: &str, value: impl Into<Scalar>, source: &str) {
         self.0.insert(key.into(), Fact { value: value.into(), source: source.into() });
     }
 
     /// The value of `key`.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn value(&self, key: &str) -> Option<&Scalar> {
         self.0.get(key).map(|fact| &fact.value)
     }
 
     /// The value of `key` as a whole number.
     pub fn integer(&self, key: &str) -> Option<i64> {
-        match self.get(key) {
-            Some(Value::Int(n)) => Some(*n),
+        match self.value(key) {
+            Some(Scalar::Int(n)) => Some(*n),
             _ => None,
         }
     }
 
     /// What expressions may use: `cpus`, `cores`, `memory` (bytes), `numa_nodes`, `page_size` (bytes).
-    pub fn variables(&self) -> BTreeMap<String, Value> {
+    pub fn expression_names(&self) -> BTreeMap<String, Scalar> {
         let known = Self::VARIABLES.iter();
-        let known = known.filter_map(|(name, key)| Some(((*name).into(), self.get(key)?.clone())));
+        let known = known.filter_map(|(name, key)| Some(((*name).into(), self.value(key)?.clone())));
         known.collect()
     }
 
     /// Keys whose values differ, each with (ours, theirs); facts that vary by themselves are left out.
-    pub fn differences<'a>(&'a self, other: &'a Facts) -> Vec<Difference<'a>> {
-        self.all_differences(other).into_iter().filter(|difference| !difference.is_volatile()).collect()
+    pub fn changes_to<'a>(&'a self, other: &'a Facts) -> Vec<FactChange<'a>> {
+        self.all_changes_to(other).into_iter().filter(|difference| !difference.is_volatile()).collect()
     }
 
     /// The same with facts that vary by themselves, such as the load, which explain something where they varied a lot.
-    pub fn all_differences<'a>(&'a self, other: &'a Facts) -> Vec<Difference<'a>> {
+    pub fn all_changes_to<'a>(&'a self, other: &'a Facts) -> Vec<FactChange<'a>> {
         let keys: std::collections::BTreeSet<&str> =
             self.0.keys().chain(other.0.keys()).map(String::as_str).collect();
-        let pair = |key| Difference { key, ours: self.get(key), theirs: other.get(key) };
+        let pair = |key| FactChange { key, ours: self.value(key), theirs: other.value(key) };
         keys.into_iter().map(pair).filter(|pair| pair.ours != pair.theirs).collect()
     }
 }
 
 /// One fact that is not the same on two sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Difference<'a> {
+pub struct FactChange<'a> {
     /// The fact's key.
     pub key: &'a str,
     /// Its value on this side, if known here.
-    pub ours: Option<&'a Value>,
+    pub ours: Option<&'a Scalar>,
     /// Its value on the other side.
-    pub theirs: Option<&'a Value>,
+    pub theirs: Option<&'a Scalar>,
 }
 
-impl Difference<'_> {
+impl FactChange<'_> {
     /// Whether the fact varies by itself from run to run.
     pub fn is_volatile(&self) -> bool {
         VOLATILE.iter().any(|prefix| self.key.starts_with(prefix))
@@ -102,7 +102,7 @@ mod tests {
         a.add("load.1", 1_i64, "/proc/loadavg");
         b.add("load.1", 2_i64, "/proc/loadavg");
         b.add("thp.enabled", "always", "sysfs");
-        let keys: Vec<&str> = a.differences(&b).iter().map(|d| d.key).collect();
+        let keys: Vec<&str> = a.changes_to(&b).iter().map(|d| d.key).collect();
         assert_eq!(keys, ["kernel.release", "thp.enabled"]);
     }
 }

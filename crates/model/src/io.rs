@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-pub use programs::Programs;
-pub use runs::Runs;
+pub use programs::ThreadNames;
+pub use runs::PageSet;
 
 /// Bytes of a page, which every number of pages here counts.
 pub const PAGE: u64 = 4096;
@@ -22,12 +22,12 @@ pub const SECTOR: u64 = 512;
 /// A device, as the kernel numbers it inside: 12 bits of major number, 20 of minor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Device(pub u32);
+pub struct DeviceNumber(pub u32);
 
-impl Device {
+impl DeviceNumber {
     /// From its two numbers.
     pub fn new(major: u32, minor: u32) -> Self {
-        Device(major << 20 | (minor & 0xf_ffff))
+        DeviceNumber(major << 20 | (minor & 0xf_ffff))
     }
 
     /// The major number: which driver.
@@ -43,11 +43,11 @@ impl Device {
     /// From `254:0`.
     pub fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.trim().split_once(':')?;
-        Some(Device::new(major.parse().ok()?, minor.parse().ok()?))
+        Some(DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?))
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for DeviceNumber {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}:{}", self.major(), self.minor())
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Device {
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum IoKind {
+pub enum IoEventKind {
     /// pages came into the page cache: they are being read, or written anew
     Added,
     /// a page was needed by a page fault
@@ -78,32 +78,32 @@ pub enum IoKind {
 }
 
 /// Every kind, with its name in tables.
-pub const IO_KINDS: [(IoKind, &str); 9] = [
-    (IoKind::Added, "added"),
-    (IoKind::Fault, "fault"),
-    (IoKind::Read, "read"),
-    (IoKind::Mapped, "mapped"),
-    (IoKind::Queued, "queued"),
-    (IoKind::Issued, "issued"),
-    (IoKind::Completed, "completed"),
-    (IoKind::Exec, "exec"),
-    (IoKind::Exit, "exit"),
+pub const IO_KINDS: [(IoEventKind, &str); 9] = [
+    (IoEventKind::Added, "added"),
+    (IoEventKind::Fault, "fault"),
+    (IoEventKind::Read, "read"),
+    (IoEventKind::Mapped, "mapped"),
+    (IoEventKind::Queued, "queued"),
+    (IoEventKind::Issued, "issued"),
+    (IoEventKind::Completed, "completed"),
+    (IoEventKind::Exec, "exec"),
+    (IoEventKind::Exit, "exit"),
 ];
 
-impl IoKind {
+impl IoEventKind {
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         IO_KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
     /// The kind of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         IO_KINDS.iter().find(|(_, other)| *other == name).map(|(kind, _)| *kind)
     }
 
     /// Whether it says that somebody needed a page.
-    pub fn is_use(self) -> bool {
-        matches!(self, IoKind::Fault | IoKind::Read)
+    pub fn is_page_use(self) -> bool {
+        matches!(self, IoEventKind::Fault | IoEventKind::Read)
     }
 }
 
@@ -115,9 +115,9 @@ pub struct IoEvent {
     /// the thread in whose name it happened
     pub pid: i32,
     /// what
-    pub kind: IoKind,
+    pub kind: IoEventKind,
     /// file system of the file, or disk of the request
-    pub device: Device,
+    pub device: DeviceNumber,
     /// the file; the disk's own number for pages of a disk itself, which is where file systems keep their metadata
     pub inode: u64,
     /// first page in the file, or first sector on the disk
@@ -131,18 +131,18 @@ pub struct IoEvent {
 impl IoEvent {
     /// Whether it is a request that reads.
     pub fn is_disk_read(&self) -> bool {
-        self.kind == IoKind::Issued && self.reads()
+        self.kind == IoEventKind::Issued && self.is_read_request()
     }
 
     /// Whether a request, sent or answered, is one that reads: its flags begin so.
-    pub fn reads(&self) -> bool {
+    pub fn is_read_request(&self) -> bool {
         self.name.as_deref().is_some_and(|flags| flags.starts_with('R'))
     }
 }
 
 /// A stretch of a file that lies in one piece on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
+pub struct FileExtent {
     /// first byte in the file
     pub logical: u64,
     /// first byte on the disk
@@ -151,9 +151,9 @@ pub struct Extent {
     pub length: u64,
 }
 
-impl Extent {
+impl FileExtent {
     /// Where this byte of the file lies, if here.
-    pub fn place(&self, logical: u64) -> Option<u64> {
+    pub fn disk_offset(&self, logical: u64) -> Option<u64> {
         let inside = logical.checked_sub(self.logical).filter(|inside| *inside < self.length)?;
         Some(self.physical + inside)
     }
@@ -177,7 +177,7 @@ pub enum FileClass {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoFile {
     /// its file system
-    pub device: Device,
+    pub device: DeviceNumber,
     /// its number there
     pub inode: u64,
     /// changes when the number is given to another file
@@ -191,13 +191,13 @@ pub struct IoFile {
     /// when it was changed last, ns since 1970
     pub changed: i64,
     /// where it lies on its disk; empty where its file system cannot say
-    pub extents: Vec<Extent>,
+    pub extents: Vec<FileExtent>,
 }
 
 impl IoFile {
     /// Where a page lies on the disk, in bytes.
-    pub fn place(&self, page: u64) -> Option<u64> {
-        self.extents.iter().find_map(|extent| extent.place(page * PAGE))
+    pub fn disk_offset_of_page(&self, page: u64) -> Option<u64> {
+        self.extents.iter().find_map(|extent| extent.disk_offset(page * PAGE))
     }
 }
 
@@ -243,7 +243,7 @@ impl MetadataClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetadataRange {
     /// the disk
-    pub device: Device,
+    pub device: DeviceNumber,
     /// first byte
     pub physical: u64,
     /// bytes
@@ -254,11 +254,11 @@ pub struct MetadataRange {
 
 /// Where a partition lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Partition {
+pub struct DiskPartition {
     /// its device
-    pub device: Device,
+    pub device: DeviceNumber,
     /// the disk's
-    pub disk: Device,
+    pub disk: DeviceNumber,
     /// its first byte there
     pub start: u64,
 }
@@ -267,7 +267,7 @@ pub struct Partition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectorRange {
     /// the disk that requests name
-    pub disk: Device,
+    pub disk: DeviceNumber,
     /// first sector
     pub first: u64,
     /// sectors
@@ -278,7 +278,7 @@ pub struct SectorRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PageRange {
     /// the file system
-    pub device: Device,
+    pub device: DeviceNumber,
     /// the file's number there
     pub inode: u64,
     /// first page
@@ -290,16 +290,16 @@ pub struct PageRange {
 /// A list of whose the blocks of a file system are, made by another tool: a recording's files were taken from it, in place of
 /// the file system itself. It tells no directory from a file, and its files have no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockMap {
+pub struct ImportedBlockMap {
     /// bytes of a block
     pub block_size: u64,
 }
 
 /// A disk that lies upon others: a loop device, RAID, device mapper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stack {
+pub struct StackedDisk {
     /// the upper disk
-    pub device: Device,
+    pub device: DeviceNumber,
     /// what it lies on: its requests come again there
     pub below: Vec<SectorRange>,
 }
@@ -309,31 +309,31 @@ pub struct Stack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSegment {
     /// the upper device
-    pub device: Device,
+    pub device: DeviceNumber,
     /// first byte on it
     pub from: u64,
     /// bytes
     pub length: u64,
     /// the disk below
-    pub disk: Device,
+    pub disk: DeviceNumber,
     /// first byte there
     pub start: u64,
 }
 
 /// A device of which it is not known where it lies on the disks that requests name, so that what it was asked for has no owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnplacedDevice {
+pub struct UnmappedDevice {
     /// the device
-    pub device: Device,
+    pub device: DeviceNumber,
     /// why not
     pub reason: String,
 }
 
 /// A part of a disk that belongs to a part of a device above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DiskPlace {
+pub struct DiskRange {
     /// the disk that requests name
-    pub disk: Device,
+    pub disk: DeviceNumber,
     /// first byte there
     pub physical: u64,
     /// how far from the beginning of what was asked about
@@ -350,12 +350,12 @@ pub struct IoRecording {
     /// the files that they name
     pub files: Vec<IoFile>,
     /// what else is known
-    pub told: IoTold,
+    pub told: IoTraceSummary,
 }
 
 /// What a tracer of I/O says about an iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IoTold {
+pub struct IoTraceSummary {
     /// when tracing began
     pub begun: Nanos,
     /// when it ended
@@ -371,10 +371,10 @@ pub struct IoTold {
     /// metadata of the file systems that were read
     pub metadata: Vec<MetadataRange>,
     /// partitions among the file systems' devices: requests name the whole disk
-    pub partitions: Vec<Partition>,
+    pub partitions: Vec<DiskPartition>,
     /// disks that lie upon others
     #[serde(default)]
-    pub stacks: Vec<Stack>,
+    pub stacks: Vec<StackedDisk>,
     /// names of threads, where no start of a program tells them
     #[serde(default)]
     pub names: BTreeMap<i32, String>,
@@ -383,33 +383,33 @@ pub struct IoTold {
     pub segments: Vec<DeviceSegment>,
     /// devices that pass their requests on, and of which that is not known
     #[serde(default)]
-    pub unplaced: Vec<UnplacedDevice>,
+    pub unplaced: Vec<UnmappedDevice>,
     /// where the files are from, if not from the file system itself
     #[serde(default)]
-    pub block_map: Option<BlockMap>,
+    pub block_map: Option<ImportedBlockMap>,
 }
 
-impl IoTold {
+impl IoTraceSummary {
     /// The disk below a file system's device, and where on it the device begins.
-    pub fn disk(&self, device: Device) -> (Device, u64) {
+    pub fn disk_below(&self, device: DeviceNumber) -> (DeviceNumber, u64) {
         let found = self.partitions.iter().find(|partition| partition.device == device);
         found.map_or((device, 0), |partition| (partition.disk, partition.start))
     }
 
     /// Where some bytes of a file system's device lie on the disks that requests name: in pieces on stacked devices, and more than
     /// once on mirrors.
-    pub fn places(&self, device: Device, physical: u64, length: u64) -> Vec<DiskPlace> {
-        let (disk, start) = self.disk(device);
+    pub fn disk_ranges(&self, device: DeviceNumber, physical: u64, length: u64) -> Vec<DiskRange> {
+        let (disk, start) = self.disk_below(device);
         let (first, end) =
             (start.saturating_add(physical), start.saturating_add(physical).saturating_add(length));
         let own = self.segments.iter().filter(|segment| segment.device == disk);
-        let mut places: Vec<DiskPlace> = own
+        let mut places: Vec<DiskRange> = own
             .clone()
             .filter_map(|segment| {
                 let from = first.max(segment.from);
                 let to = end.min(segment.from.saturating_add(segment.length));
                 let physical = segment.start.saturating_add(from.checked_sub(segment.from)?);
-                let place = DiskPlace {
+                let place = DiskRange {
                     disk: segment.disk,
                     physical,
                     skipped: from - first,
@@ -419,7 +419,7 @@ impl IoTold {
             })
             .collect();
         if own.count() == 0 {
-            places.push(DiskPlace { disk, physical: first, skipped: 0, length });
+            places.push(DiskRange { disk, physical: first, skipped: 0, length });
         }
         places
     }
@@ -431,38 +431,38 @@ mod tests {
 
     #[test]
     fn devices_are_read_and_written_as_the_kernel_does() {
-        let device = Device::parse("254:17").unwrap();
-        assert_eq!((device, device.to_string()), (Device(254 << 20 | 17), "254:17".into()));
-        assert!(Device::parse("254").is_none());
+        let device = DeviceNumber::parse("254:17").unwrap();
+        assert_eq!((device, device.to_string()), (DeviceNumber(254 << 20 | 17), "254:17".into()));
+        assert!(DeviceNumber::parse("254").is_none());
     }
 
     #[test]
     fn a_file_on_a_volume_in_pieces_has_its_places_below() {
         let [volume, partition, sda, sdb] =
-            [(253, 0), (253, 1), (8, 0), (8, 16)].map(|(a, b)| Device::new(a, b));
+            [(253, 0), (253, 1), (8, 0), (8, 16)].map(|(a, b)| DeviceNumber::new(a, b));
         let segment = |from, length, disk, start| DeviceSegment { device: volume, from, length, disk, start };
-        let told = IoTold {
-            partitions: vec![Partition { device: partition, disk: volume, start: 50 }],
+        let told = IoTraceSummary {
+            partitions: vec![DiskPartition { device: partition, disk: volume, start: 50 }],
             segments: vec![
                 segment(0, 100, sda, 1000),
                 segment(100, 100, sdb, 7000),
                 segment(0, 200, sdb, 9000),
             ],
-            ..IoTold::default()
+            ..IoTraceSummary::default()
         };
-        let place = |disk, physical, skipped, length| DiskPlace { disk, physical, skipped, length };
+        let place = |disk, physical, skipped, length| DiskRange { disk, physical, skipped, length };
         let mirrored = place(sdb, 9090, 0, 20);
         let both = [place(sda, 1090, 0, 10), place(sdb, 7000, 10, 10), mirrored];
-        assert_eq!(told.places(volume, 90, 20), both);
-        assert_eq!(told.places(partition, 40, 20), both, "a partition of the volume");
-        assert_eq!(told.places(volume, 300, 20), [], "beyond its end");
-        assert_eq!(told.places(sda, 5, 9), [place(sda, 5, 0, 9)]);
+        assert_eq!(told.disk_ranges(volume, 90, 20), both);
+        assert_eq!(told.disk_ranges(partition, 40, 20), both, "a partition of the volume");
+        assert_eq!(told.disk_ranges(volume, 300, 20), [], "beyond its end");
+        assert_eq!(told.disk_ranges(sda, 5, 9), [place(sda, 5, 0, 9)]);
     }
 
     #[test]
     fn a_page_has_a_place_only_inside_an_extent() {
-        let extent = Extent { logical: 8192, physical: 1 << 20, length: 4096 };
-        assert_eq!(extent.place(8192 + 5), Some((1 << 20) + 5));
-        assert_eq!((extent.place(8191), extent.place(12288)), (None, None));
+        let extent = FileExtent { logical: 8192, physical: 1 << 20, length: 4096 };
+        assert_eq!(extent.disk_offset(8192 + 5), Some((1 << 20) + 5));
+        assert_eq!((extent.disk_offset(8191), extent.disk_offset(12288)), (None, None));
     }
 }

@@ -41,21 +41,21 @@ pub mod trace;
 pub mod untrusted_text;
 pub mod value;
 
-pub use event::{Event, Outcome, What};
+pub use event::{Outcome, RunEvent, RunEventKind};
 pub use facts::{Fact, Facts};
-pub use manifest::{Manifest, Overhead, Status};
+pub use manifest::{Manifest, Overhead, RunStatus};
 pub use metric::{Direction, Metric, Unit};
-pub use name::Name;
-pub use plan::{Case, Plan, Slot, count_slots};
-pub use problem::{Position, Problem, Problems};
-pub use profile::{Profile, Profiled, StackBatch};
+pub use name::SharedStr;
+pub use plan::{Case, RunPlan, Slot, count_slots};
+pub use problem::{Problem, Problems, TextPosition};
+pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos};
-pub use record::{Iteration, RunRecord};
+pub use record::{IterationRecord, RunRecord};
 pub use sample::Sample;
-pub use series::{Cell, Column, Row, SeriesSchema};
+pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 pub use study::Study;
-pub use target::{Clock, TargetRecord};
-pub use value::Value;
+pub use target::{ClockOffset, TargetRecord};
+pub use value::Scalar;
 
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.
 ///

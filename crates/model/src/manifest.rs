@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FORMAT_VERSION, Facts, Nanos, Plan, Study};
+use crate::{FORMAT_VERSION, Facts, Nanos, RunPlan, Study};
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum RunStatus {
     /// still going, or its process died without a word: readers tell the two by the lock
     Running,
     /// every slot was done and ended well
@@ -20,14 +20,14 @@ pub enum Status {
     Interrupted,
 }
 
-impl std::fmt::Display for Status {
+impl std::fmt::Display for RunStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Status::Running => "running",
-            Status::Finished => "finished",
-            Status::Failed => "failed",
-            Status::Stopped => "stopped",
-            Status::Interrupted => "interrupted",
+            RunStatus::Running => "running",
+            RunStatus::Finished => "finished",
+            RunStatus::Failed => "failed",
+            RunStatus::Stopped => "stopped",
+            RunStatus::Interrupted => "interrupted",
         })
     }
 }
@@ -55,7 +55,7 @@ pub struct Overhead {
 
 /// One point of time on two clocks, so that monotonic times can be dated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct ClockAnchor {
     /// CLOCK_MONOTONIC.
     pub monotonic: Nanos,
     /// Nanoseconds since 1970 (CLOCK_REALTIME) at the same instant.
@@ -83,7 +83,7 @@ pub struct Manifest {
     /// The study's file name, or `quickstart` for a shipped one.
     pub study_file: String,
     /// What was planned.
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// The target's facts.
     pub facts: Facts,
     /// The kernel's boot id, which tells boots apart; empty where unknown.
@@ -94,32 +94,32 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::TargetRecord>,
     /// Clock anchor at the beginning.
-    pub anchor: Anchor,
+    pub anchor: ClockAnchor,
     /// How it stands.
-    pub status: Status,
+    pub status: RunStatus,
     /// Own cost; zero until the end.
     pub overhead: Overhead,
 }
 
 impl Manifest {
     /// Whether this program can read it.
-    pub fn readable(&self) -> bool {
+    pub fn is_readable(&self) -> bool {
         self.format <= FORMAT_VERSION
     }
 
     /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports nobody knows:
     /// their files may be of one boot, or of several.
-    pub fn knows_boots(&self) -> bool {
-        let kind = self.facts.get("import.kind").map(ToString::to_string);
+    pub fn has_known_boots(&self) -> bool {
+        let kind = self.facts.value("import.kind").map(ToString::to_string);
         !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
     }
 
     /// A boot of the run, told apart from those of other runs: by the kernel's boot id; a run without one is a boot of its
-    /// own. Where boots are [not known](Manifest::knows_boots), all runs are of one, unless the user says that they `differ`.
+    /// own. Where boots are [not known](Manifest::has_known_boots), all runs are of one, unless the user says that they `differ`.
     pub fn boot_key(&self, boot: u32, differ: bool) -> (String, u32) {
         let id = match () {
             () if !self.boot_id.is_empty() => &self.boot_id,
-            () if differ || self.knows_boots() => &self.id,
+            () if differ || self.has_known_boots() => &self.id,
             () => &self.boot_id,
         };
         (id.clone(), boot)

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Name;
+use crate::SharedStr;
 
 /// The unit of a metric or a column, as printed: `MB/s`, `s`, `bytes`, `ops/s`, `1` for a bare count.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(transparent)]
-pub struct Unit(pub Name);
+pub struct Unit(pub SharedStr);
 
 impl Unit {
     /// The unit of that name.

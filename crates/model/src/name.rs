@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text that is cloned without being copied; in files a text like any other.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name(Arc<str>);
+pub struct SharedStr(Arc<str>);
 
-impl Name {
+impl SharedStr {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl Deref for Name {
+impl Deref for SharedStr {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -26,97 +26,97 @@ impl Deref for Name {
     }
 }
 
-impl Borrow<str> for Name {
+impl Borrow<str> for SharedStr {
     fn borrow(&self) -> &str {
         self
     }
 }
 
-impl Default for Name {
+impl Default for SharedStr {
     fn default() -> Self {
-        Name::from("")
+        SharedStr::from("")
     }
 }
 
-impl From<&str> for Name {
+impl From<&str> for SharedStr {
     fn from(text: &str) -> Self {
-        Name(text.into())
+        SharedStr(text.into())
     }
 }
 
-impl From<&String> for Name {
+impl From<&String> for SharedStr {
     fn from(text: &String) -> Self {
-        Name(text.as_str().into())
+        SharedStr(text.as_str().into())
     }
 }
 
-impl From<String> for Name {
+impl From<String> for SharedStr {
     fn from(text: String) -> Self {
-        Name(text.into())
+        SharedStr(text.into())
     }
 }
 
-impl From<&Name> for String {
-    fn from(name: &Name) -> Self {
+impl From<&SharedStr> for String {
+    fn from(name: &SharedStr) -> Self {
         (**name).into()
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
+impl From<SharedStr> for String {
+    fn from(name: SharedStr) -> Self {
         String::from(&name)
     }
 }
 
-impl PartialEq<str> for Name {
+impl PartialEq<str> for SharedStr {
     fn eq(&self, other: &str) -> bool {
         **self == *other
     }
 }
 
-impl PartialEq<&str> for Name {
+impl PartialEq<&str> for SharedStr {
     fn eq(&self, other: &&str) -> bool {
         **self == **other
     }
 }
 
-impl PartialEq<String> for Name {
+impl PartialEq<String> for SharedStr {
     fn eq(&self, other: &String) -> bool {
         **self == **other
     }
 }
 
-impl PartialEq<Name> for String {
-    fn eq(&self, other: &Name) -> bool {
+impl PartialEq<SharedStr> for String {
+    fn eq(&self, other: &SharedStr) -> bool {
         **self == **other
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for SharedStr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self)
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for SharedStr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
 }
 
-impl Serialize for Name {
+impl Serialize for SharedStr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for SharedStr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Name::from)
+        String::deserialize(deserializer).map(SharedStr::from)
     }
 }
 
-impl schemars::JsonSchema for Name {
+impl schemars::JsonSchema for SharedStr {
     fn inline_schema() -> bool {
         true
     }
@@ -136,9 +136,12 @@ mod tests {
 
     #[test]
     fn a_name_is_a_text_in_files_and_a_clone_is_the_same_one() {
-        let name = Name::from("MB/s");
+        let name = SharedStr::from("MB/s");
         let stored = serde_json::to_string(&name).unwrap();
-        assert_eq!((stored.as_str(), &serde_json::from_str::<Name>(&stored).unwrap()), ("\"MB/s\"", &name));
+        assert_eq!(
+            (stored.as_str(), &serde_json::from_str::<SharedStr>(&stored).unwrap()),
+            ("\"MB/s\"", &name)
+        );
         assert!(Arc::ptr_eq(&name.0, &name.clone().0));
         assert_eq!(format!("{name:>6}|{name:?}"), "  MB/s|\"MB/s\"");
     }

@@ -1,14 +1,14 @@
 //! "did you mean": the known name nearest to a mistyped one.
 
 /// The closest of `known` to `name`, if it is close enough to be a slip of the finger.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.into_iter().map(|candidate| (likeness(name, candidate), candidate));
+pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.into_iter().map(|candidate| (name_similarity(name, candidate), candidate));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 > 0.75).then_some(best.1)
 }
 
 /// From 0 to 1. In short names two letters that changed places weigh more than they should: `rnu` is a slip of `run`.
-fn likeness(name: &str, candidate: &str) -> f64 {
+fn name_similarity(name: &str, candidate: &str) -> f64 {
     let one_slip = name.len().min(candidate.len()) > 2 && strsim::osa_distance(name, candidate) == 1;
     strsim::jaro_winkler(name, candidate).max(if one_slip { 0.9 } else { 0.0 })
 }
@@ -20,8 +20,8 @@ const NEAREST: usize = 10;
 const SHOWN: usize = 200;
 
 /// A hint for an unknown name: the nearest one, or all of them; of very many the ten nearest, and how many more there are.
-pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    if let Some(near) = nearest(name, known.clone()) {
+pub fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = nearest_name(name, known.clone()) {
         return format!("did you mean `{near}`?");
     }
     let mut all: Vec<&str> = known.into_iter().collect();
@@ -29,7 +29,9 @@ pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) ->
         0 => "none is known here".into(),
         1..=LISTED => format!("known here: {}", all.join(", ")),
         many => {
-            all.sort_by_cached_key(|candidate| std::cmp::Reverse((likeness(name, candidate) * 1e6) as u64));
+            all.sort_by_cached_key(|candidate| {
+                std::cmp::Reverse((name_similarity(name, candidate) * 1e6) as u64)
+            });
             let cut = |name: &&str| match name.char_indices().nth(SHOWN) {
                 Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
                 None => (*name).to_owned(),
@@ -46,11 +48,11 @@ mod tests {
 
     #[test]
     fn slips_are_mended_and_strangers_get_the_list() {
-        assert_eq!(nearest("iteratons", ["iterations", "order"]), Some("iterations"));
-        assert_eq!(nearest("rnu", ["run", "list"]), Some("run"));
-        assert_eq!(nearest("rm", ["run", "list"]), None);
-        assert_eq!(hint("zzz", ["a", "b"]), "known here: a, b");
-        assert_eq!(hint("zzz", []), "none is known here");
+        assert_eq!(nearest_name("iteratons", ["iterations", "order"]), Some("iterations"));
+        assert_eq!(nearest_name("rnu", ["run", "list"]), Some("run"));
+        assert_eq!(nearest_name("rm", ["run", "list"]), None);
+        assert_eq!(suggest_name("zzz", ["a", "b"]), "known here: a, b");
+        assert_eq!(suggest_name("zzz", []), "none is known here");
     }
 
     #[test]
@@ -58,7 +60,7 @@ mod tests {
         let mut all: Vec<String> = (0..5000).map(|n| format!("function_{n:04}")).collect();
         all.push("zzy_and_more".into());
         all.push("z".repeat(100_000));
-        let told = hint("zzzy", all.iter().map(String::as_str));
+        let told = suggest_name("zzzy", all.iter().map(String::as_str));
         assert!(
             told.len() < 1000 && told.ends_with(", and 4992 more") && told.contains("zzy_and_more"),
             "{told}"

@@ -5,7 +5,7 @@ mod slots;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{Metric, Value};
+use crate::{Metric, Scalar};
 
 /// One workload at one parameter point under one level of every factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,9 +15,9 @@ pub struct Case {
     /// Its name in the catalogue.
     pub uses: String,
     /// The matrix parameters that tell this case from the workload's others; empty without a matrix.
-    pub point: IndexMap<String, Value>,
+    pub point: IndexMap<String, Scalar>,
     /// All parameters, resolved to values of their types.
-    pub parameters: IndexMap<String, Value>,
+    pub parameters: IndexMap<String, Scalar>,
     /// Environment variables of the workload.
     pub environment: IndexMap<String, String>,
     /// Factor -> level name, for each factor that concerns this workload.
@@ -26,17 +26,23 @@ pub struct Case {
 
 impl Case {
     /// Workload and point, without factors: what stays the same when levels are compared.
-    pub fn subject(&self) -> String {
-        labelled(&self.workload, self.point.iter().map(|(name, value)| (name.as_str(), value.to_string())))
+    pub fn label_without_levels(&self) -> String {
+        append_pairs(
+            &self.workload,
+            self.point.iter().map(|(name, value)| (name.as_str(), value.to_string())),
+        )
     }
 
     /// The case in one line: `sweep size=64 pages=huge`.
     pub fn label(&self) -> String {
-        labelled(&self.subject(), self.levels.iter().map(|(name, level)| (name.as_str(), level.clone())))
+        append_pairs(
+            &self.label_without_levels(),
+            self.levels.iter().map(|(name, level)| (name.as_str(), level.clone())),
+        )
     }
 }
 
-fn labelled<'a>(head: &str, pairs: impl Iterator<Item = (&'a str, String)>) -> String {
+fn append_pairs<'a>(head: &str, pairs: impl Iterator<Item = (&'a str, String)>) -> String {
     pairs.fold(head.to_owned(), |mut text, (name, value)| {
         text.extend([" ", name, "=", value.as_str()]);
         text
@@ -46,7 +52,7 @@ fn labelled<'a>(head: &str, pairs: impl Iterator<Item = (&'a str, String)>) -> S
 /// One iteration to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
-    /// Index into [`Plan::cases`].
+    /// Index into [`RunPlan::cases`].
     pub case: u32,
     /// Which iteration of the case, counting warm-ups and measured ones apart, from 0.
     pub iteration: u32,
@@ -55,17 +61,17 @@ pub struct Slot {
     /// Run, but not measured.
     pub warmup: bool,
     /// Which boot of the targets, from 0; iterations count anew in each.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_first_boot")]
     pub boot: u32,
 }
 
-fn is_first(boot: &u32) -> bool {
+fn is_first_boot(boot: &u32) -> bool {
     *boot == 0
 }
 
 /// Everything that will be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RunPlan {
     /// Seed of the order; 0 for a sequential order.
     pub seed: u64,
     /// "randomised" or "sequential".
@@ -90,9 +96,9 @@ pub struct Plan {
 ///
 /// # Errors
 /// What is no list of slots, or holds more than any plan can.
-pub use slots::count as count_slots;
+pub use slots::count_slots;
 
-impl Plan {
+impl RunPlan {
     /// The case of a slot or a sample.
     pub fn case(&self, index: u32) -> Option<&Case> {
         self.cases.get(index as usize)
@@ -108,12 +114,12 @@ mod tests {
         let case = Case {
             workload: "sweep".into(),
             uses: "page-faults".into(),
-            point: IndexMap::from([("threads".into(), Value::Int(2))]),
+            point: IndexMap::from([("threads".into(), Scalar::Int(2))]),
             parameters: IndexMap::new(),
             environment: IndexMap::new(),
             levels: IndexMap::from([("pages".into(), "huge".into())]),
         };
-        assert_eq!(case.subject(), "sweep threads=2");
+        assert_eq!(case.label_without_levels(), "sweep threads=2");
         assert_eq!(case.label(), "sweep threads=2 pages=huge");
     }
 }

@@ -5,20 +5,20 @@ use std::ops::Range;
 
 /// A place in a text file, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct TextPosition {
     /// The line.
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
 }
 
-impl Position {
+impl TextPosition {
     /// The place of byte `offset` in `text`.
-    pub fn of(text: &str, offset: usize) -> Self {
+    pub fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before.get(line_start..).unwrap_or("").chars().count() + 1;
-        Position { line: before.matches('\n').count() + 1, column }
+        TextPosition { line: before.matches('\n').count() + 1, column }
     }
 }
 
@@ -43,14 +43,14 @@ impl Problem {
 
     /// Adds what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds where it stands.
     #[must_use]
-    pub fn at(mut self, span: Option<Range<usize>>) -> Self {
+    pub fn with_span(mut self, span: Option<Range<usize>>) -> Self {
         self.span = span;
         self
     }
@@ -75,17 +75,17 @@ impl fmt::Display for Problems {
             if index > 0 {
                 writeln!(f)?;
             }
-            self.show(problem, f)?;
+            self.write_problem(problem, f)?;
         }
         Ok(())
     }
 }
 
 impl Problems {
-    fn show(&self, problem: &Problem, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_problem(&self, problem: &Problem, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file)?;
         if let Some(span) = &problem.span {
-            let place = Position::of(&self.text, span.start);
+            let place = TextPosition::from_offset(&self.text, span.start);
             write!(f, ":{}:{}", place.line, place.column)?;
         }
         write!(f, ": ")?;
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_problem_names_file_line_column_key_and_remedy() {
-        let problem = Problem::new("run.iterations", "must be at least 1").hint("write 10").at(Some(6..7));
+        let problem =
+            Problem::new("run.iterations", "must be at least 1").with_hint("write 10").with_span(Some(6..7));
         let problems =
             Problems { file: "s.toml".into(), text: "[run]\niterations=0".into(), list: vec![problem] };
         assert_eq!(problems.to_string(), "s.toml:2:1: `run.iterations`: must be at least 1; write 10");

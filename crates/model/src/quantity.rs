@@ -19,7 +19,7 @@ pub struct Bytes(pub u64);
 /// A text that is not a quantity of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]
-pub struct NotAQuantity {
+pub struct QuantityError {
     text: String,
     wanted: &'static str,
 }
@@ -54,9 +54,11 @@ const SIZE_UNITS: &[(&str, f64)] = &[
 
 impl Nanos {
     /// Reads `250us`, `1.5s`, `2min`; a bare number is refused, as its unit would be a guess.
-    pub fn parse(text: &str) -> Result<Self, NotAQuantity> {
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let wanted = "a time: write a number with ns, us, ms, s, min or h, such as \"100ms\"";
-        with_unit(text, TIME_UNITS).map(Nanos).ok_or_else(|| NotAQuantity { text: text.into(), wanted })
+        parse_with_unit(text, TIME_UNITS)
+            .map(Nanos)
+            .ok_or_else(|| QuantityError { text: text.into(), wanted })
     }
 
     /// Seconds, for arithmetic and for people.
@@ -72,13 +74,15 @@ impl Nanos {
 
 impl Bytes {
     /// Reads `64MiB`, `4k`-style sizes with a unit; decimal units are powers of 1000, `K M G T` of 1024.
-    pub fn parse(text: &str) -> Result<Self, NotAQuantity> {
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let wanted = "a size: write a number with B, KiB, MiB, GiB, kB, MB or GB, such as \"64MiB\"";
-        with_unit(text, SIZE_UNITS).map(Bytes).ok_or_else(|| NotAQuantity { text: text.into(), wanted })
+        parse_with_unit(text, SIZE_UNITS)
+            .map(Bytes)
+            .ok_or_else(|| QuantityError { text: text.into(), wanted })
     }
 }
 
-fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
+fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
@@ -128,22 +132,22 @@ impl fmt::Display for Bytes {
 
 /// A length of time as studies and definitions write it: a text such as `"100ms"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Nanos);
+pub struct DurationText(pub Nanos);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Nanos::parse(&text).map(Span).map_err(serde::de::Error::custom)
+        Nanos::parse(&text).map(DurationText).map_err(serde::de::Error::custom)
     }
 }
 
-impl Serialize for Span {
+impl Serialize for DurationText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{}ns", self.0.0))
     }
 }
 
-impl schemars::JsonSchema for Span {
+impl schemars::JsonSchema for DurationText {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Span".into()
     }

@@ -1,11 +1,11 @@
 //! A run as readers hold it in memory: everything but the series, which are read one at a time.
 
-use crate::series::Gap;
+use crate::series::SeriesGap;
 use crate::{Manifest, Nanos, Outcome, Sample};
 
 /// One iteration that began, as it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Iteration {
+pub struct IterationRecord {
     /// Which target: index into the manifest's targets. Missing for the machine that records.
     pub target: Option<u32>,
     /// Index into the plan's slots.
@@ -20,7 +20,7 @@ pub struct Iteration {
 
 /// A warning that was given during the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advice {
+pub struct RunWarning {
     /// What.
     pub message: String,
     /// What to do.
@@ -35,11 +35,11 @@ pub struct RunRecord {
     /// All samples, in the order in which they were taken.
     pub samples: Vec<Sample>,
     /// All iterations that ended, warm-ups included, in order of time.
-    pub iterations: Vec<Iteration>,
+    pub iterations: Vec<IterationRecord>,
     /// Stretches without rows.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<SeriesGap>,
     /// Warnings given.
-    pub warnings: Vec<Advice>,
+    pub warnings: Vec<RunWarning>,
     /// With targets: to what bound each one's clock was known, at each release.
     pub clock_bounds: Vec<Nanos>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Name, Nanos, Unit};
+use crate::{Direction, Nanos, SharedStr, Unit};
 
 /// One row of `samples.parquet`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Sample {
     /// Which iteration of that case, from 0, warm-ups not counted. Equals the block under complete blocks.
     pub iteration: u32,
     /// The metric's name.
-    pub metric: Name,
+    pub metric: SharedStr,
     /// The value, in `unit`.
     pub value: f64,
     /// The unit.

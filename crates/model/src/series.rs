@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Nanos, Unit};
 
-pub use latest::Latest;
-pub use spans::{Disordered, Spans};
+pub use latest::LatestTicks;
+pub use spans::{OutOfOrderTick, RowRuns};
 
 /// What a column's numbers do over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum ColumnType {
 
 /// One column of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Column {
+pub struct ColumnSpec {
     /// The kernel's own name where it has one.
     pub name: String,
     /// The unit of its numbers; `1` for keys and bare counts.
@@ -51,29 +51,29 @@ pub struct Column {
     pub stored: ColumnType,
 }
 
-impl Column {
+impl ColumnSpec {
     /// A text column that names the row's subject.
     pub fn key(name: &str) -> Self {
-        Column::new(name, "1", ColumnKind::Key, ColumnType::Text)
+        ColumnSpec::new(name, "1", ColumnKind::Key, ColumnType::Text)
     }
 
     /// An integer that only grows.
     pub fn counter(name: &str, unit: &str) -> Self {
-        Column::new(name, unit, ColumnKind::Counter, ColumnType::Int)
+        ColumnSpec::new(name, unit, ColumnKind::Counter, ColumnType::Int)
     }
 
     /// An integer that goes up and down.
     pub fn gauge(name: &str, unit: &str) -> Self {
-        Column::new(name, unit, ColumnKind::Gauge, ColumnType::Int)
+        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Int)
     }
 
     /// A float that goes up and down.
     pub fn float_gauge(name: &str, unit: &str) -> Self {
-        Column::new(name, unit, ColumnKind::Gauge, ColumnType::Float)
+        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Float)
     }
 
     fn new(name: &str, unit: &str, kind: ColumnKind, stored: ColumnType) -> Self {
-        Column { name: name.into(), unit: Unit::new(unit), kind, stored }
+        ColumnSpec { name: name.into(), unit: Unit::new(unit), kind, stored }
     }
 }
 
@@ -87,13 +87,13 @@ pub struct SeriesSchema {
     /// The wanted time between ticks.
     pub interval: Nanos,
     /// The columns of a row, in order; the tick's time stands before them.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnSpec>,
 }
 
 /// One cell of a row: in JSON a number with or without a point, a text, or null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Cell {
+pub enum TableCell {
     /// for [`ColumnType::Int`]
     Int(i64),
     /// for [`ColumnType::Float`]
@@ -106,7 +106,7 @@ pub enum Cell {
 
 /// By hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
 /// of the time of closing a run.
-impl<'de> Deserialize<'de> for Cell {
+impl<'de> Deserialize<'de> for TableCell {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(CellVisitor)
     }
@@ -115,51 +115,51 @@ impl<'de> Deserialize<'de> for Cell {
 struct CellVisitor;
 
 impl Visitor<'_> for CellVisitor {
-    type Value = Cell;
+    type Value = TableCell;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number, a text or null")
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Cell, E> {
-        Ok(Cell::Int(number))
+    fn visit_i64<E>(self, number: i64) -> Result<TableCell, E> {
+        Ok(TableCell::Int(number))
     }
 
     /// What is too large for a signed number keeps its size and loses its last digits.
-    fn visit_u64<E>(self, number: u64) -> Result<Cell, E> {
-        Ok(i64::try_from(number).map_or(Cell::Float(number as f64), Cell::Int))
+    fn visit_u64<E>(self, number: u64) -> Result<TableCell, E> {
+        Ok(i64::try_from(number).map_or(TableCell::Float(number as f64), TableCell::Int))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Cell, E> {
-        Ok(Cell::Float(number))
+    fn visit_f64<E>(self, number: f64) -> Result<TableCell, E> {
+        Ok(TableCell::Float(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Cell, E> {
-        Ok(Cell::Text(text.into()))
+    fn visit_str<E>(self, text: &str) -> Result<TableCell, E> {
+        Ok(TableCell::Text(text.into()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Cell, E> {
-        Ok(Cell::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<TableCell, E> {
+        Ok(TableCell::Text(text))
     }
 
-    fn visit_unit<E>(self) -> Result<Cell, E> {
-        Ok(Cell::Missing)
+    fn visit_unit<E>(self) -> Result<TableCell, E> {
+        Ok(TableCell::Missing)
     }
 
-    fn visit_none<E>(self) -> Result<Cell, E> {
-        Ok(Cell::Missing)
+    fn visit_none<E>(self) -> Result<TableCell, E> {
+        Ok(TableCell::Missing)
     }
 }
 
 /// One row: as many cells as the schema has columns.
-pub type Row = Vec<Cell>;
+pub type CellRow = Vec<TableCell>;
 
 /// A stretch of a series without rows, and why: never a silent hole.
 ///
 /// A gap is sent as soon as it begins, without its end; when the monitor comes back, it is sent again with its end and
-/// takes the place of the first (see [`Gap::closes`]).
+/// takes the place of the first (see [`SeriesGap::is_end_of`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct SeriesGap {
     /// The monitor.
     pub monitor: String,
     /// Since when (target's CLOCK_MONOTONIC).
@@ -170,9 +170,9 @@ pub struct Gap {
     pub reason: String,
 }
 
-impl Gap {
+impl SeriesGap {
     /// Whether this is `earlier` told again, now with its end.
-    pub fn closes(&self, earlier: &Gap) -> bool {
+    pub fn is_end_of(&self, earlier: &SeriesGap) -> bool {
         self.monitor == earlier.monitor && self.from == earlier.from && earlier.to.is_none()
     }
 }
@@ -227,21 +227,21 @@ mod tests {
     #[test]
     fn cells_are_plain_values_of_json() {
         let cells = [
-            (Cell::Int(-3), "-3"),
-            (Cell::Int(i64::MAX), "9223372036854775807"),
-            (Cell::Float(1.5), "1.5"),
-            (Cell::Text("a\"b".into()), "\"a\\\"b\""),
-            (Cell::Missing, "null"),
+            (TableCell::Int(-3), "-3"),
+            (TableCell::Int(i64::MAX), "9223372036854775807"),
+            (TableCell::Float(1.5), "1.5"),
+            (TableCell::Text("a\"b".into()), "\"a\\\"b\""),
+            (TableCell::Missing, "null"),
         ];
         for (cell, text) in cells {
             assert_eq!(serde_json::to_string(&cell).unwrap(), text);
-            assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), cell);
+            assert_eq!(serde_json::from_str::<TableCell>(text).unwrap(), cell);
         }
         assert_eq!(
-            serde_json::from_str::<Cell>("18446744073709551615").unwrap(),
-            Cell::Float(u64::MAX as f64)
+            serde_json::from_str::<TableCell>("18446744073709551615").unwrap(),
+            TableCell::Float(u64::MAX as f64)
         );
-        assert!(serde_json::from_str::<Cell>("true").is_err());
-        assert!(serde_json::from_str::<Cell>("[1]").is_err());
+        assert!(serde_json::from_str::<TableCell>("true").is_err());
+        assert!(serde_json::from_str::<TableCell>("[1]").is_err());
     }
 }

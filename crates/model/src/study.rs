@@ -11,19 +11,23 @@ mod stopping_rule;
 mod target;
 mod workload;
 
-pub use document::{Disk, DiskKind, DiskModel, MetricChoice, OnLost, Order, RunRules, Study};
-pub use factor::{Factor, FactorKind, Level, Side};
-pub use profiling::{IoTracing, ProfileScope, Profiling};
-pub use schema::json_schema;
-pub use stopping_rule::{NotARule, StoppingRule};
-pub use target::{AcceleratorUse, CacheMode, ChannelUse, DiskUse, NodeUse, TargetKind, TargetUse};
-pub use workload::WorkloadUse;
+pub use document::{
+    DiskKind, DiskModel, LostTargetPolicy, MetricChoice, RunRules, ScratchDisk, SlotOrder, Study,
+};
+pub use factor::{Factor, FactorKind, FactorLevel, FactorSide};
+pub use profiling::{IoTraceSpec, ProfileScope, ProfileSpec};
+pub use schema::study_json_schema;
+pub use stopping_rule::{StoppingRule, StoppingRuleError};
+pub use target::{
+    AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
+};
+pub use workload::WorkloadSpec;
 
 mod check;
 mod check_target;
 mod read;
 
-pub use read::Source;
+pub use read::TomlSource;
 
 #[cfg(test)]
 mod tests;

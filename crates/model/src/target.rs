@@ -6,7 +6,7 @@ use crate::{Facts, Nanos};
 
 /// How a target's CLOCK_MONOTONIC stands to that of the machine that records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock {
+pub struct ClockOffset {
     /// Add it to a time of the machine that records to get the target's, in nanoseconds.
     pub offset: i64,
     /// The truth is no further from `offset` than this.
@@ -27,7 +27,7 @@ pub struct TargetRecord {
     /// Tells its boots apart; empty where unknown.
     pub boot_id: String,
     /// How its clock stood at the beginning.
-    pub clock: Clock,
+    pub clock: ClockOffset,
     /// What it says about itself.
     pub facts: Facts,
 }

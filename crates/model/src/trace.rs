@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 /// A column with a value in some rows only, in the order of rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sparse {
+pub struct SparseColumn {
     rows: Vec<u32>,
     values: Vec<i64>,
 }
 
-impl Sparse {
+impl SparseColumn {
     /// The value of a row that is behind all rows so far; others are left out.
     pub fn push(&mut self, row: u32, value: i64) {
         if self.rows.last().is_none_or(|last| *last < row) {
@@ -35,7 +35,7 @@ impl Sparse {
     }
 
     /// The value with this index among those that there are. O(1).
-    pub fn at(&self, index: usize) -> Option<i64> {
+    pub fn nth_value(&self, index: usize) -> Option<i64> {
         self.values.get(index).copied()
     }
 
@@ -46,15 +46,15 @@ impl Sparse {
     }
 
     /// The last value at or before a row: the state as it was then. O(log n).
-    pub fn before(&self, row: u32) -> Option<i64> {
+    pub fn last_at_or_before(&self, row: u32) -> Option<i64> {
         let at = self.rows.partition_point(|other| *other <= row).checked_sub(1)?;
         self.values.get(at).copied()
     }
 }
 
-impl FromIterator<(u32, i64)> for Sparse {
+impl FromIterator<(u32, i64)> for SparseColumn {
     fn from_iter<I: IntoIterator<Item = (u32, i64)>>(pairs: I) -> Self {
-        let mut sparse = Sparse::default();
+        let mut sparse = SparseColumn::default();
         pairs.into_iter().for_each(|(row, value)| sparse.push(row, value));
         sparse
     }
@@ -66,9 +66,9 @@ pub struct SpanColumn {
     /// As the program calls it: `reap`.
     pub name: String,
     /// Exclusive nanoseconds, without the spans inside.
-    pub time: Sparse,
+    pub time: SparseColumn,
     /// How often it occurred in the operation.
-    pub count: Sparse,
+    pub count: SparseColumn,
 }
 
 /// A number that operations carry.
@@ -77,12 +77,12 @@ pub struct NumberColumn {
     /// As the program calls it: `elements`.
     pub name: String,
     /// Its values.
-    pub values: Sparse,
+    pub values: SparseColumn,
 }
 
 /// The operations of one iteration, column by column.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Operations {
+pub struct OperationColumns {
     /// Names of the kinds of operation.
     pub kinds: Vec<String>,
     /// Which kind: an index into `kinds`.
@@ -94,22 +94,22 @@ pub struct Operations {
     /// How long it took, nanoseconds, recording taken off.
     pub wall: Vec<i64>,
     /// Nanoseconds of those that the thread was ready and another ran.
-    pub preempted: Sparse,
+    pub preempted: SparseColumn,
     /// Nanoseconds of those that the thread waited.
-    pub waited: Sparse,
+    pub waited: SparseColumn,
     /// Pages that were not there when touched.
-    pub faults: Sparse,
-    /// What was wrong with the record: bits of [`Operations::BACKWARDS`], [`Operations::BEYOND`], [`Operations::UNBALANCED`].
-    pub flags: Sparse,
+    pub faults: SparseColumn,
+    /// What was wrong with the record: bits of [`OperationColumns::BACKWARDS`], [`OperationColumns::BEYOND`], [`OperationColumns::UNBALANCED`].
+    pub flags: SparseColumn,
     /// The spans, in the program's order.
     pub spans: Vec<SpanColumn>,
     /// The numbers, in the program's order.
     pub numbers: Vec<NumberColumn>,
     /// What the tracer said about its work.
-    pub told: Traced,
+    pub summary: OperationTraceSummary,
 }
 
-impl Operations {
+impl OperationColumns {
     /// A time stamp was below an earlier one.
     pub const BACKWARDS: i64 = 1;
     /// There were more spans or numbers than the tracer's limits.
@@ -128,10 +128,11 @@ impl Operations {
     }
 
     /// Adds the operations of another iteration of the same program behind these.
-    pub fn append(&mut self, other: &Operations) {
+    pub fn append(&mut self, other: &OperationColumns) {
         let first = self.len() as u32;
-        let shift =
-            |to: &mut Sparse, from: &Sparse| from.iter().for_each(|(row, value)| to.push(first + row, value));
+        let shift = |to: &mut SparseColumn, from: &SparseColumn| {
+            from.iter().for_each(|(row, value)| to.push(first + row, value))
+        };
         for name in &other.kinds {
             if !self.kinds.contains(name) {
                 self.kinds.push(name.clone());
@@ -163,14 +164,14 @@ impl Operations {
     }
 
     /// A number's column.
-    pub fn number(&self, name: &str) -> Option<&Sparse> {
+    pub fn number_values(&self, name: &str) -> Option<&SparseColumn> {
         self.numbers.iter().find(|number| number.name == name).map(|number| &number.values)
     }
 }
 
 /// What a tracer says about one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Traced {
+pub struct OperationTraceSummary {
     /// Index into the plan's slots.
     pub slot: u32,
     /// Operations that were read, and rows of the table.
@@ -218,12 +219,12 @@ pub struct Traced {
     pub span_cost_ns: f64,
     /// What probes cost where each operation and span begins and ends; empty where the program itself recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub probe_costs: Vec<ProbeCost>,
+    pub probe_costs: Vec<TracedProbeCost>,
 }
 
 /// What the probes of one kind of operation, or of span, cost; it was taken off.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProbeCost {
+pub struct TracedProbeCost {
     /// The name of the operation or span.
     pub name: String,
     /// Whether it is a span.
@@ -233,12 +234,12 @@ pub struct ProbeCost {
     /// Nanoseconds of both in all, by which they lengthen what is around them.
     pub pair_ns: f64,
     /// Nanoseconds that probes of operations inside one of these cost, in the mean; 0 of spans.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero_ns")]
     pub inside_ns: f64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(ns: &f64) -> bool {
+fn is_zero_ns(ns: &f64) -> bool {
     *ns == 0.0
 }
 
@@ -248,9 +249,12 @@ mod tests {
 
     #[test]
     fn a_sparse_column_knows_its_rows() {
-        let sparse: Sparse = [(2, 20), (5, 50), (5, 51), (3, 30)].into_iter().collect();
+        let sparse: SparseColumn = [(2, 20), (5, 50), (5, 51), (3, 30)].into_iter().collect();
         assert_eq!(sparse.iter().collect::<Vec<_>>(), [(2, 20), (5, 50)]);
         assert_eq!((sparse.get(2), sparse.get(3), sparse.get(5)), (Some(20), None, Some(50)));
-        assert_eq!((sparse.before(1), sparse.before(4), sparse.before(9)), (None, Some(20), Some(50)));
+        assert_eq!(
+            (sparse.last_at_or_before(1), sparse.last_at_or_before(4), sparse.last_at_or_before(9)),
+            (None, Some(20), Some(50))
+        );
     }
 }

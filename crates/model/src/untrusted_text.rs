@@ -5,34 +5,34 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The text with signs that command a terminal made visible (`\x1b`, `\u{202e}`); line ends and tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    escaped(text, |sign| !matches!(sign, '\n' | '\t'))
+pub fn escape_controls(text: &str) -> Cow<'_, str> {
+    escape_signs(text, |sign| !matches!(sign, '\n' | '\t'))
 }
 
 /// The same for what has to stay in one line: a cell of a table, a name in a sentence.
-pub fn visible_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| true)
+pub fn escape_controls_in_line(text: &str) -> Cow<'_, str> {
+    escape_signs(text, |_| true)
 }
 
-/// [`visible`]; where `coloured`, the colours (`ESC [ 1 m`) stay that perflab gave the text.
-pub fn visible_text(text: &str, coloured: bool) -> Cow<'_, str> {
+/// [`escape_controls`]; where `coloured`, the colours (`ESC [ 1 m`) stay that perflab gave the text.
+pub fn escape_controls_keeping_colours(text: &str, coloured: bool) -> Cow<'_, str> {
     if !coloured || !text.contains('\x1b') {
-        return visible(text);
+        return escape_controls(text);
     }
     let mut parts = text.split('\x1b');
-    let mut out = parts.next().map(|first| visible(first).into_owned()).unwrap_or_default();
+    let mut out = parts.next().map(|first| escape_controls(first).into_owned()).unwrap_or_default();
     for part in parts {
         let words = part.strip_prefix('[').unwrap_or_default();
         let is_colour =
             words.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == ';').starts_with('m');
         out += if is_colour { "\x1b" } else { "\\x1b" };
-        out += &visible(part);
+        out += &escape_controls(part);
     }
     Cow::Owned(out)
 }
 
-fn escaped(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let commands = |sign: char| is_command(sign) && more(sign);
+fn escape_signs(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let commands = |sign: char| is_terminal_command(sign) && more(sign);
     if !text.contains(commands) {
         return Cow::Borrowed(text);
     }
@@ -54,7 +54,7 @@ fn escaped(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Whether a sign is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
-pub fn is_command(sign: char) -> bool {
+pub fn is_terminal_command(sign: char) -> bool {
     sign.is_control()
         || matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
@@ -66,16 +66,19 @@ mod tests {
     #[test]
     fn colours_stay_and_nothing_else() {
         let text = "\x1b[1mbold\x1b[0m \x1b]0;own\x07 \x1b[2J";
-        assert_eq!(visible_text(text, true), "\x1b[1mbold\x1b[0m \\x1b]0;own\\x07 \\x1b[2J");
-        assert_eq!(visible_text("\x1b[1mbold", false), "\\x1b[1mbold");
+        assert_eq!(
+            escape_controls_keeping_colours(text, true),
+            "\x1b[1mbold\x1b[0m \\x1b]0;own\\x07 \\x1b[2J"
+        );
+        assert_eq!(escape_controls_keeping_colours("\x1b[1mbold", false), "\\x1b[1mbold");
     }
 
     #[test]
     fn what_a_terminal_obeys_is_shown() {
-        assert_eq!(visible("a\x1b[2J\x07\u{9b}b\x7f"), "a\\x1b[2J\\x07\\x9bb\\x7f");
-        assert_eq!(visible("\u{202e}gpj\u{2069}\u{200f}"), "\\u{202e}gpj\\u{2069}\\u{200f}");
-        assert_eq!(visible("one\r\ntwo\tthree\rfour"), "one\ntwo\tthree\\rfour");
-        assert_eq!(visible_line("one\ntwo\t\r"), "one\\ntwo\\t\\r");
-        assert!(matches!(visible_line("größer, 大"), Cow::Borrowed(_)));
+        assert_eq!(escape_controls("a\x1b[2J\x07\u{9b}b\x7f"), "a\\x1b[2J\\x07\\x9bb\\x7f");
+        assert_eq!(escape_controls("\u{202e}gpj\u{2069}\u{200f}"), "\\u{202e}gpj\\u{2069}\\u{200f}");
+        assert_eq!(escape_controls("one\r\ntwo\tthree\rfour"), "one\ntwo\tthree\\rfour");
+        assert_eq!(escape_controls_in_line("one\ntwo\t\r"), "one\\ntwo\\t\\r");
+        assert!(matches!(escape_controls_in_line("größer, 大"), Cow::Borrowed(_)));
     }
 }

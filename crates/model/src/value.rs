@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One scalar of a TOML or JSON document. Integers stay integers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
-pub enum Value {
+pub enum Scalar {
     /// `true`, `false`
     Bool(bool),
     /// a whole number
@@ -18,46 +18,46 @@ pub enum Value {
     Text(String),
 }
 
-impl Value {
+impl Scalar {
     /// The value as a number, where it is one.
-    pub fn number(&self) -> Option<f64> {
+    pub fn as_number(&self) -> Option<f64> {
         match self {
-            Value::Int(n) => Some(*n as f64),
-            Value::Float(n) => Some(*n),
-            Value::Bool(_) | Value::Text(_) => None,
+            Scalar::Int(n) => Some(*n as f64),
+            Scalar::Float(n) => Some(*n),
+            Scalar::Bool(_) | Scalar::Text(_) => None,
         }
     }
 
     /// What the value is, for messages: "an integer", "a text".
-    pub fn kind(&self) -> &'static str {
+    pub fn type_description(&self) -> &'static str {
         match self {
-            Value::Bool(_) => "a boolean",
-            Value::Int(_) => "an integer",
-            Value::Float(_) => "a float",
-            Value::Text(_) => "a text",
+            Scalar::Bool(_) => "a boolean",
+            Scalar::Int(_) => "an integer",
+            Scalar::Float(_) => "a float",
+            Scalar::Text(_) => "a text",
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Bool(b) => write!(f, "{b}"),
-            Value::Int(n) => write!(f, "{n}"),
-            Value::Float(n) => write!(f, "{n}"),
-            Value::Text(t) => write!(f, "{t}"),
+            Scalar::Bool(b) => write!(f, "{b}"),
+            Scalar::Int(n) => write!(f, "{n}"),
+            Scalar::Float(n) => write!(f, "{n}"),
+            Scalar::Text(t) => write!(f, "{t}"),
         }
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for Scalar {
     fn from(text: &str) -> Self {
-        Value::Text(text.into())
+        Scalar::Text(text.into())
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for Scalar {
     fn from(number: i64) -> Self {
-        Value::Int(number)
+        Scalar::Int(number)
     }
 }

@@ -14,26 +14,28 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use perflab_model::{Event, Nanos, What};
-use perflab_observe::{MonitorKind, Root, Sampler, SamplerCost, find, monitors, own_usage};
+use perflab_model::{Nanos, RunEvent, RunEventKind};
+use perflab_observe::{
+    MonitorDescriptor, Root, Sampler, SamplerOverhead, all_monitors, find_monitor, process_usage,
+};
 
 const INTERVAL: Nanos = Nanos(100_000_000);
 const TIME: Duration = Duration::from_secs(10);
 
 /// CPU time and samples of one side.
-struct Cost {
+struct SamplingCost {
     cpu: f64,
     samples: u64,
     wall: f64,
 }
 
-impl Cost {
-    fn a_sample(&self) -> f64 {
+impl SamplingCost {
+    fn per_sample(&self) -> f64 {
         self.cpu / self.samples.max(1) as f64
     }
 
-    fn report(&self, side: &str) {
-        let (sample, share) = (self.a_sample() * 1e6, 100.0 * self.cpu / self.wall);
+    fn print(&self, side: &str) {
+        let (sample, share) = (self.per_sample() * 1e6, 100.0 * self.cpu / self.wall);
         println!(
             "{side}: {sample:8.1} us CPU a sample, {} samples in {:.1} s, {share:.3} % of one core",
             self.samples, self.wall
@@ -42,19 +44,19 @@ impl Cost {
 }
 
 fn main() {
-    let readable: Vec<&'static str> = monitors()
+    let readable: Vec<&'static str> = all_monitors()
         .iter()
-        .filter(|kind| in_proc(kind))
+        .filter(|kind| is_proc_monitor(kind))
         .map(|kind| kind.name)
-        .filter(|name| can_read(name))
+        .filter(|name| can_open_monitor(name))
         .collect();
     println!("monitors that this machine has: {}", readable.join(", "));
-    for kind in monitors().iter().filter(|kind| readable.contains(&kind.name)) {
-        alone(kind.name);
+    for kind in all_monitors().iter().filter(|kind| readable.contains(&kind.name)) {
+        measure_alone(kind.name);
     }
-    let (ours, thread) = ours(&readable);
-    let peak = own_usage().peak_rss as f64 / (1 << 20) as f64;
-    ours.report("perflab      ");
+    let (ours, thread) = measure_sampler(&readable);
+    let peak = process_usage().peak_rss as f64 / (1 << 20) as f64;
+    ours.print("perflab      ");
     println!(
         "   of it the monitors' thread: {:.1} us a sample; {} late, {} lost ticks",
         thread.cpu.0 as f64 / 1e3 / thread.ticks.max(1) as f64,
@@ -62,52 +64,53 @@ fn main() {
         thread.lost
     );
     println!("   peak resident memory: {peak:.1} MiB");
-    let shell = shell(&readable);
-    shell.report("shell loops  ");
-    println!("shell / perflab, CPU a sample: {:.1}", shell.a_sample() / ours.a_sample());
+    let shell = measure_shell_loops(&readable);
+    shell.print("shell loops  ");
+    println!("shell / perflab, CPU a sample: {:.1}", shell.per_sample() / ours.per_sample());
 }
 
 /// The others have benches of their own.
-fn in_proc(kind: &MonitorKind) -> bool {
+fn is_proc_monitor(kind: &MonitorDescriptor) -> bool {
     kind.source.starts_with("/proc/")
 }
 
-fn can_read(name: &str) -> bool {
-    find(name).and_then(|kind| perflab_observe::open(kind, &Root::host(), INTERVAL)).is_ok()
+fn can_open_monitor(name: &str) -> bool {
+    find_monitor(name).and_then(|kind| perflab_observe::open_monitor(kind, &Root::host(), INTERVAL)).is_ok()
 }
 
 /// The cost of one monitor's sample, back to back.
-fn alone(name: &str) {
-    let Ok(mut monitor) = find(name).and_then(|kind| perflab_observe::open(kind, &Root::host(), INTERVAL))
+fn measure_alone(name: &str) {
+    let Ok(mut monitor) =
+        find_monitor(name).and_then(|kind| perflab_observe::open_monitor(kind, &Root::host(), INTERVAL))
     else {
         return;
     };
-    let before = own_usage().cpu;
+    let before = process_usage().cpu;
     let mut rows = Vec::new();
     let samples = 500;
     for _ in 0..samples {
         rows.clear();
-        monitor.sample(&mut rows).ok();
+        monitor.read_rows(&mut rows).ok();
     }
-    let each = own_usage().cpu.since(before).0 / samples;
+    let each = process_usage().cpu.since(before).0 / samples;
     println!("   {name:10} {:6.1} us a sample, {} rows", each as f64 / 1e3, rows.len());
 }
 
 /// All monitors for [`TIME`], each event written as a line of JSON.
-fn ours(names: &[&str]) -> (Cost, SamplerCost) {
-    let (before, began) = (own_usage().cpu, Instant::now());
+fn measure_sampler(names: &[&str]) -> (SamplingCost, SamplerOverhead) {
+    let (before, began) = (process_usage().cpu, Instant::now());
     let (sink, events) = channel();
     let wanted = names.iter().map(|name| ((*name).to_owned(), INTERVAL)).collect();
     let sampler = Sampler::start(wanted, Root::host(), sink);
-    let writer = std::thread::spawn(move || write(&events));
+    let writer = std::thread::spawn(move || write_events(&events));
     sleep(TIME);
     let thread = sampler.stop();
     let samples = writer.join().unwrap_or(0);
-    let cpu = own_usage().cpu.since(before).seconds();
-    (Cost { cpu, samples, wall: began.elapsed().as_secs_f64() }, thread)
+    let cpu = process_usage().cpu.since(before).seconds();
+    (SamplingCost { cpu, samples, wall: began.elapsed().as_secs_f64() }, thread)
 }
 
-fn write(events: &Receiver<Event>) -> u64 {
+fn write_events(events: &Receiver<RunEvent>) -> u64 {
     let mut line = Vec::new();
     let mut samples = 0;
     let mut null = File::create("/dev/null").expect("every Linux has /dev/null");
@@ -116,26 +119,26 @@ fn write(events: &Receiver<Event>) -> u64 {
         serde_json::to_writer(&mut line, &event).expect("events are plain data");
         line.push(b'\n');
         null.write_all(&line).expect("/dev/null takes everything");
-        samples += u64::from(matches!(event.what, What::Rows { .. }));
+        samples += u64::from(matches!(event.what, RunEventKind::Rows { .. }));
     }
     samples
 }
 
 /// One loop a file for [`TIME`]; their CPU time is what the kernel accounts to the waited-for children of a shell
 /// that starts and ends them.
-fn shell(names: &[&str]) -> Cost {
+fn measure_shell_loops(names: &[&str]) -> SamplingCost {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let began = Instant::now();
-    let loops: Vec<Child> = names.iter().map(|name| start(directory.path(), name)).collect();
+    let loops: Vec<Child> = names.iter().map(|name| start_shell_loop(directory.path(), name)).collect();
     sleep(TIME);
     let wall = began.elapsed().as_secs_f64();
-    let finished: Vec<(f64, u64)> = loops.into_iter().map(end).collect();
+    let finished: Vec<(f64, u64)> = loops.into_iter().map(stop_shell_loop).collect();
     let (cpu, samples) = finished.iter().fold((0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    Cost { cpu, samples, wall }
+    SamplingCost { cpu, samples, wall }
 }
 
-fn start(directory: &Path, name: &str) -> Child {
-    let source = find(name).map(|kind| kind.source).unwrap_or_default();
+fn start_shell_loop(directory: &Path, name: &str) -> Child {
+    let source = find_monitor(name).map(|kind| kind.source).unwrap_or_default();
     let files = if Path::new(source).is_dir() { format!("{source}/*") } else { source.to_owned() };
     let log = directory.join(name);
     // The number of samples and the shell's own account of its CPU time, children included, at the end.
@@ -149,18 +152,18 @@ fn start(directory: &Path, name: &str) -> Child {
 }
 
 /// Ends a loop that we started and reads its account: samples, then `0m0.010s 0m0.020s` of itself and its children.
-fn end(child: Child) -> (f64, u64) {
+fn stop_shell_loop(child: Child) -> (f64, u64) {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
     let output = child.wait_with_output().map(|output| output.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&output);
     let mut words = text.split_ascii_whitespace();
     let samples = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    (words.filter_map(seconds).sum(), samples)
+    (words.filter_map(parse_seconds).sum(), samples)
 }
 
 /// `0m0.010s`
-fn seconds(word: &str) -> Option<f64> {
+fn parse_seconds(word: &str) -> Option<f64> {
     let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
     Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
 }

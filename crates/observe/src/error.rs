@@ -2,13 +2,13 @@
 
 use std::io;
 
-use perflab_model::nearest::hint;
+use perflab_model::nearest::suggest_name;
 
 /// Why something of the kernel could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// The file is missing, or reading it failed.
-    #[error("{path}: {}", reason(.source))]
+    #[error("{path}: {}", format_errno(.source))]
     Read {
         /// as the kernel names it: `/proc/schedstat`
         path: String,
@@ -16,7 +16,7 @@ pub enum ObserveError {
         source: io::Error,
     },
     /// The file is there, and we may not read it.
-    #[error("{path}: {}; it needs {needs}{}", reason(.source), explained(.without))]
+    #[error("{path}: {}; it needs {needs}{}", format_errno(.source), format_permission_hint(.without))]
     Refused {
         /// as the kernel names it: `/proc/slabinfo`
         path: String,
@@ -57,21 +57,21 @@ pub enum ObserveError {
 
 impl ObserveError {
     /// A failed system call on `path`.
-    pub(crate) fn read(path: &str, source: io::Error) -> Self {
+    pub(crate) fn read_failed(path: &str, source: io::Error) -> Self {
         ObserveError::Read { path: path.into(), source }
     }
 
     /// An unknown name, with a hint out of `known`.
-    pub(crate) fn unknown<'a>(
+    pub(crate) fn unknown_name<'a>(
         name: &str,
         noun: &'static str,
         known: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Self {
-        ObserveError::Unknown { name: name.into(), noun, hint: hint(name, known) }
+        ObserveError::Unknown { name: name.into(), noun, hint: suggest_name(name, known) }
     }
 
     /// The same, naming what would help where permission was all that lacked.
-    pub(crate) fn needing(self, needs: &'static str, without: &'static str) -> Self {
+    pub(crate) fn with_requirement(self, needs: &'static str, without: &'static str) -> Self {
         match self {
             ObserveError::Read { path, source }
                 if !needs.is_empty() && source.kind() == io::ErrorKind::PermissionDenied =>
@@ -84,14 +84,14 @@ impl ObserveError {
 }
 
 /// The text of an errno in our style: lower case, without its number.
-fn reason(error: &io::Error) -> String {
+fn format_errno(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()
 }
 
 /// `; root would add …`
-fn explained(without: &str) -> String {
+fn format_permission_hint(without: &str) -> String {
     if without.is_empty() { String::new() } else { format!("; {without}") }
 }
 
@@ -103,13 +103,13 @@ mod tests {
     fn refusals_say_what_would_help_and_absences_do_not() {
         let refused = |needs| {
             let error = io::Error::from(rustix::io::Errno::ACCESS);
-            ObserveError::read("/proc/slabinfo", error).needing(needs, "").to_string()
+            ObserveError::read_failed("/proc/slabinfo", error).with_requirement(needs, "").to_string()
         };
         assert_eq!(refused("root"), "/proc/slabinfo: permission denied; it needs root");
         assert_eq!(refused(""), "/proc/slabinfo: permission denied");
-        let missing = ObserveError::read("/proc/schedstat", rustix::io::Errno::NOENT.into());
+        let missing = ObserveError::read_failed("/proc/schedstat", rustix::io::Errno::NOENT.into());
         assert_eq!(
-            missing.needing("root", "it would add all").to_string(),
+            missing.with_requirement("root", "it would add all").to_string(),
             "/proc/schedstat: no such file or directory"
         );
     }

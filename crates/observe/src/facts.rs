@@ -22,5 +22,5 @@ mod reclaim;
 mod sysctl;
 mod thp;
 
-pub use family::{FactFamily, fact_families, facts};
-pub use memory::available_memory;
+pub use family::{FactFamily, all_fact_families, collect_facts};
+pub use memory::read_available_memory;

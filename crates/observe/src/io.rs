@@ -34,10 +34,10 @@ mod scan;
 pub mod stacks;
 pub mod tracefs;
 
-pub use error::IoError;
-pub use fiemap::{extents, generation, uuid};
-pub use files::{identify, look, tell};
-pub use follow::{Follower, Following};
-pub use mounts::{Mount, Mounts};
-pub use recorder::{IoTracer, Whose, check};
-pub use scan::{ScanError, lies_on_a_disk, scan};
+pub use error::IoTraceError;
+pub use fiemap::{file_extents, file_generation, file_system_uuid};
+pub use files::{describe_file, describe_file_system, resolve_files};
+pub use follow::{ProcessIoRecording, ProcessIoTracer};
+pub use mounts::{MountEntry, MountTable};
+pub use recorder::{IoTraceScope, IoTracer, check_io_tracing};
+pub use scan::{FileScanError, match_sectors_to_files, require_disk_below};

@@ -67,21 +67,21 @@ const CHUNKS: u32 = 3;
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Times a loop in a guest of one page. Takes less than 1 ms where KVM is real, and never more than 0.8 s.
-pub fn kvm_speed() -> KvmSpeed {
+pub fn probe_kvm_speed() -> KvmSpeed {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(probe(Path::new("/dev/kvm"))));
+    thread::spawn(move || sender.send(probe_kvm_device(Path::new("/dev/kvm"))));
     let late =
         || KvmSpeed::Unusable { reason: format!("/dev/kvm: a guest did not come back within {PATIENCE:?}") };
     receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| late())
 }
 
-fn probe(device: &Path) -> KvmSpeed {
+fn probe_kvm_device(device: &Path) -> KvmSpeed {
     if !device.exists() {
         let reason =
             format!("there is no {}: no virtualisation, or its module is not loaded", device.display());
         return KvmSpeed::Unusable { reason };
     }
-    match nanos_an_iteration() {
+    match measure_iteration_nanos() {
         Ok(nanos) if nanos < LIMIT => KvmSpeed::Fast { nanos },
         Ok(nanos) => KvmSpeed::Slow { nanos },
         Err(error) => KvmSpeed::Unusable { reason: format!("{}: {error}", device.display()) },
@@ -93,7 +93,7 @@ const LOOP: [u8; 4] = [0x49, 0x75, 0xfd, 0xf4];
 
 /// The best of the chunks: the first one pays for the guest's page.
 #[expect(unsafe_code, reason = "a guest's memory is memory of ours")]
-fn nanos_an_iteration() -> Result<f64, kvm_ioctls::Error> {
+fn measure_iteration_nanos() -> Result<f64, kvm_ioctls::Error> {
     let failed = |_| kvm_ioctls::Error::new(libc::ENOMEM);
     let mut page = MmapMut::map_anon(4096).map_err(failed)?;
     page[..LOOP.len()].copy_from_slice(&LOOP);
@@ -114,7 +114,7 @@ fn nanos_an_iteration() -> Result<f64, kvm_ioctls::Error> {
     let begun = Instant::now();
     let mut best = Duration::MAX;
     for _ in 0..CHUNKS {
-        best = best.min(chunk(&mut processor)?);
+        best = best.min(time_loop_chunk(&mut processor)?);
         if begun.elapsed() > PATIENCE / 2 {
             break;
         }
@@ -123,7 +123,7 @@ fn nanos_an_iteration() -> Result<f64, kvm_ioctls::Error> {
 }
 
 /// Counts down once, from the loop's begin to its `hlt`.
-fn chunk(processor: &mut VcpuFd) -> Result<Duration, kvm_ioctls::Error> {
+fn time_loop_chunk(processor: &mut VcpuFd) -> Result<Duration, kvm_ioctls::Error> {
     let mut registers = processor.get_regs()?;
     (registers.rip, registers.rcx, registers.rflags) = (0, u64::from(ITERATIONS), 2);
     processor.set_regs(&registers)?;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_probe_answers_within_a_second_and_says_why() {
         let begun = Instant::now();
-        let found = kvm_speed();
+        let found = probe_kvm_speed();
         assert!(begun.elapsed() < Duration::from_secs(1));
         match &found {
             KvmSpeed::Fast { nanos } => assert!(*nanos > 0.05, "{nanos} ns: the loop did not run"),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_missing_device_is_said() {
-        let found = probe(Path::new("/dev/no-such-device"));
+        let found = probe_kvm_device(Path::new("/dev/no-such-device"));
         assert!(found.to_string().contains("there is no /dev/no-such-device"), "{found}");
     }
 

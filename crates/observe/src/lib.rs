@@ -1,7 +1,7 @@
 //! What the kernel did: monitors on a clock, and what a machine says about itself.
 //!
 //! This room reads `/proc` and `/sys` below a [`Root`] that is passed in, so that every parser runs on
-//! recorded trees, and reads the time from a [`Clock`] that is passed in. It emits the events of
+//! recorded trees, and reads the time from a [`MonotonicClock`] that is passed in. It emits the events of
 //! `perflab-model` and refuses to store, to show, to change settings or to start processes.
 //!
 //! | module | the user's noun |
@@ -36,12 +36,12 @@ pub mod taskstats;
 pub mod usage;
 mod words;
 
-pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
+pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use error::ObserveError;
-pub use facts::{FactFamily, fact_families, facts};
-pub use kvm::{KvmSpeed, kvm_speed};
-pub use monitor::{Monitor, MonitorKind, Tick, find, monitors, open};
-pub use realtime::RealTime;
-pub use root::{Root, boot_id};
-pub use sampler::{Sampler, SamplerCost};
-pub use usage::{Usage, absence_cause, own_thread_wait, own_usage};
+pub use facts::{FactFamily, all_fact_families, collect_facts};
+pub use kvm::{KvmSpeed, probe_kvm_speed};
+pub use monitor::{Monitor, MonitorDescriptor, MonitorReading, all_monitors, find_monitor, open_monitor};
+pub use realtime::RealtimeGuard;
+pub use root::{Root, read_boot_id};
+pub use sampler::{Sampler, SamplerOverhead};
+pub use usage::{ProcessUsage, explain_absence, process_usage, thread_wait_time};

@@ -27,5 +27,7 @@ mod tests;
 mod vmstat;
 mod wide;
 
-pub use column::Declared;
-pub use kind::{Monitor, MonitorKind, Opening, Tick, find, monitors, open};
+pub use column::DeclaredColumn;
+pub use kind::{
+    Monitor, MonitorContext, MonitorDescriptor, MonitorReading, all_monitors, find_monitor, open_monitor,
+};

@@ -19,10 +19,10 @@ pub(crate) struct ProcessOwner {
 
 impl ProcessOwner {
     /// This process.
-    pub(crate) fn own() -> Self {
+    pub(crate) fn current() -> Self {
         let pid = std::process::id();
-        let started = started("self").unwrap_or_default();
-        ProcessOwner { pid, started, namespace: own_namespace().unwrap_or_default() }
+        let started = read_start_time("self").unwrap_or_default();
+        ProcessOwner { pid, started, namespace: read_own_namespace().unwrap_or_default() }
     }
 
     /// From the beginning of words: number, start, namespace.
@@ -37,53 +37,53 @@ impl ProcessOwner {
 
     /// Whether the process is gone for certain.
     pub(crate) fn is_gone(&self) -> bool {
-        let Some(own) = own_namespace().filter(|_| self.namespace != 0) else { return false };
+        let Some(own) = read_own_namespace().filter(|_| self.namespace != 0) else { return false };
         match self.namespace == own {
-            true => started(&self.pid.to_string()) != Some(self.started),
-            false => own == FIRST_NAMESPACE && is_empty(self.namespace),
+            true => read_start_time(&self.pid.to_string()) != Some(self.started),
+            false => own == FIRST_NAMESPACE && is_namespace_empty(self.namespace),
         }
     }
 
     /// The three words, with something between them.
-    pub(crate) fn words(&self, between: char) -> String {
+    pub(crate) fn join_fields(&self, between: char) -> String {
         format!("{}{between}{}{between}{}", self.pid, self.started, self.namespace)
     }
 }
 
 /// The inode of this process's PID namespace; none where /proc is of another one, so that numbers in it are not ours.
-fn own_namespace() -> Option<u64> {
+fn read_own_namespace() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let is_ours = stat.split(' ').next()?.parse() == Ok(std::process::id());
-    is_ours.then(|| namespace("self"))?
+    is_ours.then(|| read_namespace("self"))?
 }
 
-fn namespace(process: &str) -> Option<u64> {
+fn read_namespace(process: &str) -> Option<u64> {
     let link = fs::read_link(format!("/proc/{process}/ns/pid")).ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Whether no process is in a namespace; `false` where one cannot be looked at.
-fn is_empty(wanted: u64) -> bool {
+fn is_namespace_empty(wanted: u64) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     // The first process is in the first namespace, and may not let anybody look.
     let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && name != "1");
-    let found = pids.filter_map(|pid| match namespace(&pid) {
+    let found = pids.filter_map(|pid| match read_namespace(&pid) {
         // It is in none any more.
-        None if has_ended(&pid) => None,
+        None if has_process_ended(&pid) => None,
         found => Some(found),
     });
     let found: BTreeSet<Option<u64>> = found.collect();
     !found.contains(&Some(wanted)) && !found.contains(&None)
 }
 
-fn has_ended(process: &str) -> bool {
+fn has_process_ended(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// When a process began, in ticks since the boot; none of one that is gone.
-fn started(process: &str) -> Option<u64> {
+fn read_start_time(process: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn only_a_process_of_the_own_namespace_is_known_to_be_gone() {
-        let own = ProcessOwner::own();
+        let own = ProcessOwner::current();
         assert!(!own.is_gone() && own.namespace != 0 && own.started != 0);
         let later = ProcessOwner { started: own.started + 1, ..own };
         assert!(later.is_gone(), "the number is there again, and another process");
         let unknown = ProcessOwner { pid: 4_194_304, namespace: 0, ..own };
         assert!(!unknown.is_gone(), "nothing tells where its number counts");
-        let parsed = ProcessOwner::parse(own.words('-').split('-'));
+        let parsed = ProcessOwner::parse(own.join_fields('-').split('-'));
         assert_eq!(parsed, Some(own));
         assert_eq!(ProcessOwner::parse("1-2-pages-0".split('-')), None, "written by an older perflab");
     }
@@ -118,12 +118,12 @@ mod tests {
         std::io::Read::read_exact(inside.stdout.as_mut().unwrap(), &mut line).unwrap();
         let children = format!("/proc/{0}/task/{0}/children", inside.id());
         let child = fs::read_to_string(children).unwrap().trim().to_owned();
-        let owner = ProcessOwner { pid: 1, started: 0, namespace: namespace(&child).unwrap() };
-        assert!(owner.namespace != own_namespace().unwrap());
+        let owner = ProcessOwner { pid: 1, started: 0, namespace: read_namespace(&child).unwrap() };
+        assert!(owner.namespace != read_own_namespace().unwrap());
         assert!(!owner.is_gone(), "its number 1 is not ours");
         drop(inside.stdin.take());
         inside.wait().unwrap();
-        if own_namespace() != Some(FIRST_NAMESPACE) {
+        if read_own_namespace() != Some(FIRST_NAMESPACE) {
             // From another namespace, one that is not seen may be there all the same.
             return assert!(!owner.is_gone());
         }

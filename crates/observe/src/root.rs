@@ -32,7 +32,7 @@ impl Root {
     /// # Errors
     /// [`ObserveError::Read`] with the path as the kernel names it.
     pub fn read(&self, path: &str) -> Result<String, ObserveError> {
-        let bytes = fs::read(self.path(path)).map_err(|source| ObserveError::read(path, source))?;
+        let bytes = fs::read(self.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
     }
 
@@ -48,6 +48,6 @@ impl Root {
 
 /// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`), which tells boots apart; empty where
 /// unknown.
-pub fn boot_id(root: &Root) -> String {
+pub fn read_boot_id(root: &Root) -> String {
     root.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

@@ -11,4 +11,4 @@ mod run;
 mod schedule;
 mod stolen;
 
-pub use run::{Sampler, SamplerCost};
+pub use run::{Sampler, SamplerOverhead};

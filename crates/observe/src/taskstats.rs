@@ -14,19 +14,19 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::{Deserialize, Serialize};
 
 use crate::Root;
-use crate::words::{u16_at, u32_at, u64_at};
+use crate::words::{read_u16_at, read_u32_at, read_u64_at};
 
 /// Why the kernel does not tell.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel does not tell what processes read (taskstats): {source}; {advice}")]
-pub struct TaskStatsError {
+pub struct TaskstatsError {
     source: io::Error,
     advice: &'static str,
 }
 
 /// What threads used, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Used {
+pub struct ThreadUsage {
     /// waiting for disks; 0 where the kernel does not account for delays
     pub waited: Nanos,
     /// bytes that disks were asked for in its name
@@ -35,7 +35,7 @@ pub struct Used {
     pub faults: u64,
 }
 
-impl Used {
+impl ThreadUsage {
     /// Whether waiting was counted: who read from a disk, or faulted, has waited. A process that was made while the kernel did not
     /// account for delays has none, whatever the setting is when it ends.
     pub fn is_waiting_counted(&self) -> bool {
@@ -43,17 +43,17 @@ impl Used {
     }
 }
 
-impl AddAssign for Used {
-    fn add_assign(&mut self, other: Used) {
+impl AddAssign for ThreadUsage {
+    fn add_assign(&mut self, other: ThreadUsage) {
         *self = *self + other;
     }
 }
 
-impl Add for Used {
-    type Output = Used;
+impl Add for ThreadUsage {
+    type Output = ThreadUsage;
 
-    fn add(self, other: Used) -> Used {
-        Used {
+    fn add(self, other: ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
             waited: Nanos(self.waited.0.saturating_add(other.waited.0)),
             read: self.read.saturating_add(other.read),
             faults: self.faults.saturating_add(other.faults),
@@ -61,11 +61,11 @@ impl Add for Used {
     }
 }
 
-impl Sub for Used {
-    type Output = Used;
+impl Sub for ThreadUsage {
+    type Output = ThreadUsage;
 
-    fn sub(self, other: Used) -> Used {
-        Used {
+    fn sub(self, other: ThreadUsage) -> ThreadUsage {
+        ThreadUsage {
             waited: Nanos(self.waited.0.saturating_sub(other.waited.0)),
             read: self.read.saturating_sub(other.read),
             faults: self.faults.saturating_sub(other.faults),
@@ -75,7 +75,7 @@ impl Sub for Used {
 
 /// A thread that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exit {
+pub struct ThreadExit {
     /// itself
     pub thread: u32,
     /// the user that it was in the end
@@ -87,12 +87,12 @@ pub struct Exit {
     /// whether its process ended with it
     pub last: bool,
     /// what the thread used since it was made
-    pub used: Used,
+    pub used: ThreadUsage,
 }
 
 /// A line to the kernel.
 #[derive(Debug)]
-pub struct TaskStats {
+pub struct TaskstatsSocket {
     socket: OwnedFd,
     family: u16,
 }
@@ -117,28 +117,29 @@ const LAST: u8 = 0x20;
 /// Room for 13,000 threads that end while nobody listens.
 const ROOM: usize = 8 << 20;
 
-impl TaskStats {
+impl TaskstatsSocket {
     /// A line on which to ask.
     ///
     /// # Errors
     /// A kernel without taskstats, or one that refuses.
-    pub fn open() -> Result<Self, TaskStatsError> {
+    pub fn open() -> Result<Self, TaskstatsError> {
         let advice = "it needs CONFIG_TASKSTATS";
-        connect().map_err(|source| TaskStatsError { source, advice })
+        connect_socket().map_err(|source| TaskstatsError { source, advice })
     }
 
     /// A line on which every thread that ends is told of.
     ///
     /// # Errors
     /// As [`open`](Self::open), and where CAP_NET_ADMIN is missing, or this is a container.
-    pub fn listen() -> Result<Self, TaskStatsError> {
+    pub fn listen() -> Result<Self, TaskstatsError> {
         let line = Self::open()?;
         let advice = "it needs CAP_NET_ADMIN, outside of containers";
-        let refused = |source| TaskStatsError { source, advice };
+        let refused = |source| TaskstatsError { source, advice };
         let _ = sockopt::set_socket_recv_buffer_size_force(&line.socket, ROOM);
         let all = Root::host().read("/sys/devices/system/cpu/possible").unwrap_or_else(|_| "0".into());
-        line.send(line.family, GET, LISTEN, &[all.trim().as_bytes(), &[0]].concat()).map_err(refused)?;
-        line.answer(|_| None::<()>).map_err(refused)?;
+        line.send_request(line.family, GET, LISTEN, &[all.trim().as_bytes(), &[0]].concat())
+            .map_err(refused)?;
+        line.receive_answer(|_| None::<()>).map_err(refused)?;
         Ok(line)
     }
 
@@ -146,14 +147,16 @@ impl TaskStats {
     ///
     /// # Errors
     /// What the socket said.
-    pub fn exits(&self, mut found: impl FnMut(Exit)) -> io::Result<bool> {
+    pub fn drain_exits(&self, mut found: impl FnMut(ThreadExit)) -> io::Result<bool> {
         let (mut buffer, mut whole) = (vec![0; 32 << 10], true);
         loop {
             match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((length, _)) => {
                     let bytes = buffer.get(..length).unwrap_or_default();
-                    let told = messages(bytes).filter(|(kind, _)| *kind == self.family);
-                    told.flat_map(|(_, body)| attributes(body)).filter_map(exit).for_each(&mut found);
+                    let told = parse_messages(bytes).filter(|(kind, _)| *kind == self.family);
+                    told.flat_map(|(_, body)| find_thread_attributes(body))
+                        .filter_map(parse_exit)
+                        .for_each(&mut found);
                 }
                 Err(rustix::io::Errno::AGAIN) => return Ok(whole),
                 Err(rustix::io::Errno::NOBUFS) => whole = false,
@@ -164,13 +167,14 @@ impl TaskStats {
     }
 
     /// What a thread that lives used so far; none where there is no such thread, or one may not ask.
-    pub fn of_thread(&self, thread: u32) -> Option<Used> {
-        self.send(self.family, GET, OF_THREAD, &thread.to_le_bytes()).ok()?;
-        let told = |body: &[u8]| attributes(body).find_map(|one| numbers(one).map(used));
-        self.answer(told).ok().flatten()
+    pub fn thread_usage(&self, thread: u32) -> Option<ThreadUsage> {
+        self.send_request(self.family, GET, OF_THREAD, &thread.to_le_bytes()).ok()?;
+        let told =
+            |body: &[u8]| find_thread_attributes(body).find_map(|one| find_statistics(one).map(parse_usage));
+        self.receive_answer(told).ok().flatten()
     }
 
-    fn send(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
+    fn send_request(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
         let room = value.len().next_multiple_of(4);
         let mut message = Vec::with_capacity(HEAD + 4 + room);
         message.extend(((HEAD + 4 + room) as u32).to_le_bytes());
@@ -189,12 +193,13 @@ impl TaskStats {
     }
 
     /// The answer to what was just asked: an error, or what `wanted` finds in it.
-    fn answer<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
+    fn receive_answer<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
         let mut buffer = [0; 8192];
         let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-        let (kind, body) =
-            messages(buffer.get(..length).unwrap_or_default()).next().ok_or(io::ErrorKind::UnexpectedEof)?;
-        match (kind, u32_at(body, 0)) {
+        let (kind, body) = parse_messages(buffer.get(..length).unwrap_or_default())
+            .next()
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        match (kind, read_u32_at(body, 0)) {
             (ERROR, Some(0)) => Ok(None),
             (ERROR, Some(code)) => Err(io::Error::from_raw_os_error((code as i32).saturating_neg())),
             _ => Ok(wanted(body)),
@@ -202,41 +207,41 @@ impl TaskStats {
     }
 }
 
-impl std::os::fd::AsFd for TaskStats {
+impl std::os::fd::AsFd for TaskstatsSocket {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-fn connect() -> io::Result<TaskStats> {
+fn connect_socket() -> io::Result<TaskstatsSocket> {
     let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(kind.0, kind.1, kind.2, Some(GENERIC))?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-    let mut line = TaskStats { socket, family: CONTROLLER };
-    line.send(CONTROLLER, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
-    let family = line.answer(|body| {
-        let id = plain(body.get(4..)?).find(|(kind, _)| *kind == FAMILY_ID);
-        id.and_then(|(_, value)| u16_at(value, 0))
+    let mut line = TaskstatsSocket { socket, family: CONTROLLER };
+    line.send_request(CONTROLLER, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
+    let family = line.receive_answer(|body| {
+        let id = parse_attributes(body.get(4..)?).find(|(kind, _)| *kind == FAMILY_ID);
+        id.and_then(|(_, value)| read_u16_at(value, 0))
     })?;
     line.family = family.ok_or(io::ErrorKind::NotFound)?;
     Ok(line)
 }
 
 /// Kind and body of every message of a datagram.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+fn parse_messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
-        let length = u32_at(bytes, 0)? as usize;
-        let kind = u16_at(bytes, 4)?;
+        let length = read_u32_at(bytes, 0)? as usize;
+        let kind = read_u16_at(bytes, 4)?;
         let body = bytes.get(16..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((kind, body))
     })
 }
 
-fn plain(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+fn parse_attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let kind = u16_at(bytes, 2)?;
+        let length = usize::from(read_u16_at(bytes, 0)?);
+        let kind = read_u16_at(bytes, 2)?;
         let value = bytes.get(4..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((kind, value))
@@ -244,41 +249,41 @@ fn plain(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// What a message of taskstats says about single threads, behind its own head of four bytes.
-fn attributes(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    plain(body.get(4..).unwrap_or_default())
+fn find_thread_attributes(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    parse_attributes(body.get(4..).unwrap_or_default())
         .filter(|(kind, _)| *kind == ABOUT_A_THREAD)
         .map(|(_, value)| value)
 }
 
-fn numbers(about: &[u8]) -> Option<&[u8]> {
-    plain(about).find(|(kind, _)| *kind == NUMBERS).map(|(_, value)| value)
+fn find_statistics(about: &[u8]) -> Option<&[u8]> {
+    parse_attributes(about).find(|(kind, _)| *kind == NUMBERS).map(|(_, value)| value)
 }
 
 /// Offsets of `struct taskstats`, which only grows: `include/uapi/linux/taskstats.h`.
-fn used(numbers: &[u8]) -> Used {
-    let number = |at| u64_at(numbers, at).unwrap_or(0);
+fn parse_usage(numbers: &[u8]) -> ThreadUsage {
+    let number = |at| read_u64_at(numbers, at).unwrap_or(0);
     // Where accounting was switched on while it waited, the kernel takes the machine's age for what it waited (seen on 6.18):
     // nobody waits longer than they live, in microseconds, rounded down.
     let lived = number(144).saturating_add(1).saturating_mul(1000);
     let waited = Some(number(40)).filter(|waited| *waited <= lived).unwrap_or(0);
-    Used { waited: Nanos(waited), read: number(248), faults: number(176) }
+    ThreadUsage { waited: Nanos(waited), read: number(248), faults: number(176) }
 }
 
-fn exit(about: &[u8]) -> Option<Exit> {
-    let numbers = numbers(about)?;
-    let thread = u32_at(numbers, 128)?;
-    let version = u16_at(numbers, 0)?;
+fn parse_exit(about: &[u8]) -> Option<ThreadExit> {
+    let numbers = find_statistics(about)?;
+    let thread = read_u32_at(numbers, 128)?;
+    let version = read_u16_at(numbers, 0)?;
     let (process, last) = match version {
         // An older kernel does not say whose thread it was: each stands for itself.
         ..12 => (thread, true),
-        _ => (u32_at(numbers, 368)?, numbers.get(8)? & LAST != 0),
+        _ => (read_u32_at(numbers, 368)?, numbers.get(8)? & LAST != 0),
     };
-    let (user, parent) = (u32_at(numbers, 120)?, u32_at(numbers, 132)?);
-    Some(Exit { thread, user, process, parent, last, used: used(numbers) })
+    let (user, parent) = (read_u32_at(numbers, 120)?, read_u32_at(numbers, 132)?);
+    Some(ThreadExit { thread, user, process, parent, last, used: parse_usage(numbers) })
 }
 
 /// Whether the kernel accounts for what threads waited for.
-pub fn accounts_for_delays(root: &Root) -> bool {
+pub fn is_delay_accounting_on(root: &Root) -> bool {
     root.read("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1")
 }
 
@@ -290,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_is_told_of() {
-        let line = match TaskStats::listen() {
+        let line = match TaskstatsSocket::listen() {
             Ok(line) => line,
             Err(error) => {
                 assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
@@ -302,7 +307,7 @@ mod tests {
         child.wait().unwrap();
         let mut found = None;
         for _ in 0..100 {
-            line.exits(|exit| found = found.or((exit.process == pid).then_some(exit))).unwrap();
+            line.drain_exits(|exit| found = found.or((exit.process == pid).then_some(exit))).unwrap();
             if found.is_some() {
                 break;
             }
@@ -314,16 +319,16 @@ mod tests {
 
     #[test]
     fn a_thread_can_be_asked_about() {
-        let Ok(line) = TaskStats::open() else {
+        let Ok(line) = TaskstatsSocket::open() else {
             return eprintln!("SKIP a_thread_can_be_asked_about: no taskstats");
         };
-        let own = line.of_thread(std::process::id());
+        let own = line.thread_usage(std::process::id());
         if own.is_none() {
             assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none());
             return eprintln!("SKIP a_thread_can_be_asked_about: it needs CAP_NET_ADMIN");
         }
-        assert_eq!(line.of_thread(u32::MAX), None);
-        assert_eq!(line.of_thread(std::process::id()).map(|_| ()), Some(()), "the line can be used again");
+        assert_eq!(line.thread_usage(u32::MAX), None);
+        assert_eq!(line.thread_usage(std::process::id()).map(|_| ()), Some(()), "the line can be used again");
     }
 
     #[test]
@@ -341,23 +346,23 @@ mod tests {
             [&(value.len() as u16 + 4).to_le_bytes()[..], &kind.to_le_bytes(), value].concat()
         };
         let about = [attribute(1, &12_u32.to_le_bytes()), attribute(NUMBERS, &told)].concat();
-        let used = Used { waited: Nanos(7), read: 9, faults: 8 };
+        let used = ThreadUsage { waited: Nanos(7), read: 9, faults: 8 };
         assert_eq!(
-            exit(&about),
-            Some(Exit { thread: 12, user: 13, process: 11, parent: 10, last: true, used })
+            parse_exit(&about),
+            Some(ThreadExit { thread: 12, user: 13, process: 11, parent: 10, last: true, used })
         );
         told[44] = 1;
-        let odd = exit(&attribute(NUMBERS, &told)).map(|exit| exit.used.waited);
+        let odd = parse_exit(&attribute(NUMBERS, &told)).map(|exit| exit.used.waited);
         assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");
         let old = [attribute(NUMBERS, &[&[11][..], &told[1..]].concat())].concat();
-        assert_eq!(exit(&old).map(|exit| (exit.process, exit.last)), Some((12, true)));
+        assert_eq!(parse_exit(&old).map(|exit| (exit.process, exit.last)), Some((12, true)));
     }
 
     proptest! {
         #[test]
         fn no_message_is_read_beyond_its_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for (_, body) in messages(&bytes) {
-                attributes(body).for_each(|about| { let _ = exit(about); });
+            for (_, body) in parse_messages(&bytes) {
+                find_thread_attributes(body).for_each(|about| { let _ = parse_exit(about); });
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::{Root, clock};
 
 /// CPU time and memory of this process, its children left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// CPU time of all threads since the process began (CLOCK_PROCESS_CPUTIME_ID).
     pub cpu: Nanos,
     /// Largest resident set so far in bytes (`VmHWM` of `/proc/self/status`); 0 where unknown.
@@ -15,23 +15,26 @@ pub struct Usage {
 }
 
 /// What this process has cost so far.
-pub fn own_usage() -> Usage {
+pub fn process_usage() -> ProcessUsage {
     let status = Root::host().read("/proc/self/status").unwrap_or_default();
-    Usage { cpu: clock::read(ClockId::ProcessCPUTime), peak_rss: peak_rss(&status).unwrap_or(0) }
+    ProcessUsage {
+        cpu: clock::read_clock(ClockId::ProcessCPUTime),
+        peak_rss: parse_peak_rss(&status).unwrap_or(0),
+    }
 }
 
 /// CPU time of the calling thread so far.
-pub(crate) fn own_thread() -> Nanos {
-    clock::read(ClockId::ThreadCPUTime)
+pub(crate) fn thread_cpu_time() -> Nanos {
+    clock::read_clock(ClockId::ThreadCPUTime)
 }
 
 /// How long the calling thread has waited for a processor so far, where the kernel counts it.
-pub fn own_thread_wait() -> Option<Nanos> {
-    run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)
+pub fn thread_wait_time() -> Option<Nanos> {
+    parse_run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)
 }
 
 /// Why a thread did not run for `length`, of which it waited for a processor for `waited`.
-pub fn absence_cause(length: Nanos, waited: Option<Nanos>) -> &'static str {
+pub fn explain_absence(length: Nanos, waited: Option<Nanos>) -> &'static str {
     match waited {
         Some(waited) if waited.0 < length.0 / 2 => {
             "perflab was stopped (SIGSTOP, a debugger, a paused machine)"
@@ -42,11 +45,11 @@ pub fn absence_cause(length: Nanos, waited: Option<Nanos>) -> &'static str {
 }
 
 /// The second number of a schedstat, `run_delay` in kernel/sched/stats.h: nanoseconds.
-fn run_delay(schedstat: &str) -> Option<Nanos> {
+fn parse_run_delay(schedstat: &str) -> Option<Nanos> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
 }
 
-fn peak_rss(status: &str) -> Option<u64> {
+fn parse_peak_rss(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     kib.checked_mul(1024)
@@ -58,21 +61,21 @@ mod tests {
 
     #[test]
     fn the_peak_is_read_in_bytes() {
-        assert_eq!(peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    1648 kB\n"), Some(1648 * 1024));
-        assert_eq!(peak_rss(""), None);
+        assert_eq!(parse_peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    1648 kB\n"), Some(1648 * 1024));
+        assert_eq!(parse_peak_rss(""), None);
     }
 
     #[test]
     fn who_waited_for_a_processor_was_not_stopped() {
-        assert_eq!(run_delay("81920 4100000000 7\n"), Some(Nanos(4_100_000_000)));
+        assert_eq!(parse_run_delay("81920 4100000000 7\n"), Some(Nanos(4_100_000_000)));
         let second = Nanos(1_000_000_000);
-        assert!(absence_cause(second, Some(Nanos(20_000_000))).contains("stopped"));
-        assert!(!absence_cause(second, Some(Nanos(900_000_000))).contains("stopped"));
+        assert!(explain_absence(second, Some(Nanos(20_000_000))).contains("stopped"));
+        assert!(!explain_absence(second, Some(Nanos(900_000_000))).contains("stopped"));
     }
 
     #[test]
     fn this_process_costs_something() {
-        let usage = own_usage();
+        let usage = process_usage();
         assert!(usage.cpu.0 > 0 && usage.peak_rss > 0);
     }
 }

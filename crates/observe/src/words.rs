@@ -10,12 +10,12 @@ macro_rules! word {
     };
 }
 
-word!(u16_at, u16);
-word!(u32_at, u32);
-word!(u64_at, u64);
+word!(read_u16_at, u16);
+word!(read_u32_at, u32);
+word!(read_u64_at, u64);
 
 /// The number of so many bytes, at most 8, that begins at this one.
-pub(crate) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+pub(crate) fn read_uint_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let mut word = [0; 8];
     word.get_mut(..size)?.copy_from_slice(bytes.get(at..)?.get(..size)?);
     Some(u64::from_le_bytes(word))
@@ -28,10 +28,10 @@ mod tests {
     #[test]
     fn nothing_is_read_beyond_the_end() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-        assert_eq!(u16_at(&bytes, 7), Some(0x0908));
-        assert_eq!((u32_at(&bytes, 5), u32_at(&bytes, 6)), (Some(0x0908_0706), None));
-        assert_eq!((u64_at(&bytes, 1), u64_at(&bytes, 2)), (Some(0x0908_0706_0504_0302), None));
-        assert_eq!((number(&bytes, 6, 3), number(&bytes, 7, 3)), (Some(0x09_0807), None));
-        assert_eq!((number(&bytes, 0, 9), number(&bytes, usize::MAX, 2)), (None, None));
+        assert_eq!(read_u16_at(&bytes, 7), Some(0x0908));
+        assert_eq!((read_u32_at(&bytes, 5), read_u32_at(&bytes, 6)), (Some(0x0908_0706), None));
+        assert_eq!((read_u64_at(&bytes, 1), read_u64_at(&bytes, 2)), (Some(0x0908_0706_0504_0302), None));
+        assert_eq!((read_uint_at(&bytes, 6, 3), read_uint_at(&bytes, 7, 3)), (Some(0x09_0807), None));
+        assert_eq!((read_uint_at(&bytes, 0, 9), read_uint_at(&bytes, usize::MAX, 2)), (None, None));
     }
 }

@@ -4,17 +4,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use perflab_model::{Cell, Nanos, Row, SeriesSchema, Value};
-use perflab_observe::{Monitor, ObserveError, Root, boot_id, facts, find, monitors, open};
+use perflab_model::{CellRow, Nanos, Scalar, SeriesSchema, TableCell};
+use perflab_observe::{
+    Monitor, ObserveError, Root, all_monitors, collect_facts, find_monitor, open_monitor, read_boot_id,
+};
 
 #[test]
 fn every_monitor_reads_this_kernel_or_says_why_not() {
-    for kind in monitors() {
+    for kind in all_monitors() {
         let mut rows = Vec::new();
-        let sampled = open(kind, &Root::host(), Nanos(1_000_000_000)).and_then(|mut monitor| {
-            monitor.sample(&mut rows)?;
+        let sampled = open_monitor(kind, &Root::host(), Nanos(1_000_000_000)).and_then(|mut monitor| {
+            monitor.read_rows(&mut rows)?;
             rows.clear();
-            monitor.sample(&mut rows)?;
+            monitor.read_rows(&mut rows)?;
             Ok(monitor.schema().columns.len())
         });
         match sampled {
@@ -29,7 +31,10 @@ fn every_monitor_reads_this_kernel_or_says_why_not() {
 fn this_kernel_has_the_files_that_every_linux_has() {
     for name in ["vmstat", "meminfo", "stat", "loadavg"] {
         let mut rows = Vec::new();
-        open(find(name).unwrap(), &Root::host(), Nanos(1)).unwrap().sample(&mut rows).unwrap();
+        open_monitor(find_monitor(name).unwrap(), &Root::host(), Nanos(1))
+            .unwrap()
+            .read_rows(&mut rows)
+            .unwrap();
         assert!(!rows.is_empty(), "{name}");
     }
 }
@@ -65,7 +70,10 @@ fn needs_root_slab_monitors_are_refused_to_others_with_what_root_would_add() {
         let refused = std::thread::spawn(move || {
             let nobody = rustix::process::Uid::from_raw(NOBODY);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            open(find(monitor).unwrap(), &Root::host(), Nanos(1)).map(|_| ()).unwrap_err().to_string()
+            open_monitor(find_monitor(monitor).unwrap(), &Root::host(), Nanos(1))
+                .map(|_| ())
+                .unwrap_err()
+                .to_string()
         });
         refused.join().unwrap()
     };
@@ -87,16 +95,16 @@ fn needs_root_slab_monitors_are_refused_to_others_with_what_root_would_add() {
 }
 
 /// Rows by cache and the integer that follows it: the integers that come after, and whether the row has a flag.
-type Tick = HashMap<(String, i64), (Vec<Option<i64>>, bool)>;
+type SlabTickRows = HashMap<(String, i64), (Vec<Option<i64>>, bool)>;
 
 /// One tick of a monitor of the slab allocator.
-fn tick(monitor: &mut dyn Monitor) -> Tick {
+fn read_slab_tick(monitor: &mut dyn Monitor) -> SlabTickRows {
     let mut rows = Vec::new();
-    monitor.sample(&mut rows).unwrap();
-    let integer = |cell: &Cell| if let Cell::Int(number) = cell { Some(*number) } else { None };
+    monitor.read_rows(&mut rows).unwrap();
+    let integer = |cell: &TableCell| if let TableCell::Int(number) = cell { Some(*number) } else { None };
     let keyed = rows.into_iter().map(|row| {
-        let (Cell::Text(cache), Some(number)) = (&row[0], integer(&row[1])) else { panic!("{row:?}") };
-        let flagged = row.last() != Some(&Cell::Text(String::new()));
+        let (TableCell::Text(cache), Some(number)) = (&row[0], integer(&row[1])) else { panic!("{row:?}") };
+        let flagged = row.last() != Some(&TableCell::Text(String::new()));
         ((cache.clone(), number), (row.iter().skip(2).map(integer).collect(), flagged))
     });
     keyed.collect()
@@ -108,12 +116,13 @@ fn needs_root_proc_and_sysfs_agree_on_every_cache_that_stands_still() {
     if !is_root(name) || !has_slub(name) {
         return;
     }
-    let opened = |monitor| open(find(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
+    let opened = |monitor| open_monitor(find_monitor(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
     let (mut proc, mut sysfs) = (opened("slabinfo"), opened("slab-exact"));
     let (mut agreed, mut parted) = (HashSet::new(), HashMap::new());
     // A cache may move and come back between two looks: it has many occasions to agree.
     for _ in 0..30 {
-        let (before, exact, after) = (tick(&mut *proc), tick(&mut *sysfs), tick(&mut *proc));
+        let (before, exact, after) =
+            (read_slab_tick(&mut *proc), read_slab_tick(&mut *sysfs), read_slab_tick(&mut *proc));
         let still = before.iter().filter(|(key, row)| key.1 == 0 && !row.1 && after.get(*key) == Some(*row));
         for ((cache, _), (row, _)) in still {
             let Some((counts, _)) = exact.get(&(cache.clone(), -1)) else { continue };
@@ -136,23 +145,23 @@ fn needs_root_sizes_and_names_of_sysfs_are_those_of_proc() {
         return;
     }
     let rows = |monitor| {
-        let mut monitor = open(find(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
+        let mut monitor = open_monitor(find_monitor(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
         let mut rows = Vec::new();
-        monitor.sample(&mut rows).unwrap();
+        monitor.read_rows(&mut rows).unwrap();
         (monitor.schema().clone(), rows)
     };
     // Caches of other tests' mounts come and go: what stood there before and after is compared.
     let ((proc, before), (sysfs, caches), (_, after)) =
         (rows("slabinfo"), rows("slab-caches"), rows("slabinfo"));
-    let at = |schema: &SeriesSchema, row: &Row, name: &str| {
+    let at = |schema: &SeriesSchema, row: &CellRow, name: &str| {
         row[schema.columns.iter().position(|column| column.name == name).unwrap()].clone()
     };
     for row in before.iter().filter(|row| after.iter().any(|later| later[..2] == row[..2])) {
-        let same_name = |cache: &&Row| cache[0] == row[0];
+        let same_name = |cache: &&CellRow| cache[0] == row[0];
         let Some(cache) = caches.iter().find(same_name) else { panic!("{:?} is not in sysfs", row[0]) };
         assert_eq!(at(&sysfs, cache, "slab_size"), at(&proc, row, "objsize"), "{:?}", row[0]);
         assert_eq!(at(&sysfs, cache, "objs_per_slab"), at(&proc, row, "objperslab"), "{:?}", row[0]);
-        let (Cell::Int(order), Cell::Int(pages)) =
+        let (TableCell::Int(order), TableCell::Int(pages)) =
             (at(&sysfs, cache, "order"), at(&proc, row, "pagesperslab"))
         else {
             panic!("{cache:?}")
@@ -163,11 +172,11 @@ fn needs_root_sizes_and_names_of_sysfs_are_those_of_proc() {
 
 #[test]
 fn expressions_get_their_variables() {
-    let facts = facts(&Root::host(), None).unwrap();
-    let variables = facts.variables();
+    let facts = collect_facts(&Root::host(), None).unwrap();
+    let variables = facts.expression_names();
     for name in ["cpus", "memory", "numa_nodes", "page_size"] {
         assert!(
-            matches!(variables.get(name), Some(Value::Int(number)) if *number > 0),
+            matches!(variables.get(name), Some(Scalar::Int(number)) if *number > 0),
             "{name}: {variables:?}"
         );
     }
@@ -176,8 +185,9 @@ fn expressions_get_their_variables() {
 
 #[test]
 fn facts_that_do_not_vary_are_the_same_twice() {
-    let (first, second) = (facts(&Root::host(), None).unwrap(), facts(&Root::host(), None).unwrap());
-    let differences = first.differences(&second);
+    let (first, second) =
+        (collect_facts(&Root::host(), None).unwrap(), collect_facts(&Root::host(), None).unwrap());
+    let differences = first.changes_to(&second);
     // Other tests on this machine may mount a disk meanwhile.
     let of_ours: Vec<_> =
         differences.iter().filter(|difference| !difference.key.starts_with("disk.")).collect();
@@ -186,6 +196,6 @@ fn facts_that_do_not_vary_are_the_same_twice() {
 
 #[test]
 fn a_boot_has_an_id() {
-    assert_eq!(boot_id(&Root::host()), boot_id(&Root::host()));
-    assert_eq!(boot_id(&Root("/nowhere".into())), "");
+    assert_eq!(read_boot_id(&Root::host()), read_boot_id(&Root::host()));
+    assert_eq!(read_boot_id(&Root("/nowhere".into())), "");
 }

@@ -6,47 +6,47 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use perflab_model::series::ColumnKind;
-use perflab_model::{Cell, Nanos, Row};
-use perflab_observe::{Root, facts, find, open};
+use perflab_model::{CellRow, Nanos, TableCell};
+use perflab_observe::{Root, collect_facts, find_monitor, open_monitor};
 
-fn tree(name: &str) -> Root {
+fn recorded_root(name: &str) -> Root {
     Root(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
 }
 
 /// Columns with unit and kind, each with its cells of the first rows; then what an error said.
-fn recorded(root: &Root, monitor: &str) -> String {
+fn render_monitor(root: &Root, monitor: &str) -> String {
     let mut text = String::new();
-    let mut monitor = match open(find(monitor).unwrap(), root, Nanos(1_000_000_000)) {
+    let mut monitor = match open_monitor(find_monitor(monitor).unwrap(), root, Nanos(1_000_000_000)) {
         Ok(monitor) => monitor,
         Err(error) => return error.to_string(),
     };
-    let mut rows: Vec<Row> = Vec::new();
-    let sampled = monitor.sample(&mut rows);
+    let mut rows: Vec<CellRow> = Vec::new();
+    let sampled = monitor.read_rows(&mut rows);
     for (index, column) in monitor.schema().columns.iter().enumerate() {
         let kind = match column.kind {
             ColumnKind::Key => "key",
             ColumnKind::Counter => "counter",
             ColumnKind::Gauge => "gauge",
         };
-        let cells: Vec<String> = rows.iter().take(4).map(|row| cell(&row[index])).collect();
+        let cells: Vec<String> = rows.iter().take(4).map(|row| format_cell(&row[index])).collect();
         writeln!(text, "{} [{}] {kind}: {}", column.name, column.unit, cells.join(" | ")).unwrap();
     }
     writeln!(text, "{} rows; {sampled:?}", rows.len()).unwrap();
     text
 }
 
-fn cell(cell: &Cell) -> String {
+fn format_cell(cell: &TableCell) -> String {
     match cell {
-        Cell::Int(number) => number.to_string(),
-        Cell::Float(number) => format!("{number:.2}"),
-        Cell::Text(text) => text.clone(),
-        Cell::Missing => "-".into(),
+        TableCell::Int(number) => number.to_string(),
+        TableCell::Float(number) => format!("{number:.2}"),
+        TableCell::Text(text) => text.clone(),
+        TableCell::Missing => "-".into(),
     }
 }
 
 macro_rules! golden {
     ($($name:ident: $monitor:literal on $tree:literal;)*) => {
-        $(#[test] fn $name() { insta::assert_snapshot!(recorded(&tree($tree), $monitor)); })*
+        $(#[test] fn $name() { insta::assert_snapshot!(render_monitor(&recorded_root($tree), $monitor)); })*
     };
 }
 
@@ -77,37 +77,37 @@ golden! {
     schedstat_17: "schedstat" on "written-6.15";
 }
 
-fn told(name: &str) -> String {
-    let facts = facts(&tree(name), None).unwrap();
+fn render_facts(name: &str) -> String {
+    let facts = collect_facts(&recorded_root(name), None).unwrap();
     let lines = facts.0.iter().map(|(key, fact)| format!("{key} = {} ({})\n", fact.value, fact.source));
     lines.collect()
 }
 
 #[test]
 fn facts_of_a_machine() {
-    insta::assert_snapshot!(told("vm-6.18"));
+    insta::assert_snapshot!(render_facts("vm-6.18"));
 }
 
 #[test]
 fn facts_of_a_tree_with_hardly_anything() {
-    insta::assert_snapshot!(told("ubuntu-5.0"));
+    insta::assert_snapshot!(render_facts("ubuntu-5.0"));
 }
 
 #[test]
 fn facts_of_two_nodes_and_cgroups_of_version_2() {
-    insta::assert_snapshot!(told("written"));
+    insta::assert_snapshot!(render_facts("written"));
 }
 
 #[test]
 fn facts_of_some_families_only() {
     let wanted = ["numa".to_owned(), "clocksource".to_owned()];
-    let facts = facts(&tree("vm-6.18"), Some(&wanted)).unwrap();
+    let facts = collect_facts(&recorded_root("vm-6.18"), Some(&wanted)).unwrap();
     assert!(facts.0.keys().all(|key| key.starts_with("numa.") || key.starts_with("clocksource.")));
     assert_eq!(facts.integer("numa.nodes"), Some(1));
 }
 
 #[test]
 fn a_strange_family_gets_the_nearest_one() {
-    let error = facts(&tree("vm-6.18"), Some(&["mitigation".to_owned()])).unwrap_err();
+    let error = collect_facts(&recorded_root("vm-6.18"), Some(&["mitigation".to_owned()])).unwrap_err();
     assert_eq!(error.to_string(), "`mitigation` is no family of facts; did you mean `mitigations`?");
 }

@@ -5,19 +5,19 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use perflab_model::{Cell, Nanos, Row};
-use perflab_observe::{Monitor, Root, find, open};
+use perflab_model::{CellRow, Nanos, TableCell};
+use perflab_observe::{Monitor, Root, find_monitor, open_monitor};
 
 /// A tree that is gone with this value.
-struct Machine {
+struct TemporarySlabTree {
     root: Root,
     _keep: tempfile::TempDir,
 }
 
-impl Machine {
+impl TemporarySlabTree {
     fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
-        let machine = Machine { root: Root(keep.path().into()), _keep: keep };
+        let machine = TemporarySlabTree { root: Root(keep.path().into()), _keep: keep };
         fs::create_dir_all(machine.root.path("/sys/kernel/slab")).unwrap();
         machine
     }
@@ -29,22 +29,22 @@ impl Machine {
     }
 
     /// A cache of 10 objects a slab, with these attributes more.
-    fn cache(&self, directory: &str, attributes: &[(&str, &str)]) {
+    fn add_cache(&self, directory: &str, attributes: &[(&str, &str)]) {
         let usual = [("object_size", "100"), ("slab_size", "104"), ("objs_per_slab", "10"), ("order", "0")];
         for (name, text) in usual.iter().chain(attributes) {
             self.write(&format!("/sys/kernel/slab/{directory}/{name}"), format!("{text}\n"));
         }
     }
 
-    fn alias(&self, name: &str, directory: &str) {
+    fn add_alias(&self, name: &str, directory: &str) {
         symlink(directory, self.root.path("/sys/kernel/slab").join(name)).unwrap();
     }
 
-    fn remove(&self, directory: &str) {
+    fn remove_cache(&self, directory: &str) {
         fs::remove_dir_all(self.root.path("/sys/kernel/slab").join(directory)).unwrap();
     }
 
-    fn shown(&self, names: &[&str]) {
+    fn write_slabinfo(&self, names: &[&str]) {
         let lines: String = names
             .iter()
             .map(|name| format!("{name} 1 10 104 10 1 : tunables 0 0 0 : slabdata 1 1 0\n"))
@@ -52,70 +52,73 @@ impl Machine {
         self.write("/proc/slabinfo", format!("slabinfo - version: 2.1\n# name\n{lines}"));
     }
 
-    fn open(&self, monitor: &str) -> Box<dyn Monitor> {
-        open(find(monitor).unwrap(), &self.root, Nanos(1)).unwrap()
+    fn open_monitor(&self, monitor: &str) -> Box<dyn Monitor> {
+        open_monitor(find_monitor(monitor).unwrap(), &self.root, Nanos(1)).unwrap()
     }
 
-    fn tick(&self, monitor: &str, columns: &[&str]) -> Vec<String> {
-        tick(&mut *self.open(monitor), columns)
+    fn read_tick(&self, monitor: &str, columns: &[&str]) -> Vec<String> {
+        read_tick_columns(&mut *self.open_monitor(monitor), columns)
     }
 }
 
 /// Those columns of each row.
-fn tick(monitor: &mut dyn Monitor, columns: &[&str]) -> Vec<String> {
-    let mut rows: Vec<Row> = Vec::new();
-    monitor.sample(&mut rows).unwrap();
+fn read_tick_columns(monitor: &mut dyn Monitor, columns: &[&str]) -> Vec<String> {
+    let mut rows: Vec<CellRow> = Vec::new();
+    monitor.read_rows(&mut rows).unwrap();
     let place =
         |name: &&str| monitor.schema().columns.iter().position(|column| column.name == *name).unwrap();
     let places: Vec<usize> = columns.iter().map(place).collect();
-    let line = |row: &Row| places.iter().map(|place| cell(&row[*place])).collect::<Vec<_>>().join(" ");
+    let line =
+        |row: &CellRow| places.iter().map(|place| format_cell(&row[*place])).collect::<Vec<_>>().join(" ");
     rows.iter().map(line).collect()
 }
 
-fn cell(cell: &Cell) -> String {
+fn format_cell(cell: &TableCell) -> String {
     match cell {
-        Cell::Int(number) => number.to_string(),
-        Cell::Float(number) => number.to_string(),
-        Cell::Text(text) => format!("`{text}`"),
-        Cell::Missing => "-".into(),
+        TableCell::Int(number) => number.to_string(),
+        TableCell::Float(number) => number.to_string(),
+        TableCell::Text(text) => format!("`{text}`"),
+        TableCell::Missing => "-".into(),
     }
 }
 
 #[test]
 fn pages_of_64_kib_are_read_from_the_machine_and_never_guessed() {
-    let machine = Machine::new();
-    machine.cache("dentry", &[]);
-    assert_eq!(machine.tick("slab-caches", &["cache", "page_size"]), ["`dentry` -"]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache("dentry", &[]);
+    assert_eq!(machine.read_tick("slab-caches", &["cache", "page_size"]), ["`dentry` -"]);
     let vector: Vec<u8> = [33_u64, 7, 6, 65_536, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
     machine.write("/proc/self/auxv", vector);
-    assert_eq!(machine.tick("slab-caches", &["cache", "page_size"]), ["`dentry` 65536"]);
+    assert_eq!(machine.read_tick("slab-caches", &["cache", "page_size"]), ["`dentry` 65536"]);
 }
 
 #[test]
 fn merged_caches_have_the_name_that_proc_shows_and_all_member_names() {
-    let machine = Machine::new();
-    machine.cache(":0000104", &[]);
-    machine.alias("rtable", ":0000104");
-    machine.alias("file_lock_cache", ":0000104");
-    machine.alias("a name", ":0000104");
-    machine.cache("dentry", &[]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache(":0000104", &[]);
+    machine.add_alias("rtable", ":0000104");
+    machine.add_alias("file_lock_cache", ":0000104");
+    machine.add_alias("a name", ":0000104");
+    machine.add_cache("dentry", &[]);
     let columns = ["cache", "directory", "aliases"];
-    machine.shown(&["rtable", "dentry"]);
+    machine.write_slabinfo(&["rtable", "dentry"]);
     let expected = ["`rtable` `:0000104` `a name,file_lock_cache,rtable`", "`dentry` `dentry` ``"];
-    assert_eq!(machine.tick("slab-caches", &columns), expected);
+    assert_eq!(machine.read_tick("slab-caches", &columns), expected);
     fs::remove_file(machine.root.path("/proc/slabinfo")).unwrap();
     assert_eq!(
-        machine.tick("slab-caches", &columns)[0],
+        machine.read_tick("slab-caches", &columns)[0],
         "`a name` `:0000104` `a name,file_lock_cache,rtable`"
     );
 }
 
 #[test]
 fn attributes_that_a_kernel_does_not_have_are_missing_and_never_0() {
-    let machine = Machine::new();
-    machine
-        .cache("new", &[("sheaf_capacity", "32"), ("reclaim_account", "1"), ("ctor", "init_once+0x0/0x20")]);
-    machine.cache("old", &[("cpu_partial", "13"), ("ctor", ""), ("cache_dma", "0")]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache(
+        "new",
+        &[("sheaf_capacity", "32"), ("reclaim_account", "1"), ("ctor", "init_once+0x0/0x20")],
+    );
+    machine.add_cache("old", &[("cpu_partial", "13"), ("ctor", ""), ("cache_dma", "0")]);
     let columns = [
         "cache",
         "object_size",
@@ -127,49 +130,49 @@ fn attributes_that_a_kernel_does_not_have_are_missing_and_never_0() {
         "flags",
     ];
     let expected = ["`new` 100 - 32 1 - `init_once+0x0/0x20` ``", "`old` 100 13 - - 0 `` ``"];
-    assert_eq!(machine.tick("slab-caches", &columns), expected);
+    assert_eq!(machine.read_tick("slab-caches", &columns), expected);
 }
 
 #[test]
 fn an_attribute_that_is_no_number_is_missing_and_its_row_flagged() {
-    let machine = Machine::new();
-    machine.cache("dentry", &[("align", "eight"), ("slabs", "2 N0=x"), ("partial", "1 N0=1")]);
-    let caches = machine.tick("slab-caches", &["cache", "align", "slab_size", "flags"]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache("dentry", &[("align", "eight"), ("slabs", "2 N0=x"), ("partial", "1 N0=1")]);
+    let caches = machine.read_tick("slab-caches", &["cache", "align", "slab_size", "flags"]);
     assert_eq!(caches, ["`dentry` - 104 `malformed`"]);
-    let exact = machine.tick("slab-exact", &["cache", "slabs", "partial", "flags"]);
+    let exact = machine.read_tick("slab-exact", &["cache", "slabs", "partial", "flags"]);
     assert_eq!(exact, ["`dentry` - 1 `malformed`"]);
 }
 
 #[test]
 fn all_caches_are_told_again_when_one_comes_or_goes_and_only_then() {
-    let machine = Machine::new();
-    machine.cache("a", &[]);
-    machine.cache("b", &[]);
-    let mut monitor = machine.open("slab-caches");
-    let mut told = || tick(&mut *monitor, &["cache", "object_size", "aliases"]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache("a", &[]);
+    machine.add_cache("b", &[]);
+    let mut monitor = machine.open_monitor("slab-caches");
+    let mut told = || read_tick_columns(&mut *monitor, &["cache", "object_size", "aliases"]);
     assert_eq!(told(), ["`a` 100 ``", "`b` 100 ``"]);
     assert!(told().is_empty());
-    machine.cache("c", &[]);
+    machine.add_cache("c", &[]);
     assert_eq!(told(), ["`a` 100 ``", "`b` 100 ``", "`c` 100 ``"]);
-    machine.alias("d", "a");
+    machine.add_alias("d", "a");
     assert_eq!(told(), ["`a` 100 `d`", "`b` 100 ``", "`c` 100 ``"]);
     assert!(told().is_empty());
-    machine.remove("b");
+    machine.remove_cache("b");
     assert_eq!(told(), ["`a` 100 `d`", "`c` 100 ``"]);
     assert!(told().is_empty());
 }
 
 #[test]
 fn exact_counts_follow_caches_that_come_and_go() {
-    let machine = Machine::new();
-    machine.cache("a", &[("slabs", "1")]);
-    let mut monitor = machine.open("slab-exact");
-    let mut told = || tick(&mut *monitor, &["cache", "slabs"]);
+    let machine = TemporarySlabTree::new();
+    machine.add_cache("a", &[("slabs", "1")]);
+    let mut monitor = machine.open_monitor("slab-exact");
+    let mut told = || read_tick_columns(&mut *monitor, &["cache", "slabs"]);
     assert_eq!(told(), ["`a` 1"]);
-    machine.cache("b", &[("slabs", "2")]);
+    machine.add_cache("b", &[("slabs", "2")]);
     assert_eq!(told(), ["`a` 1", "`b` 2"]);
     machine.write("/sys/kernel/slab/a/slabs", "3");
-    machine.remove("b");
+    machine.remove_cache("b");
     assert_eq!(told(), ["`a` 3"]);
 }
 
@@ -187,9 +190,9 @@ const COUNTS: [&str; 9] = [
 
 #[test]
 fn counts_of_two_nodes_and_a_node_left_out_has_none() {
-    let machine = Machine::new();
+    let machine = TemporarySlabTree::new();
     machine.write("/sys/devices/system/node/online", "0-1\n");
-    machine.cache(
+    machine.add_cache(
         "dentry",
         &[
             ("objects", "45 N0=30 N1=15"),
@@ -202,16 +205,20 @@ fn counts_of_two_nodes_and_a_node_left_out_has_none() {
     );
     let expected =
         ["`dentry` -1 45 50 5 5 1 0 ``", "`dentry` 0 30 30 3 0 0 0 ``", "`dentry` 1 15 20 2 5 1 0 ``"];
-    assert_eq!(machine.tick("slab-exact", &COUNTS), expected);
+    assert_eq!(machine.read_tick("slab-exact", &COUNTS), expected);
     machine.write("/sys/devices/system/node/online", "0\n");
-    assert_eq!(machine.tick("slab-exact", &COUNTS), expected[..1], "one node's row would repeat the total");
+    assert_eq!(
+        machine.read_tick("slab-exact", &COUNTS),
+        expected[..1],
+        "one node's row would repeat the total"
+    );
 }
 
 #[test]
 fn counts_that_contradict_each_other_are_flagged_and_slabs_of_a_lower_order_are_not() {
-    let machine = Machine::new();
+    let machine = TemporarySlabTree::new();
     let cache = |name: &str, objects: &str, total: &str, partial: &str| {
-        machine.cache(
+        machine.add_cache(
             name,
             &[("objects", objects), ("total_objects", total), ("slabs", "2"), ("partial", partial)],
         );
@@ -228,15 +235,16 @@ fn counts_that_contradict_each_other_are_flagged_and_slabs_of_a_lower_order_are_
         "`d-more-than-fit` `torn`",
         "`e-more-partial-than-slabs` `torn`",
     ];
-    assert_eq!(machine.tick("slab-exact", &["cache", "flags"]), expected);
+    assert_eq!(machine.read_tick("slab-exact", &["cache", "flags"]), expected);
 }
 
 #[test]
 fn a_tree_without_counts_has_no_rows_and_one_without_directory_is_an_error() {
-    let machine = Machine::new();
-    machine.cache("a", &[]);
-    assert!(machine.tick("slab-exact", &["cache"]).is_empty());
+    let machine = TemporarySlabTree::new();
+    machine.add_cache("a", &[]);
+    assert!(machine.read_tick("slab-exact", &["cache"]).is_empty());
     let nowhere = Root("/nowhere".into());
-    let error = open(find("slab-exact").unwrap(), &nowhere, Nanos(1)).map(|_| ()).unwrap_err();
+    let error =
+        open_monitor(find_monitor("slab-exact").unwrap(), &nowhere, Nanos(1)).map(|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "/sys/kernel/slab: no such file or directory");
 }

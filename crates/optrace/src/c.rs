@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 
-use crate::{Options, Recorder, Trace, Words};
+use crate::{Recorder, Trace, TraceOptions, Vocabulary};
 
 /// Opens a trace. `path` null: the file that `OPTRACE_FILE` names. The other texts are lists with commas; null is an
 /// empty one. Null where nothing is to be traced, or where it cannot be: then stderr says why.
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn optrace_open(
 ) -> *mut Trace {
     // SAFETY: the caller's promise.
     let [path, operations, spans, numbers] =
-        [path, operations, spans, numbers].map(|text| unsafe { text_of(text) });
+        [path, operations, spans, numbers].map(|text| unsafe { read_c_text(text) });
     let list = |text: &Option<String>| {
         let text = text.clone().unwrap_or_default();
         text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>()
@@ -29,27 +29,27 @@ pub unsafe extern "C" fn optrace_open(
     let lists = [&operations, &spans, &numbers].map(list);
     let [operations, spans, numbers] =
         lists.each_ref().map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
-    let opened = Words::new(&operations, &spans, &numbers).and_then(|words| match &path {
-        Some(path) => Trace::create(Path::new(path), &words, Options::default()).map(Some),
+    let opened = Vocabulary::new(&operations, &spans, &numbers).and_then(|words| match &path {
+        Some(path) => Trace::create(Path::new(path), &words, TraceOptions::default()).map(Some),
         None => Trace::from_environment(&words),
     });
     match opened {
         Ok(trace) => trace.map_or(std::ptr::null_mut(), |trace| Box::into_raw(Box::new(trace))),
         Err(error) => {
-            complain(format_args!("{error}"));
+            print_error(format_args!("{error}"));
             std::ptr::null_mut()
         }
     }
 }
 
 /// Says it on stderr, if there is one: a panic must not pass into C.
-fn complain(what: std::fmt::Arguments<'_>) {
+fn print_error(what: std::fmt::Arguments<'_>) {
     let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("optrace: {what}\n"));
 }
 
 /// # Safety
 /// `text` is null or a text that ends in zero.
-unsafe fn text_of(text: *const c_char) -> Option<String> {
+unsafe fn read_c_text(text: *const c_char) -> Option<String> {
     // SAFETY: the caller's promise.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
@@ -62,15 +62,15 @@ unsafe fn text_of(text: *const c_char) -> Option<String> {
 pub unsafe extern "C" fn optrace_close(trace: *mut Trace) -> c_int {
     // SAFETY: the caller's promise.
     let Some(open) = (unsafe { trace.as_ref() }) else { return 0 };
-    if !open.is_child() && open.open_recorders() > 0 {
-        complain(format_args!("a recorder is still open"));
+    if !open.is_forked_child() && open.open_recorders() > 0 {
+        print_error(format_args!("a recorder is still open"));
         return -1;
     }
     // SAFETY: `trace` came from `Box::into_raw` in `optrace_open`, and no recorder borrows it any more.
     match unsafe { Box::from_raw(trace) }.finish() {
         Ok(_) => 0,
         Err(error) => {
-            complain(format_args!("{error}"));
+            print_error(format_args!("{error}"));
             -1
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Why there is no trace, or not all of one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum OptraceError {
     /// Names that cannot be used.
     #[error("words of the trace: {0}")]
     Words(String),
@@ -41,8 +41,8 @@ pub enum Error {
     },
 }
 
-impl Error {
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+impl OptraceError {
+    pub(crate) fn from_io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { action, path: path.into(), source }
     }
 }

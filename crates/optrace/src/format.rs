@@ -17,7 +17,7 @@
 //!   word with exclusive ticks (40 bits), how often (16) and kind (8). A number of kind 255 is none of the program's: it
 //!   says what lay inside, whose time stamps cost it time: how often (30 bits), whether an operation or a span (1), in which
 //!   span (8; 32: in none), and its kind (8). Of spans it is there only where one lay in another.
-//! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`EventKind`]).
+//! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`ThreadEventKind`]).
 //! - `lane`: a thread began to record; its thread id; where in the file its memory is (see `live`) and how many bytes it
 //!   has, 0 where it is not in the file.
 //! - `end`: how many operations, how many lost, how often and how long recorders waited for the writer (ns), how many
@@ -27,7 +27,7 @@
 //!
 //! While a trace is made, the memory of its threads lies far behind the blocks, and is cut off at the end.
 
-use crate::clock::{ClockKind, Pair};
+use crate::clock::{ClockKind, ClockPair};
 use crate::stamps::StampCost;
 
 /// The version of the format, here and in the files that are written.
@@ -53,17 +53,17 @@ pub(crate) const FLAG_UNBALANCED: u8 = 4;
 
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BlockKind {
+pub(crate) enum TraceBlockKind {
     Operations = 1,
     Events = 2,
-    Lane = 3,
+    ThreadStart = 3,
     End = 4,
     Skip = 5,
 }
 
 /// What the kernel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventKind {
+pub(crate) enum ThreadEventKind {
     /// taken off the CPU while it wanted to run
     Preempted = 1,
     /// left the CPU to wait
@@ -74,8 +74,8 @@ pub(crate) enum EventKind {
     Fault = 4,
 }
 
-impl EventKind {
-    pub(crate) fn of(word: u64) -> Option<Self> {
+impl ThreadEventKind {
+    pub(crate) fn from_word(word: u64) -> Option<Self> {
         [Self::Preempted, Self::Waited, Self::Resumed, Self::Fault]
             .into_iter()
             .find(|kind| *kind as u64 == word)
@@ -84,12 +84,12 @@ impl EventKind {
 
 /// The header of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Header {
+pub(crate) struct TraceHeader {
     pub clock: ClockKind,
     pub process: u64,
-    pub start: Pair,
+    pub start: ClockPair,
     pub ns_per_tick: f64,
-    pub cost: Cost,
+    pub cost: RecordingCost,
     /// errno that refused the kernel's events; 0 where they are there
     pub refused: u64,
     pub words: String,
@@ -97,7 +97,7 @@ pub(crate) struct Header {
 
 /// What recording costs, in ticks, as it shows in the records.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Cost {
+pub(crate) struct RecordingCost {
     /// an operation without spans lasts so long when nothing is done in it
     pub operation: f64,
     /// a span lengthens what is around it by so much more than it measures itself
@@ -108,16 +108,16 @@ pub(crate) struct Cost {
 
 /// What recording each kind costs, in ticks.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct KindCosts {
+pub(crate) struct RecordingKindCosts {
     /// of kinds that have none of their own
-    pub all: Cost,
+    pub all: RecordingCost,
     pub operations: Vec<StampCost>,
     pub spans: Vec<StampCost>,
 }
 
-impl KindCosts {
+impl RecordingKindCosts {
     /// Those of a header; its own are what `c` lines of its text say.
-    pub(crate) fn of(header: &Header) -> Self {
+    pub(crate) fn from_header(header: &TraceHeader) -> Self {
         let of = |list: &str| {
             let lines = header.words.lines().filter_map(|line| line.strip_prefix(list));
             lines.filter_map(StampCost::parse).collect()
@@ -126,24 +126,24 @@ impl KindCosts {
     }
 
     /// What an operation of a kind measures of recording itself.
-    pub(crate) fn operation(&self, kind: u8) -> f64 {
+    pub(crate) fn operation_cost(&self, kind: u8) -> f64 {
         self.operations.get(usize::from(kind)).map_or(self.all.operation, |cost| cost.between)
     }
 
     /// What an operation of a kind costs in all, where each has a cost of its own.
-    pub(crate) fn whole_operation(&self, kind: u8) -> f64 {
+    pub(crate) fn whole_operation_cost(&self, kind: u8) -> f64 {
         self.operations.get(usize::from(kind)).map_or(0.0, |cost| cost.pair.max(cost.between))
     }
 
     /// What a span of a kind measures of recording itself, and what it lengthens that around it by, both in all.
-    pub(crate) fn span(&self, kind: u8) -> (f64, f64) {
+    pub(crate) fn span_costs(&self, kind: u8) -> (f64, f64) {
         let all = (self.all.span, self.all.span + self.all.around);
         self.spans.get(usize::from(kind)).map_or(all, |cost| (cost.between, cost.pair.max(cost.between)))
     }
 }
 
-impl Header {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+impl TraceHeader {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let text = self.words.len().next_multiple_of(8);
         let words = [
             u64::from(VERSION) | ((HEAD + text) as u64) << 32,
@@ -167,13 +167,13 @@ impl Header {
 }
 
 /// The first word of a block.
-pub(crate) fn block_word(kind: BlockKind, lane: u32, records: u32) -> u64 {
+pub(crate) fn encode_block_word(kind: TraceBlockKind, lane: u32, records: u32) -> u64 {
     kind as u64 | u64::from(lane & 0xff_ffff) << 8 | u64::from(records) << 32
 }
 
 /// The second word of a record.
 #[inline(always)]
-pub(crate) fn head_word(duration: u64, kind: u8, flags: u8, spans: u32, numbers: u32) -> u64 {
+pub(crate) fn encode_head_word(duration: u64, kind: u8, flags: u8, spans: u32, numbers: u32) -> u64 {
     duration.min(LONGEST)
         | u64::from(kind) << 40
         | u64::from(flags) << 48
@@ -183,7 +183,7 @@ pub(crate) fn head_word(duration: u64, kind: u8, flags: u8, spans: u32, numbers:
 
 /// The second word of a record, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeadWord {
+pub(crate) struct RecordHeadWord {
     pub duration: u64,
     pub kind: u8,
     pub flags: u8,
@@ -191,8 +191,8 @@ pub(crate) struct HeadWord {
     pub numbers: usize,
 }
 
-impl HeadWord {
-    pub(crate) fn of(word: u64) -> Self {
+impl RecordHeadWord {
+    pub(crate) fn decode(word: u64) -> Self {
         Self {
             duration: word & LONGEST,
             kind: (word >> 40) as u8,
@@ -204,12 +204,12 @@ impl HeadWord {
 }
 
 #[inline(always)]
-pub(crate) fn number_word(kind: u8, value: i64) -> u64 {
+pub(crate) fn encode_number(kind: u8, value: i64) -> u64 {
     const MOST: i64 = (1 << 55) - 1;
     (value.clamp(-MOST, MOST) << 8) as u64 | u64::from(kind)
 }
 
-pub(crate) fn number_of(word: u64) -> (u8, i64) {
+pub(crate) fn decode_number(word: u64) -> (u8, i64) {
     (word as u8, word as i64 >> 8)
 }
 
@@ -218,32 +218,32 @@ pub(crate) const INSIDE: u8 = 255;
 
 /// Operations or spans inside an operation or one of its spans: their time stamps are part of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Inside {
+pub(crate) struct InnerOccurrence {
     pub is_operation: bool,
     /// which span they lay in; beyond all where in none
     pub span: u8,
     pub kind: u8,
 }
 
-impl Inside {
-    pub(crate) fn word(self, count: u32) -> u64 {
+impl InnerOccurrence {
+    pub(crate) fn encode(self, count: u32) -> u64 {
         let count = i64::from(count.min((1 << 30) - 1));
         let value = count << 17 | i64::from(self.is_operation) << 16 | i64::from(self.span) << 8;
-        number_word(INSIDE, value | i64::from(self.kind))
+        encode_number(INSIDE, value | i64::from(self.kind))
     }
 
-    pub(crate) fn of(value: i64) -> (Self, u32) {
+    pub(crate) fn decode(value: i64) -> (Self, u32) {
         let inside = Self { is_operation: value >> 16 & 1 == 1, span: (value >> 8) as u8, kind: value as u8 };
         (inside, (value >> 17) as u32 & ((1 << 30) - 1))
     }
 }
 
 #[inline(always)]
-pub(crate) fn span_word(kind: u8, ticks: u64, count: u32) -> u64 {
+pub(crate) fn encode_span(kind: u8, ticks: u64, count: u32) -> u64 {
     ticks.min(LONGEST) | u64::from(count.min(0xffff)) << 40 | u64::from(kind) << 56
 }
 
-pub(crate) fn span_of(word: u64) -> (u8, u64, u32) {
+pub(crate) fn decode_span(word: u64) -> (u8, u64, u32) {
     ((word >> 56) as u8, word & LONGEST, (word >> 40) as u32 & 0xffff)
 }
 
@@ -253,22 +253,22 @@ mod tests {
 
     #[test]
     fn words_hold_what_was_put_in() {
-        let word = head_word(12_345_678_901, 249, FLAG_BACKWARDS, 32, 16);
-        let head = HeadWord { duration: 12_345_678_901, kind: 249, flags: 2, spans: 32, numbers: 16 };
-        assert_eq!(HeadWord::of(word), head);
-        assert_eq!(HeadWord::of(head_word(u64::MAX, 0, 0, 0, 0)).duration, LONGEST);
-        let inside = Inside { is_operation: true, span: 32, kind: 249 };
+        let word = encode_head_word(12_345_678_901, 249, FLAG_BACKWARDS, 32, 16);
+        let head = RecordHeadWord { duration: 12_345_678_901, kind: 249, flags: 2, spans: 32, numbers: 16 };
+        assert_eq!(RecordHeadWord::decode(word), head);
+        assert_eq!(RecordHeadWord::decode(encode_head_word(u64::MAX, 0, 0, 0, 0)).duration, LONGEST);
+        let inside = InnerOccurrence { is_operation: true, span: 32, kind: 249 };
         for (inside, count) in
-            [(inside, 77), (Inside { is_operation: false, span: 31, ..inside }, (1 << 30) - 1)]
+            [(inside, 77), (InnerOccurrence { is_operation: false, span: 31, ..inside }, (1 << 30) - 1)]
         {
-            let (kind, value) = number_of(inside.word(count));
-            assert_eq!((kind, Inside::of(value)), (INSIDE, (inside, count)));
+            let (kind, value) = decode_number(inside.encode(count));
+            assert_eq!((kind, InnerOccurrence::decode(value)), (INSIDE, (inside, count)));
         }
         for value in [0, -1, 1_416_100, -(1 << 55) + 1, (1 << 55) - 1] {
-            assert_eq!(number_of(number_word(15, value)), (15, value));
+            assert_eq!(decode_number(encode_number(15, value)), (15, value));
         }
-        assert_eq!(number_of(number_word(1, i64::MIN)).1, -(1 << 55) + 1);
-        assert_eq!(span_of(span_word(31, 77, 3)), (31, 77, 3));
-        assert_eq!(span_of(span_word(0, u64::MAX, 70_000)), (0, LONGEST, 65_535));
+        assert_eq!(decode_number(encode_number(1, i64::MIN)).1, -(1 << 55) + 1);
+        assert_eq!(decode_span(encode_span(31, 77, 3)), (31, 77, 3));
+        assert_eq!(decode_span(encode_span(0, u64::MAX, 70_000)), (0, LONGEST, 65_535));
     }
 }

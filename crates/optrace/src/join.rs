@@ -1,12 +1,12 @@
 //! From the words of records to operations: what recording cost taken off, what the kernel did meanwhile put beside.
 //! Owns the arithmetic of both; decides nothing about which operations are remarkable.
 
-use crate::Words;
-use crate::clock::Line;
-use crate::file::Told;
+use crate::Vocabulary;
+use crate::clock::ClockLine;
+use crate::file::TraceFileSummary;
 use crate::format::{
-    EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, INSIDE, Inside, KindCosts, number_of,
-    span_of,
+    FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, INSIDE, InnerOccurrence, RecordHeadWord, RecordingKindCosts,
+    ThreadEventKind, decode_number, decode_span,
 };
 
 /// One operation, as it was.
@@ -16,7 +16,7 @@ pub struct Operation {
     pub thread: i32,
     /// The thread's number in this trace, from 0.
     pub lane: u32,
-    /// Index into [`Words::operations`].
+    /// Index into [`Vocabulary::write_operations`].
     pub kind: u8,
     /// When it began, nanoseconds of CLOCK_MONOTONIC.
     pub start: u64,
@@ -40,14 +40,14 @@ pub struct Operation {
     pub unbalanced: bool,
     /// Exclusive time of each kind of span that occurred.
     pub spans: Vec<SpanTime>,
-    /// Numbers told: index into [`Words::numbers`], and the value; the last one of each kind.
+    /// Numbers told: index into [`Vocabulary::numbers`], and the value; the last one of each kind.
     pub numbers: Vec<(u8, i64)>,
 }
 
 /// The time of one kind of span within one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanTime {
-    /// Index into [`Words::spans`].
+    /// Index into [`Vocabulary::write_spans`].
     pub kind: u8,
     /// Nanoseconds, without the spans inside.
     pub ns: u64,
@@ -58,57 +58,62 @@ pub struct SpanTime {
 impl Operation {
     /// Nanoseconds on the CPU.
     #[must_use]
-    pub fn on_cpu(&self) -> u64 {
+    pub fn on_cpu_ns(&self) -> u64 {
         self.wall.saturating_sub(self.preempted + self.waited)
     }
 }
 
 /// The kernel's events of one thread, in order of time.
 #[derive(Debug, Default)]
-pub(crate) struct Kernel {
-    away: Vec<Away>,
+pub(crate) struct ThreadEvents {
+    off_cpu_intervals: Vec<OffCpuInterval>,
     left: Option<(u64, bool)>,
     faults: Vec<u64>,
 }
 
 /// A stretch off the CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Away {
+struct OffCpuInterval {
     from: u64,
     to: u64,
     preempted: bool,
 }
 
-impl Kernel {
-    pub(crate) fn take(&mut self, ns: u64, kind: EventKind) {
+impl ThreadEvents {
+    pub(crate) fn add_event(&mut self, ns: u64, kind: ThreadEventKind) {
         match kind {
-            EventKind::Preempted | EventKind::Waited => self.left = Some((ns, kind == EventKind::Preempted)),
-            EventKind::Resumed => {
-                let away =
-                    self.left.take().map(|(from, preempted)| Away { from, to: ns.max(from), preempted });
-                self.away.extend(away);
+            ThreadEventKind::Preempted | ThreadEventKind::Waited => {
+                self.left = Some((ns, kind == ThreadEventKind::Preempted))
             }
-            EventKind::Fault => self.faults.push(ns),
+            ThreadEventKind::Resumed => {
+                let away = self.left.take().map(|(from, preempted)| OffCpuInterval {
+                    from,
+                    to: ns.max(from),
+                    preempted,
+                });
+                self.off_cpu_intervals.extend(away);
+            }
+            ThreadEventKind::Fault => self.faults.push(ns),
         }
     }
 }
 
 /// One thread's operations being read.
-pub(crate) struct Lane {
-    costs: KindCosts,
-    kernel: Kernel,
-    next_away: usize,
+pub(crate) struct ThreadReader {
+    costs: RecordingKindCosts,
+    events: ThreadEvents,
+    next_off_cpu: usize,
     next_fault: usize,
     last: u64,
     /// of the operation at hand
-    inside: Vec<(Inside, u32)>,
+    inside: Vec<(InnerOccurrence, u32)>,
     operation: Operation,
 }
 
-impl Lane {
-    pub(crate) fn new(thread: i32, lane: u32, costs: KindCosts, kernel: Kernel) -> Self {
+impl ThreadReader {
+    pub(crate) fn new(thread: i32, lane: u32, costs: RecordingKindCosts, kernel: ThreadEvents) -> Self {
         let operation = Operation { thread, lane, ..Operation::default() };
-        Self { costs, kernel, next_away: 0, next_fault: 0, last: 0, inside: Vec::new(), operation }
+        Self { costs, events: kernel, next_off_cpu: 0, next_fault: 0, last: 0, inside: Vec::new(), operation }
     }
 
     pub(crate) fn thread(&self) -> i32 {
@@ -116,51 +121,56 @@ impl Lane {
     }
 
     /// Shows the operations of a block; an error says at which record it is not what it should be.
-    pub(crate) fn block(
+    pub(crate) fn read_block(
         &mut self,
         words: &[u64],
         records: u32,
-        line: Line,
-        names: &Words,
-        told: &mut Told,
+        line: ClockLine,
+        names: &Vocabulary,
+        told: &mut TraceFileSummary,
         show: &mut impl FnMut(&Operation),
     ) -> Result<(), String> {
         let mut words = words.iter().copied();
         for record in 0..records {
-            self.record(&mut words, line, names).ok_or_else(|| format!("record {record} is damaged"))?;
+            self.read_record(&mut words, line, names).ok_or_else(|| format!("record {record} is damaged"))?;
             told.operations += 1;
             told.backwards += u64::from(self.operation.backwards);
             told.beyond += u64::from(self.operation.beyond);
             told.unbalanced += u64::from(self.operation.unbalanced);
-            told.add_inside(self.operation.kind, self.operation.inside);
+            told.add_nested_operation(self.operation.kind, self.operation.inside);
             show(&self.operation);
         }
         Ok(())
     }
 
-    fn record(&mut self, words: &mut impl Iterator<Item = u64>, line: Line, names: &Words) -> Option<()> {
-        let (begun, head) = (words.next()?, HeadWord::of(words.next()?));
+    fn read_record(
+        &mut self,
+        words: &mut impl Iterator<Item = u64>,
+        line: ClockLine,
+        names: &Vocabulary,
+    ) -> Option<()> {
+        let (begun, head) = (words.next()?, RecordHeadWord::decode(words.next()?));
         let operation = &mut self.operation;
         operation.kind = Some(head.kind).filter(|kind| usize::from(*kind) < names.operations.len())?;
         operation.numbers.clear();
         self.inside.clear();
         for _ in 0..head.numbers {
-            let (kind, value) = number_of(words.next()?);
+            let (kind, value) = decode_number(words.next()?);
             if kind == INSIDE {
-                self.inside.push(Inside::of(value));
+                self.inside.push(InnerOccurrence::decode(value));
                 continue;
             }
             operation.numbers.retain(|(other, _)| *other != kind);
             operation.numbers.extend((usize::from(kind) < names.numbers.len()).then_some((kind, value)));
         }
-        let mut cost = self.costs.operation(operation.kind);
+        let mut cost = self.costs.operation_cost(operation.kind);
         operation.spans.clear();
         for _ in 0..head.spans {
-            let (kind, ticks, count) = span_of(words.next()?);
-            let (own, all) = self.costs.span(kind);
+            let (kind, ticks, count) = decode_span(words.next()?);
+            let (own, all) = self.costs.span_costs(kind);
             let own = f64::from(count) * own;
             cost += f64::from(count) * all;
-            let ns = nanos(ticks, own, line);
+            let ns = corrected_nanos(ticks, own, line);
             operation.spans.extend((usize::from(kind) < names.spans.len()).then_some(SpanTime {
                 kind,
                 ns,
@@ -169,8 +179,9 @@ impl Lane {
         }
         let mut operations_inside = 0.0;
         for (inside, count) in &self.inside {
-            let (own, all) = self.costs.span(inside.kind);
-            let whole = if inside.is_operation { self.costs.whole_operation(inside.kind) } else { all - own };
+            let (own, all) = self.costs.span_costs(inside.kind);
+            let whole =
+                if inside.is_operation { self.costs.whole_operation_cost(inside.kind) } else { all - own };
             let ticks = f64::from(*count) * whole;
             // Those of spans are among them already.
             operations_inside += if inside.is_operation { ticks } else { 0.0 };
@@ -180,25 +191,26 @@ impl Lane {
         }
         cost += operations_inside;
         operation.inside = (operations_inside * line.slope()).round() as u64;
-        operation.wall = nanos(head.duration, cost, line);
-        operation.start = line.at(begun);
+        operation.wall = corrected_nanos(head.duration, cost, line);
+        operation.start = line.nanos_at(begun);
         operation.backwards = head.flags & FLAG_BACKWARDS != 0 || begun < self.last;
         operation.beyond = head.flags & FLAG_LIMIT != 0;
         operation.unbalanced = head.flags & FLAG_UNBALANCED != 0;
         self.last = begun;
-        let end = line.at(begun.saturating_add(head.duration));
-        self.join(end);
+        let end = line.nanos_at(begun.saturating_add(head.duration));
+        self.join_events(end);
         Some(())
     }
 
     /// Adds what the kernel did between the operation's begin and its end.
-    fn join(&mut self, end: u64) {
-        let (operation, kernel) = (&mut self.operation, &self.kernel);
+    fn join_events(&mut self, end: u64) {
+        let (operation, kernel) = (&mut self.operation, &self.events);
         let start = operation.start;
         (operation.preempted, operation.waited, operation.switches, operation.faults) = (0, 0, 0, 0);
-        let gone = |away: &&Away| away.to <= start;
-        self.next_away += kernel.away.iter().skip(self.next_away).take_while(gone).count();
-        for away in kernel.away.iter().skip(self.next_away).take_while(|away| away.from < end) {
+        let gone = |away: &&OffCpuInterval| away.to <= start;
+        self.next_off_cpu += kernel.off_cpu_intervals.iter().skip(self.next_off_cpu).take_while(gone).count();
+        for away in kernel.off_cpu_intervals.iter().skip(self.next_off_cpu).take_while(|away| away.from < end)
+        {
             let inside = away.to.min(end).saturating_sub(away.from.max(start));
             let place = if away.preempted { &mut operation.preempted } else { &mut operation.waited };
             *place += inside;
@@ -216,6 +228,6 @@ impl Lane {
     }
 }
 
-fn nanos(ticks: u64, cost: f64, line: Line) -> u64 {
+fn corrected_nanos(ticks: u64, cost: f64, line: ClockLine) -> u64 {
     ((ticks as f64 - cost) * line.slope()).max(0.0).round() as u64
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::format::EventKind;
+use crate::format::ThreadEventKind;
 
 /// Bytes of the ring: what an unprivileged user may lock (`perf_event_mlock_kb`) is 516 KiB.
 const RING: usize = 512 * 1024;
@@ -17,7 +17,7 @@ const TAIL: usize = 1032;
 /// `struct perf_event_attr`, version 5 (112 bytes).
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttr {
     kind: u32,
     size: u32,
     config: u64,
@@ -56,7 +56,7 @@ const SWITCH_OUT: u32 = 1 << 13;
 const SWITCH_OUT_PREEMPT: u32 = 1 << 14;
 
 /// The kernel's events of one thread.
-pub(crate) struct Kernel {
+pub(crate) struct ThreadEventRing {
     _event: OwnedFd,
     ring: *mut u8,
     tail: u64,
@@ -66,39 +66,39 @@ pub(crate) struct Kernel {
 
 #[expect(unsafe_code, reason = "the ring is a mapping of this process, not of a thread")]
 // SAFETY: the mapping may be read from any thread, and `Kernel` is its only user.
-unsafe impl Send for Kernel {}
+unsafe impl Send for ThreadEventRing {}
 
-impl Kernel {
+impl ThreadEventRing {
     /// Asks for the events of the calling thread.
     pub(crate) fn open() -> io::Result<Self> {
         // What happens inside system calls needs more rights; without them, page faults of the program itself remain.
-        let event = open(0).or_else(|_| open(EXCLUDE_KERNEL))?;
-        let ring = map(&event)?;
+        let event = open_thread_event(0).or_else(|_| open_thread_event(EXCLUDE_KERNEL))?;
+        let ring = map_ring(&event)?;
         Ok(Self { _event: event, ring, tail: 0, lost: 0 })
     }
 
     /// Gives `take` every event since the last call, in order of time.
-    pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, EventKind)) {
-        let head = self.position(HEAD).load(Ordering::Acquire);
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, ThreadEventKind)) {
+        let head = self.ring_position(HEAD).load(Ordering::Acquire);
         while self.tail < head {
-            let first = self.word(self.tail);
+            let first = self.word_at(self.tail);
             let (kind, misc, size) = (first as u32, (first >> 32) as u32 & 0xffff, first >> 48);
             match kind {
-                RECORD_SAMPLE => take(self.word(self.tail + 8), EventKind::Fault),
-                RECORD_SWITCH => take(self.word(self.tail + 8), switch(misc)),
-                RECORD_LOST => self.lost += self.word(self.tail + 16),
+                RECORD_SAMPLE => take(self.word_at(self.tail + 8), ThreadEventKind::Fault),
+                RECORD_SWITCH => take(self.word_at(self.tail + 8), context_switch_kind(misc)),
+                RECORD_LOST => self.lost += self.word_at(self.tail + 16),
                 RECORD_THROTTLE => self.lost += 1,
                 _ => {}
             }
             // A size of zero would be the kernel's mistake, and a loop without end ours.
             self.tail += size.max(8);
         }
-        self.position(TAIL).store(self.tail, Ordering::Release);
+        self.ring_position(TAIL).store(self.tail, Ordering::Release);
     }
 
     /// The head or the tail of the ring.
     #[expect(unsafe_code, reason = "shared with the kernel")]
-    fn position(&self, at: usize) -> &AtomicU64 {
+    fn ring_position(&self, at: usize) -> &AtomicU64 {
         // SAFETY: the first page of the mapping is as long as `self`, `at` is inside it and aligned to eight bytes, and
         // the kernel treats both words as atomic.
         unsafe { AtomicU64::from_ptr(self.ring.add(at).cast()) }
@@ -106,32 +106,32 @@ impl Kernel {
 
     /// The word of the ring at a position that only grows.
     #[expect(unsafe_code, reason = "shared with the kernel")]
-    fn word(&self, at: u64) -> u64 {
+    fn word_at(&self, at: u64) -> u64 {
         let offset = PAGE + (at as usize & (RING - 1) & !7);
         // SAFETY: the offset is inside the mapping and aligned; the kernel does not write between tail and head.
         unsafe { self.ring.add(offset).cast::<u64>().read_volatile() }
     }
 }
 
-fn switch(misc: u32) -> EventKind {
+fn context_switch_kind(misc: u32) -> ThreadEventKind {
     match (misc & SWITCH_OUT != 0, misc & SWITCH_OUT_PREEMPT != 0) {
-        (true, true) => EventKind::Preempted,
-        (true, false) => EventKind::Waited,
-        _ => EventKind::Resumed,
+        (true, true) => ThreadEventKind::Preempted,
+        (true, false) => ThreadEventKind::Waited,
+        _ => ThreadEventKind::Resumed,
     }
 }
 
 #[expect(unsafe_code, reason = "there is no safe perf_event_open")]
-fn open(exclude: u64) -> io::Result<OwnedFd> {
-    let attributes = Attributes {
+fn open_thread_event(exclude: u64) -> io::Result<OwnedFd> {
+    let attributes = PerfEventAttr {
         kind: SOFTWARE,
-        size: size_of::<Attributes>() as u32,
+        size: size_of::<PerfEventAttr>() as u32,
         config: PAGE_FAULTS,
         sample_period: 1,
         sample_type: SAMPLE_TIME,
         flags: SAMPLE_ID_ALL | USE_CLOCK | CONTEXT_SWITCH | exclude,
         clock: libc::CLOCK_MONOTONIC,
-        ..Attributes::default()
+        ..PerfEventAttr::default()
     };
     let (this_thread, any_cpu, no_group) = (0, -1, -1);
     // SAFETY: the structure says its own size and outlives the call; the other arguments are numbers.
@@ -153,7 +153,7 @@ fn open(exclude: u64) -> io::Result<OwnedFd> {
 }
 
 #[expect(unsafe_code, reason = "the ring is a mapping")]
-fn map(event: &OwnedFd) -> io::Result<*mut u8> {
+fn map_ring(event: &OwnedFd) -> io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let ring = unsafe {
@@ -162,7 +162,7 @@ fn map(event: &OwnedFd) -> io::Result<*mut u8> {
     if ring == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(ring.cast()) }
 }
 
-impl Drop for Kernel {
+impl Drop for ThreadEventRing {
     #[expect(unsafe_code, reason = "the ring is a mapping")]
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, of this size, and no reference into it is left.

@@ -1,6 +1,6 @@
 //! The latency of every operation of a program, and of the spans inside it.
 //!
-//! A program declares its [`Words`] once (what its operations, spans and numbers are called), makes a [`Trace`], and
+//! A program declares its [`Vocabulary`] once (what its operations, spans and numbers are called), makes a [`Trace`], and
 //! gives each thread a [`Recorder`]. Around an operation stand [`Recorder::begin`] and [`Recorder::end`], around a
 //! span inside it [`Recorder::enter`] and [`Recorder::leave`]; spans nest, and each span's time is *exclusive*: what
 //! an inner one took is not counted in the outer one. [`Recorder::number`] attaches the program's state.
@@ -9,7 +9,7 @@
 //! memory that was touched beforehand; when a chunk of it is full, it is handed to a thread that writes the file, and
 //! if that thread is behind, the recorder waits *between* two operations, which is counted and disturbs no figure.
 //! Context switches and page faults of each recording thread come from the kernel meanwhile, with their times, and are
-//! joined when the file is read ([`File`]): so the time on CPU of each operation is known without a system call.
+//! joined when the file is read ([`TraceFile`]): so the time on CPU of each operation is known without a system call.
 //!
 //! The memory is pages of the trace file, where the file system lets them be allocated beforehand (ext4, XFS, tmpfs): so a
 //! program that aborts, is killed or leaves by `_exit` leaves its last operations there. A forked child has no part in
@@ -84,11 +84,11 @@ mod words;
 mod writer;
 
 pub use clock::ClockKind;
-pub use error::Error;
-pub use file::{File, Told};
+pub use error::OptraceError;
+pub use file::{TraceFile, TraceFileSummary};
 pub use format::VERSION;
 pub use join::{Operation, SpanTime};
 pub use recorder::Recorder;
-pub use stamps::{Entries, Mark, Spot, StampCost, Stamps};
-pub use trace::{ENVIRONMENT, Options, Summary, Trace};
-pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Words};
+pub use stamps::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost};
+pub use trace::{ENVIRONMENT, Trace, TraceOptions, TraceRecordingSummary};
+pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Vocabulary};

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::clock::Pair;
+use crate::clock::ClockPair;
 
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<u64>();
@@ -31,47 +31,47 @@ static MAPPED: [(AtomicUsize, AtomicUsize); MOST_MAPPED] =
 
 /// The shape of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct RegionShape {
     pub chunk_words: usize,
     pub chunks: usize,
 }
 
-impl Shape {
+impl RegionShape {
     /// Words of the head, padded.
-    fn head(self) -> usize {
+    fn head_words(self) -> usize {
         (HEAD_WORDS + CHUNK_WORDS * self.chunks).next_multiple_of(PAGE / WORD)
     }
 
     /// Bytes of the whole region, padded.
-    pub(crate) fn bytes(self) -> usize {
-        ((self.head() + self.chunk_words * self.chunks) * WORD).next_multiple_of(PAGE)
+    pub(crate) fn byte_size(self) -> usize {
+        ((self.head_words() + self.chunk_words * self.chunks) * WORD).next_multiple_of(PAGE)
     }
 }
 
 /// The memory of one lane.
-pub(crate) struct Memory {
-    shape: Shape,
+pub(crate) struct ChunkMemory {
+    shape: RegionShape,
     base: *mut u64,
     /// Its place in [`MAPPED`]; ordinary memory has none.
     mapped: Option<usize>,
 }
 
 // SAFETY: the words of a chunk are touched by one side at a time, as `Lane` says; those of the head by the recorder alone.
-unsafe impl Send for Memory {}
+unsafe impl Send for ChunkMemory {}
 // SAFETY: see `Send`.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for ChunkMemory {}
 
-impl Memory {
+impl ChunkMemory {
     /// Ordinary memory, all touched.
-    pub(crate) fn ordinary(shape: Shape) -> Self {
+    pub(crate) fn allocate_ordinary(shape: RegionShape) -> Self {
         // Not zero: zeroed memory would be mapped and not there.
-        let words = vec![u64::MAX; shape.bytes() / WORD].into_boxed_slice();
+        let words = vec![u64::MAX; shape.byte_size() / WORD].into_boxed_slice();
         Self { shape, base: Box::into_raw(words).cast(), mapped: None }
     }
 
     /// Pages of a file, from a place on which they are allocated and zero; `None` where they cannot be.
-    pub(crate) fn of_file(file: &File, at: u64, shape: Shape) -> Option<Self> {
-        let length = shape.bytes();
+    pub(crate) fn map_file(file: &File, at: u64, shape: RegionShape) -> Option<Self> {
+        let length = shape.byte_size();
         let offset = libc::off_t::try_from(at).ok()?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new shared mapping of an open file, at an address that the kernel chooses.
@@ -81,23 +81,23 @@ impl Memory {
         if base == libc::MAP_FAILED {
             return None;
         }
-        let Some(place) = enlist(base as usize, length) else {
+        let Some(place) = register_mapping(base as usize, length) else {
             // SAFETY: unmaps what was mapped above, once.
             unsafe { libc::munmap(base, length) };
             return None;
         };
         let memory = Self { shape, base: base.cast(), mapped: Some(place) };
-        (0..length / WORD).step_by(PAGE / WORD).for_each(|word| memory.touch(word));
+        (0..length / WORD).step_by(PAGE / WORD).for_each(|word| memory.touch_word(word));
         Some(memory)
     }
 
-    pub(crate) fn is_file(&self) -> bool {
+    pub(crate) fn is_file_backed(&self) -> bool {
         self.mapped.is_some()
     }
 
     /// Where a chunk's words are.
-    pub(crate) fn chunk(&self, at: usize) -> std::ops::Range<*mut u64> {
-        let begin = self.shape.head() + (at % self.shape.chunks) * self.shape.chunk_words;
+    pub(crate) fn chunk_range(&self, at: usize) -> std::ops::Range<*mut u64> {
+        let begin = self.shape.head_words() + (at % self.shape.chunks) * self.shape.chunk_words;
         // SAFETY: the region is as long as `Shape::bytes` says, which the head and all chunks fit in.
         unsafe { self.base.add(begin)..self.base.add(begin + self.shape.chunk_words) }
     }
@@ -105,14 +105,14 @@ impl Memory {
     /// Touches the pages of a chunk that is entered: those that the kernel wrote to the disk meanwhile would fault at the
     /// next word, inside an operation.
     pub(crate) fn touch_chunk(&self, at: usize) {
-        if self.is_file() {
-            let begin = self.shape.head() + (at % self.shape.chunks) * self.shape.chunk_words;
+        if self.is_file_backed() {
+            let begin = self.shape.head_words() + (at % self.shape.chunks) * self.shape.chunk_words;
             let all = begin..begin + self.shape.chunk_words;
-            all.step_by(PAGE / WORD).for_each(|word| self.touch(word));
+            all.step_by(PAGE / WORD).for_each(|word| self.touch_word(word));
         }
     }
 
-    fn touch(&self, word: usize) {
+    fn touch_word(&self, word: usize) {
         // SAFETY: the word is inside the region, and nobody else writes to what is touched: a chunk is its recorder's
         // when it is entered, and a new region nobody's yet.
         unsafe {
@@ -122,26 +122,26 @@ impl Memory {
     }
 
     /// The lane was opened then.
-    pub(crate) fn tell_opened(&self, ticks: u64) {
-        self.tell(0, &[ticks, self.shape.chunk_words as u64, self.shape.chunks as u64, 0]);
+    pub(crate) fn store_opened(&self, ticks: u64) {
+        self.store_words(0, &[ticks, self.shape.chunk_words as u64, self.shape.chunks as u64, 0]);
     }
 
     /// The recorder enters a chunk, in this round.
-    pub(crate) fn tell_entered(&self, at: usize, round: u64) {
+    pub(crate) fn store_entered(&self, at: usize, round: u64) {
         let place = HEAD_WORDS + CHUNK_WORDS * at;
-        self.tell(place, &[0, 0]);
-        self.tell(place, &[round]);
+        self.store_words(place, &[0, 0]);
+        self.store_words(place, &[round]);
     }
 
     /// The recorder closed a chunk that has so many words.
-    pub(crate) fn tell_closed(&self, at: usize, used: usize, closed: Pair) {
+    pub(crate) fn store_closed(&self, at: usize, used: usize, closed: ClockPair) {
         let place = HEAD_WORDS + CHUNK_WORDS * at;
-        self.tell(place + 2, &[closed.ticks, closed.ns]);
-        self.tell(place + 1, &[used as u64]);
+        self.store_words(place + 2, &[closed.ticks, closed.ns]);
+        self.store_words(place + 1, &[used as u64]);
     }
 
-    fn tell(&self, at: usize, words: &[u64]) {
-        for (place, word) in (at..self.shape.head()).zip(words) {
+    fn store_words(&self, at: usize, words: &[u64]) {
+        for (place, word) in (at..self.shape.head_words()).zip(words) {
             // SAFETY: the place is in the head, which only the lane's recorder writes; what is read of it is read after the
             // process ended, so that the order alone counts.
             unsafe { self.base.add(place).write_volatile(*word) };
@@ -149,9 +149,9 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for ChunkMemory {
     fn drop(&mut self) {
-        let length = self.shape.bytes();
+        let length = self.shape.byte_size();
         match self.mapped {
             // SAFETY: unmaps what `of_file` mapped (or a child put in its place), once; no recorder is left, as it holds
             // the lane that this is of.
@@ -172,15 +172,15 @@ impl Drop for Memory {
 }
 
 /// Remembers a mapping for children; `None` where there is no room, or they could not be told.
-fn enlist(address: usize, length: usize) -> Option<usize> {
+fn register_mapping(address: usize, length: usize) -> Option<usize> {
     static ONCE: Once = Once::new();
-    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    static IS_REGISTERED: AtomicUsize = AtomicUsize::new(0);
     ONCE.call_once(|| {
         // SAFETY: both functions live as long as the library, and do only what is allowed in a child.
-        let failed = unsafe { libc::pthread_atfork(None, Some(in_parent), Some(in_child)) };
-        TOLD.store(usize::from(failed == 0), Ordering::Release);
+        let failed = unsafe { libc::pthread_atfork(None, Some(count_fork), Some(replace_mappings_in_child)) };
+        IS_REGISTERED.store(usize::from(failed == 0), Ordering::Release);
     });
-    (TOLD.load(Ordering::Acquire) == 1).then_some(())?;
+    (IS_REGISTERED.load(Ordering::Acquire) == 1).then_some(())?;
     MAPPED.iter().position(|(place, size)| {
         // 1 stands for a place that is being taken.
         let is_free = place.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -192,12 +192,12 @@ fn enlist(address: usize, length: usize) -> Option<usize> {
     })
 }
 
-extern "C" fn in_parent() {
+extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A child has its own memory in place of the file's: what it goes on to record is nobody's.
-extern "C" fn in_child() {
+extern "C" fn replace_mappings_in_child() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     for (address, length) in &MAPPED {
         let (address, length) = (address.load(Ordering::Acquire), length.load(Ordering::Acquire));
@@ -219,13 +219,13 @@ extern "C" fn in_child() {
 }
 
 /// How often this process forked so far.
-pub(crate) fn forks() -> u64 {
+pub(crate) fn fork_count() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 
 /// Allocates a region in a file, so that writing to its pages needs no room that may not be there: a full disk would end the
 /// process with SIGBUS. `false` where the system cannot promise that, as where each write goes to a new place.
-pub(crate) fn allocate(file: &File, at: u64, bytes: u64) -> bool {
+pub(crate) fn allocate_region(file: &File, at: u64, bytes: u64) -> bool {
     if cfg!(miri) {
         return false;
     }
@@ -246,7 +246,7 @@ pub(crate) fn allocate(file: &File, at: u64, bytes: u64) -> bool {
 }
 
 /// Gives the room of a region back that other blocks lie behind; it reads as zeros.
-pub(crate) fn punch(file: &File, at: u64, bytes: u64) {
+pub(crate) fn release_region(file: &File, at: u64, bytes: u64) {
     let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     if let (Ok(at), Ok(bytes)) = (libc::off_t::try_from(at), libc::off_t::try_from(bytes)) {
         // SAFETY: the descriptor is open. Where the file system cannot, the room stays taken.
@@ -256,29 +256,31 @@ pub(crate) fn punch(file: &File, at: u64, bytes: u64) {
 
 /// What was found of a chunk in the file of a process that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Remnant {
+pub(crate) struct ChunkRemnant {
     round: u64,
     /// `None`: it was being filled.
-    pub closed: Option<Pair>,
+    pub closed: Option<ClockPair>,
     pub words: Vec<u64>,
 }
 
 /// Reads a region: when its lane was opened, and its chunks in the order in which they were filled.
-pub(crate) fn remnants(file: &File, at: u64, bytes: u64) -> Option<(u64, Vec<Remnant>)> {
+pub(crate) fn read_remnants(file: &File, at: u64, bytes: u64) -> Option<(u64, Vec<ChunkRemnant>)> {
     let mut head = vec![0; PAGE];
     file.read_exact_at(&mut head, at).ok()?;
-    let first = words(&head);
+    let first = words_from_bytes(&head);
     let [opened, chunk_words, chunks, _] = first.first_chunk::<HEAD_WORDS>().copied()?;
-    let shape =
-        Shape { chunk_words: usize::try_from(chunk_words).ok()?, chunks: usize::try_from(chunks).ok()? };
+    let shape = RegionShape {
+        chunk_words: usize::try_from(chunk_words).ok()?,
+        chunks: usize::try_from(chunks).ok()?,
+    };
     // Only what fits into the region that the file tells of is believed.
     let all = shape.chunks.checked_mul(shape.chunk_words)?.checked_mul(WORD)?;
-    if shape.chunks == 0 || shape.chunk_words == 0 || all as u64 > bytes || shape.bytes() as u64 > bytes {
+    if shape.chunks == 0 || shape.chunk_words == 0 || all as u64 > bytes || shape.byte_size() as u64 > bytes {
         return None;
     }
-    let mut head = vec![0; shape.head() * WORD];
+    let mut head = vec![0; shape.head_words() * WORD];
     file.read_exact_at(&mut head, at).ok()?;
-    let head = words(&head);
+    let head = words_from_bytes(&head);
     let mut found = Vec::new();
     for chunk in 0..shape.chunks {
         let [round, used, ticks, ns] =
@@ -289,16 +291,16 @@ pub(crate) fn remnants(file: &File, at: u64, bytes: u64) -> Option<(u64, Vec<Rem
         let used = usize::try_from(used).ok()?.min(shape.chunk_words);
         let length = if used == 0 { shape.chunk_words } else { used };
         let mut bytes = vec![0; length * WORD];
-        let begin = (shape.head() + chunk * shape.chunk_words) * WORD;
+        let begin = (shape.head_words() + chunk * shape.chunk_words) * WORD;
         file.read_exact_at(&mut bytes, at + begin as u64).ok()?;
-        let closed = (used > 0).then_some(Pair { ticks, ns });
-        found.push(Remnant { round, closed, words: words(&bytes) });
+        let closed = (used > 0).then_some(ClockPair { ticks, ns });
+        found.push(ChunkRemnant { round, closed, words: words_from_bytes(&bytes) });
     }
     found.sort_by_key(|remnant| remnant.round);
     Some((opened, found))
 }
 
-fn words(bytes: &[u8]) -> Vec<u64> {
+fn words_from_bytes(bytes: &[u8]) -> Vec<u64> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     bytes.chunks_exact(WORD).map(word).collect()
 }
@@ -312,25 +314,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("region");
         let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
-        let shape = Shape { chunk_words: 512, chunks: 3 };
+        let shape = RegionShape { chunk_words: 512, chunks: 3 };
         let at = PAGE as u64;
-        if !allocate(&file, at, shape.bytes() as u64) {
+        if !allocate_region(&file, at, shape.byte_size() as u64) {
             return;
         }
-        let memory = Memory::of_file(&file, at, shape).unwrap();
-        memory.tell_opened(77);
-        memory.tell_entered(1, 2);
-        memory.tell_entered(0, 1);
+        let memory = ChunkMemory::map_file(&file, at, shape).unwrap();
+        memory.store_opened(77);
+        memory.store_entered(1, 2);
+        memory.store_entered(0, 1);
         // SAFETY: the chunks are this test's.
         unsafe {
-            memory.chunk(0).start.write(5);
-            memory.chunk(1).start.write(6);
+            memory.chunk_range(0).start.write(5);
+            memory.chunk_range(1).start.write(6);
         }
-        memory.tell_closed(0, 1, Pair { ticks: 80, ns: 90 });
-        let (opened, found) = remnants(&file, at, shape.bytes() as u64).unwrap();
+        memory.store_closed(0, 1, ClockPair { ticks: 80, ns: 90 });
+        let (opened, found) = read_remnants(&file, at, shape.byte_size() as u64).unwrap();
         assert_eq!(opened, 77);
-        assert_eq!(found[0], Remnant { round: 1, closed: Some(Pair { ticks: 80, ns: 90 }), words: vec![5] });
+        assert_eq!(
+            found[0],
+            ChunkRemnant { round: 1, closed: Some(ClockPair { ticks: 80, ns: 90 }), words: vec![5] }
+        );
         assert_eq!((found[1].round, found[1].closed, found[1].words[..2].to_vec()), (2, None, vec![6, 0]));
-        assert_eq!(remnants(&file, at, 4096), None, "a region that is smaller than it says");
+        assert_eq!(read_remnants(&file, at, 4096), None, "a region that is smaller than it says");
     }
 }

@@ -1,8 +1,8 @@
 //! What the measured path writes: one word for each time stamp, one for each number, one behind the other. Owns the layout
-//! of these words; refuses to think about them, which [`Replay`](crate::replay::Replay) does on the writer's thread.
+//! of these words; refuses to think about them, which [`Replay`](crate::replay::StampDecoder) does on the writer's thread.
 
 use crate::clock::ClockKind;
-use crate::lane::Lane;
+use crate::lane::ThreadChunks;
 
 /// What a word says: its lowest three bits.
 pub(crate) mod tag {
@@ -32,15 +32,15 @@ const NUMBER_SHIFT: u32 = 8;
 
 /// A word of the measured path, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum StampWord {
     /// Tag, kind and the lower 53 bits of the time.
     Stamp(u64, u8, u64),
     /// Kind and value.
     Number(u8, i64),
 }
 
-impl Note {
-    pub(crate) fn of(word: u64) -> Self {
+impl StampWord {
+    pub(crate) fn decode(word: u64) -> Self {
         match word & 7 {
             tag::NUMBER => Self::Number((word >> TAG_BITS) as u8 & 31, word as i64 >> NUMBER_SHIFT),
             tag => Self::Stamp(tag, (word >> TAG_BITS) as u8, word >> STAMP_SHIFT),
@@ -49,13 +49,13 @@ impl Note {
 }
 
 /// The time that a stamp's 53 bits mean, when they are within half their range (19 days of a 2.7 GHz counter) of another.
-pub(crate) fn near(last: u64, bits: u64) -> u64 {
+pub(crate) fn restore_stamp(last: u64, bits: u64) -> u64 {
     let away = (bits.wrapping_sub(last) << STAMP_SHIFT) as i64 >> STAMP_SHIFT;
     last.wrapping_add_signed(away)
 }
 
 /// Writes into one chunk after the other.
-pub(crate) struct Pen {
+pub(crate) struct StampWriter {
     pub(crate) clock: ClockKind,
     /// the chunk being filled
     pub(crate) chunk: usize,
@@ -66,17 +66,17 @@ pub(crate) struct Pen {
     end: *mut u64,
 }
 
-impl Pen {
+impl StampWriter {
     /// One without a chunk: there is never room.
     pub(crate) fn new(clock: ClockKind) -> Self {
         let none = std::ptr::null_mut();
         Self { clock, chunk: 0, round: 0, first: none, at: none, end: none }
     }
 
-    pub(crate) fn enter_chunk(&mut self, lane: &Lane, at: usize) {
+    pub(crate) fn enter_chunk(&mut self, lane: &ThreadChunks, at: usize) {
         let none = std::ptr::null_mut();
         self.round += 1;
-        let memory = lane.memory(at, self.round).unwrap_or(none..none);
+        let memory = lane.open_free_chunk(at, self.round).unwrap_or(none..none);
         (self.chunk, self.first, self.at, self.end) = (at, memory.start, memory.start, memory.end);
     }
 
@@ -88,12 +88,12 @@ impl Pen {
 
     /// Words that the chunk has room for.
     #[inline(always)]
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn free_words(&self) -> usize {
         (self.end as usize - self.at as usize) / size_of::<u64>()
     }
 
     /// Words of the chunk that are written.
-    pub(crate) fn used(&self) -> usize {
+    pub(crate) fn used_words(&self) -> usize {
         (self.at as usize - self.first as usize) / size_of::<u64>()
     }
 
@@ -105,7 +105,7 @@ impl Pen {
 
     /// One time for two stamps: what begins, and its first span.
     #[inline(always)]
-    pub(crate) fn stamp_in(&mut self, tag: u64, kind: u8, span: u8) {
+    pub(crate) fn stamp_with_span(&mut self, tag: u64, kind: u8, span: u8) {
         let now = self.clock.now();
         self.stamp_at(now, tag, kind);
         self.stamp_at(now, tag::ENTER, span);
@@ -113,25 +113,25 @@ impl Pen {
 
     #[inline(always)]
     fn stamp_at(&mut self, now: u64, tag: u64, kind: u8) {
-        self.write(now << STAMP_SHIFT | u64::from(kind) << TAG_BITS | tag);
+        self.write_word(now << STAMP_SHIFT | u64::from(kind) << TAG_BITS | tag);
     }
 
     /// The recorder left the path then, and is back now.
-    pub(crate) fn away(&mut self, left: u64) {
-        self.write(left << STAMP_SHIFT | tag::AWAY);
+    pub(crate) fn stamp_absence(&mut self, left: u64) {
+        self.write_word(left << STAMP_SHIFT | tag::AWAY);
         self.stamp(tag::AWAY, 1);
     }
 
     #[inline(always)]
-    pub(crate) fn number(&mut self, kind: u8, value: i64) {
+    pub(crate) fn write_number(&mut self, kind: u8, value: i64) {
         const MOST: i64 = (1 << 55) - 1;
         let value = value.clamp(-MOST, MOST) << NUMBER_SHIFT;
-        self.write(value as u64 | u64::from(kind.min(31)) << TAG_BITS | tag::NUMBER);
+        self.write_word(value as u64 | u64::from(kind.min(31)) << TAG_BITS | tag::NUMBER);
     }
 
     #[expect(unsafe_code, reason = "a slice would cost its bounds, and a chunk changes hands")]
     #[inline(always)]
-    fn write(&mut self, word: u64) {
+    fn write_word(&mut self, word: u64) {
         if self.at == self.end {
             return;
         }
@@ -149,33 +149,35 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    use crate::live::Shape;
+    use crate::live::RegionShape;
 
     #[test]
     fn words_hold_what_was_put_in() {
-        let lane = Lane::new(0, Shape { chunk_words: 8, chunks: 2 }, None, 0);
-        let mut pen = Pen::new(ClockKind::Monotonic);
+        let lane = ThreadChunks::new(0, RegionShape { chunk_words: 8, chunks: 2 }, None, 0);
+        let mut pen = StampWriter::new(ClockKind::Monotonic);
         pen.stamp(tag::BEGIN, 1);
-        assert_eq!((pen.room(), pen.used()), (0, 0), "no chunk, no room");
+        assert_eq!((pen.free_words(), pen.used_words()), (0, 0), "no chunk, no room");
         pen.enter_chunk(&lane, 0);
         pen.stamp(tag::SWITCH, 249);
         for (kind, value) in [(15, -1), (200, 1_416_100), (0, i64::MAX), (3, i64::MIN)] {
-            pen.number(kind, value);
+            pen.write_number(kind, value);
         }
-        lane.hand_over(0, pen.used(), ClockKind::Monotonic.pair());
+        lane.submit_chunk(0, pen.used_words(), ClockKind::Monotonic.read_pair());
         let mut notes = Vec::new();
-        lane.take(0, |filled| notes = filled.words.iter().map(|word| Note::of(*word)).collect());
+        lane.write_full_chunk(0, |filled| {
+            notes = filled.words.iter().map(|word| StampWord::decode(*word)).collect()
+        });
         let most = (1 << 55) - 1;
-        assert!(matches!(notes[0], Note::Stamp(tag::SWITCH, 249, _)));
+        assert!(matches!(notes[0], StampWord::Stamp(tag::SWITCH, 249, _)));
         let numbers = [(15, -1), (31, 1_416_100), (0, most), (3, -most)];
-        assert!(notes[1..].iter().eq(&numbers.map(|(kind, value)| Note::Number(kind, value))));
+        assert!(notes[1..].iter().eq(&numbers.map(|(kind, value)| StampWord::Number(kind, value))));
     }
 
     proptest! {
         #[test]
         fn a_stamp_near_another_is_whole(last in any::<u64>(), away in -(1_i64 << 52)..(1 << 52)) {
             let now = last.wrapping_add_signed(away);
-            prop_assert_eq!(near(last, now << STAMP_SHIFT >> STAMP_SHIFT), now);
+            prop_assert_eq!(restore_stamp(last, now << STAMP_SHIFT >> STAMP_SHIFT), now);
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The record being made: the stack of open spans, their exclusive times, the words of those that are whole. Owns the
 //! bookkeeping between time stamps; refuses to take any, so that one stamp can end one thing and begin the next.
 
-use crate::format::{FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, Inside, head_word, number_word, span_word};
+use crate::format::{
+    FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, InnerOccurrence, encode_head_word, encode_number,
+    encode_span,
+};
 use crate::words::{MOST_DEPTH, MOST_NUMBERS, MOST_SPANS};
 
 /// The slot of time that belongs to the operation itself; 32 spans lie below it.
@@ -10,7 +13,7 @@ pub(crate) const OWN: u8 = MOST_SPANS as u8;
 const MOST_INSIDE: usize = 100;
 
 /// The record being made, and those that are whole.
-pub(crate) struct State {
+pub(crate) struct RecordBuilder {
     /// whole records, word by word, and how many they are
     pub(crate) words: Vec<u64>,
     pub(crate) records: u32,
@@ -30,7 +33,7 @@ pub(crate) struct State {
     count: [u32; MOST_SPANS + 1],
 }
 
-impl State {
+impl RecordBuilder {
     pub(crate) fn new() -> Self {
         Self {
             words: Vec::new(),
@@ -63,13 +66,13 @@ impl State {
     }
 
     /// Takes time out of the operation, and of the innermost span.
-    pub(crate) fn skip(&mut self, ticks: u64) {
+    pub(crate) fn exclude_time(&mut self, ticks: u64) {
         self.begun = self.begun.saturating_add(ticks);
         self.last = self.last.saturating_add(ticks);
     }
 
     /// Gives the time since the last stamp to the innermost span.
-    fn charge(&mut self, now: u64) {
+    fn charge_innermost(&mut self, now: u64) {
         let slot = usize::from(self.stack[usize::from(self.depth) % (MOST_DEPTH + 1)]) % (MOST_SPANS + 1);
         if now < self.last {
             self.flags |= FLAG_BACKWARDS;
@@ -78,41 +81,41 @@ impl State {
         self.last = now;
     }
 
-    pub(crate) fn enter(&mut self, now: u64, span: u8) {
+    pub(crate) fn enter_span(&mut self, now: u64, span: u8) {
         if usize::from(self.depth) >= MOST_DEPTH || usize::from(span) >= MOST_SPANS {
             self.beyond += 1;
             self.flags |= FLAG_LIMIT;
             return;
         }
-        self.charge(now);
+        self.charge_innermost(now);
         self.depth += 1;
         self.stack[usize::from(self.depth) % (MOST_DEPTH + 1)] = span;
         self.used |= 1 << (span % 32);
         self.count[usize::from(span) % MOST_SPANS] += 1;
     }
 
-    pub(crate) fn leave(&mut self, now: u64) {
+    pub(crate) fn leave_span(&mut self, now: u64) {
         if self.beyond > 0 {
             self.beyond -= 1;
         } else if self.depth == 0 {
             self.flags |= FLAG_UNBALANCED;
         } else {
-            self.charge(now);
+            self.charge_innermost(now);
             self.depth -= 1;
         }
     }
 
-    pub(crate) fn number(&mut self, kind: u8, value: i64) {
+    pub(crate) fn add_number(&mut self, kind: u8, value: i64) {
         if self.numbers.len() >= MOST_NUMBERS {
             self.flags |= FLAG_LIMIT;
             return;
         }
-        self.numbers.push(number_word(kind, value));
+        self.numbers.push(encode_number(kind, value));
     }
 
     /// Says what lay inside, and how often.
-    pub(crate) fn inside(&mut self, inside: impl Iterator<Item = (Inside, u32)>) {
-        self.numbers.extend(inside.take(MOST_INSIDE).map(|(inside, count)| inside.word(count)));
+    pub(crate) fn add_inner_occurrences(&mut self, inside: impl Iterator<Item = (InnerOccurrence, u32)>) {
+        self.numbers.extend(inside.take(MOST_INSIDE).map(|(inside, count)| inside.encode(count)));
     }
 
     pub(crate) fn close_record(&mut self, now: u64) {
@@ -120,13 +123,13 @@ impl State {
             self.flags |= FLAG_BACKWARDS;
         }
         if self.used != 0 {
-            self.charge(now);
+            self.charge_innermost(now);
         }
         let duration = now.saturating_sub(self.begun);
         let (spans, numbers) = (self.used.count_ones(), self.numbers.len() as u32);
-        self.words.extend([self.begun, head_word(duration, self.kind, self.flags, spans, numbers)]);
+        self.words.extend([self.begun, encode_head_word(duration, self.kind, self.flags, spans, numbers)]);
         self.words.append(&mut self.numbers);
-        self.spans();
+        self.write_spans();
         self.records += 1;
         (self.open, self.depth) = (false, 0);
     }
@@ -141,11 +144,11 @@ impl State {
     }
 
     /// Writes a word for each span that occurred, and clears the slots for the next operation.
-    fn spans(&mut self) {
+    fn write_spans(&mut self) {
         let mut left = std::mem::take(&mut self.used);
         while left != 0 {
             let span = left.trailing_zeros() as usize % MOST_SPANS;
-            self.words.push(span_word(span as u8, self.spent[span], self.count[span]));
+            self.words.push(encode_span(span as u8, self.spent[span], self.count[span]));
             (self.spent[span], self.count[span]) = (0, 0);
             left &= left - 1;
         }

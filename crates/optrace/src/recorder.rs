@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::clock::ClockKind;
-use crate::kernel::Kernel;
-use crate::lane::Lane;
-use crate::pen::{ABANDONED, CLOSED, Pen, tag};
-use crate::trace::Shared;
+use crate::kernel::ThreadEventRing;
+use crate::lane::ThreadChunks;
+use crate::pen::{ABANDONED, CLOSED, StampWriter, tag};
+use crate::trace::RecorderChunks;
 
 /// Words that most operations are content with: so many are there when one begins, and it need not wait inside.
 const USUAL: usize = 64;
@@ -20,8 +20,8 @@ const USUAL: usize = 64;
 /// It stays on its thread, since the kernel's events are asked for that thread; everything takes `&self`, so that a
 /// program and a probe inside its data structure can share one.
 pub struct Recorder<'t> {
-    pen: UnsafeCell<Pen>,
-    lane: Option<(Arc<Lane>, &'t Shared)>,
+    writer: UnsafeCell<StampWriter>,
+    chunks: Option<(Arc<ThreadChunks>, &'t RecorderChunks)>,
     /// Keeps the recorder on its thread.
     _thread: PhantomData<*mut ()>,
 }
@@ -30,51 +30,51 @@ impl<'t> Recorder<'t> {
     /// Records nothing: all methods return at once.
     #[must_use]
     pub fn off() -> Self {
-        let pen = Pen::new(ClockKind::Monotonic);
-        Self { pen: UnsafeCell::new(pen), lane: None, _thread: PhantomData }
+        let pen = StampWriter::new(ClockKind::Monotonic);
+        Self { writer: UnsafeCell::new(pen), chunks: None, _thread: PhantomData }
     }
 
-    pub(crate) fn on(shared: &'t Shared) -> Self {
-        if shared.is_child() {
+    pub(crate) fn on(shared: &'t RecorderChunks) -> Self {
+        if shared.is_forked_child() {
             return Self::off();
         }
-        let lane = shared.open_lane();
-        let mut pen = Pen::new(shared.clock);
+        let lane = shared.open_thread_chunks();
+        let mut pen = StampWriter::new(shared.clock);
         pen.enter_chunk(&lane, 0);
-        let kernel = shared.kernel.then(|| Kernel::open().ok()).flatten();
-        shared.add_lane(&lane, kernel);
-        Self { pen: UnsafeCell::new(pen), lane: Some((lane, shared)), _thread: PhantomData }
+        let kernel = shared.kernel.then(|| ThreadEventRing::open().ok()).flatten();
+        shared.add_thread(&lane, kernel);
+        Self { writer: UnsafeCell::new(pen), chunks: Some((lane, shared)), _thread: PhantomData }
     }
 
     /// Whether anything is recorded.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.lane.is_some()
+        self.chunks.is_some()
     }
 
-    /// An operation of this kind (an index into [`Words::operations`](crate::Words)) begins now.
+    /// An operation of this kind (an index into [`Words::operations`](crate::Vocabulary)) begins now.
     ///
     /// Inside an operation it does nothing but flag it: operations do not nest.
     #[inline]
     pub fn begin(&self, kind: u8) {
-        self.stamp(USUAL, tag::BEGIN, kind);
+        self.write_stamp(USUAL, tag::BEGIN, kind);
     }
 
     /// The operation ends now; spans that are still open end with it.
     #[inline]
     pub fn end(&self) {
-        self.stamp(1, tag::END, 0);
+        self.write_stamp(1, tag::END, 0);
     }
 
     /// The operation ends, and one of `kind` begins, with one time stamp for both: half the cost for a program that
     /// does nothing between its operations.
     #[inline]
     pub fn next(&self, kind: u8) {
-        if self.pen().room() < USUAL {
+        if self.stamp_writer().free_words() < USUAL {
             self.end();
             return self.begin(kind);
         }
-        self.pen().stamp(tag::NEXT, kind);
+        self.stamp_writer().stamp(tag::NEXT, kind);
     }
 
     /// An operation begins, and inside it, with the same time stamp, a span: for one that is divided into spans from its
@@ -82,48 +82,48 @@ impl<'t> Recorder<'t> {
     /// is, and only the span begins.
     #[inline]
     pub fn begin_in(&self, kind: u8, span: u8) {
-        let pen = self.pen();
-        if pen.room() >= USUAL || self.turn(pen) {
-            pen.stamp_in(tag::BEGIN, kind, span);
+        let pen = self.stamp_writer();
+        if pen.free_words() >= USUAL || self.next_chunk(pen) {
+            pen.stamp_with_span(tag::BEGIN, kind, span);
         }
     }
 
     /// The operation ends with its open spans, one of `kind` begins, and inside it a span: one time stamp for all.
     #[inline]
     pub fn next_in(&self, kind: u8, span: u8) {
-        if self.pen().room() < USUAL {
+        if self.stamp_writer().free_words() < USUAL {
             self.end();
             return self.begin_in(kind, span);
         }
-        self.pen().stamp_in(tag::NEXT, kind, span);
+        self.stamp_writer().stamp_with_span(tag::NEXT, kind, span);
     }
 
-    /// A span of this kind (an index into [`Words::spans`](crate::Words)) begins now, inside the operation and inside
+    /// A span of this kind (an index into [`Words::spans`](crate::Vocabulary)) begins now, inside the operation and inside
     /// the spans that are open.
     #[inline]
     pub fn enter(&self, span: u8) {
-        self.stamp(1, tag::ENTER, span);
+        self.write_stamp(1, tag::ENTER, span);
     }
 
     /// The innermost span ends now.
     #[inline]
     pub fn leave(&self) {
-        self.stamp(1, tag::LEAVE, 0);
+        self.write_stamp(1, tag::LEAVE, 0);
     }
 
     /// The innermost span ends and one of another kind begins, with one time stamp for both.
     #[inline]
     pub fn switch(&self, span: u8) {
-        self.stamp(1, tag::SWITCH, span);
+        self.write_stamp(1, tag::SWITCH, span);
     }
 
-    /// A number of this kind (an index into [`Words::numbers`](crate::Words)) of the operation: up to 55 bits and a
+    /// A number of this kind (an index into [`Words::numbers`](crate::Vocabulary)) of the operation: up to 55 bits and a
     /// sign; larger ones are stored as the largest. Told twice, the last one stands.
     #[inline]
     pub fn number(&self, kind: u8, value: i64) {
-        let pen = self.pen();
-        if pen.room() > 0 || self.turn(pen) {
-            pen.number(kind, value);
+        let pen = self.stamp_writer();
+        if pen.free_words() > 0 || self.next_chunk(pen) {
+            pen.write_number(kind, value);
         }
     }
 
@@ -131,20 +131,20 @@ impl<'t> Recorder<'t> {
     /// Outside of operations it does nothing.
     #[inline]
     pub fn abandon(&self) {
-        self.stamp(1, tag::AWAY, ABANDONED);
+        self.write_stamp(1, tag::AWAY, ABANDONED);
     }
 
     /// An operation around `work`; where that panics, it is [abandoned](Self::abandon).
     #[inline]
     pub fn operation<T>(&self, kind: u8, work: impl FnOnce() -> T) -> T {
-        struct Unwound<'r, 't>(&'r Recorder<'t>);
-        impl Drop for Unwound<'_, '_> {
+        struct AbandonOnUnwind<'r, 't>(&'r Recorder<'t>);
+        impl Drop for AbandonOnUnwind<'_, '_> {
             fn drop(&mut self) {
                 self.0.abandon();
             }
         }
         self.begin(kind);
-        let unwound = Unwound(self);
+        let unwound = AbandonOnUnwind(self);
         let result = work();
         std::mem::forget(unwound);
         self.end();
@@ -161,9 +161,9 @@ impl<'t> Recorder<'t> {
     }
 
     #[inline(always)]
-    fn stamp(&self, room: usize, tag: u64, kind: u8) {
-        let pen = self.pen();
-        if pen.room() >= room || self.turn(pen) {
+    fn write_stamp(&self, room: usize, tag: u64, kind: u8) {
+        let pen = self.stamp_writer();
+        if pen.free_words() >= room || self.next_chunk(pen) {
             pen.stamp(tag, kind);
         }
     }
@@ -171,29 +171,29 @@ impl<'t> Recorder<'t> {
     #[expect(unsafe_code, reason = "shared by the program and its probes, and too hot for a counted borrow")]
     #[expect(clippy::mut_from_ref, reason = "see SAFETY")]
     #[inline(always)]
-    fn pen(&self) -> &mut Pen {
+    fn stamp_writer(&self) -> &mut StampWriter {
         // SAFETY: the recorder cannot leave its thread, no method uses a reference after taking another, and none of them
         // calls foreign code while it holds one.
-        unsafe { &mut *self.pen.get() }
+        unsafe { &mut *self.writer.get() }
     }
 
     /// Hands the full chunk over and takes the next one, waiting for the writer where it is behind; inside an operation,
     /// which only very many spans bring about, that time is taken out of it. Not inlined: once in thousands of
     /// operations. `false` for a recorder that is off.
     #[cold]
-    fn turn(&self, pen: &mut Pen) -> bool {
-        let Some((lane, shared)) = &self.lane else { return false };
-        if shared.is_child() {
+    fn next_chunk(&self, pen: &mut StampWriter) -> bool {
+        let Some((lane, shared)) = &self.chunks else { return false };
+        if shared.is_forked_child() {
             pen.leave_chunk();
             return false;
         }
         let left = pen.clock.now();
-        lane.hand_over(pen.chunk, pen.used(), pen.clock.pair());
-        shared.wake();
-        let next = (pen.chunk + 1) % lane.count();
-        shared.wait_for(lane, next);
+        lane.submit_chunk(pen.chunk, pen.used_words(), pen.clock.read_pair());
+        shared.wake_writer();
+        let next = (pen.chunk + 1) % lane.chunk_count();
+        shared.wait_for_chunk(lane, next);
         pen.enter_chunk(lane, next);
-        pen.away(left);
+        pen.stamp_absence(left);
         true
     }
 }
@@ -201,15 +201,15 @@ impl<'t> Recorder<'t> {
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         // A child of the process that made it has no part in the trace.
-        if self.lane.as_ref().is_none_or(|(_, shared)| shared.is_child()) {
+        if self.chunks.as_ref().is_none_or(|(_, shared)| shared.is_forked_child()) {
             return;
         }
-        self.stamp(1, tag::AWAY, CLOSED);
-        let pen = self.pen();
-        if let Some((lane, shared)) = &self.lane {
-            lane.hand_over(pen.chunk, pen.used(), pen.clock.pair());
+        self.write_stamp(1, tag::AWAY, CLOSED);
+        let pen = self.stamp_writer();
+        if let Some((lane, shared)) = &self.chunks {
+            lane.submit_chunk(pen.chunk, pen.used_words(), pen.clock.read_pair());
             lane.closed.store(true, Ordering::Release);
-            shared.wake();
+            shared.wake_writer();
         }
     }
 }

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::clock::{ClockKind, Pair};
-use crate::format::{Cost, EventKind, FLAG_UNBALANCED, Header, Inside};
-use crate::record::{OWN, State};
-use crate::room::{Room, create_own};
-use crate::trace::Summary;
-use crate::writer::Writer;
-use crate::{Error, Words};
+use crate::clock::{ClockKind, ClockPair};
+use crate::format::{FLAG_UNBALANCED, InnerOccurrence, RecordingCost, ThreadEventKind, TraceHeader};
+use crate::record::{OWN, RecordBuilder};
+use crate::room::{TraceFileSpace, create_owned_file};
+use crate::trace::TraceRecordingSummary;
+use crate::writer::TraceWriter;
+use crate::{OptraceError, Vocabulary};
 
 /// Words of a block, about.
 const BLOCK: usize = 8192;
 
-/// What a time stamp means. Numbers are indices into [`Words`].
+/// What a time stamp means. Numbers are indices into [`Vocabulary`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum ProbeMark {
     /// An operation begins. Inside another one it is not an operation of its own, and the outer one is flagged.
     Begin(u8),
     /// The operation ends.
@@ -54,7 +54,7 @@ impl StampCost {
         Some(Self { between: number(between)?, pair: number(pair)? })
     }
 
-    fn dearest(of: &[Self]) -> Self {
+    fn largest(of: &[Self]) -> Self {
         let greater =
             |a: Self, b: &Self| Self { between: a.between.max(b.between), pair: a.pair.max(b.pair) };
         of.iter().fold(Self::default(), greater)
@@ -63,7 +63,7 @@ impl StampCost {
 
 /// Where on which stack a time stamp was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spot {
+pub struct StackPosition {
     /// The stack pointer, where a begin and its end have the same: what lies deeper when an end comes, or as deep when a
     /// begin comes, was left some other way. Without it the innermost begin is ended.
     pub stack: Option<u64>,
@@ -74,7 +74,7 @@ pub struct Spot {
 
 /// What became of the begins of one kind of operation, or of span. All but `entered` and `unbegun` add up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Entries {
+pub struct EntryCounts {
     /// Begins.
     pub entered: u64,
     /// Ended as they should: these are in the trace.
@@ -94,55 +94,55 @@ pub struct Entries {
 }
 
 /// A trace file of somebody else's time stamps.
-pub struct Stamps {
+pub struct ProbeTrace {
     path: PathBuf,
-    room: Arc<Room>,
-    header: Header,
+    space: Arc<TraceFileSpace>,
+    header: TraceHeader,
     names: String,
-    writer: Writer,
-    threads: HashMap<i32, Thread>,
-    summary: Summary,
-    operations: Vec<Entries>,
-    spans: Vec<Entries>,
+    writer: TraceWriter,
+    threads: HashMap<i32, ProbedThread>,
+    summary: TraceRecordingSummary,
+    operations: Vec<EntryCounts>,
+    spans: Vec<EntryCounts>,
 }
 
 /// Something that is open on a thread.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
-    what: Opened,
+struct OpenFrame {
+    kind: OpenFrameKind,
     stack: Option<u64>,
 }
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum FrameFate {
     Ended,
     Abandoned,
     Lost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opened {
+enum OpenFrameKind {
     Operation(u8),
     /// an operation inside the one that is open
     Nested(u8),
     Span(u8),
 }
 
-struct Thread {
+struct ProbedThread {
     /// of its lane in the file
     number: u32,
-    state: State,
+    builder: RecordBuilder,
     /// what is open, the innermost last
-    frames: Vec<Frame>,
+    frames: Vec<OpenFrame>,
     /// what lay in the operation that is open, and how often: the stamps of these are part of its time
-    inside: BTreeMap<Inside, u32>,
+    inside: BTreeMap<InnerOccurrence, u32>,
     routine: Option<u64>,
     events: Vec<u64>,
     last: u64,
 }
 
-impl Stamps {
+impl ProbeTrace {
     /// Begins a trace in a new file, of stamps in nanoseconds of CLOCK_MONOTONIC. The costs are those of the kinds of
     /// operation and of span, in the order of the words.
     ///
@@ -150,32 +150,33 @@ impl Stamps {
     /// The file cannot be made.
     pub fn create(
         path: &Path,
-        words: &Words,
+        words: &Vocabulary,
         process: u32,
         (operations, spans): (&[StampCost], &[StampCost]),
-    ) -> Result<Self, Error> {
-        let file = create_own(path).map_err(Error::io("create", path))?;
-        let mut header = Header {
+    ) -> Result<Self, OptraceError> {
+        let file = create_owned_file(path).map_err(OptraceError::from_io("create", path))?;
+        let mut header = TraceHeader {
             clock: ClockKind::Monotonic,
             process: u64::from(process),
-            start: ClockKind::Monotonic.pair(),
+            start: ClockKind::Monotonic.read_pair(),
             ns_per_tick: 1.0,
-            cost: Cost::default(),
+            cost: RecordingCost::default(),
             refused: 0,
             words: String::new(),
         };
-        let names = words.text();
-        put_costs(&mut header, &names, (operations, spans));
-        let room = Arc::new(Room::begin(file, &header).map_err(Error::io("write", path))?);
-        let writer = Writer::new(room.clone());
+        let names = words.to_text();
+        write_costs(&mut header, &names, (operations, spans));
+        let room =
+            Arc::new(TraceFileSpace::create(file, &header).map_err(OptraceError::from_io("write", path))?);
+        let writer = TraceWriter::new(room.clone());
         Ok(Self {
             path: path.into(),
-            room,
+            space: room,
             header,
             names,
             writer,
             threads: HashMap::new(),
-            summary: Summary::default(),
+            summary: TraceRecordingSummary::default(),
             operations: Vec::new(),
             spans: Vec::new(),
         })
@@ -183,92 +184,97 @@ impl Stamps {
 
     /// What taking the stamps cost, now that it is known better: of as many kinds as when the trace was created.
     pub fn set_costs(&mut self, costs: (&[StampCost], &[StampCost])) {
-        put_costs(&mut self.header, &self.names, costs);
+        write_costs(&mut self.header, &self.names, costs);
     }
 
     /// One time stamp of a thread; each thread's come in the order of time.
-    pub fn mark(&mut self, thread: i32, ns: u64, mark: Mark) {
-        self.mark_at(thread, ns, mark, Spot::default());
+    pub fn record_mark(&mut self, thread: i32, ns: u64, mark: ProbeMark) {
+        self.record_mark_at(thread, ns, mark, StackPosition::default());
     }
 
     /// The same, with where it was taken.
-    pub fn mark_at(&mut self, thread: i32, ns: u64, mark: Mark, spot: Spot) {
-        let place = matches!(mark, Mark::Begin(_) | Mark::End(_) | Mark::Enter(_) | Mark::Leave(_));
+    pub fn record_mark_at(&mut self, thread: i32, ns: u64, mark: ProbeMark, spot: StackPosition) {
+        let place = matches!(
+            mark,
+            ProbeMark::Begin(_) | ProbeMark::End(_) | ProbeMark::Enter(_) | ProbeMark::Leave(_)
+        );
         if place && spot.routine.is_some() {
-            self.moved(thread, spot.routine);
+            self.drop_moved_routine(thread, spot.routine);
         }
         let number = self.threads.len() as u32;
         let lossy = self.summary.events_lost > 0;
         let writer = &mut self.writer;
         let lane = self.threads.entry(thread).or_insert_with(|| {
-            writer.opened(number, thread, None);
-            Thread::new(number)
+            writer.write_thread_start(number, thread, None);
+            ProbedThread::new(number)
         });
         lane.last = ns;
         match mark {
-            Mark::Begin(_) | Mark::Enter(_) => {
-                let left = lane.left_before(spot);
+            ProbeMark::Begin(_) | ProbeMark::Enter(_) => {
+                let left = lane.first_stale_frame(spot);
                 let lost = lossy || lane.routine != spot.routine;
-                let fate = if lost { Fate::Lost } else { Fate::Abandoned };
+                let fate = if lost { FrameFate::Lost } else { FrameFate::Abandoned };
                 lane.routine = spot.routine;
-                for frame in lane.close(left, ns) {
-                    count(&mut self.operations, &mut self.spans, frame, fate);
+                for frame in lane.close_frames(left, ns) {
+                    count_fate(&mut self.operations, &mut self.spans, frame, fate);
                 }
             }
-            Mark::End(_) | Mark::Leave(_) if lane.routine != spot.routine => return,
+            ProbeMark::End(_) | ProbeMark::Leave(_) if lane.routine != spot.routine => return,
             _ => {}
         }
         match mark {
-            Mark::Begin(kind) => {
-                let nested = lane.begin(writer, ns, kind, spot.stack);
-                let entries = entries(&mut self.operations, kind);
+            ProbeMark::Begin(kind) => {
+                let nested = lane.begin_operation(writer, ns, kind, spot.stack);
+                let entries = entry_counts_of_kind(&mut self.operations, kind);
                 entries.entered += 1;
                 entries.nested += u64::from(nested);
             }
-            Mark::Enter(span) => {
-                let inside = lane.enter(ns, span, spot.stack);
-                let entries = entries(&mut self.spans, span);
+            ProbeMark::Enter(span) => {
+                let inside = lane.enter_span(ns, span, spot.stack);
+                let entries = entry_counts_of_kind(&mut self.spans, span);
                 entries.entered += 1;
                 entries.outside += u64::from(!inside);
             }
-            Mark::End(_) | Mark::Leave(_) => {
-                let ended = lane.end(ns, mark, spot);
+            ProbeMark::End(_) | ProbeMark::Leave(_) => {
+                let ended = lane.end_frame(ns, mark, spot);
                 match mark {
-                    Mark::End(kind) if ended.is_none() => entries(&mut self.operations, kind).unbegun += 1,
+                    ProbeMark::End(kind) if ended.is_none() => {
+                        entry_counts_of_kind(&mut self.operations, kind).unbegun += 1
+                    }
                     _ => {}
                 }
                 for (frame, fate) in ended.unwrap_or_default() {
-                    let fate = if fate == Fate::Abandoned && lossy { Fate::Lost } else { fate };
-                    count(&mut self.operations, &mut self.spans, frame, fate);
+                    let fate = if fate == FrameFate::Abandoned && lossy { FrameFate::Lost } else { fate };
+                    count_fate(&mut self.operations, &mut self.spans, frame, fate);
                 }
             }
-            Mark::Preempted => lane.events.extend([ns, EventKind::Preempted as u64]),
-            Mark::Waited => lane.events.extend([ns, EventKind::Waited as u64]),
-            Mark::Resumed => lane.events.extend([ns, EventKind::Resumed as u64]),
-            Mark::Fault => lane.events.extend([ns, EventKind::Fault as u64]),
+            ProbeMark::Preempted => lane.events.extend([ns, ThreadEventKind::Preempted as u64]),
+            ProbeMark::Waited => lane.events.extend([ns, ThreadEventKind::Waited as u64]),
+            ProbeMark::Resumed => lane.events.extend([ns, ThreadEventKind::Resumed as u64]),
+            ProbeMark::Fault => lane.events.extend([ns, ThreadEventKind::Fault as u64]),
         }
     }
 
     /// A routine that now runs on one thread has nothing open on another: what it began there is lost.
-    fn moved(&mut self, thread: i32, routine: Option<u64>) {
+    fn drop_moved_routine(&mut self, thread: i32, routine: Option<u64>) {
         for (_, lane) in
             self.threads.iter_mut().filter(|(other, lane)| **other != thread && lane.routine == routine)
         {
             let last = lane.last;
-            for frame in lane.close(0, last) {
-                count(&mut self.operations, &mut self.spans, frame, Fate::Lost);
+            for frame in lane.close_frames(0, last) {
+                count_fate(&mut self.operations, &mut self.spans, frame, FrameFate::Lost);
             }
         }
     }
 
     /// What became of every begin so far: of each kind of operation, and of span, by its number.
-    pub fn entries(&self) -> (Vec<Entries>, Vec<Entries>) {
+    pub fn entry_counts(&self) -> (Vec<EntryCounts>, Vec<EntryCounts>) {
         let (mut operations, mut spans) = (self.operations.clone(), self.spans.clone());
         for frame in self.threads.values().flat_map(|lane| &lane.frames) {
-            match frame.what {
-                Opened::Operation(kind) => entries(&mut operations, kind).open += 1,
-                Opened::Span(span) => entries(&mut spans, span).open += 1,
-                Opened::Nested(_) => {}
+            match frame.kind {
+                OpenFrameKind::Operation(kind) => entry_counts_of_kind(&mut operations, kind).open += 1,
+                OpenFrameKind::Span(span) => entry_counts_of_kind(&mut spans, span).open += 1,
+                OpenFrameKind::Nested(_) => {}
             }
         }
         (operations, spans)
@@ -276,29 +282,31 @@ impl Stamps {
 
     /// Nobody looks from now on, for a time: what is open is counted as open, and its end is no end of anything.
     pub fn pause(&mut self) {
-        self.close_all(|entries| &mut entries.open);
+        self.close_all_frames(|entries| &mut entries.open);
     }
 
     /// The process became another program: what was open is left.
-    pub fn replaced(&mut self) {
-        self.close_all(|entries| &mut entries.abandoned);
+    pub fn record_exec(&mut self) {
+        self.close_all_frames(|entries| &mut entries.abandoned);
     }
 
-    fn close_all(&mut self, fate: impl Fn(&mut Entries) -> &mut u64) {
+    fn close_all_frames(&mut self, fate: impl Fn(&mut EntryCounts) -> &mut u64) {
         for lane in self.threads.values_mut() {
             let last = lane.last;
-            for frame in lane.close(0, last) {
-                match frame.what {
-                    Opened::Operation(kind) => *fate(entries(&mut self.operations, kind)) += 1,
-                    Opened::Span(span) => *fate(entries(&mut self.spans, span)) += 1,
-                    Opened::Nested(_) => {}
+            for frame in lane.close_frames(0, last) {
+                match frame.kind {
+                    OpenFrameKind::Operation(kind) => {
+                        *fate(entry_counts_of_kind(&mut self.operations, kind)) += 1
+                    }
+                    OpenFrameKind::Span(span) => *fate(entry_counts_of_kind(&mut self.spans, span)) += 1,
+                    OpenFrameKind::Nested(_) => {}
                 }
             }
         }
     }
 
     /// Time stamps that were lost before they came here: operations around them are not what they seem.
-    pub fn lost(&mut self, stamps: u64) {
+    pub fn add_lost(&mut self, stamps: u64) {
         self.summary.events_lost += stamps;
     }
 
@@ -306,54 +314,59 @@ impl Stamps {
     ///
     /// # Errors
     /// The file could not be written as a whole.
-    pub fn finish(mut self) -> Result<Summary, Error> {
-        let mut threads: Vec<Thread> = self.threads.into_values().collect();
+    pub fn finish(mut self) -> Result<TraceRecordingSummary, OptraceError> {
+        let mut threads: Vec<ProbedThread> = self.threads.into_values().collect();
         threads.sort_by_key(|thread| thread.number);
         threads.iter_mut().for_each(|thread| thread.flush(&mut self.writer));
-        self.room.set_header(&self.header).map_err(Error::io("write", &self.path))?;
-        self.writer.close(self.summary).map_err(Error::io("write", &self.path))
+        self.space.set_header(&self.header).map_err(OptraceError::from_io("write", &self.path))?;
+        self.writer.write_last_block(self.summary).map_err(OptraceError::from_io("write", &self.path))
     }
 }
 
 /// Puts costs into a header, as one that is as long whatever they are.
-fn put_costs(header: &mut Header, names: &str, (operations, spans): (&[StampCost], &[StampCost])) {
-    let operation = StampCost::dearest(operations);
-    let span = if spans.is_empty() { operation } else { StampCost::dearest(spans) };
+fn write_costs(header: &mut TraceHeader, names: &str, (operations, spans): (&[StampCost], &[StampCost])) {
+    let operation = StampCost::largest(operations);
+    let span = if spans.is_empty() { operation } else { StampCost::largest(spans) };
     let around = (span.pair - span.between).max(0.0);
     let line =
         |list: char, cost: &StampCost| format!("c {list} {:018.3} {:018.3}\n", cost.between, cost.pair);
     let costs = operations.iter().map(|cost| line('o', cost)).chain(spans.iter().map(|cost| line('s', cost)));
-    header.cost = Cost { operation: operation.between, around, span: span.between };
+    header.cost = RecordingCost { operation: operation.between, around, span: span.between };
     header.words = names.to_owned() + &costs.collect::<String>();
 }
 
-fn entries(of: &mut Vec<Entries>, number: u8) -> &mut Entries {
+fn entry_counts_of_kind(of: &mut Vec<EntryCounts>, number: u8) -> &mut EntryCounts {
     let number = usize::from(number);
     if of.len() <= number {
-        of.resize(number + 1, Entries::default());
+        of.resize(number + 1, EntryCounts::default());
     }
     &mut of[number]
 }
 
 /// What was left without its end. Nested operations were counted when they began.
-fn count(operations: &mut Vec<Entries>, spans: &mut Vec<Entries>, frame: Frame, fate: Fate) {
-    let entries = match frame.what {
-        Opened::Operation(kind) => entries(operations, kind),
-        Opened::Span(span) => entries(spans, span),
-        Opened::Nested(_) => return,
+fn count_fate(
+    operations: &mut Vec<EntryCounts>,
+    spans: &mut Vec<EntryCounts>,
+    frame: OpenFrame,
+    fate: FrameFate,
+) {
+    let entries = match frame.kind {
+        OpenFrameKind::Operation(kind) => entry_counts_of_kind(operations, kind),
+        OpenFrameKind::Span(span) => entry_counts_of_kind(spans, span),
+        OpenFrameKind::Nested(_) => return,
     };
     match fate {
-        Fate::Ended => entries.ended += 1,
-        Fate::Abandoned => entries.abandoned += 1,
-        Fate::Lost => entries.lost += 1,
+        FrameFate::Ended => entries.ended += 1,
+        FrameFate::Abandoned => entries.abandoned += 1,
+        FrameFate::Lost => entries.lost += 1,
     }
 }
 
-impl Thread {
+impl ProbedThread {
     fn new(number: u32) -> Self {
         Self {
             number,
-            state: State::new(),
+            builder: RecordBuilder::new(),
             frames: Vec::new(),
             inside: BTreeMap::new(),
             routine: None,
@@ -363,95 +376,110 @@ impl Thread {
     }
 
     /// The outermost frame that cannot be open any more, now that something begins there.
-    fn left_before(&self, spot: Spot) -> usize {
+    fn first_stale_frame(&self, spot: StackPosition) -> usize {
         if self.routine != spot.routine {
             return 0;
         }
         let Some(now) = spot.stack else { return self.frames.len() };
-        let left = |frame: &Frame| {
+        let left = |frame: &OpenFrame| {
             frame.stack.is_some_and(|then| if spot.routine.is_some() { then == now } else { then <= now })
         };
         self.frames.iter().position(left).unwrap_or(self.frames.len())
     }
 
     /// Takes out all frames from one on. An operation among them is forgotten; spans of one that goes on end here.
-    fn close(&mut self, from: usize, ns: u64) -> Vec<Frame> {
+    fn close_frames(&mut self, from: usize, ns: u64) -> Vec<OpenFrame> {
         let frames = self.frames.split_off(from.min(self.frames.len()));
-        if frames.iter().any(|frame| matches!(frame.what, Opened::Operation(_))) {
+        if frames.iter().any(|frame| matches!(frame.kind, OpenFrameKind::Operation(_))) {
             self.inside.clear();
-            self.state.abandon_record();
+            self.builder.abandon_record();
         } else {
-            for _ in frames.iter().filter(|frame| matches!(frame.what, Opened::Span(_))) {
-                self.state.flags |= FLAG_UNBALANCED;
-                self.state.leave(ns);
+            for _ in frames.iter().filter(|frame| matches!(frame.kind, OpenFrameKind::Span(_))) {
+                self.builder.flags |= FLAG_UNBALANCED;
+                self.builder.leave_span(ns);
             }
         }
         frames
     }
 
     /// An operation or a span ends: what was open in it is left. None where none of that kind is open.
-    fn end(&mut self, ns: u64, mark: Mark, spot: Spot) -> Option<Vec<(Frame, Fate)>> {
-        let fits = |what: Opened| match (mark, what) {
-            (Mark::End(kind), Opened::Operation(open) | Opened::Nested(open)) => kind == open,
-            (Mark::Leave(span), Opened::Span(open)) => span == open,
+    fn end_frame(
+        &mut self,
+        ns: u64,
+        mark: ProbeMark,
+        spot: StackPosition,
+    ) -> Option<Vec<(OpenFrame, FrameFate)>> {
+        let fits = |what: OpenFrameKind| match (mark, what) {
+            (ProbeMark::End(kind), OpenFrameKind::Operation(open) | OpenFrameKind::Nested(open)) => {
+                kind == open
+            }
+            (ProbeMark::Leave(span), OpenFrameKind::Span(open)) => span == open,
             _ => false,
         };
-        let Some(at) = self.matching(spot, fits) else {
-            if matches!(mark, Mark::Leave(_)) {
-                self.state.flags |= FLAG_UNBALANCED;
+        let Some(at) = self.find_matching_frame(spot, fits) else {
+            if matches!(mark, ProbeMark::Leave(_)) {
+                self.builder.flags |= FLAG_UNBALANCED;
             }
             return None;
         };
         let ended = self.frames.get(at).copied()?;
-        self.count_inside(at, ended.what);
+        self.count_inside(at, ended.kind);
         // Without a stack pointer it is only a count: what is open in it may be the outer one's.
-        if spot.stack.is_none() && matches!(ended.what, Opened::Nested(_)) {
+        if spot.stack.is_none() && matches!(ended.kind, OpenFrameKind::Nested(_)) {
             self.frames.remove(at);
             return Some(Vec::new());
         }
-        let inner = self.close(at + 1, ns);
+        let inner = self.close_frames(at + 1, ns);
         if !inner.is_empty() {
-            self.state.flags |= FLAG_UNBALANCED;
+            self.builder.flags |= FLAG_UNBALANCED;
         }
         self.frames.truncate(at);
         // A span's end does not say that operations without a stack pointer ended: their ends are yet to come.
-        if matches!(ended.what, Opened::Span(_)) {
-            let counts = |frame: &&Frame| matches!(frame.what, Opened::Nested(_)) && frame.stack.is_none();
+        if matches!(ended.kind, OpenFrameKind::Span(_)) {
+            let counts =
+                |frame: &&OpenFrame| matches!(frame.kind, OpenFrameKind::Nested(_)) && frame.stack.is_none();
             self.frames.extend(inner.iter().filter(counts));
         }
-        match ended.what {
-            Opened::Operation(_) => {
-                self.state.inside(std::mem::take(&mut self.inside).into_iter());
-                self.state.close_record(ns);
+        match ended.kind {
+            OpenFrameKind::Operation(_) => {
+                self.builder.add_inner_occurrences(std::mem::take(&mut self.inside).into_iter());
+                self.builder.close_record(ns);
             }
-            Opened::Span(_) => self.state.leave(ns),
-            Opened::Nested(_) => {}
+            OpenFrameKind::Span(_) => self.builder.leave_span(ns),
+            OpenFrameKind::Nested(_) => {}
         }
-        let inner = inner.into_iter().map(|frame| (frame, Fate::Abandoned));
-        Some(inner.chain([(ended, Fate::Ended)]).collect())
+        let inner = inner.into_iter().map(|frame| (frame, FrameFate::Abandoned));
+        Some(inner.chain([(ended, FrameFate::Ended)]).collect())
     }
 
     /// Something that ended lay in what is open: of what was left without its end nobody knows what its stamps cost.
-    fn count_inside(&mut self, at: usize, what: Opened) {
-        let span = |frame: &Frame| if let Opened::Span(span) = frame.what { Some(span) } else { None };
+    fn count_inside(&mut self, at: usize, what: OpenFrameKind) {
+        let span =
+            |frame: &OpenFrame| if let OpenFrameKind::Span(span) = frame.kind { Some(span) } else { None };
         let around = self.frames.get(..at).into_iter().flatten().rev().find_map(span);
         let inside = match (what, around) {
-            (Opened::Nested(kind), _) => Inside { is_operation: true, span: around.unwrap_or(OWN), kind },
+            (OpenFrameKind::Nested(kind), _) => {
+                InnerOccurrence { is_operation: true, span: around.unwrap_or(OWN), kind }
+            }
             // What lies in no other span is told by its number.
-            (Opened::Span(kind), Some(span)) => Inside { is_operation: false, span, kind },
+            (OpenFrameKind::Span(kind), Some(span)) => InnerOccurrence { is_operation: false, span, kind },
             _ => return,
         };
         *self.inside.entry(inside).or_default() += 1;
     }
 
     /// The frame that ends now. A stack that moved has other addresses: then it is the innermost, and all move with it.
-    fn matching(&mut self, spot: Spot, fits: impl Fn(Opened) -> bool) -> Option<usize> {
-        let Some(now) = spot.stack else { return self.frames.iter().rposition(|frame| fits(frame.what)) };
-        let equal = self.frames.iter().rposition(|frame| fits(frame.what) && frame.stack == Some(now));
+    fn find_matching_frame(
+        &mut self,
+        spot: StackPosition,
+        fits: impl Fn(OpenFrameKind) -> bool,
+    ) -> Option<usize> {
+        let Some(now) = spot.stack else { return self.frames.iter().rposition(|frame| fits(frame.kind)) };
+        let equal = self.frames.iter().rposition(|frame| fits(frame.kind) && frame.stack == Some(now));
         if equal.is_some() || spot.routine.is_none() {
             return equal;
         }
-        let at = self.frames.iter().rposition(|frame| fits(frame.what))?;
+        let at = self.frames.iter().rposition(|frame| fits(frame.kind))?;
         let moved = now.wrapping_sub(self.frames.get(at)?.stack?);
         for frame in &mut self.frames {
             frame.stack = frame.stack.map(|stack| stack.wrapping_add(moved));
@@ -460,34 +488,34 @@ impl Thread {
     }
 
     /// Whether it lies in one that is open.
-    fn begin(&mut self, writer: &mut Writer, ns: u64, kind: u8, stack: Option<u64>) -> bool {
-        if self.state.open {
-            self.state.flags |= FLAG_UNBALANCED;
-            self.frames.push(Frame { what: Opened::Nested(kind), stack });
+    fn begin_operation(&mut self, writer: &mut TraceWriter, ns: u64, kind: u8, stack: Option<u64>) -> bool {
+        if self.builder.open {
+            self.builder.flags |= FLAG_UNBALANCED;
+            self.frames.push(OpenFrame { kind: OpenFrameKind::Nested(kind), stack });
             return true;
         }
-        if self.state.words.len() > BLOCK {
+        if self.builder.words.len() > BLOCK {
             self.flush(writer);
         }
-        self.state.open_record(ns, kind);
-        self.frames.push(Frame { what: Opened::Operation(kind), stack });
+        self.builder.open_record(ns, kind);
+        self.frames.push(OpenFrame { kind: OpenFrameKind::Operation(kind), stack });
         false
     }
 
     /// Whether it lies in an operation.
-    fn enter(&mut self, ns: u64, span: u8, stack: Option<u64>) -> bool {
-        if self.state.open {
-            self.frames.push(Frame { what: Opened::Span(span), stack });
-            self.state.enter(ns, span);
+    fn enter_span(&mut self, ns: u64, span: u8, stack: Option<u64>) -> bool {
+        if self.builder.open {
+            self.frames.push(OpenFrame { kind: OpenFrameKind::Span(span), stack });
+            self.builder.enter_span(ns, span);
         }
-        self.state.open
+        self.builder.open
     }
 
     /// Writes whole operations and the kernel's events so far. Between two operations, or at the end.
-    fn flush(&mut self, writer: &mut Writer) {
-        let closed = Pair { ticks: self.last, ns: self.last };
-        writer.operations(self.number, &mut self.state, closed);
-        writer.events(self.number, &self.events);
+    fn flush(&mut self, writer: &mut TraceWriter) {
+        let closed = ClockPair { ticks: self.last, ns: self.last };
+        writer.write_operations(self.number, &mut self.builder, closed);
+        writer.write_events(self.number, &self.events);
         self.events.clear();
     }
 }

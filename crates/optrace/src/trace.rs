@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use crate::calibrate::{calibrate, ns_per_tick};
-use crate::clock::{ClockKind, monotonic};
-use crate::format::{Cost, Header};
-use crate::kernel::Kernel;
-use crate::lane::Lane;
-use crate::live::{self, Shape};
-use crate::room::{Room, create_own};
-use crate::writer::{Writer, announce_lane};
-use crate::{Entries, Error, Recorder, Words};
+use crate::calibrate::{measure_ns_per_tick, measure_recording_cost};
+use crate::clock::{ClockKind, read_monotonic_clock};
+use crate::format::{RecordingCost, TraceHeader};
+use crate::kernel::ThreadEventRing;
+use crate::lane::ThreadChunks;
+use crate::live::{self, RegionShape};
+use crate::room::{TraceFileSpace, create_owned_file};
+use crate::writer::{TraceWriter, announce_thread};
+use crate::{EntryCounts, OptraceError, Recorder, Vocabulary};
 
 /// The variable that names the trace file for [`Trace::from_environment`]; `perflab trace run` sets it.
 pub const ENVIRONMENT: &str = "OPTRACE_FILE";
 
 /// How a trace is made.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TraceOptions {
     /// The clock of the time stamps; the best one where left out.
     pub clock: Option<ClockKind>,
     /// Ask the kernel for context switches and page faults.
@@ -32,7 +32,7 @@ pub struct Options {
     pub chunks: usize,
 }
 
-impl Default for Options {
+impl Default for TraceOptions {
     fn default() -> Self {
         Self { clock: None, kernel: true, chunk_bytes: 256 * 1024, chunks: 16 }
     }
@@ -40,7 +40,7 @@ impl Default for Options {
 
 /// What became of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct TraceRecordingSummary {
     /// Operations in the file.
     pub operations: u64,
     /// Operations that are not in it: none, unless the file could not be written.
@@ -54,29 +54,29 @@ pub struct Summary {
     /// How often the process forked meanwhile: what its children did is not in the trace.
     pub forks: u64,
     /// What became of the begins of all operations.
-    pub entries: Entries,
+    pub entries: EntryCounts,
 }
 
 /// A trace file being written.
 #[derive(Debug)]
 pub struct Trace {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderChunks>,
     path: PathBuf,
-    writer: Option<JoinHandle<std::io::Result<Summary>>>,
+    writer: Option<JoinHandle<std::io::Result<TraceRecordingSummary>>>,
 }
 
 /// What recorders and the writer share.
-pub(crate) struct Shared {
+pub(crate) struct RecorderChunks {
     pub clock: ClockKind,
     pub kernel: bool,
-    shape: Shape,
+    shape: RegionShape,
     /// the file, and who has which room in it
-    pub room: Arc<Room>,
+    pub space: Arc<TraceFileSpace>,
     process: u32,
     /// how often the process had forked when the trace began
     forks: u64,
     next: AtomicU32,
-    pub lanes: Mutex<Vec<(Arc<Lane>, Option<Kernel>)>>,
+    pub threads: Mutex<Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>>,
     pub stop: AtomicBool,
     writer: std::sync::OnceLock<Thread>,
 }
@@ -87,18 +87,21 @@ impl Trace {
     ///
     /// # Errors
     /// The file cannot be made, or there is a link, a file of another user or no file at all in its place.
-    pub fn create(path: &Path, words: &Words, options: Options) -> Result<Self, Error> {
-        let file = create_own(path).map_err(Error::io("create", path))?;
-        let clock = options.clock.unwrap_or_else(ClockKind::best);
-        let refused = if options.kernel { Kernel::open().err() } else { None };
-        let header = header(clock, words, calibrate(clock), refused);
-        let room = Arc::new(Room::begin(file, &header).map_err(Error::io("write", path))?);
-        let writer = Writer::new(Arc::clone(&room));
-        let shared = Arc::new(Shared::new(clock, &options, header.refused == 0, room));
+    pub fn create(path: &Path, words: &Vocabulary, options: TraceOptions) -> Result<Self, OptraceError> {
+        let file = create_owned_file(path).map_err(OptraceError::from_io("create", path))?;
+        let clock = options.clock.unwrap_or_else(ClockKind::cheapest_steady);
+        let refused = if options.kernel { ThreadEventRing::open().err() } else { None };
+        let header = build_header(clock, words, measure_recording_cost(clock), refused);
+        let room =
+            Arc::new(TraceFileSpace::create(file, &header).map_err(OptraceError::from_io("write", path))?);
+        let writer = TraceWriter::new(Arc::clone(&room));
+        let shared = Arc::new(RecorderChunks::new(clock, &options, header.refused == 0, room));
         let handle = {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("optrace".into());
-            thread.spawn(move || writer.run(&shared)).map_err(Error::io("start a thread for", path))?
+            thread
+                .spawn(move || writer.run(&shared))
+                .map_err(OptraceError::from_io("start a thread for", path))?
         };
         let _ = shared.writer.set(handle.thread().clone());
         Ok(Self { shared, path: path.into(), writer: Some(handle) })
@@ -108,9 +111,9 @@ impl Trace {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn from_environment(words: &Words) -> Result<Option<Self>, Error> {
+    pub fn from_environment(words: &Vocabulary) -> Result<Option<Self>, OptraceError> {
         let path = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty());
-        path.map(|path| Self::create(Path::new(&path), words, Options::default())).transpose()
+        path.map(|path| Self::create(Path::new(&path), words, TraceOptions::default())).transpose()
     }
 
     /// A recorder for the calling thread. Its memory is made and touched here.
@@ -123,120 +126,127 @@ impl Trace {
     ///
     /// # Errors
     /// The file could not be written as a whole; what could be is readable.
-    pub fn finish(mut self) -> Result<Summary, Error> {
-        self.end().map_err(Error::io("write", &self.path))
+    pub fn finish(mut self) -> Result<TraceRecordingSummary, OptraceError> {
+        self.stop_writer().map_err(OptraceError::from_io("write", &self.path))
     }
 
     /// Whether this is a child of the process that made it.
-    pub(crate) fn is_child(&self) -> bool {
-        self.shared.is_child()
+    pub(crate) fn is_forked_child(&self) -> bool {
+        self.shared.is_forked_child()
     }
 
     /// Recorders that have not been dropped.
     pub(crate) fn open_recorders(&self) -> usize {
-        self.shared.lanes().iter().filter(|(lane, _)| !lane.closed.load(Ordering::Acquire)).count()
+        self.shared.lock_threads().iter().filter(|(lane, _)| !lane.closed.load(Ordering::Acquire)).count()
     }
 
-    fn end(&mut self) -> std::io::Result<Summary> {
-        if self.shared.is_child() {
+    fn stop_writer(&mut self) -> std::io::Result<TraceRecordingSummary> {
+        if self.shared.is_forked_child() {
             // The thread is the parent's, and so is the file.
             if let Some(writer) = self.writer.take() {
                 std::mem::forget(writer);
             }
-            return Ok(Summary::default());
+            return Ok(TraceRecordingSummary::default());
         }
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.wake();
-        let Some(writer) = self.writer.take() else { return Ok(Summary::default()) };
+        self.shared.wake_writer();
+        let Some(writer) = self.writer.take() else { return Ok(TraceRecordingSummary::default()) };
         writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writing thread died")))
     }
 }
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.stop_writer();
     }
 }
 
-fn header(clock: ClockKind, words: &Words, cost: Cost, refused: Option<std::io::Error>) -> Header {
-    Header {
+fn build_header(
+    clock: ClockKind,
+    words: &Vocabulary,
+    cost: RecordingCost,
+    refused: Option<std::io::Error>,
+) -> TraceHeader {
+    TraceHeader {
         clock,
         process: u64::from(std::process::id()),
-        start: clock.pair(),
-        ns_per_tick: ns_per_tick(clock),
+        start: clock.read_pair(),
+        ns_per_tick: measure_ns_per_tick(clock),
         cost,
         refused: refused.map_or(0, |error| error.raw_os_error().unwrap_or(-1) as u64),
-        words: words.text(),
+        words: words.to_text(),
     }
 }
 
-impl Shared {
-    fn new(clock: ClockKind, options: &Options, kernel: bool, room: Arc<Room>) -> Self {
+impl RecorderChunks {
+    fn new(clock: ClockKind, options: &TraceOptions, kernel: bool, room: Arc<TraceFileSpace>) -> Self {
         let chunk_words = (options.chunk_bytes / size_of::<u64>()).max(512);
         Self {
             clock,
             kernel: options.kernel && kernel,
-            shape: Shape { chunk_words, chunks: options.chunks.max(2) },
-            room,
+            shape: RegionShape { chunk_words, chunks: options.chunks.max(2) },
+            space: room,
             process: std::process::id(),
-            forks: live::forks(),
+            forks: live::fork_count(),
             next: AtomicU32::new(0),
-            lanes: Mutex::new(Vec::new()),
+            threads: Mutex::new(Vec::new()),
             stop: AtomicBool::new(false),
             writer: std::sync::OnceLock::new(),
         }
     }
 
-    pub(crate) fn open_lane(&self) -> Arc<Lane> {
+    pub(crate) fn open_thread_chunks(&self) -> Arc<ThreadChunks> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let region = self.room.region(self.shape.bytes() as u64);
-        let file = region.map(|at| (self.room.file(), at));
-        Arc::new(Lane::new(number, self.shape, file, self.clock.now()))
+        let region = self.space.allocate_region(self.shape.byte_size() as u64);
+        let file = region.map(|at| (self.space.file(), at));
+        Arc::new(ThreadChunks::new(number, self.shape, file, self.clock.now()))
     }
 
     /// Whether this is a child of the process that made the trace.
-    pub(crate) fn is_child(&self) -> bool {
+    pub(crate) fn is_forked_child(&self) -> bool {
         std::process::id() != self.process
     }
 
     /// How often the process forked since the trace began.
-    pub(crate) fn forks(&self) -> u64 {
-        live::forks() - self.forks
+    pub(crate) fn forks_since_begin(&self) -> u64 {
+        live::fork_count() - self.forks
     }
 
-    pub(crate) fn add_lane(&self, lane: &Arc<Lane>, kernel: Option<Kernel>) {
-        let mut lanes = self.lanes();
-        announce_lane(&self.room, lane);
+    pub(crate) fn add_thread(&self, lane: &Arc<ThreadChunks>, kernel: Option<ThreadEventRing>) {
+        let mut lanes = self.lock_threads();
+        announce_thread(&self.space, lane);
         lanes.push((Arc::clone(lane), kernel));
     }
 
     /// Lanes are only pushed: a panic while one is leaves nothing half-done.
-    pub(crate) fn lanes(&self) -> std::sync::MutexGuard<'_, Vec<(Arc<Lane>, Option<Kernel>)>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_threads(
+        &self,
+    ) -> std::sync::MutexGuard<'_, Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake_writer(&self) {
         if let Some(writer) = self.writer.get() {
             writer.unpark();
         }
     }
 
     /// Waits until the writer has emptied a chunk.
-    pub(crate) fn wait_for(&self, lane: &Lane, chunk: usize) {
+    pub(crate) fn wait_for_chunk(&self, lane: &ThreadChunks, chunk: usize) {
         if lane.is_free(chunk) {
             return;
         }
-        let since = monotonic();
+        let since = read_monotonic_clock();
         while !lane.is_free(chunk) {
-            self.wake();
+            self.wake_writer();
             std::thread::sleep(Duration::from_micros(50));
         }
         lane.waits.fetch_add(1, Ordering::Relaxed);
-        lane.waited.fetch_add(monotonic().saturating_sub(since), Ordering::Relaxed);
+        lane.waited.fetch_add(read_monotonic_clock().saturating_sub(since), Ordering::Relaxed);
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for RecorderChunks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("clock", &self.clock)

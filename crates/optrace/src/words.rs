@@ -1,6 +1,6 @@
 //! What a program calls its operations, spans and numbers. Owns the limits of each; numbers them in the order given.
 
-use crate::Error;
+use crate::OptraceError;
 
 /// Kinds of operation at most.
 pub const MOST_OPERATIONS: usize = 250;
@@ -13,7 +13,7 @@ pub const MOST_DEPTH: usize = 15;
 
 /// The names that a program gives: a number on the measured path is an index into one of these lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Words {
+pub struct Vocabulary {
     /// Kinds of operation.
     pub operations: Vec<String>,
     /// Kinds of span: the causes that time is attributed to.
@@ -22,24 +22,24 @@ pub struct Words {
     pub numbers: Vec<String>,
 }
 
-impl Words {
+impl Vocabulary {
     /// Checked words.
     ///
     /// # Errors
-    /// [`Error::Words`]: too many, none for the operations, twice the same, empty, or with a control character.
-    pub fn new(operations: &[&str], spans: &[&str], numbers: &[&str]) -> Result<Self, Error> {
+    /// [`OptraceError::Vocabulary`]: too many, none for the operations, twice the same, empty, or with a control character.
+    pub fn new(operations: &[&str], spans: &[&str], numbers: &[&str]) -> Result<Self, OptraceError> {
         if operations.is_empty() {
-            return Err(Error::Words("there must be at least one kind of operation".into()));
+            return Err(OptraceError::Words("there must be at least one kind of operation".into()));
         }
         Ok(Self {
-            operations: checked("operations", operations, MOST_OPERATIONS)?,
-            spans: checked("spans", spans, MOST_SPANS)?,
-            numbers: checked("numbers", numbers, MOST_NUMBERS)?,
+            operations: check_names("operations", operations, MOST_OPERATIONS)?,
+            spans: check_names("spans", spans, MOST_SPANS)?,
+            numbers: check_names("numbers", numbers, MOST_NUMBERS)?,
         })
     }
 
     /// One name a line, behind the letter of its list.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let lists = [('o', &self.operations), ('s', &self.spans), ('n', &self.numbers)];
         lists
             .iter()
@@ -47,22 +47,25 @@ impl Words {
             .collect()
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, OptraceError> {
         let of = |list: &str| text.lines().filter_map(|line| line.strip_prefix(list)).collect::<Vec<_>>();
         Self::new(&of("o "), &of("s "), &of("n "))
     }
 }
 
-fn checked(what: &str, names: &[&str], most: usize) -> Result<Vec<String>, Error> {
+fn check_names(what: &str, names: &[&str], most: usize) -> Result<Vec<String>, OptraceError> {
     if names.len() > most {
-        return Err(Error::Words(format!("{} {what}, and at most {most} are possible", names.len())));
+        return Err(OptraceError::Words(format!("{} {what}, and at most {most} are possible", names.len())));
     }
     for (at, name) in names.iter().enumerate() {
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(Error::Words(format!("`{}` is no name for one of the {what}", name.escape_debug())));
+            return Err(OptraceError::Words(format!(
+                "`{}` is no name for one of the {what}",
+                name.escape_debug()
+            )));
         }
         if names.iter().take(at).any(|other| other == name) {
-            return Err(Error::Words(format!("`{name}` stands twice among the {what}")));
+            return Err(OptraceError::Words(format!("`{name}` stands twice among the {what}")));
         }
     }
     Ok(names.iter().map(|name| (*name).to_owned()).collect())
@@ -74,19 +77,19 @@ mod tests {
 
     #[test]
     fn words_survive_their_text() {
-        let words = Words::new(&["insert", "find"], &[], &["elements"]).unwrap();
-        assert_eq!(words.text(), "o insert\no find\nn elements\n");
-        assert_eq!(Words::parse(&words.text()).unwrap(), words);
+        let words = Vocabulary::new(&["insert", "find"], &[], &["elements"]).unwrap();
+        assert_eq!(words.to_text(), "o insert\no find\nn elements\n");
+        assert_eq!(Vocabulary::parse(&words.to_text()).unwrap(), words);
     }
 
     #[test]
     fn bad_words_are_refused() {
-        assert!(Words::new(&[], &[], &[]).is_err());
-        assert!(Words::new(&["a", "a"], &[], &[]).is_err());
-        assert!(Words::new(&["a\nb"], &[], &[]).is_err());
-        assert!(Words::new(&["a"], &[""], &[]).is_err());
+        assert!(Vocabulary::new(&[], &[], &[]).is_err());
+        assert!(Vocabulary::new(&["a", "a"], &[], &[]).is_err());
+        assert!(Vocabulary::new(&["a\nb"], &[], &[]).is_err());
+        assert!(Vocabulary::new(&["a"], &[""], &[]).is_err());
         let many: Vec<String> = (0..=MOST_SPANS).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(Words::new(&["a"], &many, &[]).is_err());
+        assert!(Vocabulary::new(&["a"], &many, &[]).is_err());
     }
 }

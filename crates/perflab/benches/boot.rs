@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use perflab_conduct::init::Work;
-use perflab_conduct::initramfs::Cpio;
-use perflab_conduct::machine::boot::Surroundings;
-use perflab_conduct::machine::{Guest, Machine, RootKind, boot};
-use perflab_conduct::{Stop, kernel};
+use perflab_conduct::init::GuestWork;
+use perflab_conduct::initramfs::CpioWriter;
+use perflab_conduct::machine::boot::BootOptions;
+use perflab_conduct::machine::{Guest, GuestMachine, GuestRootSource, boot_guest};
+use perflab_conduct::{StopRequest, kernel};
 
 #[path = "../tests/it/tiny.rs"]
 #[expect(dead_code, reason = "others write one that ends; a kernel's first program must not")]
@@ -35,11 +35,11 @@ const PLAIN: &str = "console=ttyS0 panic=-1 no_timer_check";
 /// and what perflab says besides.
 const SAME: &str = "console=ttyS0 panic=-1 no_timer_check cryptomgr.notests";
 
-fn bare(machine: &Machine, folder: &Path, append: &str) -> anyhow::Result<f64> {
+fn boot_bare_kernel(machine: &GuestMachine, folder: &Path, append: &str) -> anyhow::Result<f64> {
     let initramfs = folder.join("bare");
-    let mut archive = Cpio::new(fs::File::create(&initramfs)?);
-    archive.device(Path::new("/dev/console"), 5, 1)?;
-    archive.file(Path::new("/init"), &tiny::program(POWER_OFF))?;
+    let mut archive = CpioWriter::new(fs::File::create(&initramfs)?);
+    archive.add_device(Path::new("/dev/console"), 5, 1)?;
+    archive.add_file(Path::new("/init"), &tiny::tiny_elf_bytes(POWER_OFF))?;
     archive.finish()?;
     let accelerator = machine.accelerator.choose()?.accelerator;
     let model = if accelerator.to_string() == "kvm" { "host" } else { "max" };
@@ -62,49 +62,51 @@ fn bare(machine: &Machine, folder: &Path, append: &str) -> anyhow::Result<f64> {
 }
 
 /// Seconds until the agent greets.
-fn ready(machine: &Machine, folder: &Path) -> anyhow::Result<(f64, Guest)> {
-    let stop = Stop::new();
+fn boot_to_agent(machine: &GuestMachine, folder: &Path) -> anyhow::Result<(f64, Guest)> {
+    let stop = StopRequest::new();
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
-    let around = Surroundings { perflab, logs: folder, work: Work::Agent, stays: false, stop: &stop };
+    let around = BootOptions { perflab, logs: folder, work: GuestWork::Agent, stays: false, stop: &stop };
     let begun = Instant::now();
-    let guest = boot(machine, &around)?;
-    let mut stream = fs::File::from(guest.channel()?.reading);
+    let guest = boot_guest(machine, &around)?;
+    let mut stream = fs::File::from(guest.connect_agent()?.reading);
     let mut first = [0];
     stream.read_exact(&mut first)?;
     Ok((begun.elapsed().as_secs_f64(), guest))
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+fn median_seconds(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
 fn main() -> anyhow::Result<()> {
     let kernel =
-        kernel::find("debian-cloud", None).context("run `perflab kernel fetch debian-cloud` first")?;
-    let root = RootKind::Bare { programs: Vec::new() };
-    let machine = |name: String| Machine { root: root.clone(), ..Machine::new(name, kernel.clone()) };
+        kernel::find_kernel("debian-cloud", None).context("run `perflab kernel fetch debian-cloud` first")?;
+    let root = GuestRootSource::Bare { programs: Vec::new() };
+    let machine =
+        |name: String| GuestMachine { root: root.clone(), ..GuestMachine::new(name, kernel.clone()) };
     let folder = tempfile::tempdir()?;
     let one = machine("bench".into());
     let chosen = one.accelerator.choose()?;
     println!("{}: {}", chosen.accelerator, chosen.because);
     let (mut bares, mut same, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        bares.push(bare(&one, folder.path(), PLAIN)?);
-        same.push(bare(&one, folder.path(), SAME)?);
-        ours.push(ready(&one, folder.path())?.0);
+        bares.push(boot_bare_kernel(&one, folder.path(), PLAIN)?);
+        same.push(boot_bare_kernel(&one, folder.path(), SAME)?);
+        ours.push(boot_to_agent(&one, folder.path())?.0);
     }
     println!("bare boot to power off   {bares:.2?}");
     println!("the same, perflab's words {same:.2?}");
     println!("command to agent ready   {ours:.2?}");
-    let (bare, same, ours) = (median(bares), median(same), median(ours));
+    let (bare, same, ours) = (median_seconds(bares), median_seconds(same), median_seconds(ours));
     println!("medians: {bare:.2} s, {same:.2} s, {ours:.2} s");
     println!("ratio to bare {:.2}, to bare with the same words {:.2}", ours / bare, ours / same);
     let begun = Instant::now();
     let guests = std::thread::scope(|scope| {
         let (machine, folder) = (&machine, folder.path());
-        let all: Vec<_> =
-            (0..4).map(|n| scope.spawn(move || ready(&machine(format!("bench{n}")), folder))).collect();
+        let all: Vec<_> = (0..4)
+            .map(|n| scope.spawn(move || boot_to_agent(&machine(format!("bench{n}")), folder)))
+            .collect();
         let ended = all.into_iter().filter_map(|one| one.join().ok());
         ended.map(|ready| Ok(ready?.1)).collect::<anyhow::Result<Vec<Guest>>>()
     })?;

@@ -12,10 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use perflab_prefetch::daemon::program::{Ahead, Measured};
-use perflab_prefetch::daemon::scout::Identity;
-use perflab_prefetch::daemon::{Standing, Status, status};
-use perflab_prefetch::{Source, Start, Store};
+use perflab_prefetch::daemon::program::{MeasuredStartup, ReadAheadTotals};
+use perflab_prefetch::daemon::scout::ExecutableId;
+use perflab_prefetch::daemon::{DaemonStatus, ProgramState, status};
+use perflab_prefetch::{StartupTrace, TraceSource, TraceStore};
 
 #[path = "../tests/it/tiny.rs"]
 mod tiny;
@@ -30,20 +30,20 @@ fn main() -> anyhow::Result<()> {
         eprintln!("SKIP daemon: it needs root");
         return Ok(());
     }
-    let execs = argument("--execs", 5000)?;
-    let idle = argument("--idle", 60)?;
+    let execs = parse_argument("--execs", 5000)?;
+    let idle = parse_argument("--idle", 60)?;
     let home = tempfile::tempdir()?;
-    let disk = Mounted::new(home.path())?;
+    let disk = MountedExt4::new(home.path())?;
     let tiny = disk.place.join("tiny");
-    tiny::write(&tiny)?;
-    delays(home.path(), &disk.place, &tiny, execs)?;
-    stalls(home.path(), &disk.place, &tiny, argument("--stalls", 5)?)?;
-    opens(&disk.place)?;
-    storm(home.path(), &disk.place, &tiny)?;
-    rest(home.path(), &disk.place, Duration::from_secs(idle as u64))
+    tiny::write_tiny_elf(&tiny)?;
+    measure_exec_delays(home.path(), &disk.place, &tiny, execs)?;
+    measure_exec_stalls(home.path(), &disk.place, &tiny, parse_argument("--stalls", 5)?)?;
+    measure_opens(&disk.place)?;
+    measure_exec_storm(home.path(), &disk.place, &tiny)?;
+    measure_idle_cost(home.path(), &disk.place, Duration::from_secs(idle as u64))
 }
 
-fn argument(name: &str, default: usize) -> anyhow::Result<usize> {
+fn parse_argument(name: &str, default: usize) -> anyhow::Result<usize> {
     let all: Vec<String> = std::env::args().collect();
     let at = all.iter().position(|one| one == name);
     at.and_then(|at| all.get(at + 1))
@@ -52,39 +52,39 @@ fn argument(name: &str, default: usize) -> anyhow::Result<usize> {
 }
 
 /// A small ext4 in a file, mounted until it is dropped.
-struct Mounted {
+struct MountedExt4 {
     place: PathBuf,
 }
 
-impl Mounted {
+impl MountedExt4 {
     fn new(home: &Path) -> anyhow::Result<Self> {
         let (file, place) = (home.join("disk"), home.join("mnt"));
         fs::create_dir(&place)?;
         fs::File::create(&file)?.set_len(32 << 20)?;
-        good(Command::new("mkfs.ext4").arg("-q").arg(&file))?;
-        good(Command::new("mount").args(["-o", "loop"]).arg(&file).arg(&place))?;
-        Ok(Mounted { place })
+        run_successfully(Command::new("mkfs.ext4").arg("-q").arg(&file))?;
+        run_successfully(Command::new("mount").args(["-o", "loop"]).arg(&file).arg(&place))?;
+        Ok(MountedExt4 { place })
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedExt4 {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.place).status();
     }
 }
 
-fn good(command: &mut Command) -> anyhow::Result<()> {
+fn run_successfully(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())
 }
 
-struct Daemon {
+struct BenchedDaemon {
     child: Child,
     socket: PathBuf,
 }
 
-impl Daemon {
+impl BenchedDaemon {
     fn start(home: &Path, place: &Path) -> anyhow::Result<Self> {
         let socket = home.join("socket");
         let child = Command::new(env!("CARGO_BIN_EXE_perflab"))
@@ -96,20 +96,20 @@ impl Daemon {
             .arg(&socket)
             .stderr(Stdio::inherit())
             .spawn()?;
-        let mut daemon = Daemon { child, socket };
-        while !status::ask(&daemon.socket).is_ok_and(|status| !status.watched.is_empty()) {
+        let mut daemon = BenchedDaemon { child, socket };
+        while !status::read_status(&daemon.socket).is_ok_and(|status| !status.watched.is_empty()) {
             ensure!(daemon.child.try_wait()?.is_none(), "the daemon has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(daemon)
     }
 
-    fn status(&self) -> anyhow::Result<Status> {
-        Ok(status::ask(&self.socket)?)
+    fn status(&self) -> anyhow::Result<DaemonStatus> {
+        Ok(status::read_status(&self.socket)?)
     }
 
     /// CPU time of all its threads.
-    fn cpu(&self) -> anyhow::Result<Duration> {
+    fn cpu_time(&self) -> anyhow::Result<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
         ensure!(!stat.is_empty(), "the daemon has ended");
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()))?;
@@ -121,7 +121,7 @@ impl Daemon {
     }
 
     /// MiB, of one line of its status.
-    fn memory(&self, line: &str) -> anyhow::Result<f64> {
+    fn memory_mib(&self, line: &str) -> anyhow::Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let found = text.lines().find_map(|one| one.strip_prefix(line));
         let number = found.with_context(|| format!("the kernel tells no {line}"))?;
@@ -129,22 +129,22 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for BenchedDaemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn exec(path: &Path) -> anyhow::Result<Duration> {
+fn time_exec(path: &Path) -> anyhow::Result<Duration> {
     let begun = Instant::now();
-    good(&mut Command::new(path))?;
+    run_successfully(&mut Command::new(path))?;
     Ok(begun.elapsed())
 }
 
 /// The times of so many, one after the other.
-fn execs(path: &Path, count: usize) -> anyhow::Result<Vec<Duration>> {
-    (0..count).map(|_| exec(path)).collect()
+fn time_execs(path: &Path, count: usize) -> anyhow::Result<Vec<Duration>> {
+    (0..count).map(|_| time_exec(path)).collect()
 }
 
 fn quantile(times: &[Duration], share: f64) -> Duration {
@@ -152,14 +152,14 @@ fn quantile(times: &[Duration], share: f64) -> Duration {
 }
 
 /// By turns, so that whatever else the machine does is in both.
-fn delays(home: &Path, place: &Path, tiny: &Path, wanted: usize) -> anyhow::Result<()> {
+fn measure_exec_delays(home: &Path, place: &Path, tiny: &Path, wanted: usize) -> anyhow::Result<()> {
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    execs(tiny, 200)?;
+    time_execs(tiny, 200)?;
     while with.len() < wanted {
-        without.extend(execs(tiny, TURN)?);
-        let daemon = Daemon::start(home, place)?;
-        exec(tiny)?;
-        with.extend(execs(tiny, TURN)?);
+        without.extend(time_execs(tiny, TURN)?);
+        let daemon = BenchedDaemon::start(home, place)?;
+        time_exec(tiny)?;
+        with.extend(time_execs(tiny, TURN)?);
         drop(daemon);
     }
     [&mut without, &mut with].into_iter().for_each(|times| times.sort());
@@ -176,12 +176,12 @@ fn delays(home: &Path, place: &Path, tiny: &Path, wanted: usize) -> anyhow::Resu
 }
 
 /// Control groups of the bench's own, gone when dropped.
-struct Groups {
+struct BenchCgroups {
     freezer: PathBuf,
     memory: PathBuf,
 }
 
-impl Groups {
+impl BenchCgroups {
     fn new() -> anyhow::Result<Self> {
         let make = |places: &[&str], name: &str| {
             let place = places.iter().map(Path::new).find(|place| place.join("cgroup.procs").exists());
@@ -192,10 +192,10 @@ impl Groups {
         let name = format!("perflab-bench-{}", std::process::id());
         let freezer = make(&["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"], &name)?;
         let memory = make(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &format!("{name}-memory"))?;
-        Ok(Groups { freezer, memory })
+        Ok(BenchCgroups { freezer, memory })
     }
 
-    fn take(&self, process: u32) -> anyhow::Result<()> {
+    fn add_process(&self, process: u32) -> anyhow::Result<()> {
         for group in [&self.freezer, &self.memory] {
             fs::write(group.join("cgroup.procs"), process.to_string())?;
         }
@@ -221,7 +221,7 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for BenchCgroups {
     fn drop(&mut self) {
         self.freeze(false);
         for group in [&self.freezer, &self.memory] {
@@ -233,18 +233,19 @@ impl Drop for Groups {
 }
 
 /// How long an exec waits that begins right after the daemon does not answer any more.
-fn stalls(home: &Path, place: &Path, tiny: &Path, count: usize) -> anyhow::Result<()> {
-    let groups = Groups::new()?;
-    let signal = |name: &str, process: u32| good(Command::new("kill").args([name, &process.to_string()]));
+fn measure_exec_stalls(home: &Path, place: &Path, tiny: &Path, count: usize) -> anyhow::Result<()> {
+    let groups = BenchCgroups::new()?;
+    let signal =
+        |name: &str, process: u32| run_successfully(Command::new("kill").args([name, &process.to_string()]));
     println!("an exec while the daemon does not answer, {count} times each, without systemd");
     for how in
         ["stopped", "frozen", "killed", "pushed out of memory", "its guard killed", "its guard stopped"]
     {
         let mut times = Vec::new();
         for _ in 0..count {
-            let daemon = Daemon::start(home, place)?;
+            let daemon = BenchedDaemon::start(home, place)?;
             let (process, guard) = (daemon.child.id(), daemon.status()?.guard.pid);
-            groups.take(process)?;
+            groups.add_process(process)?;
             // What the guard heard last is as long ago as it happens to be.
             std::thread::sleep(Duration::from_millis(600 + 130 * times.len() as u64));
             match how {
@@ -255,7 +256,7 @@ fn stalls(home: &Path, place: &Path, tiny: &Path, count: usize) -> anyhow::Resul
                 "its guard stopped" => signal("-STOP", guard)?,
                 _ => groups.reclaim(),
             }
-            times.push(exec(tiny)?);
+            times.push(time_exec(tiny)?);
             groups.freeze(false);
             drop(daemon);
         }
@@ -268,7 +269,7 @@ fn stalls(home: &Path, place: &Path, tiny: &Path, count: usize) -> anyhow::Resul
 
 /// What an open costs on a file system of which opens are told (as the daemon has it while a start that was read ahead is
 /// watched), and who reads that.
-fn opens(place: &Path) -> anyhow::Result<()> {
+fn measure_opens(place: &Path) -> anyhow::Result<()> {
     use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
     // Opens of one file by one process are told together.
     let files: Vec<PathBuf> = (0..200).map(|number| place.join(format!("opened-{number}"))).collect();
@@ -311,15 +312,15 @@ fn opens(place: &Path) -> anyhow::Result<()> {
 }
 
 /// As fast as the machine can, from eight threads.
-fn storm(home: &Path, place: &Path, tiny: &Path) -> anyhow::Result<()> {
-    let daemon = Daemon::start(home, place)?;
-    let (cpu, begun) = (daemon.cpu()?, Instant::now());
+fn measure_exec_storm(home: &Path, place: &Path, tiny: &Path) -> anyhow::Result<()> {
+    let daemon = BenchedDaemon::start(home, place)?;
+    let (cpu, begun) = (daemon.cpu_time()?, Instant::now());
     std::thread::scope(|scope| {
-        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| execs(tiny, 1250))).collect();
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| time_execs(tiny, 1250))).collect();
         let mut ended = all.into_iter().map(|one| one.join().unwrap_or_else(|_| bail!("a thread panicked")));
         ended.try_for_each(|times| times.map(drop))
     })?;
-    let (took, cpu, status) = (begun.elapsed(), daemon.cpu()? - cpu, daemon.status()?);
+    let (took, cpu, status) = (begun.elapsed(), daemon.cpu_time()? - cpu, daemon.status()?);
     println!(
         "10000 execs from 8 threads: {:.2} s, {:.0} us of the daemon each, {} not looked at, {} let through by the clock, \
          {:.1} MiB at most",
@@ -327,42 +328,43 @@ fn storm(home: &Path, place: &Path, tiny: &Path) -> anyhow::Result<()> {
         cpu.as_secs_f64() * 1e6 / 10_000.0,
         status.unseen,
         status.overdue,
-        daemon.memory("VmHWM:")?,
+        daemon.memory_mib("VmHWM:")?,
     );
     Ok(())
 }
 
 /// A daemon that knows a thousand programs, and nothing happens.
-fn rest(home: &Path, place: &Path, idle: Duration) -> anyhow::Result<()> {
-    let store = Store::locate(Some(&home.join("store")));
-    let start = || Start { when: 1, source: Source::Traced, systems: Vec::new(), files: Vec::new() };
-    let measured = vec![Measured::default(); 8];
+fn measure_idle_cost(home: &Path, place: &Path, idle: Duration) -> anyhow::Result<()> {
+    let store = TraceStore::locate(Some(&home.join("store")));
+    let start =
+        || StartupTrace { when: 1, source: TraceSource::Traced, systems: Vec::new(), files: Vec::new() };
+    let measured = vec![MeasuredStartup::default(); 8];
     let program = |number| PathBuf::from(format!("/usr/lib/some-application/bin/program-{number}"));
     let known = |path: PathBuf| -> anyhow::Result<serde_json::Value> {
-        store.add(&path, start())?;
+        store.add_startup(&path, start())?;
         Ok(serde_json::json!({
             "path": path, "user": 0,
-            "standing": Standing::Known,
+            "standing": ProgramState::Known,
             "why": "read ahead, it read 0 bytes with 0 major faults; 4 MiB or 200 are worth it",
-            "file": Identity::default(), "starts": 9, "last": 1, "learned": 1,
-            "without": measured, "with": measured, "ahead": Ahead::default(),
+            "file": ExecutableId::default(), "starts": 9, "last": 1, "learned": 1,
+            "without": measured, "with": measured, "ahead": ReadAheadTotals::default(),
         }))
     };
     let programs: Vec<serde_json::Value> = (0..KNOWN).map(program).map(known).collect::<Result<_, _>>()?;
     let text = serde_json::json!({ "programs": programs }).to_string();
     fs::write(store.folder().join("programs.json"), text)?;
-    let daemon = Daemon::start(home, place)?;
+    let daemon = BenchedDaemon::start(home, place)?;
     ensure!(daemon.status()?.programs.len() >= KNOWN, "the daemon knows fewer than {KNOWN} programs");
     std::thread::sleep(Duration::from_secs(2));
-    let before = daemon.cpu()?;
+    let before = daemon.cpu_time()?;
     std::thread::sleep(idle);
-    let share = (daemon.cpu()? - before).as_secs_f64() / idle.as_secs_f64();
+    let share = (daemon.cpu_time()? - before).as_secs_f64() / idle.as_secs_f64();
     println!(
         "idle for {} s with {KNOWN} programs: {:.4} % of a core (limit 0.1), {:.1} MiB (limit 30), of it {:.1} its own",
         idle.as_secs(),
         share * 100.0,
-        daemon.memory("VmRSS:")?,
-        daemon.memory("RssAnon:")?,
+        daemon.memory_mib("VmRSS:")?,
+        daemon.memory_mib("RssAnon:")?,
     );
     Ok(())
 }

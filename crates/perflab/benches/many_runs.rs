@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 mod told;
-use told::{median, perflab, timed};
+use told::{measure_command, median_value, perflab_command};
 
 const RUNS: usize = 50;
 const METRICS: usize = 2_000;
@@ -19,12 +19,12 @@ fn main() -> anyhow::Result<()> {
     for values in [1, 10] {
         let home = tempfile::tempdir()?;
         let archive = home.path().join("archive");
-        (0..RUNS).try_for_each(|run| import(home.path(), &archive, run, values))?;
-        let ids = ids(&archive)?;
+        (0..RUNS).try_for_each(|run| import_runs(home.path(), &archive, run, values))?;
+        let ids = list_run_ids(&archive)?;
         let told = |what: &str, arguments: &[&str]| -> anyhow::Result<()> {
-            let round = |_| timed(perflab(&archive).args(arguments));
+            let round = |_| measure_command(perflab_command(&archive).args(arguments));
             let rounds: Vec<_> = (0..ROUNDS).map(round).collect::<Result<_, _>>()?;
-            let seconds = median(rounds.iter().map(|told| told.seconds).collect());
+            let seconds = median_value(rounds.iter().map(|told| told.seconds).collect());
             let peak = rounds.iter().map(|told| told.peak_mib).fold(0.0, f64::max);
             println!(
                 "{RUNS} runs x {METRICS} metrics x {values} values, {what}: {seconds:.2} s, {peak:.0} MiB"
@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn import(home: &Path, archive: &Path, run: usize, values: usize) -> anyhow::Result<()> {
+fn import_runs(home: &Path, archive: &Path, run: usize, values: usize) -> anyhow::Result<()> {
     let mut state = 88_172_645_463_325_252 + run as u64;
     let mut value = || {
         state ^= state << 13;
@@ -54,10 +54,16 @@ fn import(home: &Path, archive: &Path, run: usize, values: usize) -> anyhow::Res
     let file = home.join("matrix.json");
     fs::write(&file, serde_json::to_vec(&matrix)?)?;
     let label = if run.is_multiple_of(2) { "even" } else { "odd" };
-    timed(perflab(archive).arg("import").arg(&file).args(["--kind", "lkp-stats", "--label", label])).map(drop)
+    measure_command(perflab_command(archive).arg("import").arg(&file).args([
+        "--kind",
+        "lkp-stats",
+        "--label",
+        label,
+    ]))
+    .map(drop)
 }
 
-fn ids(archive: &Path) -> io::Result<Vec<String>> {
+fn list_run_ids(archive: &Path) -> io::Result<Vec<String>> {
     let name = |run: io::Result<fs::DirEntry>| Ok(run?.file_name().to_string_lossy().into_owned());
     let mut ids = fs::read_dir(archive.join("runs"))?.map(name).collect::<io::Result<Vec<String>>>()?;
     ids.sort();

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Instant;
 
 mod told;
-use told::{Told, median, perflab, timed};
+use told::{CommandCost, measure_command, median_value, perflab_command};
 
 const GROUPS: u64 = 40;
 const EXECUTIONS: u64 = 5_000;
@@ -23,9 +23,11 @@ fn main() -> anyhow::Result<()> {
     let temporary = tempfile::tempdir()?;
     let kept = std::env::args().skip_while(|argument| argument != "--keep").nth(1);
     let home = kept.map_or(temporary.path().to_owned(), PathBuf::from);
-    RUNS.iter().zip(0..).try_for_each(|(run, seed)| generate(&home.join("logs").join(run), seed))?;
-    let ours = ours(&home)?;
-    match std::env::var_os("MMTESTS").map(|mmtests| theirs(Path::new(&mmtests), &home.join("logs"))) {
+    RUNS.iter().zip(0..).try_for_each(|(run, seed)| generate_logs(&home.join("logs").join(run), seed))?;
+    let ours = measure_perflab(&home)?;
+    match std::env::var_os("MMTESTS")
+        .map(|mmtests| measure_compare_mmtests(Path::new(&mmtests), &home.join("logs")))
+    {
         Some(Some(theirs)) => {
             println!("compare-mmtests.pl: {theirs:.2} s");
             for (what, seconds) in ours {
@@ -39,33 +41,34 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// What importing and printing costs, for each table.
-fn ours(home: &Path) -> anyhow::Result<[(&'static str, f64); 2]> {
+fn measure_perflab(home: &Path) -> anyhow::Result<[(&'static str, f64); 2]> {
     let archive = home.join("archive");
     let import = || {
         let _ = fs::remove_dir_all(&archive);
-        timed(perflab(&archive).arg("import").arg(home.join("logs")))
+        measure_command(perflab_command(&archive).arg("import").arg(home.join("logs")))
     };
-    let rounds = |round: &dyn Fn() -> anyhow::Result<Told>| {
-        (0..ROUNDS).map(|_| round()).collect::<anyhow::Result<Vec<Told>>>()
+    let rounds = |round: &dyn Fn() -> anyhow::Result<CommandCost>| {
+        (0..ROUNDS).map(|_| round()).collect::<anyhow::Result<Vec<CommandCost>>>()
     };
-    let import = told("import of two runs", rounds(&import)?);
+    let import = print_medians("import of two runs", rounds(&import)?);
     let table = |name: &'static str, style: &str| -> anyhow::Result<_> {
-        let compare = || timed(perflab(&archive).arg("compare").args(RUNS).args(["--style", style]));
-        Ok((name, import + told(name, rounds(&compare)?)))
+        let compare =
+            || measure_command(perflab_command(&archive).arg("compare").args(RUNS).args(["--style", style]));
+        Ok((name, import + print_medians(name, rounds(&compare)?)))
     };
     Ok([table("table", "perflab")?, table("table of --style mmtests", "mmtests")?])
 }
 
 /// Prints the medians; gives that of the clock.
-fn told(what: &str, rounds: Vec<Told>) -> f64 {
-    let of = |of: fn(&Told) -> f64| median(rounds.iter().map(of).collect());
+fn print_medians(what: &str, rounds: Vec<CommandCost>) -> f64 {
+    let of = |of: fn(&CommandCost) -> f64| median_value(rounds.iter().map(of).collect());
     let (clock, processors) = (of(|told| told.seconds), of(|told| told.processors));
     println!("{what}: {:.0} ms ({:.0} ms)", clock * 1e3, processors * 1e3);
     clock
 }
 
 /// A run's logs; values scatter by a few percent.
-fn generate(run: &Path, seed: u64) -> anyhow::Result<()> {
+fn generate_logs(run: &Path, seed: u64) -> anyhow::Result<()> {
     let logs = run.join("iter-0/hackbench-process-pipes/logs");
     fs::create_dir_all(&logs)?;
     let bench = "hackbench-process-pipes";
@@ -86,7 +89,7 @@ fn generate(run: &Path, seed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn theirs(mmtests: &Path, logs: &Path) -> Option<f64> {
+fn measure_compare_mmtests(mmtests: &Path, logs: &Path) -> Option<f64> {
     let begin = Instant::now();
     let mut command = Command::new("perl");
     command.arg(mmtests.join("bin/compare-mmtests.pl")).arg("-d").arg(logs);

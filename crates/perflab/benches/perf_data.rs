@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::ensure;
-use told::{children, median};
+use told::{children_cpu_seconds, median_value};
 
 const ROUNDS: usize = 3;
 const PERFLAB: &str = env!("CARGO_BIN_EXE_perflab");
@@ -20,29 +20,29 @@ const PERFLAB: &str = env!("CARGO_BIN_EXE_perflab");
 fn main() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let given = std::env::var_os("PERFLAB_PERF_DATA").map(PathBuf::from);
-    let data = given.map_or_else(|| recorded(folder.path()), Ok)?;
-    conversion(&data, folder.path())?;
-    recording(folder.path())
+    let data = given.map_or_else(|| record_perf_data(folder.path()), Ok)?;
+    compare_conversions(&data, folder.path())?;
+    compare_recorders(folder.path())
 }
 
 /// CPU seconds of a shell's command; it must succeed.
-fn cost(script: &str, folder: &Path) -> anyhow::Result<f64> {
-    let before = children()?;
+fn shell_cpu_seconds(script: &str, folder: &Path) -> anyhow::Result<f64> {
+    let before = children_cpu_seconds()?;
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).current_dir(folder).env("PERFLAB_ARCHIVE", folder.join("archive"));
     let ended = shell.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     ensure!(ended.success(), "{script}: {ended}");
-    Ok(children()? - before)
+    Ok(children_cpu_seconds()? - before)
 }
 
-fn recorded(folder: &Path) -> anyhow::Result<PathBuf> {
+fn record_perf_data(folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("perf.data");
     let script = "perf record -q -F 19999 -a -g -m 4096 -o perf.data -- hackbench -g 10 -l 1500";
-    println!("recording: {script}: {:.1} s of CPU", cost(script, folder)?);
+    println!("recording: {script}: {:.1} s of CPU", shell_cpu_seconds(script, folder)?);
     Ok(path)
 }
 
-fn conversion(data: &Path, folder: &Path) -> anyhow::Result<()> {
+fn compare_conversions(data: &Path, folder: &Path) -> anyhow::Result<()> {
     let data = data.canonicalize()?;
     let data = data.display();
     let steps = [
@@ -67,11 +67,11 @@ fn conversion(data: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut costs = vec![Vec::new(); arms.len()];
     for _ in 0..ROUNDS {
         for ((_, script), costs) in arms.iter().zip(&mut costs) {
-            costs.push(cost(script, folder)?);
+            costs.push(shell_cpu_seconds(script, folder)?);
         }
     }
-    let medians: Vec<f64> = costs.into_iter().map(median).collect();
-    println!("{}", samples(folder)?);
+    let medians: Vec<f64> = costs.into_iter().map(median_value).collect();
+    println!("{}", sample_account_text(folder)?);
     for ((name, _), median_cost) in arms.iter().zip(&medians) {
         println!("{name}: {median_cost:.2} s of CPU, {:.1} times perflab", median_cost / medians[0]);
     }
@@ -79,7 +79,7 @@ fn conversion(data: &Path, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// What became of the samples, as perflab says.
-fn samples(folder: &Path) -> anyhow::Result<String> {
+fn sample_account_text(folder: &Path) -> anyhow::Result<String> {
     let run = Command::new(PERFLAB)
         .args(["flame", "show", "@latest", "--top", "1"])
         .env("PERFLAB_ARCHIVE", folder.join("archive"))
@@ -89,7 +89,7 @@ fn samples(folder: &Path) -> anyhow::Result<String> {
 }
 
 /// User and system seconds that hackbench itself had, under each recorder at 999 Hz.
-fn recording(folder: &Path) -> anyhow::Result<()> {
+fn compare_recorders(folder: &Path) -> anyhow::Result<()> {
     const ROUNDS: usize = 7;
     let load = "hackbench -g 4 -l 500";
     // The load writes its own times, and its children's, when it is done.
@@ -106,18 +106,18 @@ fn recording(folder: &Path) -> anyhow::Result<()> {
     let mut costs = vec![Vec::new(); arms.len()];
     for _ in 0..ROUNDS {
         for ((_, script), costs) in arms.iter().zip(&mut costs) {
-            cost(script, folder)?;
-            costs.push(times(&std::fs::read_to_string(&file)?));
+            shell_cpu_seconds(script, folder)?;
+            costs.push(parse_times_output(&std::fs::read_to_string(&file)?));
         }
     }
     for ((name, _), costs) in arms.iter().zip(costs) {
-        println!("{load} under {name}: {:.3} s of CPU (median of {ROUNDS})", median(costs));
+        println!("{load} under {name}: {:.3} s of CPU (median of {ROUNDS})", median_value(costs));
     }
     Ok(())
 }
 
 /// The seconds in what `times` writes: `0m1.23s 0m4.5s` for the shell, then for its children.
-fn times(text: &str) -> f64 {
+fn parse_times_output(text: &str) -> f64 {
     let seconds = |word: &str| {
         let (minutes, seconds) = word.trim_end_matches('s').split_once('m')?;
         Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)

@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use perflab_conduct::emulated::Specification;
-use perflab_conduct::settings::{Bench, UndoJournal};
-use perflab_conduct::{Permissions, disk};
-use perflab_model::Value;
-use perflab_model::study::{Disk, DiskKind, DiskModel};
-use perflab_prefetch::{Known, Store};
+use perflab_conduct::emulated::DiskDataSheet;
+use perflab_conduct::settings::{AppliedSettings, UndoJournal};
+use perflab_conduct::{RunPermissions, disk};
+use perflab_model::Scalar;
+use perflab_model::study::{DiskKind, DiskModel, ScratchDisk};
+use perflab_prefetch::{ProgramTraces, TraceStore};
 
 #[path = "prefetch_peers/preload.rs"]
 mod preload;
@@ -33,22 +33,22 @@ mod ureadahead;
 mod told;
 
 /// One application of the study `application-startup`.
-struct Application {
+struct PeerApplication {
     packages: &'static str,
     until: &'static str,
     screen: bool,
     command: &'static [&'static str],
 }
 
-fn application(name: &str) -> anyhow::Result<Application> {
+fn read_application(name: &str) -> anyhow::Result<PeerApplication> {
     Ok(match name {
-        "python" => Application {
+        "python" => PeerApplication {
             packages: "python3-scipy,python3-pandas",
             until: "exit",
             screen: false,
             command: &["/usr/bin/python3", "-c", "import scipy.stats, scipy.optimize, scipy.signal, pandas"],
         },
-        "chromium" => Application {
+        "chromium" => PeerApplication {
             packages: "chromium",
             until: "window",
             screen: true,
@@ -60,7 +60,7 @@ fn application(name: &str) -> anyhow::Result<Application> {
                 "about:blank",
             ],
         },
-        "libreoffice" => Application {
+        "libreoffice" => PeerApplication {
             packages: "libreoffice-writer",
             until: "window:libreoffice",
             screen: true,
@@ -75,84 +75,93 @@ fn main() -> anyhow::Result<()> {
         eprintln!("SKIP prefetch_peers: it needs root");
         return Ok(());
     }
-    let name = argument("--application").unwrap_or_else(|| "python".into());
-    let rounds: usize = argument("--rounds").map_or(Ok(3), |rounds| rounds.parse()).context("--rounds")?;
+    let name = find_argument("--application").unwrap_or_else(|| "python".into());
+    let rounds: usize =
+        find_argument("--rounds").map_or(Ok(3), |rounds| rounds.parse()).context("--rounds")?;
     let home = tempfile::tempdir()?;
-    let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PEERS", "boot"));
-    let model = argument("--model").map_or(Ok(DiskModel::Hdd7200), |model| model.parse());
+    let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "PEERS", "boot"));
+    let model = find_argument("--model").map_or(Ok(DiskModel::Hdd7200), |model| model.parse());
     let model = model.map_err(anyhow::Error::msg).context("--model")?;
-    let application = application(&name)?;
-    let place = emulated(model, bench.journal())?;
-    let laboratory = Laboratory {
+    let application = read_application(&name)?;
+    let place = make_emulated_disk(model, bench.journal())?;
+    let laboratory = PeerComparison {
         application,
-        caches: argument("--caches").unwrap_or_else(|| "3".into()),
-        rotates: Specification::of(model).is_rotating(),
+        caches: find_argument("--caches").unwrap_or_else(|| "3".into()),
+        rotates: DiskDataSheet::of_model(model).is_rotating(),
         kept: place.join("kept"),
         home: home.path(),
     };
     println!("{name} on an emulated {}, --caches {}:", model.name(), laboratory.caches);
     // A start that fails does not leave the disk mounted: its journal goes with `home`.
-    let compared = laboratory.compare(&name, rounds);
-    let (_, failed) = bench.undo();
+    let compared = laboratory.compare_peers(&name, rounds);
+    let (_, failed) = bench.undo_all();
     compared?;
     ensure!(failed.is_empty(), "{failed:?}");
     Ok(())
 }
 
-fn argument(name: &str) -> Option<String> {
+fn find_argument(name: &str) -> Option<String> {
     let all: Vec<String> = std::env::args().collect();
     let at = all.iter().position(|one| one == name)?;
     all.get(at + 1).cloned()
 }
 
-fn emulated(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Result<PathBuf> {
-    let wanted = Disk {
+fn make_emulated_disk(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Result<PathBuf> {
+    let wanted = ScratchDisk {
         kind: DiskKind::Image,
         path: None,
-        size: Some(Value::Text("4GiB".into())),
+        size: Some(Scalar::Text("4GiB".into())),
         filesystem: None,
         mkfs: Vec::new(),
         mount: Some("noatime".into()),
         model: Some(model),
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
-    let permissions = Permissions { apply: false, install: false, scratch: None };
-    Ok(disk::prepare(Some(&wanted), "peers", &Default::default(), &permissions, perflab, journal)?)
+    let permissions = RunPermissions { apply: false, install: false, scratch: None };
+    Ok(disk::prepare_scratch_disk(
+        Some(&wanted),
+        "peers",
+        &Default::default(),
+        &permissions,
+        perflab,
+        journal,
+    )?)
 }
 
 /// What the kernel had to deliver in one start.
-struct Start {
+struct DeliveredBytes {
     wall: f64,
     before: f64,
     read: f64,
     faults: f64,
 }
 
-struct Laboratory<'a> {
-    application: Application,
+struct PeerComparison<'a> {
+    application: PeerApplication,
     caches: String,
     rotates: bool,
     kept: PathBuf,
     home: &'a Path,
 }
 
-impl Laboratory<'_> {
-    fn compare(&self, name: &str, rounds: usize) -> anyhow::Result<()> {
+impl PeerComparison<'_> {
+    fn compare_peers(&self, name: &str, rounds: usize) -> anyhow::Result<()> {
         std::fs::create_dir(&self.kept)?;
-        self.start("staged", None)?;
-        let known = self.known()?;
+        self.start_cold("staged", None)?;
+        let known = self.known_pages()?;
         let readers = [
-            ("ureadahead", ureadahead::reader(self.home, &self.kept, self.rotates, &known)?),
-            ("preload", preload::reader(self.home, &known)?),
+            ("ureadahead", ureadahead::ureadahead_command(self.home, &self.kept, self.rotates, &known)?),
+            ("preload", preload::preload_command(self.home, &known)?),
         ];
         let own = ["none", "sync", "async", "staged"].map(|way| (way, None));
         let peers = readers.into_iter().filter_map(|(peer, reader)| Some((peer, Some(reader?))));
         let ways: Vec<(&str, Option<String>)> = own.into_iter().chain(peers).collect();
-        let mut starts: Vec<Vec<Start>> = ways.iter().map(|_| Vec::new()).collect();
+        let mut starts: Vec<Vec<DeliveredBytes>> = ways.iter().map(|_| Vec::new()).collect();
         // The first round warms what only a first start fills, and is not counted.
         for round in 0..=rounds {
             for ((way, reader), starts) in ways.iter().zip(&mut starts) {
-                let start = self.start(if reader.is_some() { "reader" } else { way }, reader.as_deref())?;
+                let start =
+                    self.start_cold(if reader.is_some() { "reader" } else { way }, reader.as_deref())?;
                 eprintln!("{name} {way} {round}: {:.2} s, {:.2} s of it before", start.wall, start.before);
                 if round > 0 {
                     starts.push(start);
@@ -160,7 +169,7 @@ impl Laboratory<'_> {
             }
         }
         for ((way, _), starts) in ways.iter().zip(&starts) {
-            let median = |of: fn(&Start) -> f64| told::median(starts.iter().map(of).collect());
+            let median = |of: fn(&DeliveredBytes) -> f64| told::median_value(starts.iter().map(of).collect());
             println!(
                 "{way:<11} median {:5.2} s, least {:5.2}; before {:5.2} s; read {:6.1} MiB; {:5.0} major faults",
                 median(|start| start.wall),
@@ -174,7 +183,7 @@ impl Laboratory<'_> {
     }
 
     /// One cold start, by the verb that the study uses, too.
-    fn start(&self, way: &str, reader: Option<&str>) -> anyhow::Result<Start> {
+    fn start_cold(&self, way: &str, reader: Option<&str>) -> anyhow::Result<DeliveredBytes> {
         let mut command = Command::new(if self.application.screen { "xvfb-run" } else { "env" });
         if self.application.screen {
             command.args(["--auto-servernum", "--server-args=-screen 0 1280x1024x24"]);
@@ -199,7 +208,7 @@ impl Laboratory<'_> {
         ensure!(said.status.success(), "{way}: {err}");
         let document: serde_json::Value = serde_json::from_slice(&said.stdout)?;
         let number = |name: &str| document[name].as_f64().unwrap_or(f64::NAN);
-        Ok(Start {
+        Ok(DeliveredBytes {
             wall: number("wall"),
             before: number("prefetch"),
             read: number("read"),
@@ -208,10 +217,10 @@ impl Laboratory<'_> {
     }
 
     /// The one trace of the disk's store.
-    fn known(&self) -> anyhow::Result<Known> {
-        let store = Store::locate(Some(&self.kept.join("traces")));
-        let all = store.all();
+    fn known_pages(&self) -> anyhow::Result<ProgramTraces> {
+        let store = TraceStore::locate(Some(&self.kept.join("traces")));
+        let all = store.trace_paths();
         let [one] = all.as_slice() else { bail!("one trace was expected: {all:?}") };
-        Ok(perflab_prefetch::file::read(one)?)
+        Ok(perflab_prefetch::file::read_trace_file(one)?)
     }
 }

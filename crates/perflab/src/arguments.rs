@@ -24,11 +24,11 @@ use crate::output_path::OutputPath;
 /// kernel did meanwhile, and shows the difference.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, after_long_help = AFTER)]
-pub struct Arguments {
+pub struct Cli {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: VerbArgs,
 }
 
 const AFTER: &str = "\
@@ -108,16 +108,16 @@ const WITHOUT_TABLE: &[&str] = &[
     "undo",
 ];
 
-impl Arguments {
+impl Cli {
     /// The command line as clap knows it, with help that shows of the options of every verb what means something to it.
-    pub fn shown() -> clap::Command {
-        let all = Arguments::command();
+    pub fn visible_command() -> clap::Command {
+        let all = Cli::command();
         let options: Vec<clap::Arg> =
             all.get_arguments().filter(|one| one.is_global_set()).cloned().collect();
         MEANINGLESS.iter().fold(all, |all, (name, verbs)| {
             let option = options.iter().find(|option| option.get_id() == name);
             verbs.iter().fold(all, |all, verb| match option {
-                Some(option) => hidden_in(all, &verb.split(' ').collect::<Vec<_>>(), option),
+                Some(option) => hide_option_in(all, &verb.split(' ').collect::<Vec<_>>(), option),
                 None => all,
             })
         })
@@ -125,11 +125,11 @@ impl Arguments {
 
     /// What the user typed.
     pub fn read() -> Result<Self, clap::Error> {
-        let mut shown = Arguments::shown();
+        let mut shown = Cli::visible_command();
         let matches = shown.try_get_matches_from_mut(std::env::args_os())?;
-        let arguments = Arguments::from_arg_matches(&matches)?;
-        let mut verb = verb_path(&matches);
-        if matches!(arguments.verb, Verb::Show(Show { output: Some(_), .. })) {
+        let arguments = Cli::from_arg_matches(&matches)?;
+        let mut verb = typed_verb_path(&matches);
+        if matches!(arguments.verb, VerbArgs::Show(ShowArgs { output: Some(_), .. })) {
             verb += " --output";
         }
         match format_without_effect(&verb, arguments.global.format) {
@@ -140,7 +140,7 @@ impl Arguments {
 }
 
 /// The verb that was typed, with the one below it.
-fn verb_path(matches: &ArgMatches) -> String {
+fn typed_verb_path(matches: &ArgMatches) -> String {
     let below = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
     below.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
 }
@@ -161,16 +161,16 @@ fn format_without_effect(verb: &str, format: FormatName) -> Option<String> {
 }
 
 /// The command with a hidden copy of an option of every verb in one of them, which is handed down in its place.
-fn hidden_in(command: clap::Command, path: &[&str], option: &clap::Arg) -> clap::Command {
+fn hide_option_in(command: clap::Command, path: &[&str], option: &clap::Arg) -> clap::Command {
     match path.split_first() {
-        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hidden_in(verb, rest, option)),
+        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hide_option_in(verb, rest, option)),
         None => command.arg(option.clone().hide(true)),
     }
 }
 
 /// Options of every verb.
 #[derive(Debug, Args)]
-pub struct Global {
+pub struct GlobalArgs {
     /// Directory that holds the runs (default: ./perflab-archive)
     #[arg(
         long,
@@ -212,7 +212,7 @@ pub enum FormatName {
     Markdown,
 }
 
-impl From<FormatName> for perflab_present::table::Format {
+impl From<FormatName> for perflab_present::table::OutputFormat {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Table => Self::Table,
@@ -225,92 +225,92 @@ impl From<FormatName> for perflab_present::table::Format {
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum VerbArgs {
     /// Run a study: progress, table and report at the end
-    Run(Run),
+    Run(RunArgs),
     /// Compare runs, or the levels of a factor within a run
-    Compare(Compare),
+    Compare(CompareArgs),
     /// Write one HTML file that shows runs and their difference, offline
-    Report(Report),
+    Report(ReportArgs),
     /// Show metrics over the runs of the archive, with the steps between them
-    History(history::History),
+    History(history::HistoryArgs),
     /// Compare the newest run with its history; exit code 5 where a metric got worse, 7 where nothing could be judged
-    Guard(history::Guard),
+    Guard(history::GuardArgs),
     /// Say how many boots and iterations a wanted precision costs, from earlier runs
-    Plan(history::Plan),
+    Plan(history::SampleSizeArgs),
     /// Measure this machine's noise: the same variant under two labels
-    Noise(history::Noise),
+    Noise(history::NoiseArgs),
     /// List the runs of the archive
-    List(List),
+    List(ListArgs),
     /// Show one run: what was done, how it went, medians
-    Show(Show),
+    Show(ShowArgs),
     /// Show what differs between two runs: facts, study, plan
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Give a run another label, or none
-    Label(Label),
+    Label(LabelArgs),
     /// Remove runs
-    Rm(Rm),
+    Rm(RmArgs),
     /// Remove old runs (says what it would do; --apply does it)
-    Prune(Prune),
+    Prune(PruneArgs),
     /// Write a run as one portable file
-    Export(Export),
+    Export(ExportArgs),
     /// Take runs into the archive: exported ones, and other tools' results
-    Import(Import),
+    Import(ImportArgs),
     /// Check, expand, describe or begin a study file
-    Study(Study),
+    Study(StudyArgs),
     /// List, show, install or try the benchmarks of the catalogue
-    Workload(Workload),
+    Workload(WorkloadArgs),
     /// List the monitors and what they record
-    Monitor(Monitor),
+    Monitor(MonitorArgs),
     /// See where the kernel's object memory goes: live, over a run, between runs
-    Slab(slab::Slab),
+    Slab(slab::SlabArgs),
     /// See which functions the CPU time goes to: profiles, recorded or from other tools
-    Flame(flame::Flame),
+    Flame(flame::FlameArgs),
     /// Boot virtual machines: run anything under another kernel
-    Vm(vm::Vm),
+    Vm(vm::VmArgs),
     /// Get kernels to boot: fetched as packages, or built
-    Kernel(vm::Kernel),
+    Kernel(vm::KernelArgs),
     /// Find what makes single operations of a program slow: every one recorded, with its causes
-    Trace(trace::Trace),
+    Trace(trace::TraceArgs),
     /// See what a program reads when it starts: files, metadata, disk requests
-    Io(io::Io),
+    Io(io::IoArgs),
     /// Learn what a program reads when it starts, and read it ahead
-    Prefetch(prefetch::Prefetch),
+    Prefetch(prefetch::PrefetchArgs),
     /// Measure how long a program takes to start: cold or warm, with and without reading ahead
-    Startup(startup::Startup),
+    Startup(startup::StartupArgs),
     /// Check this machine for measuring: facts, and what disturbs
-    Check(Check),
+    Check(CheckArgs),
     /// Put back settings that a killed run left behind
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Run a built-in load (what the catalogue's own workloads call)
     #[command(hide = true)]
-    Load(Load),
+    Load(BuiltInLoadArgs),
     /// Measure one start (what `perflab startup` calls)
     #[command(hide = true)]
-    StartOnce(startup::StartOnce),
+    StartOnce(startup::StartOnceArgs),
     /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
     #[command(hide = true)]
-    Agent(Agent),
+    Agent(AgentArgs),
     /// Serve an image with the delays of another disk, until it is unmounted
     #[command(hide = true)]
-    DiskServer(DiskServer),
+    DiskServer(DiskServerArgs),
     /// End what a perflab was running when it is killed
     #[command(hide = true)]
-    ExecutionGuard(ExecutionGuard),
+    ExecutionGuard(ExecutionGuardArgs),
     /// Answer execs while the prefetch daemon does not (what it starts by itself)
     #[command(hide = true)]
-    PrefetchGuard(prefetch::PrefetchGuard),
+    PrefetchGuard(prefetch::PrefetchGuardArgs),
     /// Become a program that ends with perflab
     #[command(hide = true)]
-    Launch(vm::Launch),
+    Launch(vm::LaunchArgs),
     /// Become a program with a terminal of its own
     #[command(hide = true)]
-    Terminal(vm::Terminal),
+    Terminal(vm::TerminalArgs),
 }
 
 /// `perflab run`
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunArgs {
     /// A study file, or the name of a shipped study (`perflab study list`)
     pub study: String,
     /// A name for the run; runs that share one are repetitions of one another
@@ -345,7 +345,7 @@ pub struct Run {
 /// `perflab compare`
 #[derive(Debug, Args)]
 #[command(after_long_help = COMPARE)]
-pub struct Compare {
+pub struct CompareArgs {
     /// The baseline, then one or more candidates; with --by, the one run (or its repetitions)
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
@@ -360,8 +360,8 @@ pub struct Compare {
     #[arg(long, value_name = "RUN|LEVEL")]
     pub baseline: Option<String>,
     /// How the table looks, and which figures it shows
-    #[arg(long, value_enum, default_value_t = StyleName::Perflab)]
-    pub style: StyleName,
+    #[arg(long, value_enum, default_value_t = ComparisonStyle::Perflab)]
+    pub style: ComparisonStyle,
     /// All rows together: gains and their geometric mean, with its members
     #[arg(long)]
     pub ratio: bool,
@@ -413,7 +413,7 @@ Examples:
 
 /// The looks of `--style`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StyleName {
+pub enum ComparisonStyle {
     /// verdicts with intervals
     Perflab,
     /// the rows and figures of MMTests' compare-mmtests.pl
@@ -426,7 +426,7 @@ pub enum StyleName {
 
 /// `perflab report`
 #[derive(Debug, Args)]
-pub struct Report {
+pub struct ReportArgs {
     /// The baseline first
     #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
@@ -437,7 +437,7 @@ pub struct Report {
 
 /// `perflab list`
 #[derive(Debug, Args)]
-pub struct List {
+pub struct ListArgs {
     /// Only runs with this label
     #[arg(long, value_name = "NAME")]
     pub label: Option<String>,
@@ -448,7 +448,7 @@ pub struct List {
 
 /// `perflab label`
 #[derive(Debug, Args)]
-pub struct Label {
+pub struct LabelArgs {
     /// The run
     #[arg(value_name = "RUN")]
     pub run: String,
@@ -462,7 +462,7 @@ pub struct Label {
 
 /// `perflab rm`
 #[derive(Debug, Args)]
-pub struct Rm {
+pub struct RmArgs {
     /// The runs, each by its id or the beginning of it, damaged ones too; a label only where it names one run
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
@@ -470,7 +470,7 @@ pub struct Rm {
 
 /// `perflab monitor`
 #[derive(Debug, Args)]
-pub struct Monitor {
+pub struct MonitorArgs {
     #[command(subcommand)]
     pub verb: MonitorVerb,
 }
@@ -484,7 +484,7 @@ pub enum MonitorVerb {
 
 /// `perflab show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct ShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -504,7 +504,7 @@ pub struct Show {
 
 /// `perflab diff`
 #[derive(Debug, Args)]
-pub struct Diff {
+pub struct DiffArgs {
     /// The one
     pub first: String,
     /// The other
@@ -513,7 +513,7 @@ pub struct Diff {
 
 /// `perflab prune`
 #[derive(Debug, Args)]
-pub struct Prune {
+pub struct PruneArgs {
     /// Keep this many of the latest runs
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
@@ -534,7 +534,7 @@ pub struct Prune {
     after_help = EXPORT,
     override_usage = "perflab export [OPTIONS] <RUN> [FILE]\n       perflab export --schema"
 )]
-pub struct Export {
+pub struct ExportArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -559,7 +559,7 @@ const EXPORT: &str = "\
 
 /// `perflab import`
 #[derive(Debug, Args)]
-pub struct Import {
+pub struct ImportArgs {
     /// A file that `perflab export` wrote, or what another tool wrote: log directories of MMTests, result folders of
     /// lkp-tests, reports of fio, perf stat, hyperfine, Google Benchmark, pyperf, Criterion, go test -bench, the Phoronix
     /// Test Suite and sar, logs of /proc/slabinfo, copies of /sys/kernel/slab
@@ -580,7 +580,7 @@ pub struct Import {
 
 /// `perflab study`
 #[derive(Debug, Args)]
-pub struct Study {
+pub struct StudyArgs {
     #[command(subcommand)]
     pub verb: StudyVerb,
 }
@@ -618,7 +618,7 @@ pub enum StudyVerb {
 
 /// `perflab workload`
 #[derive(Debug, Args)]
-pub struct Workload {
+pub struct WorkloadArgs {
     #[command(subcommand)]
     pub verb: WorkloadVerb,
 }
@@ -653,7 +653,7 @@ pub enum WorkloadVerb {
 
 /// `perflab check`
 #[derive(Debug, Args)]
-pub struct Check {
+pub struct CheckArgs {
     /// Print every fact
     #[arg(long)]
     pub facts: bool,
@@ -664,7 +664,7 @@ pub struct Check {
 #[command(after_help = "\
 Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, page-faults, small-files;
 `perflab load NAME --help` lists the options of one.")]
-pub struct Load {
+pub struct BuiltInLoadArgs {
     /// The load's name and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub arguments: Vec<OsString>,
@@ -672,7 +672,7 @@ pub struct Load {
 
 /// `perflab disk-server`
 #[derive(Debug, Args)]
-pub struct DiskServer {
+pub struct DiskServerArgs {
     /// The disk whose delays are emulated
     #[arg(long, value_name = "NAME")]
     pub model: DiskModel,
@@ -687,21 +687,21 @@ pub struct DiskServer {
     pub parent: u32,
 }
 
-fn executor(text: &str) -> Result<perflab_workload::run::Executor, &'static str> {
-    perflab_workload::run::Executor::parse(text).ok_or("it is no executor")
+fn parse_executor(text: &str) -> Result<perflab_workload::run::ExecutionOwner, &'static str> {
+    perflab_workload::run::ExecutionOwner::parse(text).ok_or("it is no executor")
 }
 
 /// `perflab execution-guard`
 #[derive(Debug, Args)]
-pub struct ExecutionGuard {
+pub struct ExecutionGuardArgs {
     /// Whose executions, as their marks name it
-    #[arg(value_parser = executor)]
-    pub executor: perflab_workload::run::Executor,
+    #[arg(value_parser = parse_executor)]
+    pub executor: perflab_workload::run::ExecutionOwner,
 }
 
 /// `perflab agent`
 #[derive(Debug, Args)]
-pub struct Agent {
+pub struct AgentArgs {
     /// Speak over this character device: a virtio-serial port
     #[arg(long, value_name = "PATH")]
     pub device: Option<PathBuf>,
@@ -712,7 +712,7 @@ pub struct Agent {
 
 /// `perflab undo`
 #[derive(Debug, clap::Args)]
-pub struct Undo {
+pub struct UndoArgs {
     /// The process was another perflab until this signal ended it: its processes are ended, and then it dies of the signal
     #[arg(long, hide = true)]
     pub after_signal: Option<i32>,

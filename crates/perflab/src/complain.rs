@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use perflab_model::{Problem, Problems};
 
-use crate::arguments::Arguments;
+use crate::arguments::Cli;
 
 /// Whether the error is only that nobody reads our output any more (`perflab list | head`).
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -18,19 +18,19 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Prints an error and its causes.
-pub fn print(error: &anyhow::Error) {
+pub fn print_failure(error: &anyhow::Error) {
     match error.downcast_ref::<Problems>() {
         Some(problems) => print_problems(problems),
-        None => print_chain(error),
+        None => print_causes(error),
     }
 }
 
-fn print_chain(error: &anyhow::Error) {
-    stderr_line!("error: {}", chain(error));
+fn print_causes(error: &anyhow::Error) {
+    stderr_line!("error: {}", causes_text(error));
 }
 
 /// The error with its causes, each of which is said once.
-fn chain(error: &anyhow::Error) -> String {
+fn causes_text(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
@@ -56,15 +56,15 @@ fn print_problems(problems: &Problems) {
     };
     let handler = GraphicalReportHandler::new_themed(theme);
     for problem in &problems.list {
-        let report = report(problems, problem);
+        let report = problem_report(problems, problem);
         let mut text = String::new();
         if handler.render_report(&mut text, report.as_ref()).is_ok() {
-            crate::stderr::coloured(&text);
+            crate::stderr::write_stderr_coloured(&text);
         }
     }
 }
 
-fn report(problems: &Problems, problem: &Problem) -> Report {
+fn problem_report(problems: &Problems, problem: &Problem) -> Report {
     let key = if problem.key.is_empty() { String::new() } else { format!("`{}`: ", problem.key) };
     let mut diagnostic = MietteDiagnostic::new(format!("{key}{}", problem.message));
     diagnostic.help = problem.hint.clone();
@@ -75,7 +75,7 @@ fn report(problems: &Problems, problem: &Problem) -> Report {
 }
 
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
-pub fn print_usage(asked: &mut clap::Error) -> std::process::ExitCode {
+pub fn print_usage_error(asked: &mut clap::Error) -> std::process::ExitCode {
     suggest_verb(asked);
     let code = u8::try_from(asked.exit_code()).unwrap_or(2);
     match asked.print() {
@@ -96,14 +96,14 @@ fn suggest_verb(asked: &mut clap::Error) {
     let Some(ContextValue::String(wanted)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
         return;
     };
-    let all = Arguments::command();
+    let all = Cli::command();
     let mut verb = &all;
     for word in std::env::args().skip(1).take_while(|word| *word != wanted) {
         verb = verb.find_subcommand(word).unwrap_or(verb);
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
     let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    match perflab_model::nearest::nearest(&wanted, shown) {
+    match perflab_model::nearest::nearest_name(&wanted, shown) {
         Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
         None => drop(asked.remove(ContextKind::SuggestedSubcommand)),
     }
@@ -111,13 +111,13 @@ fn suggest_verb(asked: &mut clap::Error) {
 
 #[cfg(test)]
 mod tests {
-    use super::chain;
+    use super::causes_text;
 
     #[test]
     fn a_cause_is_said_once_wherever_the_words_before_name_it() {
         let error =
             anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
-        assert_eq!(chain(&error), "saving: cannot write /a: no room; free some");
-        assert_eq!(chain(&anyhow::anyhow!("no room").context("no room")), "no room");
+        assert_eq!(causes_text(&error), "saving: cannot write /a: no room; free some");
+        assert_eq!(causes_text(&anyhow::anyhow!("no room").context("no room")), "no room");
     }
 }

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use perflab_archive::Archive;
 use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
 use perflab_conduct::leftovers::TemporaryFolder;
-use perflab_model::untrusted_text::{visible_line, visible_text};
+use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
-use perflab_present::table::{Format, Grid};
+use perflab_present::table::{Grid, OutputFormat};
 use perflab_workload::Catalogue;
 
-use crate::arguments::Global;
-use crate::output_path::stdout_has_a_file;
+use crate::arguments::GlobalArgs;
+use crate::output_path::is_file_on_stdout;
 
 /// The command line's global options, resolved.
 #[derive(Debug)]
-pub struct Context {
+pub struct App {
     archive: PathBuf,
     workloads: Vec<PathBuf>,
     /// table, json, csv or markdown
-    pub format: Format,
+    pub format: OutputFormat,
     /// no talk on stderr but errors and warnings
     pub quiet: bool,
     /// colour on stdout
@@ -31,12 +31,12 @@ pub struct Context {
     pub root: Root,
 }
 
-impl Context {
+impl App {
     /// Resolves the global options.
-    pub fn new(global: &Global) -> Self {
+    pub fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();
         let wanted = std::env::var_os("NO_COLOR").is_none();
-        Context {
+        App {
             archive: Archive::locate(global.archive.as_deref()),
             workloads: global.workloads.clone(),
             format: global.format.into(),
@@ -49,7 +49,7 @@ impl Context {
 
     /// The archive, made where it is not there yet.
     pub fn archive(&self) -> anyhow::Result<Archive> {
-        Ok(Archive::open(&self.archive)?.unpacking_to(unpack_folder))
+        Ok(Archive::open(&self.archive)?.with_unpack_folders(make_journalled_unpack_folder))
     }
 
     /// Where the archive lies.
@@ -61,24 +61,24 @@ impl Context {
     pub fn catalogue(&self) -> anyhow::Result<Catalogue> {
         let mut catalogue = Catalogue::embedded()?;
         for directory in &self.workloads {
-            catalogue.extend(directory)?;
+            catalogue.extend_from_folder(directory)?;
         }
         Ok(catalogue)
     }
 
     /// Prints a grid in the wanted format.
-    pub fn print(&self, grid: &Grid) -> anyhow::Result<()> {
-        self.write(&grid.render(self.format, self.width, self.colour)?)
+    pub fn print_grid(&self, grid: &Grid) -> anyhow::Result<()> {
+        self.print_text(&grid.render(self.format, self.width, self.colour)?)
     }
 
     /// Prints text that is data: on stderr, where a file was asked for on standard output.
-    pub fn write(&self, text: &str) -> anyhow::Result<()> {
+    pub fn print_text(&self, text: &str) -> anyhow::Result<()> {
         // JSON escapes by itself, and is exact.
         let text = match self.format {
-            Format::Json => text.into(),
-            _ => visible_text(text, self.colour),
+            OutputFormat::Json => text.into(),
+            _ => escape_controls_keeping_colours(text, self.colour),
         };
-        if stdout_has_a_file() {
+        if is_file_on_stdout() {
             stderr_line!("{}", text.trim_end_matches('\n'));
             return Ok(());
         }
@@ -91,36 +91,38 @@ impl Context {
     }
 
     /// Prints one value that is the whole answer, such as a path: bare for people, an object of one key as JSON.
-    pub fn answer(&self, key: &str, value: &str) -> anyhow::Result<()> {
+    pub fn print_value(&self, key: &str, value: &str) -> anyhow::Result<()> {
         match self.format {
-            Format::Json => self.document(&serde_json::Map::from_iter([(key.to_owned(), value.into())])),
-            _ => self.write(value),
+            OutputFormat::Json => {
+                self.print_json(&serde_json::Map::from_iter([(key.to_owned(), value.into())]))
+            }
+            _ => self.print_text(value),
         }
     }
 
     /// Prints a value as the one JSON document of a verb.
-    pub fn document(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
-        self.write(&serde_json::to_string_pretty(value)?)
+    pub fn print_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.print_text(&serde_json::to_string_pretty(value)?)
     }
 
     /// Says in words what a table said before it: below the table for people, on stderr where programs read the table.
-    pub fn conclude(&self, sentence: &str) -> anyhow::Result<()> {
+    pub fn print_conclusion(&self, sentence: &str) -> anyhow::Result<()> {
         match self.format {
-            Format::Table | Format::Markdown => self.write(sentence),
-            Format::Json | Format::Csv => {
-                self.say(sentence);
+            OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),
+            OutputFormat::Json | OutputFormat::Csv => {
+                self.note(sentence);
                 Ok(())
             }
         }
     }
 
     /// Says a sentence with names of others in it, such as labels and titles: none of them begins a line of its own.
-    pub fn say_line(&self, text: &str) {
-        self.say(visible_line(text));
+    pub fn note_line(&self, text: &str) {
+        self.note(escape_controls_in_line(text));
     }
 
     /// Says something on stderr, unless `--quiet`.
-    pub fn say(&self, text: impl std::fmt::Display) {
+    pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
             stderr_line!("{text}");
         }
@@ -132,17 +134,17 @@ const LONGEST_TEXT: u64 = 64 << 20;
 
 /// A file's text; what would be waited for is refused, whoever put it there.
 pub fn read_text_file(path: &Path) -> io::Result<String> {
-    let bytes = perflab_archive::read_finite(path, LONGEST_TEXT)?;
+    let bytes = perflab_archive::read_finite_file(path, LONGEST_TEXT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// A folder that a portable file is unpacked to: the next perflab removes it where this one is killed, and a signal does so itself.
-fn unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
-    let boot = perflab_observe::boot_id(&Root::host());
-    match TemporaryFolder::make(&own_directories::state(), &boot) {
+fn make_journalled_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
+    let boot = perflab_observe::read_boot_id(&Root::host());
+    match TemporaryFolder::create(&own_directories::state_directory(), &boot) {
         Ok(folder) => {
             crate::signals::end_with_settings_put_back()?;
-            Ok(Box::new(Unpacked(folder)))
+            Ok(Box::new(UnpackedFolder(folder)))
         }
         // Without a place for a journal, as in a home that is read only, it is read all the same.
         Err(_) => make_unpack_folder(),
@@ -150,9 +152,9 @@ fn unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
 }
 
 #[derive(Debug)]
-struct Unpacked(TemporaryFolder);
+struct UnpackedFolder(TemporaryFolder);
 
-impl UnpackFolder for Unpacked {
+impl UnpackFolder for UnpackedFolder {
     fn path(&self) -> &Path {
         self.0.path()
     }

@@ -7,8 +7,8 @@ use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
 use perflab_conduct::initramfs::InitramfsError;
 use perflab_conduct::kernel::KernelError;
-use perflab_conduct::machine::MachineError;
-use perflab_conduct::startup::{InsideError, StartError};
+use perflab_conduct::machine::GuestError;
+use perflab_conduct::startup::{PackageRootError, StartupError};
 use perflab_model::Problems;
 use perflab_observe::probes::ProbeError;
 use perflab_prefetch::daemon::DaemonError;
@@ -45,32 +45,32 @@ impl From<Exit> for ExitCode {
 /// A mistake of the user's that has no type of its own below.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {hint}")]
-pub struct Usage {
+pub struct UsageError {
     /// what is wrong
     pub message: String,
     /// what to do
     pub hint: String,
 }
 
-impl Usage {
+impl UsageError {
     /// A usage error.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Usage { message: message.into(), hint: hint.into() }
+        UsageError { message: message.into(), hint: hint.into() }
     }
 }
 
 /// A program that was to be measured and never came so far; what it printed has been shown.
 #[derive(Debug, thiserror::Error)]
 #[error("the program never started: {0}; nothing was learnt, nothing measured")]
-pub struct NeverStarted(pub String);
+pub struct ProgramNeverStartedError(pub String);
 
 /// The code of an error that ended a verb.
-pub fn of(error: &anyhow::Error) -> Exit {
-    if error.is::<Problems>() || error.is::<Usage>() || usage_of_a_room(error) {
+pub fn exit_for_error(error: &anyhow::Error) -> Exit {
+    if error.is::<Problems>() || error.is::<UsageError>() || is_library_usage(error) {
         return Exit::Usage;
     }
-    let is_stopped = matches!(error.downcast_ref(), Some(MachineError::Stopped { .. }));
-    if is_stopped || error.is::<NeverStarted>() {
+    let is_stopped = matches!(error.downcast_ref(), Some(GuestError::Stopped { .. }));
+    if is_stopped || error.is::<ProgramNeverStartedError>() {
         return Exit::WorkloadFailed;
     }
     match error.downcast_ref::<ConductError>() {
@@ -84,22 +84,26 @@ pub fn of(error: &anyhow::Error) -> Exit {
         Some(ConductError::Setting { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Exit::Refused
         }
-        _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
-        _ if error.is::<DaemonError>() || error.is::<InsideError>() => Exit::Refused,
-        _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,
-        _ if matches!(error.downcast_ref(), Some(StartError::Display { .. } | StartError::Watch { .. })) => {
+        _ if is_refused_by_machine(error) || is_refused_by_kernel(error) => Exit::Refused,
+        _ if error.is::<DaemonError>() || error.is::<PackageRootError>() => Exit::Refused,
+        _ if error.is::<perflab_observe::io::IoTraceError>() => Exit::Refused,
+        _ if matches!(
+            error.downcast_ref(),
+            Some(StartupError::Display { .. } | StartupError::Watch { .. })
+        ) =>
+        {
             Exit::Refused
         }
-        _ if refused_by_a_place(error) => Exit::Refused,
+        _ if is_refused_by_storage(error) => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
 }
 
 /// Whether there is no room, or no right to write, where something is kept.
-fn refused_by_a_place(error: &anyhow::Error) -> bool {
+fn is_refused_by_storage(error: &anyhow::Error) -> bool {
     let archive = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_refused_by_place)
+        cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_environment_refusal)
     };
     let read_only = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|one| one.kind() == ErrorKind::ReadOnlyFilesystem)
@@ -108,14 +112,14 @@ fn refused_by_a_place(error: &anyhow::Error) -> bool {
 }
 
 /// Whether uprobes are not there, or not allowed.
-fn refused_by_the_kernel(error: &anyhow::Error) -> bool {
+fn is_refused_by_kernel(error: &anyhow::Error) -> bool {
     use ProbeError::{NoUprobes, Refused, Ring};
     matches!(error.downcast_ref(), Some(NoUprobes | Refused { .. } | Ring { .. }))
 }
 
 /// Whether something that a guest or a kernel needs is missing here.
-fn refused_by_a_machine(error: &anyhow::Error) -> bool {
-    use MachineError::{Initramfs, Kernel, NoKvm, NoShare, NoVsock, NotInstalled, TooSmall};
+fn is_refused_by_machine(error: &anyhow::Error) -> bool {
+    use GuestError::{Initramfs, Kernel, NoKvm, NoShare, NoVsock, NotInstalled, TooSmall};
     let parts = matches!(error.downcast_ref(), Some(Initramfs(_) | Kernel(_)));
     error.is::<KernelError>()
         || parts
@@ -126,7 +130,7 @@ fn refused_by_a_machine(error: &anyhow::Error) -> bool {
 }
 
 /// Whether the archive only says that the user named the wrong thing.
-fn users(error: &ArchiveError) -> bool {
+fn is_archive_usage(error: &ArchiveError) -> bool {
     use ArchiveError::{
         Ambiguous, Exists, Foreign, Live, NoDirectory, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused,
         Trace,
@@ -148,15 +152,15 @@ fn users(error: &ArchiveError) -> bool {
     )
 }
 
-fn usage_of_a_room(error: &anyhow::Error) -> bool {
+fn is_library_usage(error: &anyhow::Error) -> bool {
     error.is::<perflab_analyze::AnalyzeError>()
         || error.is::<perflab_workload::CatalogueError>()
-        || error.is::<perflab_analyze::gate::NotAGate>()
+        || error.is::<perflab_analyze::gate::GateParseError>()
         || error.is::<perflab_analyze::slab::SlabError>()
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
-        || matches!(error.downcast_ref(), Some(MachineError::Initramfs(InitramfsError::NoProgram { .. })))
-        || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
-        || error.is::<perflab_analyze::trace::TraceError>()
+        || matches!(error.downcast_ref(), Some(GuestError::Initramfs(InitramfsError::NoProgram { .. })))
+        || matches!(error.downcast_ref(), Some(GuestError::NotRunning { .. }))
+        || error.is::<perflab_analyze::trace::OperationError>()
         || matches!(
             error.downcast_ref(),
             Some(
@@ -170,9 +174,9 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         )
         || error.is::<perflab_stacks::StacksError>()
         || error.is::<perflab_prefetch::PrefetchError>()
-        || matches!(error.downcast_ref(), Some(StartError::Command { .. }))
-        || error.is::<perflab_observe::io::ScanError>()
+        || matches!(error.downcast_ref(), Some(StartupError::Command { .. }))
+        || error.is::<perflab_observe::io::FileScanError>()
         || matches!(error.downcast_ref(), Some(DaemonError::NoMount(_) | DaemonError::List(_)))
-        || error.is::<perflab_analyze::flame::RulesError>()
-        || error.downcast_ref::<ArchiveError>().is_some_and(users)
+        || error.is::<perflab_analyze::flame::CategoryRulesError>()
+        || error.downcast_ref::<ArchiveError>().is_some_and(is_archive_usage)
 }

@@ -22,62 +22,64 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Verb};
-use context::Context;
+use arguments::{Cli, VerbArgs};
+use context::App;
 use exit::Exit;
 use perflab_conduct::ConductError;
 
 fn main() -> ExitCode {
-    if perflab_conduct::init::is_first() {
+    if perflab_conduct::init::is_guest_init() {
         // In a guest that perflab booted, whatever words the kernel was given.
-        perflab_conduct::init::run();
+        perflab_conduct::init::run_init();
     }
-    if let Some(place) = perflab_conduct::init::agents_place() {
-        return verbs::agent::in_guest(&place);
+    if let Some(place) = perflab_conduct::init::guest_agent_address() {
+        return verbs::agent::run_guest_agent(&place);
     }
-    let arguments = match Arguments::read() {
+    let arguments = match Cli::read() {
         Ok(arguments) => arguments,
-        Err(mut asked) => return complain::print_usage(&mut asked),
+        Err(mut asked) => return complain::print_usage_error(&mut asked),
     };
-    if let Err(refused) = check_temporary(&arguments.verb) {
-        complain::print(&refused);
-        return exit::of(&refused).into();
+    if let Err(refused) = check_temporary_folder(&arguments.verb) {
+        complain::print_failure(&refused);
+        return exit::exit_for_error(&refused).into();
     }
     let done = match &arguments.verb {
-        Verb::Load(wanted) => return verbs::workload::load(wanted),
-        Verb::ExecutionGuard(wanted) => {
+        VerbArgs::Load(wanted) => return verbs::workload::run_builtin_load(wanted),
+        VerbArgs::ExecutionGuard(wanted) => {
             perflab_workload::run::guard_executions(&wanted.executor);
             return Exit::Fine.into();
         }
-        Verb::Launch(wanted) => return verbs::vm::launched(wanted),
-        Verb::Terminal(wanted) => return verbs::vm::terminal(wanted),
-        Verb::Vm(wanted) => verbs::vm::run(&Context::new(&arguments.global), wanted),
-        Verb::Prefetch(wanted) => verbs::prefetch::run(&Context::new(&arguments.global), wanted),
-        _ => run(&arguments).map(ExitCode::from),
+        VerbArgs::Launch(wanted) => return verbs::vm::launch_program(wanted),
+        VerbArgs::Terminal(wanted) => return verbs::vm::open_terminal(wanted),
+        VerbArgs::Vm(wanted) => verbs::vm::run_vm_verb(&App::new(&arguments.global), wanted),
+        VerbArgs::Prefetch(wanted) => {
+            verbs::prefetch::run_prefetch_verb(&App::new(&arguments.global), wanted)
+        }
+        _ => dispatch_verb(&arguments).map(ExitCode::from),
     };
     match done {
         Ok(exit) => exit,
         Err(error) if complain::is_broken_pipe(&error) => Exit::Fine.into(),
         Err(error) => {
-            complain::print(&error);
-            exit::of(&error).into()
+            complain::print_failure(&error);
+            exit::exit_for_error(&error).into()
         }
     }
 }
 
 /// Refuses a folder for temporary files that somebody else may change, before any verb writes there: who may replace what lies in it
 /// says what is unpacked where. Not for what puts things back and what perflab started, which write nothing there.
-fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
+fn check_temporary_folder(verb: &VerbArgs) -> anyhow::Result<()> {
     let writes_nothing = matches!(
         verb,
-        Verb::Undo(_)
-            | Verb::Agent(_)
-            | Verb::DiskServer(_)
-            | Verb::ExecutionGuard(_)
-            | Verb::PrefetchGuard(_)
-            | Verb::StartOnce(_)
-            | Verb::Launch(_)
-            | Verb::Terminal(_)
+        VerbArgs::Undo(_)
+            | VerbArgs::Agent(_)
+            | VerbArgs::DiskServer(_)
+            | VerbArgs::ExecutionGuard(_)
+            | VerbArgs::PrefetchGuard(_)
+            | VerbArgs::StartOnce(_)
+            | VerbArgs::Launch(_)
+            | VerbArgs::Terminal(_)
     );
     if writes_nothing || std::env::var_os("TMPDIR").is_none() {
         return Ok(());
@@ -89,48 +91,48 @@ fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
     }
 }
 
-fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let context = Context::new(&arguments.global);
+fn dispatch_verb(arguments: &Cli) -> anyhow::Result<Exit> {
+    let context = App::new(&arguments.global);
     signals::remember_archive(context.archive_path());
     match &arguments.verb {
-        Verb::Run(wanted) => verbs::run::run(&context, wanted),
-        Verb::Compare(wanted) => verbs::compare::run(&context, wanted),
-        Verb::Report(wanted) => verbs::report::run(&context, wanted),
-        Verb::History(wanted) => verbs::history::run(&context, wanted),
-        Verb::Guard(wanted) => verbs::guard::run(&context, wanted),
-        Verb::Plan(wanted) => verbs::plan::run(&context, wanted),
-        Verb::Noise(wanted) => verbs::noise::run(&context, wanted),
-        Verb::List(wanted) => verbs::runs::list(&context, wanted),
-        Verb::Label(wanted) => verbs::runs::label(&context, wanted),
-        Verb::Rm(wanted) => verbs::runs::remove(&context, wanted),
-        Verb::Show(wanted) => verbs::show::run(&context, wanted),
-        Verb::Diff(wanted) => verbs::runs::diff(&context, wanted),
-        Verb::Prune(wanted) => verbs::runs::prune(&context, wanted),
-        Verb::Export(wanted) => verbs::export::run(&context, wanted),
-        Verb::Import(wanted) => verbs::import::run(&context, wanted),
-        Verb::Study(wanted) => verbs::study::run(&context, wanted),
-        Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
-        Verb::Monitor(arguments::Monitor { verb: arguments::MonitorVerb::List }) => {
-            verbs::laboratory::monitors(&context)
+        VerbArgs::Run(wanted) => verbs::run::run_study(&context, wanted),
+        VerbArgs::Compare(wanted) => verbs::compare::compare_runs(&context, wanted),
+        VerbArgs::Report(wanted) => verbs::report::report_runs(&context, wanted),
+        VerbArgs::History(wanted) => verbs::history::show_history(&context, wanted),
+        VerbArgs::Guard(wanted) => verbs::guard::guard_newest_run(&context, wanted),
+        VerbArgs::Plan(wanted) => verbs::plan::plan_sample_size(&context, wanted),
+        VerbArgs::Noise(wanted) => verbs::noise::measure_or_show_noise(&context, wanted),
+        VerbArgs::List(wanted) => verbs::runs::list_runs(&context, wanted),
+        VerbArgs::Label(wanted) => verbs::runs::label_run(&context, wanted),
+        VerbArgs::Rm(wanted) => verbs::runs::remove_runs(&context, wanted),
+        VerbArgs::Show(wanted) => verbs::show::show_run(&context, wanted),
+        VerbArgs::Diff(wanted) => verbs::runs::diff_runs(&context, wanted),
+        VerbArgs::Prune(wanted) => verbs::runs::prune_runs(&context, wanted),
+        VerbArgs::Export(wanted) => verbs::export::export_stored_run(&context, wanted),
+        VerbArgs::Import(wanted) => verbs::import::import_named_path(&context, wanted),
+        VerbArgs::Study(wanted) => verbs::study::run_study_verb(&context, wanted),
+        VerbArgs::Workload(wanted) => verbs::workload::run_workload_verb(&context, wanted),
+        VerbArgs::Monitor(arguments::MonitorArgs { verb: arguments::MonitorVerb::List }) => {
+            verbs::laboratory::list_monitors(&context)
         }
-        Verb::Trace(wanted) => verbs::trace::run(&context, &wanted.verb),
-        Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
-        Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),
-        Verb::Io(wanted) => verbs::io::run(&context, &wanted.verb),
-        Verb::Startup(wanted) => verbs::startup::run(&context, wanted),
-        Verb::StartOnce(wanted) => verbs::startup::once(&context, wanted),
-        Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
-        Verb::Undo(wanted) => verbs::laboratory::undo(&context, wanted),
-        Verb::PrefetchGuard(wanted) => verbs::prefetch::guard(wanted),
-        Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),
-        Verb::Agent(wanted) => verbs::agent::run(wanted),
-        Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
+        VerbArgs::Trace(wanted) => verbs::trace::run_trace_verb(&context, &wanted.verb),
+        VerbArgs::Slab(wanted) => verbs::slab::run_slab_verb(&context, &wanted.verb),
+        VerbArgs::Flame(wanted) => verbs::flame::run_flame_verb(&context, &wanted.verb),
+        VerbArgs::Io(wanted) => verbs::io::run_io_verb(&context, &wanted.verb),
+        VerbArgs::Startup(wanted) => verbs::startup::measure_startups(&context, wanted),
+        VerbArgs::StartOnce(wanted) => verbs::startup::measure_one_startup(&context, wanted),
+        VerbArgs::Check(wanted) => verbs::laboratory::check_machine(&context, wanted),
+        VerbArgs::Undo(wanted) => verbs::laboratory::undo_settings(&context, wanted),
+        VerbArgs::PrefetchGuard(wanted) => verbs::prefetch::guard_execs(wanted),
+        VerbArgs::DiskServer(wanted) => verbs::disk_server::run_disk_server(wanted),
+        VerbArgs::Agent(wanted) => verbs::agent::run_agent(wanted),
+        VerbArgs::Kernel(wanted) => verbs::kernel::run_kernel_verb(&context, wanted),
         // Taken by `main`: their exit codes are their own.
-        Verb::Load(_)
-        | Verb::ExecutionGuard(_)
-        | Verb::Launch(_)
-        | Verb::Terminal(_)
-        | Verb::Vm(_)
-        | Verb::Prefetch(_) => Ok(Exit::Fine),
+        VerbArgs::Load(_)
+        | VerbArgs::ExecutionGuard(_)
+        | VerbArgs::Launch(_)
+        | VerbArgs::Terminal(_)
+        | VerbArgs::Vm(_)
+        | VerbArgs::Prefetch(_) => Ok(Exit::Fine),
     }
 }

@@ -1,14 +1,14 @@
 //! The manifest of a run that is about to begin.
 
-use perflab_model::study::Source;
-use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, Plan, Status, Study};
+use perflab_model::study::TomlSource;
+use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
 
 /// Puts together what is known before the first event.
-pub fn manifest(
-    source: &Source,
+pub fn build_manifest(
+    source: &TomlSource,
     study: Study,
-    plan: Plan,
+    plan: RunPlan,
     facts: Facts,
     label: Option<String>,
     root: &Root,
@@ -23,11 +23,11 @@ pub fn manifest(
         study_file: source.file.clone(),
         plan,
         facts,
-        boot_id: perflab_observe::boot_id(root),
+        boot_id: perflab_observe::read_boot_id(root),
         target: "host".into(),
         targets: Vec::new(),
-        anchor: perflab_observe::anchor(),
-        status: Status::Running,
+        anchor: perflab_observe::read_clock_anchor(),
+        status: RunStatus::Running,
         overhead: Overhead::default(),
     }
 }

@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use perflab_model::untrusted_text::visible;
+use perflab_model::untrusted_text::escape_controls;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// Whether a file was asked for on standard output: tables go to stderr then, beside the other talk.
-static STDOUT_HAS_A_FILE: AtomicBool = AtomicBool::new(false);
+static FILE_ON_STDOUT: AtomicBool = AtomicBool::new(false);
 
 /// Whether standard output is a file that was asked for by the name `-`.
-pub fn stdout_has_a_file() -> bool {
-    STDOUT_HAS_A_FILE.load(Ordering::Relaxed)
+pub fn is_file_on_stdout() -> bool {
+    FILE_ON_STDOUT.load(Ordering::Relaxed)
 }
 
 /// Where a file goes.
@@ -35,29 +35,29 @@ pub enum OutputPath {
 impl OutputPath {
     /// For clap's `value_parser`.
     pub fn parser() -> impl TypedValueParser<Value = OutputPath> {
-        OsStringValueParser::new().try_map(|text| OutputPath::read(text).map_err(|error| error.to_string()))
+        OsStringValueParser::new().try_map(|text| OutputPath::parse(text).map_err(|error| error.to_string()))
     }
 
-    fn read(text: OsString) -> Result<Self, Usage> {
+    fn parse(text: OsString) -> Result<Self, UsageError> {
         if text == "-" {
-            STDOUT_HAS_A_FILE.store(true, Ordering::Relaxed);
+            FILE_ON_STDOUT.store(true, Ordering::Relaxed);
             return Ok(OutputPath::Stdout);
         }
         let path = PathBuf::from(text);
-        let folder = folder(&path);
+        let folder = parent_folder(&path);
         if path.is_dir() || path.file_name().is_none() {
             let what = format!("{} is a folder", path.display());
-            return Err(Usage::new(what, "name a file in it"));
+            return Err(UsageError::new(what, "name a file in it"));
         }
         if !folder.is_dir() {
             let what = format!("there is no folder {}", folder.display());
-            return Err(Usage::new(what, format!("make it first: mkdir -p {}", folder.display())));
+            return Err(UsageError::new(what, format!("make it first: mkdir -p {}", folder.display())));
         }
         Ok(OutputPath::File(path))
     }
 
     /// The ending of its name; none of standard output.
-    pub fn ending(&self) -> Option<&str> {
+    pub fn extension(&self) -> Option<&str> {
         match self {
             OutputPath::Stdout => None,
             OutputPath::File(path) => {
@@ -74,7 +74,7 @@ impl OutputPath {
         match self {
             OutputPath::Stdout => self.write_new(|out| Ok(out.write_all(bytes)?)),
             OutputPath::File(path) => {
-                replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+                replace_file(path, bytes).with_context(|| format!("cannot write {}", path.display()))
             }
         }
     }
@@ -91,7 +91,7 @@ impl OutputPath {
                     let mut bytes = Vec::new();
                     fill(&mut bytes)?;
                     let text = String::from_utf8_lossy(&bytes);
-                    return Ok(to_stdout(|out| out.write_all(visible(&text).as_bytes()))?);
+                    return Ok(write_to_stdout(|out| out.write_all(escape_controls(&text).as_bytes()))?);
                 }
                 let mut out = io::BufWriter::new(io::stdout().lock());
                 fill(&mut out)?;
@@ -102,9 +102,9 @@ impl OutputPath {
         let failed = || format!("cannot create {}", path.display());
         if path.symlink_metadata().is_ok() {
             let what = format!("{} exists already and is not overwritten", path.display());
-            return Err(Usage::new(what, "name another file, or remove this one").into());
+            return Err(UsageError::new(what, "name another file, or remove this one").into());
         }
-        let mut made = beside(path).with_context(failed)?;
+        let mut made = create_beside(path).with_context(failed)?;
         let mut out = io::BufWriter::new(made.as_file_mut());
         fill(&mut out)?;
         out.flush().with_context(failed)?;
@@ -115,11 +115,12 @@ impl OutputPath {
     }
 
     /// Refuses to print bytes that are no text on a terminal.
-    pub fn refuse_terminal(&self, what: &str) -> Result<(), Usage> {
+    pub fn refuse_terminal(&self, what: &str) -> Result<(), UsageError> {
         match *self == OutputPath::Stdout && io::stdout().is_terminal() {
-            true => {
-                Err(Usage::new(format!("{what} is no text for a terminal"), "send it into a file or a pipe"))
-            }
+            true => Err(UsageError::new(
+                format!("{what} is no text for a terminal"),
+                "send it into a file or a pipe",
+            )),
             false => Ok(()),
         }
     }
@@ -134,40 +135,40 @@ impl std::fmt::Display for OutputPath {
     }
 }
 
-fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_to_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     fill(&mut stdout)?;
     stdout.flush()
 }
 
 /// The folder that a path lies in.
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A file beside `path`, readable by whom the user lets read new files.
-fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn create_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".perflab-").suffix(".tmp").permissions(Permissions::from_mode(0o666));
-    builder.tempfile_in(folder(path)).map_err(without_name)
+    builder.tempfile_in(parent_folder(path)).map_err(strip_temporary_name)
 }
 
 /// What the system said of a file whose name nobody chose, without that name.
-fn without_name(error: io::Error) -> io::Error {
+fn strip_temporary_name(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|wrapped| wrapped.source());
     let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
     code.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// Puts a file with these bytes in the place of `path`. What is no file, such as `/dev/stdout`, is written as it is.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A link stays, and what it points to is replaced.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let old = place.metadata().ok();
     if old.as_ref().is_some_and(|found| !found.is_file()) {
         return fs::write(&place, bytes);
     }
-    let mut made = beside(&place)?;
+    let mut made = create_beside(&place)?;
     made.write_all(bytes)?;
     made.as_file().sync_all()?;
     if let Some(old) = old {
@@ -200,10 +201,10 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_told_at_once() {
         let home = tempfile::tempdir().unwrap();
-        let read = |name: &str| OutputPath::read(home.path().join(name).into());
+        let read = |name: &str| OutputPath::parse(home.path().join(name).into());
         assert!(read("nowhere/file").is_err());
-        assert!(OutputPath::read(home.path().into()).is_err());
+        assert!(OutputPath::parse(home.path().into()).is_err());
         assert_eq!(read("file"), Ok(OutputPath::File(home.path().join("file"))));
-        assert_eq!(OutputPath::read("file".into()), Ok(OutputPath::File("file".into())));
+        assert_eq!(OutputPath::parse("file".into()), Ok(OutputPath::File("file".into())));
     }
 }

@@ -2,10 +2,10 @@
 
 use perflab_model::Nanos;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// `100ms`, given to this option.
-pub fn time(option: &str, text: &str) -> Result<Nanos, Usage> {
-    let wrong = |error| Usage::new(format!("{option}: {error}"), "for example 100ms or 60s");
+pub fn parse_time_option(option: &str, text: &str) -> Result<Nanos, UsageError> {
+    let wrong = |error| UsageError::new(format!("{option}: {error}"), "for example 100ms or 60s");
     Nanos::parse(text).map_err(wrong)
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use perflab_model::study::Source;
+use perflab_model::study::TomlSource;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// One shipped study.
 #[derive(Debug)]
-pub struct Shipped {
+pub struct ShippedStudy {
     /// What it is called on the command line.
     pub name: &'static str,
     /// Its text.
@@ -16,43 +16,49 @@ pub struct Shipped {
 }
 
 /// All of them; a test holds this table against the folder.
-pub const STUDIES: &[Shipped] = &[
-    Shipped { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
-    Shipped { name: "memory", text: include_str!("../../../studies/memory.toml") },
-    Shipped { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
-    Shipped { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
-    Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
-    Shipped { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
-    Shipped { name: "slablist-insertion", text: include_str!("../../../studies/slablist-insertion.toml") },
-    Shipped { name: "application-startup", text: include_str!("../../../studies/application-startup.toml") },
-    Shipped { name: "vm-fairness", text: include_str!("../../../studies/vm-fairness.toml") },
-    Shipped { name: "stream-4vms", text: include_str!("../../../studies/stream-4vms.toml") },
-    Shipped { name: "patch-matrix", text: include_str!("../../../studies/patch-matrix.toml") },
+pub const STUDIES: &[ShippedStudy] = &[
+    ShippedStudy { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
+    ShippedStudy { name: "memory", text: include_str!("../../../studies/memory.toml") },
+    ShippedStudy { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
+    ShippedStudy { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
+    ShippedStudy { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
+    ShippedStudy { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
+    ShippedStudy {
+        name: "slablist-insertion",
+        text: include_str!("../../../studies/slablist-insertion.toml"),
+    },
+    ShippedStudy {
+        name: "application-startup",
+        text: include_str!("../../../studies/application-startup.toml"),
+    },
+    ShippedStudy { name: "vm-fairness", text: include_str!("../../../studies/vm-fairness.toml") },
+    ShippedStudy { name: "stream-4vms", text: include_str!("../../../studies/stream-4vms.toml") },
+    ShippedStudy { name: "patch-matrix", text: include_str!("../../../studies/patch-matrix.toml") },
 ];
 
 /// What `perflab study new` writes.
 pub const STARTER: &str = include_str!("../../../studies/starter.toml");
 
 /// The study that the user named: a file, else a shipped one.
-pub fn find(name: &str) -> anyhow::Result<Source> {
+pub fn find_study(name: &str) -> anyhow::Result<TomlSource> {
     if Path::new(name).is_file() {
         let text = std::fs::read_to_string(name);
         let text = text.map_err(|error| {
-            Usage::new(format!("cannot read the study {name}: {error}"), "it must be a text in UTF-8")
+            UsageError::new(format!("cannot read the study {name}: {error}"), "it must be a text in UTF-8")
         })?;
-        return Ok(Source::new(name, text));
+        return Ok(TomlSource::new(name, text));
     }
     match STUDIES.iter().find(|study| study.name == name) {
-        Some(study) => Ok(Source::new(study.name, study.text)),
+        Some(study) => Ok(TomlSource::new(study.name, study.text)),
         None => {
             let message = format!("there is no study file `{name}`, nor a shipped study of that name");
             let hint = match name.ends_with(".toml") || name.contains('/') {
                 true => format!(
                     "`perflab study new {name}` writes one to begin with, `perflab study list` names those that are shipped"
                 ),
-                false => perflab_model::nearest::hint(name, STUDIES.iter().map(|study| study.name)),
+                false => perflab_model::nearest::suggest_name(name, STUDIES.iter().map(|study| study.name)),
             };
-            Err(Usage::new(message, hint).into())
+            Err(UsageError::new(message, hint).into())
         }
     }
 }
@@ -80,7 +86,7 @@ mod tests {
     fn every_shipped_study_and_the_starter_read() {
         for (name, text) in STUDIES.iter().map(|study| (study.name, study.text)).chain([("starter", STARTER)])
         {
-            if let Err(problems) = Source::new(name, text).read() {
+            if let Err(problems) = TomlSource::new(name, text).parse_study() {
                 panic!("{problems}");
             }
         }

@@ -17,17 +17,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Signals that come closer together are one wish.
-const ONE_WISH: Duration = Duration::from_millis(250);
+const SAME_REQUEST_WINDOW: Duration = Duration::from_millis(250);
 
 /// The archive of this process, in which it may be making a run.
 static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Who is told of a wish.
-static TOLD: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
+static STOP_FLAGS: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
 
 /// Has `stop` set by the first wish. One that comes when nobody is left to be told ends the process.
-pub fn note(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    told().push(Arc::downgrade(stop));
+pub fn register_stop_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    registered_stop_flags().push(Arc::downgrade(stop));
     end_with_settings_put_back()
 }
 
@@ -39,44 +39,44 @@ pub fn remember_archive(archive: &Path) {
 
 /// From here on, a wish that nobody notes ends the process with its settings put back.
 pub fn end_with_settings_put_back() -> io::Result<()> {
-    static LISTENS: OnceLock<()> = OnceLock::new();
+    static IS_LISTENING: OnceLock<()> = OnceLock::new();
     let mut wanted = vec![SIGINT, SIGTERM];
     // `nohup` says that the end of the terminal is not ours.
-    wanted.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal)));
-    if LISTENS.set(()).is_err() {
+    wanted.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_signal_ignored(*signal)));
+    if IS_LISTENING.set(()).is_err() {
         return Ok(());
     }
     let mut signals = Signals::new(wanted)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut last = None;
         for signal in signals.forever() {
-            heard(signal, &mut last);
+            on_stop_signal(signal, &mut last);
         }
     })?;
     Ok(())
 }
 
 /// Lets `work` hear of a wish to stop; whether there was one. A second one ends the process, and so does each one afterwards.
-pub fn listening<T>(work: impl FnOnce(&AtomicBool) -> T) -> io::Result<(T, bool)> {
+pub fn with_stop_signal<T>(work: impl FnOnce(&AtomicBool) -> T) -> io::Result<(T, bool)> {
     let stop = Arc::new(AtomicBool::new(false));
-    note(&stop)?;
+    register_stop_signals(&stop)?;
     let done = work(&stop);
     Ok((done, stop.swap(true, Ordering::SeqCst)))
 }
 
-fn told() -> MutexGuard<'static, Vec<Weak<AtomicBool>>> {
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+fn registered_stop_flags() -> MutexGuard<'static, Vec<Weak<AtomicBool>>> {
+    STOP_FLAGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn heard(signal: i32, last: &mut Option<Instant>) {
-    let living: Vec<Arc<AtomicBool>> = told().iter().filter_map(Weak::upgrade).collect();
+fn on_stop_signal(signal: i32, last: &mut Option<Instant>) {
+    let living: Vec<Arc<AtomicBool>> = registered_stop_flags().iter().filter_map(Weak::upgrade).collect();
     // Not `any`: all are told.
     let news = living.iter().filter(|stop| !stop.swap(true, Ordering::SeqCst)).count() > 0;
-    let is_echo = last.is_some_and(|last| last.elapsed() < ONE_WISH);
+    let is_echo = last.is_some_and(|last| last.elapsed() < SAME_REQUEST_WINDOW);
     if news {
         *last = Some(Instant::now());
     } else if !is_echo {
-        become_undo(signal);
+        exec_undo(signal);
     }
 }
 
@@ -86,12 +86,12 @@ fn stop_signals() -> SigSet {
 }
 
 /// For what a signal has become: hears again, as wishes were held back until it could.
-pub fn hear_again() -> io::Result<()> {
+pub fn unblock_stop_signals() -> io::Result<()> {
     Ok(stop_signals().thread_unblock()?)
 }
 
 /// What this process was doing ends; what it promised to put back is put back.
-fn become_undo(signal: i32) {
+fn exec_undo(signal: i32) {
     // One more (a closed terminal sends several) would end the other program before it can listen. The mask goes with it.
     let _ = stop_signals().thread_block();
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
@@ -100,16 +100,16 @@ fn become_undo(signal: i32) {
         Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).envs(archive).exec();
     let _ = stop_signals().thread_unblock();
     stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
-    die_of(signal);
+    die_of_signal(signal);
 }
 
 /// Ends the process as the signal itself would have.
-pub fn die_of(signal: i32) {
+pub fn die_of_signal(signal: i32) {
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     std::process::exit(128 + signal);
 }
 
-fn is_ignored(signal: i32) -> bool {
+fn is_signal_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();

@@ -4,30 +4,30 @@
 use std::fmt;
 use std::io::Write as _;
 
-use perflab_model::untrusted_text::visible;
+use perflab_model::untrusted_text::escape_controls;
 
 /// Says a line.
-pub fn line(text: fmt::Arguments<'_>) {
+pub fn write_stderr_line(text: fmt::Arguments<'_>) {
     // Whoever does not listen misses the words and nothing else.
-    let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+    let _ = writeln!(std::io::stderr().lock(), "{}", escape_controls(&text.to_string()));
 }
 
 /// Says what brings its own line ends.
-pub fn text(text: fmt::Arguments<'_>) {
-    let _ = write!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+pub fn write_stderr_text(text: fmt::Arguments<'_>) {
+    let _ = write!(std::io::stderr().lock(), "{}", escape_controls(&text.to_string()));
 }
 
 /// Writes what perflab itself has coloured.
-pub fn coloured(text: &str) {
+pub fn write_stderr_coloured(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// [`line`] with the arguments of `format!`.
 macro_rules! stderr_line {
-    ($($words:tt)*) => { $crate::stderr::line(format_args!($($words)*)) };
+    ($($words:tt)*) => { $crate::stderr::write_stderr_line(format_args!($($words)*)) };
 }
 
-/// [`text()`] with the arguments of `format!`.
+/// [`write_stderr_text()`] with the arguments of `format!`.
 macro_rules! stderr_text {
-    ($($words:tt)*) => { $crate::stderr::text(format_args!($($words)*)) };
+    ($($words:tt)*) => { $crate::stderr::write_stderr_text(format_args!($($words)*)) };
 }

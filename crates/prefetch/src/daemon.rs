@@ -48,11 +48,11 @@ pub mod who;
 mod work;
 pub mod worth;
 
-pub use begin::{run, saved};
-pub use exec_guard::{GuardStatus, keep_guard};
-pub use lists::Lists;
-pub use program::{Program, Standing};
+pub use begin::{read_programs_file, run_daemon};
+pub use exec_guard::{GuardStatus, run_guard};
+pub use lists::ProgramLists;
+pub use program::{ProgramRecord, ProgramState};
 pub use programs::ProgramKey;
-pub use settings::{DaemonError, Settings};
-pub use status::{KnownProgram, Status};
-pub use worth::Worth;
+pub use settings::{DaemonError, DaemonOptions};
+pub use status::{DaemonStatus, ProgramStatus};
+pub use worth::LearnThreshold;

@@ -96,7 +96,7 @@ pub enum PrefetchError {
 }
 
 impl PrefetchError {
-    pub(crate) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io_error(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| PrefetchError::Io { what, path, source }
     }

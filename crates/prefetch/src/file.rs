@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::PrefetchError;
-use crate::trace::Known;
+use crate::trace::ProgramTraces;
 
 const MAGIC: &str = "PLPREFET";
 const VERSION: u32 = 1;
@@ -23,8 +23,8 @@ const LONGEST: usize = 256 << 20;
 ///
 /// # Errors
 /// A file that is missing, foreign, damaged or newer, each named as such.
-pub fn read(path: &Path) -> Result<Known, PrefetchError> {
-    let bytes = read_finite(path).map_err(PrefetchError::io("read", path))?;
+pub fn read_trace_file(path: &Path) -> Result<ProgramTraces, PrefetchError> {
+    let bytes = read_regular_file(path).map_err(PrefetchError::io_error("read", path))?;
     let damaged = |reason: &str| PrefetchError::Damaged { path: path.into(), reason: reason.into() };
     if !bytes.starts_with(MAGIC.as_bytes()) {
         return Err(PrefetchError::Foreign { path: path.into(), magic: MAGIC });
@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<Known, PrefetchError> {
     }
     let sum = bytes.get(HEAD - SUM..HEAD).ok_or_else(|| damaged("it ends within its head"))?;
     let body = bytes.get(HEAD..).unwrap_or_default();
-    if checksum(body) != sum {
+    if trace_checksum(body) != sum {
         return Err(damaged("its checksum is another one"));
     }
     let text = zstd::bulk::decompress(body, LONGEST).map_err(|error| damaged(&error.to_string()))?;
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Known, PrefetchError> {
 }
 
 /// Reads a file whole; a pipe would be waited for, and a device read for ever.
-pub(crate) fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
@@ -64,20 +64,20 @@ pub(crate) fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// A folder that cannot be written, a full disk; the old trace stands then.
-pub fn write(path: &Path, known: &Known) -> Result<(), PrefetchError> {
-    let failed = || PrefetchError::io("write", path);
+pub fn write_trace_file(path: &Path, known: &ProgramTraces) -> Result<(), PrefetchError> {
+    let failed = || PrefetchError::io_error("write", path);
     let text = serde_json::to_vec(known).map_err(|error| failed()(error.into()))?;
     let body = zstd::bulk::compress(&text, 9).map_err(failed())?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
-    for part in [MAGIC.as_bytes(), &VERSION.to_le_bytes(), &checksum(&body), &body] {
+    for part in [MAGIC.as_bytes(), &VERSION.to_le_bytes(), &trace_checksum(&body), &body] {
         file.write_all(part).map_err(failed())?;
     }
     file.as_file().sync_all().map_err(failed())?;
     file.persist(path).map(drop).map_err(|error| failed()(error.error))
 }
 
-fn checksum(body: &[u8]) -> [u8; SUM] {
+fn trace_checksum(body: &[u8]) -> [u8; SUM] {
     let mut sum = [0; SUM];
     sum.iter_mut().zip(Sha256::digest(body)).for_each(|(to, from)| *to = from);
     sum
@@ -92,6 +92,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("long");
         std::fs::File::create(&path).unwrap().set_len(LONGEST as u64 + 1).unwrap();
-        assert!(read_finite(&path).is_err());
+        assert!(read_regular_file(&path).is_err());
     }
 }

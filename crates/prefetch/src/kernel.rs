@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::sys::fanotify::Fanotify;
 
 /// A fanotify group that another process has opened. What is none gives errors when it is read.
-pub(crate) fn exec_group(descriptor: OwnedFd) -> Fanotify {
+pub(crate) fn open_exec_group(descriptor: OwnedFd) -> Fanotify {
     // SAFETY: the descriptor is owned and goes over; of another kind of file, reads fail or give no events with descriptors,
     // as only perflab itself hands one over.
     unsafe { Fanotify::from_owned_fd(descriptor) }
@@ -19,7 +19,7 @@ pub(crate) fn exec_group(descriptor: OwnedFd) -> Fanotify {
 
 /// Asks for a stretch of a file to be read into memory, and does not wait for it. May wait for the file's own map, and
 /// for room in the disk's queue. The kernel reads at most the device's window at once: ask in pieces.
-pub(crate) fn readahead(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+pub(crate) fn request_readahead(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), usize::try_from(bytes)) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

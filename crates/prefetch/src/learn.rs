@@ -5,14 +5,14 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, PAGE, Runs};
-use perflab_observe::io::Mounts;
+use perflab_model::io::{DeviceNumber, FileClass, IoEventKind, IoFile, IoRecording, PAGE, PageSet};
+use perflab_observe::io::MountTable;
 
 use crate::PrefetchError;
-use crate::trace::{FileSystem, Mark, Source, Start, TracedFile};
+use crate::trace::{StartupTrace, TraceSource, TracedExtent, TracedFile, TracedFileSystem};
 
 /// File systems that are not worth reading ahead (memory) or not ours to load (other machines, other programs).
-const REFUSED: [&str; 13] = [
+const SKIPPED_FILE_SYSTEMS: [&str; 13] = [
     "tmpfs",
     "ramfs",
     "devtmpfs",
@@ -29,60 +29,61 @@ const REFUSED: [&str; 13] = [
 ];
 
 /// Whether a file system is left alone, with everything on it.
-pub fn is_refused(kind: &str) -> bool {
-    REFUSED.contains(&kind) || kind.starts_with("fuse.")
+pub fn is_skipped_file_system(kind: &str) -> bool {
+    SKIPPED_FILE_SYSTEMS.contains(&kind) || kind.starts_with("fuse.")
 }
 
 /// A start, from what was traced of it.
 ///
 /// # Errors
 /// [`PrefetchError::Empty`] where nothing was read: an empty trace must not replace a good one.
-pub fn learn(recording: &IoRecording) -> Result<Start, PrefetchError> {
-    let mounts = Mounts::read();
-    let mut systems: Vec<FileSystem> = Vec::new();
+pub fn build_trace(recording: &IoRecording) -> Result<StartupTrace, PrefetchError> {
+    let mounts = MountTable::read();
+    let mut systems: Vec<TracedFileSystem> = Vec::new();
     let mut files = Vec::new();
-    let known: HashMap<(Device, u64), &IoFile> =
+    let known: HashMap<(DeviceNumber, u64), &IoFile> =
         recording.files.iter().map(|file| ((file.device, file.inode), file)).collect();
-    for ((device, inode), reads) in read(recording) {
+    for ((device, inode), reads) in reads_by_file(recording) {
         let Some(file) = known.get(&(device, inode)).filter(|file| file.class == FileClass::File) else {
             continue;
         };
-        let Some(system) = system(&mounts, &mut systems, device) else { continue };
-        files.extend(traced(file, system, reads));
+        let Some(system) = file_system_index(&mounts, &mut systems, device) else { continue };
+        files.extend(traced_file(file, system, reads));
     }
     for file in recording.files.iter().filter(|file| file.class == FileClass::Disk) {
-        let disk = Device(u32::try_from(file.inode).unwrap_or_default());
-        let pages = added(recording, file.device, file.inode);
+        let disk = DeviceNumber(u32::try_from(file.inode).unwrap_or_default());
+        let pages = added_pages(recording, file.device, file.inode);
         if let Some(system) = systems.iter_mut().find(|system| system.device == disk) {
             system.metadata = pages;
         }
     }
-    let start = Start { when: now(), source: Source::Traced, systems, files };
+    let start = StartupTrace { when: seconds_since_1970(), source: TraceSource::Traced, systems, files };
     let empty = || PrefetchError::Empty {
         advice: "was it in memory already? `--cold` drops the caches first (as root)",
     };
-    match start.pages() {
-        0 => Err(left_alone(recording, &mounts).unwrap_or_else(empty)),
+    match start.page_count() {
+        0 => Err(skipped_file_system_error(recording, &mounts).unwrap_or_else(empty)),
         _ => Ok(start),
     }
 }
 
 /// That the program itself lies where nothing is read ahead.
-fn left_alone(recording: &IoRecording, mounts: &Mounts) -> Option<PrefetchError> {
-    let started = recording.events.iter().find(|event| event.kind == IoKind::Exec)?;
+fn skipped_file_system_error(recording: &IoRecording, mounts: &MountTable) -> Option<PrefetchError> {
+    let started = recording.events.iter().find(|event| event.kind == IoEventKind::Exec)?;
     let program = started.name.clone()?;
-    let mount = mounts.under(Path::new(&program)).filter(|mount| is_refused(&mount.kind))?;
+    let mount =
+        mounts.find_by_path(Path::new(&program)).filter(|mount| is_skipped_file_system(&mount.kind))?;
     Some(PrefetchError::LeftAlone { program, kind: mount.kind.clone() })
 }
 
 /// Pages that came into the cache at once: the first, how many, and how many times before some had come.
-type Read = (u64, u64, u32);
+type CachedRead = (u64, u64, u32);
 
 /// Files with pages that came into the cache, in the order of the first.
-fn read(recording: &IoRecording) -> Vec<((Device, u64), Vec<Read>)> {
+fn reads_by_file(recording: &IoRecording) -> Vec<((DeviceNumber, u64), Vec<CachedRead>)> {
     let mut order = Vec::new();
-    let mut reads: BTreeMap<(Device, u64), Vec<Read>> = BTreeMap::new();
-    for (turn, event) in (0..).zip(recording.events.iter().filter(|event| event.kind == IoKind::Added)) {
+    let mut reads: BTreeMap<(DeviceNumber, u64), Vec<CachedRead>> = BTreeMap::new();
+    for (turn, event) in (0..).zip(recording.events.iter().filter(|event| event.kind == IoEventKind::Added)) {
         let key = (event.device, event.inode);
         let own = reads.entry(key).or_insert_with(|| {
             order.push(key);
@@ -93,28 +94,39 @@ fn read(recording: &IoRecording) -> Vec<((Device, u64), Vec<Read>)> {
     order.into_iter().map(|key| (key, reads.remove(&key).unwrap_or_default())).collect()
 }
 
-fn added(recording: &IoRecording, device: Device, inode: u64) -> Runs {
-    let all = recording.events.iter().filter(|event| event.kind == IoKind::Added);
+fn added_pages(recording: &IoRecording, device: DeviceNumber, inode: u64) -> PageSet {
+    let all = recording.events.iter().filter(|event| event.kind == IoEventKind::Added);
     let own = all.filter(|event| event.device == device && event.inode == inode);
     own.map(|event| (event.first, event.count)).collect()
 }
 
 /// The index of a file system among those of the start; none where it is left alone.
-fn system(mounts: &Mounts, systems: &mut Vec<FileSystem>, device: Device) -> Option<usize> {
+fn file_system_index(
+    mounts: &MountTable,
+    systems: &mut Vec<TracedFileSystem>,
+    device: DeviceNumber,
+) -> Option<usize> {
     if let Some(found) = systems.iter().position(|system| system.device == device) {
         return Some(found);
     }
-    let mount = mounts.of(device).filter(|mount| !is_refused(&mount.kind))?;
-    let uuid = File::open(&mount.place).ok().and_then(|folder| perflab_observe::io::uuid(&folder));
-    let place = mount.place.to_str()?.to_owned();
-    systems.push(FileSystem { uuid, kind: mount.kind.clone(), device, place, metadata: Runs::default() });
+    let mount = mounts.find_by_device(device).filter(|mount| !is_skipped_file_system(&mount.kind))?;
+    let uuid =
+        File::open(&mount.mount_point).ok().and_then(|folder| perflab_observe::io::file_system_uuid(&folder));
+    let place = mount.mount_point.to_str()?.to_owned();
+    systems.push(TracedFileSystem {
+        uuid,
+        kind: mount.kind.clone(),
+        device,
+        place,
+        metadata: PageSet::default(),
+    });
     Some(systems.len() - 1)
 }
 
-fn traced(file: &IoFile, system: usize, reads: Vec<Read>) -> Option<TracedFile> {
-    let pages: Runs = reads.iter().map(|(first, count, _)| (*first, *count)).collect();
-    let pages = pages.below(file.size.div_ceil(PAGE));
-    let mut marks = marks(file, reads).into_iter();
+fn traced_file(file: &IoFile, system: usize, reads: Vec<CachedRead>) -> Option<TracedFile> {
+    let pages: PageSet = reads.iter().map(|(first, count, _)| (*first, *count)).collect();
+    let pages = pages.pages_below(file.size.div_ceil(PAGE));
+    let mut marks = extent_starts(file, reads).into_iter();
     let beginning = marks.next()?;
     Some(TracedFile {
         system,
@@ -131,20 +143,23 @@ fn traced(file: &IoFile, system: usize, reads: Vec<Read>) -> Option<TracedFile> 
 }
 
 /// Pages of a piece at most: a file that is read from end to end is needed little by little.
-const LONGEST: u64 = 2048;
+const MAX_EXTENT_PAGES: u64 = 2048;
 
 /// Marks of what was read of a file, the first of its first page. What was read in a row and lies in a row has one.
-fn marks(file: &IoFile, mut reads: Vec<Read>) -> Vec<Mark> {
+fn extent_starts(file: &IoFile, mut reads: Vec<CachedRead>) -> Vec<TracedExtent> {
     reads.sort_unstable();
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<TracedExtent> = Vec::new();
     let (mut end, mut last) = (0, 0);
     for (first, count, turn) in reads.into_iter().filter(|(first, ..)| first * PAGE < file.size) {
-        let (page, place) = (first, file.place(first));
-        let follows = |mark: &Mark| {
-            first == end && turn == last + 1 && mark.at(page).place == place && first - mark.page < LONGEST
+        let (page, place) = (first, file.disk_offset_of_page(first));
+        let follows = |mark: &TracedExtent| {
+            first == end
+                && turn == last + 1
+                && mark.at_page(page).place == place
+                && first - mark.page < MAX_EXTENT_PAGES
         };
         if first >= end && !marks.last().is_some_and(follows) {
-            marks.push(Mark { page, turn, place });
+            marks.push(TracedExtent { page, turn, place });
         }
         (end, last) = (end.max(first + count), turn);
     }
@@ -152,73 +167,83 @@ fn marks(file: &IoFile, mut reads: Vec<Read>) -> Vec<Mark> {
 }
 
 /// Seconds since 1970.
-pub(crate) fn now() -> u64 {
+pub(crate) fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A start from files alone, for [`crate::residency`].
-pub(crate) fn from_files(files: Vec<(IoFile, Runs)>) -> Result<Start, PrefetchError> {
-    let mounts = Mounts::read();
+pub(crate) fn build_trace_from_files(files: Vec<(IoFile, PageSet)>) -> Result<StartupTrace, PrefetchError> {
+    let mounts = MountTable::read();
     let mut systems = Vec::new();
     let mut found: Vec<TracedFile> = Vec::new();
     for (file, pages) in files {
-        let Some(system) = system(&mounts, &mut systems, file.device) else { continue };
+        let Some(system) = file_system_index(&mounts, &mut systems, file.device) else { continue };
         let turn = found.len() as u32;
-        found.extend(traced(
+        found.extend(traced_file(
             &file,
             system,
             pages.iter().map(|(first, count)| (first, count, turn)).collect(),
         ));
     }
-    let start = Start { when: now(), source: Source::Residency, systems, files: found };
+    let start =
+        StartupTrace { when: seconds_since_1970(), source: TraceSource::Residency, systems, files: found };
     let advice = "without root only files of your own can be asked about; as root everything is traced";
     if start.files.is_empty() { Err(PrefetchError::Empty { advice }) } else { Ok(start) }
 }
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::io::Extent;
+    use perflab_model::io::FileExtent;
 
     use super::*;
 
     /// Pages 0 to 99 at 1 MiB, the rest at 9 MiB.
-    fn file() -> IoFile {
+    fn example_file() -> IoFile {
         let extents = vec![
-            Extent { logical: 0, physical: 1 << 20, length: 100 * PAGE },
-            Extent { logical: 100 * PAGE, physical: 9 << 20, length: 9900 * PAGE },
+            FileExtent { logical: 0, physical: 1 << 20, length: 100 * PAGE },
+            FileExtent { logical: 100 * PAGE, physical: 9 << 20, length: 9900 * PAGE },
         ];
         let (path, class) = (Some("/lib/one".into()), FileClass::File);
         let size = 10_000 * PAGE - 1;
-        IoFile { device: Device(1), inode: 12, generation: None, class, path, size, changed: 0, extents }
+        IoFile {
+            device: DeviceNumber(1),
+            inode: 12,
+            generation: None,
+            class,
+            path,
+            size,
+            changed: 0,
+            extents,
+        }
     }
 
     #[test]
     fn what_was_read_and_lies_in_a_row_has_one_mark() {
         let reads =
             vec![(96, 4, 8), (100, 4, 9), (104, 8, 10), (0, 4, 3), (4, 4, 4), (300, 2, 5), (10_000, 4, 6)];
-        let found = traced(&file(), 0, reads).unwrap();
+        let found = traced_file(&example_file(), 0, reads).unwrap();
         assert_eq!((found.turn, found.place), (3, Some(1 << 20)));
         let told: Vec<_> = found.marks.iter().map(|mark| (mark.page, mark.turn)).collect();
         assert_eq!(told, [(96, 8), (100, 9), (300, 5)], "another time, another place, another time");
-        let pieces = found.pieces(&found.pages);
+        let pieces = found.extents_of(&found.pages);
         let counts: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, *count)).collect();
         assert_eq!(counts, [(0, 8), (96, 4), (100, 12), (300, 2)]);
     }
 
     #[test]
     fn a_hole_and_what_comes_before_belong_to_the_mark_before_them() {
-        let found = traced(&file(), 0, vec![(10, 2, 7), (20, 2, 1)]).unwrap();
-        let pieces = found.pieces(&[(5, 20)].into_iter().collect());
+        let found = traced_file(&example_file(), 0, vec![(10, 2, 7), (20, 2, 1)]).unwrap();
+        let pieces = found.extents_of(&[(5, 20)].into_iter().collect());
         let told: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, mark.turn, *count)).collect();
         assert_eq!(told, [(5, 7, 15), (20, 1, 5)]);
-        assert_eq!(pieces[0].0.place, file().place(5));
+        assert_eq!(pieces[0].0.place, example_file().disk_offset_of_page(5));
     }
 
     #[test]
     fn a_file_that_is_read_from_end_to_end_has_a_mark_now_and_then() {
         let reads = (0..200).map(|at| (100 + at * 32, 32, at as u32)).collect();
-        let found = traced(&file(), 0, reads).unwrap();
+        let found = traced_file(&example_file(), 0, reads).unwrap();
         let pages: Vec<u64> = found.marks.iter().map(|mark| mark.page).collect();
-        assert_eq!(pages, [100 + LONGEST, 100 + 2 * LONGEST, 100 + 3 * LONGEST]);
+        assert_eq!(pages, [100 + MAX_EXTENT_PAGES, 100 + 2 * MAX_EXTENT_PAGES, 100 + 3 * MAX_EXTENT_PAGES]);
     }
 }

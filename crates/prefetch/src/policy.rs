@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
-use perflab_model::io::{Device, Runs};
+use perflab_model::io::{DeviceNumber, PageSet};
 
-use crate::trace::{Known, Start, TracedFile};
+use crate::trace::{ProgramTraces, StartupTrace, TracedFile};
 
 /// Starts that are remembered.
-pub const KEPT: usize = 3;
+pub const MAX_KEPT_STARTUPS: usize = 3;
 /// Seconds after which a start counts no more beside newer ones.
-const OLD: u64 = 30 * 24 * 3600;
+const MAX_STARTUP_AGE: u64 = 30 * 24 * 3600;
 
 /// How several starts become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum CombinePolicy {
     /// the latest alone
     #[default]
     Last,
@@ -24,56 +24,56 @@ pub enum Policy {
     Union,
 }
 
-impl Known {
+impl ProgramTraces {
     /// Remembers a start, and forgets those that are too many or too old.
-    pub fn remember(&mut self, start: Start) {
-        let fresh = |old: &Start| start.when.saturating_sub(old.when) <= OLD;
+    pub fn remember(&mut self, start: StartupTrace) {
+        let fresh = |old: &StartupTrace| start.when.saturating_sub(old.when) <= MAX_STARTUP_AGE;
         self.starts.retain(fresh);
         self.starts.push(start);
-        let surplus = self.starts.len().saturating_sub(KEPT);
+        let surplus = self.starts.len().saturating_sub(MAX_KEPT_STARTUPS);
         self.starts.drain(..surplus);
     }
 }
 
 /// What is to be read ahead; none where no start is known.
-pub fn combine(known: &Known, policy: Policy) -> Option<Start> {
+pub fn combine_traces(known: &ProgramTraces, policy: CombinePolicy) -> Option<StartupTrace> {
     let (last, before) = known.starts.split_last()?;
     let mut whole = last.clone();
-    if policy == Policy::Last {
+    if policy == CombinePolicy::Last {
         return Some(whole);
     }
     for start in before {
         match policy {
-            Policy::Intersection => whole = intersection(whole, start),
-            _ => unite(&mut whole, start),
+            CombinePolicy::Intersection => whole = intersect_traces(whole, start),
+            _ => unite_traces(&mut whole, start),
         }
     }
     Some(whole)
 }
 
 /// Files are the same where name, number and contents are: a file that was replaced is another one.
-type Key<'a> = (&'a str, u64, Option<u32>, u64, i64);
+type TracedFileKey<'a> = (&'a str, u64, Option<u32>, u64, i64);
 
-fn key(file: &TracedFile) -> Key<'_> {
+fn file_key(file: &TracedFile) -> TracedFileKey<'_> {
     (&file.path, file.inode, file.generation, file.size, file.changed)
 }
 
-fn pages(start: &Start) -> HashMap<Key<'_>, &Runs> {
-    start.files.iter().map(|file| (key(file), &file.pages)).collect()
+fn pages_by_file(start: &StartupTrace) -> HashMap<TracedFileKey<'_>, &PageSet> {
+    start.files.iter().map(|file| (file_key(file), &file.pages)).collect()
 }
 
-fn metadata(start: &Start) -> HashMap<(Option<&str>, Device), &Runs> {
+fn metadata_by_system(start: &StartupTrace) -> HashMap<(Option<&str>, DeviceNumber), &PageSet> {
     start.systems.iter().map(|system| ((system.uuid.as_deref(), system.device), &system.metadata)).collect()
 }
 
-fn intersection(mut whole: Start, other: &Start) -> Start {
-    let theirs = pages(other);
+fn intersect_traces(mut whole: StartupTrace, other: &StartupTrace) -> StartupTrace {
+    let theirs = pages_by_file(other);
     for file in &mut whole.files {
-        let both = theirs.get(&key(file)).map(|pages| file.pages.intersection(pages));
+        let both = theirs.get(&file_key(file)).map(|pages| file.pages.intersection(pages));
         file.pages = both.unwrap_or_default();
     }
     whole.files.retain(|file| !file.pages.is_empty());
-    let theirs = metadata(other);
+    let theirs = metadata_by_system(other);
     for system in &mut whole.systems {
         let both = theirs.get(&(system.uuid.as_deref(), system.device));
         system.metadata = both.map(|pages| system.metadata.intersection(pages)).unwrap_or_default();
@@ -81,12 +81,12 @@ fn intersection(mut whole: Start, other: &Start) -> Start {
     whole
 }
 
-fn unite(whole: &mut Start, other: &Start) {
+fn unite_traces(whole: &mut StartupTrace, other: &StartupTrace) {
     let mut place = Vec::new();
     // What only another start read comes after everything else.
     let after = whole.files.iter().map(TracedFile::last_turn).max().map_or(0, |last| last.saturating_add(1));
     for system in &other.systems {
-        let same = |own: &crate::FileSystem| own.uuid == system.uuid && own.device == system.device;
+        let same = |own: &crate::TracedFileSystem| own.uuid == system.uuid && own.device == system.device;
         match whole.systems.iter().position(same) {
             Some(at) => {
                 if let Some(own) = whole.systems.get_mut(at) {
@@ -105,11 +105,11 @@ fn unite(whole: &mut Start, other: &Start) {
         whole.files.iter().enumerate().map(|(at, file)| (file.path.clone(), at)).collect();
     for file in &other.files {
         match known.get(&file.path).and_then(|at| whole.files.get_mut(*at)) {
-            Some(own) if key(own) == key(file) => own.pages = own.pages.union(&file.pages),
+            Some(own) if file_key(own) == file_key(file) => own.pages = own.pages.union(&file.pages),
             Some(_) => {}
             None => {
                 let system = place.get(file.system).copied().unwrap_or(0);
-                whole.files.push(TracedFile { system, ..file.clone() }.later(after));
+                whole.files.push(TracedFile { system, ..file.clone() }.delay_turns(after));
             }
         }
     }
@@ -118,10 +118,10 @@ fn unite(whole: &mut Start, other: &Start) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Mark, Source};
+    use crate::trace::{TraceSource, TracedExtent};
 
-    fn file(inode: u64, turn: u32, later: &[u32]) -> TracedFile {
-        let mark = |(page, turn): (u64, &u32)| Mark { page, turn: *turn, place: None };
+    fn one_page_file(inode: u64, turn: u32, later: &[u32]) -> TracedFile {
+        let mark = |(page, turn): (u64, &u32)| TracedExtent { page, turn: *turn, place: None };
         TracedFile {
             system: 0,
             inode,
@@ -136,17 +136,22 @@ mod tests {
         }
     }
 
-    fn start(files: Vec<TracedFile>) -> Start {
-        Start { when: 0, source: Source::Traced, systems: Vec::new(), files }
+    fn trace_of_files(files: Vec<TracedFile>) -> StartupTrace {
+        StartupTrace { when: 0, source: TraceSource::Traced, systems: Vec::new(), files }
     }
 
     #[test]
     fn what_only_an_older_start_read_comes_last_in_its_own_order() {
-        let (old, new) =
-            (vec![file(3, 0, &[9]), file(1, 1, &[]), file(4, 2, &[])], vec![file(1, 5, &[40, 7])]);
-        let known =
-            Known { program: "/bin/one".into(), starts: vec![start(old), start(new)], ..Known::default() };
-        let whole = combine(&known, Policy::Union).unwrap();
+        let (old, new) = (
+            vec![one_page_file(3, 0, &[9]), one_page_file(1, 1, &[]), one_page_file(4, 2, &[])],
+            vec![one_page_file(1, 5, &[40, 7])],
+        );
+        let known = ProgramTraces {
+            program: "/bin/one".into(),
+            starts: vec![trace_of_files(old), trace_of_files(new)],
+            ..ProgramTraces::default()
+        };
+        let whole = combine_traces(&known, CombinePolicy::Union).unwrap();
         let told: Vec<_> = whole.files.iter().map(|file| (file.inode, file.turn, file.last_turn())).collect();
         assert_eq!(told, [(1, 5, 40), (3, 41, 50), (4, 43, 43)]);
     }

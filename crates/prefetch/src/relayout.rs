@@ -13,26 +13,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::free_extents::FreeExtents;
-pub use self::layout::{Layout, look_again};
-pub use self::target_layout::shares;
-use self::target_layout::{Staying, target_layout};
+pub use self::layout::{ExtentLayout, refresh_extents};
+pub use self::target_layout::shares_files;
+use self::target_layout::{ReservedPages, target_layout};
 use crate::PrefetchError;
-use crate::plan::{Plan, Step};
-use crate::replay::{is_mounted, is_traced};
-use crate::trace::{FileSystem, Known, Start};
+use crate::plan::{ReplayPlan, ReplayStep};
+use crate::replay::{is_mounted_unchanged, is_same_file};
+use crate::trace::{ProgramTraces, StartupTrace, TracedFileSystem};
 
 /// What can exchange blocks.
 const ABLE: &str = "ext4";
 
 /// What a start reads of one file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct FileSystemLayout {
     /// where it is mounted
     pub place: String,
     /// `ext4`
     pub kind: String,
     /// how it lies
-    pub layout: Layout,
+    pub layout: ExtentLayout,
     /// why it is left alone; none where it can be relaid
     pub left_alone: Option<String>,
 }
@@ -47,7 +47,7 @@ pub struct RelayoutOutcome {
 }
 
 impl RelayoutOutcome {
-    fn leave(&mut self, why: impl Into<String>, files: usize) {
+    fn add_left(&mut self, why: impl Into<String>, files: usize) {
         if files > 0 {
             *self.left.entry(why.into()).or_default() += files;
         }
@@ -55,13 +55,13 @@ impl RelayoutOutcome {
 }
 
 /// How what a start reads lies on its file systems.
-pub fn parts(start: &Start) -> Vec<Part> {
-    let plan = target_layout(start, &Staying::default());
-    let part = |(at, system): (usize, &FileSystem)| Part {
+pub fn file_system_layouts(start: &StartupTrace) -> Vec<FileSystemLayout> {
+    let plan = target_layout(start, &ReservedPages::default());
+    let part = |(at, system): (usize, &TracedFileSystem)| FileSystemLayout {
         place: system.place.clone(),
         kind: system.kind.clone(),
-        layout: layout::layout_of(&plan, at),
-        left_alone: left_alone(system),
+        layout: layout::current_layout(&plan, at),
+        left_alone: reason_skipped(system),
     };
     start.systems.iter().enumerate().map(part).collect()
 }
@@ -72,22 +72,22 @@ pub fn parts(start: &Start) -> Vec<Part> {
 ///
 /// # Errors
 /// No room on a file system; one that cannot be written.
-pub fn relayout(
-    start: &Start,
-    others: &[Known],
+pub fn relayout_startup(
+    start: &StartupTrace,
+    others: &[ProgramTraces],
     on: Option<&Path>,
     stop: &AtomicBool,
     tell: &dyn Fn(u64),
 ) -> Result<RelayoutOutcome, PrefetchError> {
-    let staying = Staying::of(others);
+    let staying = ReservedPages::of_programs(others);
     let plan = target_layout(start, &staying);
     let mut done = RelayoutOutcome::default();
     for (at, system) in start.systems.iter().enumerate() {
         let place = Path::new(&system.place);
-        if left_alone(system).is_none() && on.is_none_or(|on| on == place) {
-            done.leave("brought together for another program", staying.files(start, at));
-            relayout_one(&plan, at, place, &mut done, &mut |step| {
-                tell(step.pages.pages());
+        if reason_skipped(system).is_none() && on.is_none_or(|on| on == place) {
+            done.add_left("brought together for another program", staying.count_files(start, at));
+            relayout_file_system(&plan, at, place, &mut done, &mut |step| {
+                tell(step.pages.page_count());
                 !stop.load(Ordering::Relaxed)
             })?;
         }
@@ -95,50 +95,53 @@ pub fn relayout(
     Ok(done)
 }
 
-fn relayout_one(
-    plan: &Plan<'_>,
+fn relayout_file_system(
+    plan: &ReplayPlan<'_>,
     system: usize,
     place: &Path,
     done: &mut RelayoutOutcome,
-    go_on: &mut dyn FnMut(&Step<'_>) -> bool,
+    go_on: &mut dyn FnMut(&ReplayStep<'_>) -> bool,
 ) -> Result<(), PrefetchError> {
-    let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
-    let pages = steps.iter().map(|step| step.pages.pages()).sum();
-    let mut free = FreeExtents::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
-    let pieces = free.pieces().map_err(PrefetchError::io("look at", place))? as u64;
-    let layout = layout::layout_of(plan, system);
+    let steps: Vec<&ReplayStep<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
+    let pages = steps.iter().map(|step| step.pages.page_count()).sum();
+    let mut free = FreeExtents::new(place, pages).map_err(PrefetchError::io_error("get room on", place))?;
+    let pieces = free.fragments().map_err(PrefetchError::io_error("look at", place))? as u64;
+    let layout = layout::current_layout(plan, system);
     if pieces >= layout.stretches {
-        done.leave(format!("the free room on {} lies in {pieces} pieces too", place.display()), layout.files);
+        done.add_left(
+            format!("the free room on {} lies in {pieces} pieces too", place.display()),
+            layout.files,
+        );
         return Ok(());
     }
     for step in steps {
-        match give(&mut free, step) {
+        match move_step(&mut free, step) {
             Ok(bytes) => done.bytes += bytes,
-            Err(error) => done.leave(why(&error), 1),
+            Err(error) => done.add_left(reason_left(&error), 1),
         }
         if !go_on(step) {
             break;
         }
     }
-    free.settle().map_err(PrefetchError::io("write", place))
+    free.sync().map_err(PrefetchError::io_error("write", place))
 }
 
-fn left_alone(system: &FileSystem) -> Option<String> {
+fn reason_skipped(system: &TracedFileSystem) -> Option<String> {
     if system.kind != ABLE {
         return Some(format!("{} cannot exchange blocks of files", system.kind));
     }
-    (!is_mounted(system)).then(|| "another file system is mounted there now".into())
+    (!is_mounted_unchanged(system)).then(|| "another file system is mounted there now".into())
 }
 
-fn give(free: &mut FreeExtents, step: &Step<'_>) -> io::Result<u64> {
-    let file = perflab_observe::io::files::open_to_move(Path::new(&step.file.path));
+fn move_step(free: &mut FreeExtents, step: &ReplayStep<'_>) -> io::Result<u64> {
+    let file = perflab_observe::io::files::open_for_relocation(Path::new(&step.file.path));
     let file: File = file.and_then(|file| {
-        is_traced(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into())
+        is_same_file(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into())
     })?;
-    step.pages.iter().map(|(first, count)| free.give(&file, first, count)).sum()
+    step.pages.iter().map(|(first, count)| free.exchange_pages(&file, first, count)).sum()
 }
 
-fn why(error: &io::Error) -> String {
+fn reason_left(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ExecutableFileBusy => "a program that runs".into(),
         io::ErrorKind::NotFound => "gone, or changed since it was traced".into(),

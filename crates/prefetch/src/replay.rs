@@ -14,26 +14,26 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use perflab_model::io::{Device, PAGE};
-use perflab_observe::io::{Mounts, files};
+use perflab_model::io::{DeviceNumber, PAGE};
+use perflab_observe::io::{MountTable, files};
 
-use self::here::{Here, here};
-pub(crate) use self::here::{is_mounted, mounted};
-use self::pace::Pace;
-use self::reading::Reading;
-use crate::plan::{Plan, Step};
+use self::here::{MountedFileSystem, find_mounted};
+pub(crate) use self::here::{is_mounted_unchanged, mounted_device};
+use self::pace::RateLimit;
+use self::reading::DiskReplay;
+use crate::plan::{ReplayPlan, ReplayStep};
 use crate::trace::TracedFile;
 
 /// What may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct ReplayBudget {
     /// bytes a second at most; none is no limit
     pub rate: Option<u64>,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// pages of files that were asked for
     pub pages: u64,
     /// pages of file systems' own blocks that were
@@ -52,9 +52,9 @@ pub struct Replayed {
     pub nanos: u64,
 }
 
-impl Replayed {
+impl ReplayResult {
     /// Together with what came of another part; times are not added.
-    pub fn add(&mut self, other: Replayed) {
+    pub fn add(&mut self, other: ReplayResult) {
         self.pages += other.pages;
         self.metadata += other.metadata;
         self.files.extend(other.files);
@@ -67,7 +67,7 @@ impl Replayed {
 
 /// What of a plan is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ReplayPart {
     /// the file systems' own blocks, first
     pub metadata: bool,
     /// these of its steps
@@ -75,42 +75,47 @@ pub struct Part {
 }
 
 /// Reads a part of a plan, and waits for it to have come. Ends early when `stop` is set.
-pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) -> Replayed {
+pub fn replay_part(
+    plan: &ReplayPlan<'_>,
+    part: ReplayPart,
+    budget: ReplayBudget,
+    stop: &AtomicBool,
+) -> ReplayResult {
     let begun = Instant::now();
-    let mut done = Replayed::default();
-    let mounts = Mounts::read();
-    let systems: Vec<Option<Here>> =
-        plan.start.systems.iter().map(|system| here(system, &mounts, &mut done)).collect();
-    let Part { metadata, steps } = part;
+    let mut done = ReplayResult::default();
+    let mounts = MountTable::read();
+    let systems: Vec<Option<MountedFileSystem>> =
+        plan.start.systems.iter().map(|system| find_mounted(system, &mounts, &mut done)).collect();
+    let ReplayPart { metadata, steps } = part;
     let steps = plan.steps.get(steps).unwrap_or_default();
-    let is_lost = |step: &&Step<'_>| systems.get(step.file.system).is_none_or(Option::is_none);
+    let is_lost = |step: &&ReplayStep<'_>| systems.get(step.file.system).is_none_or(Option::is_none);
     done.skipped.extend(steps.iter().filter(is_lost).map(|step| step.file.turn));
-    let pace = Pace::new(begun, budget.rate);
-    let reading = Reading { plan, steps, metadata, systems: &systems, pace, stop };
-    let disks: BTreeSet<Device> = systems.iter().flatten().map(|here| here.disk).collect();
+    let pace = RateLimit::new(begun, budget.rate);
+    let reading = DiskReplay { plan, steps, metadata, systems: &systems, pace, stop };
+    let disks: BTreeSet<DeviceNumber> = systems.iter().flatten().map(|here| here.disk).collect();
     // No disk waits for another one.
     let each = std::thread::scope(|scope| {
         let reading = &reading;
-        let all: Vec<_> = disks.iter().map(|disk| scope.spawn(|| reading.read(*disk))).collect();
+        let all: Vec<_> = disks.iter().map(|disk| scope.spawn(|| reading.read_disk(*disk))).collect();
         all.into_iter().filter_map(|one| one.join().ok()).collect::<Vec<_>>()
     });
     each.into_iter().for_each(|one| done.add(one));
-    done.pages = reading.pace.asked() / PAGE;
+    done.pages = reading.pace.requested_bytes() / PAGE;
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
 }
 
 /// The file of a step, if it is still the one that was traced.
-pub(crate) fn traced(step: &Step<'_>) -> io::Result<File> {
-    let file = files::open(Path::new(&step.file.path))?;
-    if is_traced(&file, step.file)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+pub(crate) fn open_traced(step: &ReplayStep<'_>) -> io::Result<File> {
+    let file = files::open_unnoticed(Path::new(&step.file.path))?;
+    if is_same_file(&file, step.file)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Whether a file is still the one that was traced.
-pub(crate) fn is_traced(file: &File, known: &TracedFile) -> io::Result<bool> {
+pub(crate) fn is_same_file(file: &File, known: &TracedFile) -> io::Result<bool> {
     let about = file.metadata()?;
-    let generation = |known| perflab_observe::io::generation(file).is_none_or(|now| now == known);
+    let generation = |known| perflab_observe::io::file_generation(file).is_none_or(|now| now == known);
     Ok(about.is_file()
-        && (about.ino(), about.len(), files::changed(&about)) == (known.inode, known.size, known.changed)
+        && (about.ino(), about.len(), files::modified_ns(&about)) == (known.inode, known.size, known.changed)
         && known.generation.is_none_or(generation))
 }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use perflab_observe::own_directories;
 use sha2::{Digest as _, Sha256};
 
-use crate::trace::{Known, Start};
+use crate::trace::{ProgramTraces, StartupTrace};
 use crate::{PrefetchError, file};
 
 const ENDING: &str = "prefetch";
 
 /// A folder of traces.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct TraceStore {
     folder: PathBuf,
     /// the user whose starts are remembered there
     user: u32,
@@ -24,32 +24,32 @@ pub struct Store {
 /// What the name of another user's folder begins with.
 const OF_USER: &str = "user-";
 
-impl Store {
+impl TraceStore {
     /// The folder that is wanted, or the usual one. Nothing is made yet.
     pub fn locate(explicit: Option<&Path>) -> Self {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let usual = || match rustix::process::geteuid().is_root() {
             true => PathBuf::from("/var/lib/perflab/prefetch"),
-            false => own_directories::state().join("prefetch"),
+            false => own_directories::state_directory().join("prefetch"),
         };
         let folder =
             explicit.map(PathBuf::from).or_else(|| variable("PERFLAB_PREFETCH")).unwrap_or_else(usual);
         let named = folder.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(OF_USER));
         let user = named.and_then(|user| user.parse().ok());
-        Store { folder, user: user.unwrap_or_else(|| rustix::process::geteuid().as_raw()) }
+        TraceStore { folder, user: user.unwrap_or_else(|| rustix::process::geteuid().as_raw()) }
     }
 
     /// Where starts of this user are remembered: here, or in a folder of theirs below.
-    pub fn of_user(&self, user: u32) -> Store {
+    pub fn for_user(&self, user: u32) -> TraceStore {
         match user == self.user {
             true => self.clone(),
-            false => Store { folder: self.folder.join(format!("{OF_USER}{user}")), user },
+            false => TraceStore { folder: self.folder.join(format!("{OF_USER}{user}")), user },
         }
     }
 
     /// The file of a program: readable by its name, told apart by its path.
-    pub fn path(&self, program: &Path) -> PathBuf {
+    pub fn trace_path(&self, program: &Path) -> PathBuf {
         let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let plain: String = name
             .chars()
@@ -65,12 +65,12 @@ impl Store {
     ///
     /// # Errors
     /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read, or that may be of another user's starts.
-    pub fn get(&self, program: &Path) -> Result<Known, PrefetchError> {
-        let path = self.path(program);
+    pub fn read_trace(&self, program: &Path) -> Result<ProgramTraces, PrefetchError> {
+        let path = self.trace_path(program);
         if !path.exists() {
             return Err(PrefetchError::Unknown { program: program.display().to_string(), path });
         }
-        let known = file::read(&path)?;
+        let known = file::read_trace_file(&path)?;
         // Before users were told apart, anybody's start taught root's.
         if known.user.map_or(self.user != 0, |user| user == self.user) {
             Ok(known)
@@ -83,18 +83,18 @@ impl Store {
     ///
     /// # Errors
     /// A folder that cannot be made or written.
-    pub fn add(&self, program: &Path, start: Start) -> Result<PathBuf, PrefetchError> {
-        let fresh = || Known::new(program.display().to_string(), self.user);
-        let mut known = match self.get(program) {
+    pub fn add_startup(&self, program: &Path, start: StartupTrace) -> Result<PathBuf, PrefetchError> {
+        let fresh = || ProgramTraces::new(program.display().to_string(), self.user);
+        let mut known = match self.read_trace(program) {
             Ok(known) => known,
             Err(newer @ PrefetchError::Newer { .. }) => return Err(newer),
             Err(_) => fresh(),
         };
         known.user = Some(self.user);
         known.remember(start);
-        self.make()?;
-        let path = self.path(program);
-        file::write(&path, &known)?;
+        self.create_folder()?;
+        let path = self.trace_path(program);
+        file::write_trace_file(&path, &known)?;
         Ok(path)
     }
 
@@ -102,22 +102,22 @@ impl Store {
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn replace(&self, program: &Path, known: &Known) -> Result<(), PrefetchError> {
-        file::write(&self.path(program), known)
+    pub fn replace(&self, program: &Path, known: &ProgramTraces) -> Result<(), PrefetchError> {
+        file::write_trace_file(&self.trace_path(program), known)
     }
 
     /// What a word means that names a trace: a name that something was learnt under, a program, or a script.
-    pub fn named(&self, word: &OsStr) -> PathBuf {
+    pub fn resolve_name(&self, word: &OsStr) -> PathBuf {
         let plain = PathBuf::from(word);
-        if self.path(&plain).exists() {
+        if self.trace_path(&plain).exists() {
             return plain;
         }
-        program(word).ok().or_else(|| fs::canonicalize(word).ok()).unwrap_or(plain)
+        find_program_path(word).ok().or_else(|| fs::canonicalize(word).ok()).unwrap_or(plain)
     }
 
     /// What is known of every program but this one; what cannot be read is left out.
-    pub fn others(&self, program: &Path) -> Vec<Known> {
-        let all = self.all().into_iter().filter_map(|path| file::read(&path).ok());
+    pub fn other_programs(&self, program: &Path) -> Vec<ProgramTraces> {
+        let all = self.trace_paths().into_iter().filter_map(|path| file::read_trace_file(&path).ok());
         all.filter(|known| Path::new(&known.program) != program).collect()
     }
 
@@ -130,9 +130,11 @@ impl Store {
     ///
     /// # Errors
     /// A folder that cannot be made.
-    pub fn make(&self) -> Result<(), PrefetchError> {
+    pub fn create_folder(&self) -> Result<(), PrefetchError> {
         // What somebody starts, and when, is nobody else's business; nor may others say what is read ahead.
-        own_directories::make(&self.folder).map(drop).map_err(PrefetchError::io("create", &self.folder))
+        own_directories::create_own_directory(&self.folder)
+            .map(drop)
+            .map_err(PrefetchError::io_error("create", &self.folder))
     }
 
     /// Forgets a program. Whether there was something to forget.
@@ -140,16 +142,16 @@ impl Store {
     /// # Errors
     /// A file that cannot be removed.
     pub fn forget(&self, program: &Path) -> Result<bool, PrefetchError> {
-        let path = self.path(program);
+        let path = self.trace_path(program);
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(PrefetchError::io("remove", &path)(error)),
+            Err(error) => Err(PrefetchError::io_error("remove", &path)(error)),
         }
     }
 
     /// The files of all programs.
-    pub fn all(&self) -> Vec<PathBuf> {
+    pub fn trace_paths(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut all: Vec<PathBuf> =
             entries.filter(|path| path.extension().is_some_and(|ending| ending == ENDING)).collect();
@@ -162,7 +164,7 @@ impl Store {
 ///
 /// # Errors
 /// [`PrefetchError::NoProgram`].
-pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
+pub fn find_program_path(word: &OsStr) -> Result<PathBuf, PrefetchError> {
     let path = Path::new(word);
     let found = if word.as_encoded_bytes().contains(&b'/') {
         path.is_file().then(|| path.to_path_buf())
@@ -174,19 +176,19 @@ pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
     found.ok_or_else(|| {
         let program = path.display().to_string();
         // A path is meant as it stands: no name of PATH is near it.
-        let near = (!program.contains('/')).then(|| near_program(&program)).flatten();
+        let near = (!program.contains('/')).then(|| nearest_program(&program)).flatten();
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         PrefetchError::NoProgram { program, hint }
     })
 }
 
 /// The program of PATH whose name is nearest.
-fn near_program(name: &str) -> Option<String> {
+fn nearest_program(name: &str) -> Option<String> {
     let all = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&all).filter_map(|folder| fs::read_dir(folder).ok());
     let names: Vec<String> =
         folders.flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    perflab_model::nearest::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+    perflab_model::nearest::nearest_name(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Programs that start another one, which the next word names; without what stands for a version.
@@ -202,24 +204,24 @@ const WITH_VALUE: [&str; 7] = ["-W", "-X", "-I", "-O", "-o", "--rcfile", "--init
 ///
 /// # Errors
 /// [`PrefetchError::NoProgram`].
-pub fn name_trace(command: &[OsString]) -> Result<PathBuf, PrefetchError> {
+pub fn trace_name(command: &[OsString]) -> Result<PathBuf, PrefetchError> {
     let (word, rest) = command
         .split_first()
         .ok_or_else(|| PrefetchError::NoProgram { program: String::new(), hint: String::new() })?;
-    let program = program(word)?;
-    let interpreter = interpreter(Path::new(word)).or_else(|| interpreter(&program));
-    Ok(interpreter.and_then(|interpreter| script(&interpreter, rest)).unwrap_or(program))
+    let program = find_program_path(word)?;
+    let interpreter = interpreter_name(Path::new(word)).or_else(|| interpreter_name(&program));
+    Ok(interpreter.and_then(|interpreter| find_script(&interpreter, rest)).unwrap_or(program))
 }
 
 /// What an interpreter is called without its version.
-fn interpreter(program: &Path) -> Option<String> {
+fn interpreter_name(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_string_lossy().to_lowercase();
     let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
     INTERPRETERS.contains(&plain).then(|| plain.to_owned())
 }
 
 /// Whether it finds what it runs behind or in place of this option, and not in a script.
-fn names_code(interpreter: &str, option: &str) -> bool {
+fn is_code_option(interpreter: &str, option: &str) -> bool {
     let is_python = ["python", "pypy"].contains(&interpreter);
     let is_shell = interpreter.ends_with("sh") && interpreter != "tclsh" && interpreter != "wish";
     match option {
@@ -232,11 +234,11 @@ fn names_code(interpreter: &str, option: &str) -> bool {
 }
 
 /// The first word of an interpreter's that is no option, where that is a file.
-fn script(interpreter: &str, words: &[OsString]) -> Option<PathBuf> {
+fn find_script(interpreter: &str, words: &[OsString]) -> Option<PathBuf> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
-        if names_code(interpreter, &text) {
+        if is_code_option(interpreter, &text) {
             return None;
         }
         if WITH_VALUE.contains(&&*text) {
@@ -261,9 +263,10 @@ mod tests {
         fs::write(&other, "").unwrap();
         let named = |command: &[&str]| {
             let words: Vec<OsString> = command.iter().map(OsString::from).collect();
-            name_trace(&words).unwrap()
+            trace_name(&words).unwrap()
         };
-        let (shell, text) = (program(OsStr::new("sh")).unwrap(), |path: &Path| path.display().to_string());
+        let (shell, text) =
+            (find_program_path(OsStr::new("sh")).unwrap(), |path: &Path| path.display().to_string());
         assert_eq!(named(&["sh", &text(&one)]), one);
         assert_eq!(named(&["sh", "-e", "-o", "errexit", "--", &text(&other), &text(&one)]), other);
         for code in [&["sh", "-c", "exit", &text(&one)][..], &["sh", "-ec", "exit"], &["sh", "-s"], &["sh"]] {
@@ -271,34 +274,44 @@ mod tests {
         }
         assert_eq!(
             named(&["cat", &text(&one)]),
-            program(OsStr::new("cat")).unwrap(),
+            find_program_path(OsStr::new("cat")).unwrap(),
             "it reads it, and runs nothing"
         );
         for name in ["python3.11", "perl5.36.0", "Rscript", "lua5.4", "pypy3"] {
-            assert!(interpreter(Path::new(name)).is_some(), "{name}");
+            assert!(interpreter_name(Path::new(name)).is_some(), "{name}");
         }
-        assert!(["shred", "pythonista"].iter().all(|name| interpreter(Path::new(name)).is_none()));
-        assert!(names_code("perl", "-e") && names_code("python", "-m") && !names_code("python", "-E"));
+        assert!(["shred", "pythonista"].iter().all(|name| interpreter_name(Path::new(name)).is_none()));
+        assert!(
+            is_code_option("perl", "-e") && is_code_option("python", "-m") && !is_code_option("python", "-E")
+        );
     }
 
     #[test]
     fn each_user_has_a_folder_and_none_reads_what_another_one_taught() {
         let folder = tempfile::tempdir().unwrap();
-        let own = Store::locate(Some(folder.path()));
-        let start = crate::Start { when: 1, source: crate::Source::Traced, systems: vec![], files: vec![] };
+        let own = TraceStore::locate(Some(folder.path()));
+        let start = crate::StartupTrace {
+            when: 1,
+            source: crate::TraceSource::Traced,
+            systems: vec![],
+            files: vec![],
+        };
         let user = rustix::process::geteuid().as_raw();
-        let other = own.of_user(user + 7);
-        assert_eq!(own.of_user(user).folder(), own.folder());
+        let other = own.for_user(user + 7);
+        assert_eq!(own.for_user(user).folder(), own.folder());
         let program = Path::new("/bin/editor");
-        let path = other.add(program, start.clone()).unwrap();
-        assert!(other.get(program).is_ok() && matches!(own.get(program), Err(PrefetchError::Unknown { .. })));
+        let path = other.add_startup(program, start.clone()).unwrap();
         assert!(
-            Store::locate(Some(path.parent().unwrap())).get(program).is_ok(),
+            other.read_trace(program).is_ok()
+                && matches!(own.read_trace(program), Err(PrefetchError::Unknown { .. }))
+        );
+        assert!(
+            TraceStore::locate(Some(path.parent().unwrap())).read_trace(program).is_ok(),
             "its folder says whose it is"
         );
-        fs::copy(&path, own.path(program)).unwrap();
-        assert!(matches!(own.get(program), Err(PrefetchError::OfAnother { .. })));
-        own.add(program, start).unwrap();
-        assert_eq!(own.get(program).unwrap().user, Some(user), "it was learnt anew");
+        fs::copy(&path, own.trace_path(program)).unwrap();
+        assert!(matches!(own.read_trace(program), Err(PrefetchError::OfAnother { .. })));
+        own.add_startup(program, start).unwrap();
+        assert_eq!(own.read_trace(program).unwrap().user, Some(user), "it was learnt anew");
     }
 }

@@ -15,54 +15,59 @@ mod stacks;
 
 use std::error::Error;
 
-use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::Nanos;
-use perflab_model::series::{ColumnData, Series, Spans};
-use perflab_present::flame::page;
-use perflab_present::report::{ReportInput, RunInput, render};
-use perflab_present::trace::{MOST_BYTES, TraceSection, zoom};
+use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_present::flame::render_flame_page;
+use perflab_present::report::{ReportData, ReportRun, render_report};
+use perflab_present::trace::{MOST_BYTES, TraceSection, operation_viewer_data};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let out = arguments.next().ok_or("give a path for the page")?;
     let kind = arguments.next();
     let flames = match kind.as_deref() {
-        Some("flame") => Some(stacks::two()),
-        Some("flame-large") => Some(stacks::large(100_000)),
+        Some("flame") => Some(stacks::two_side_picture()),
+        Some("flame-large") => Some(stacks::large_picture(100_000)),
         _ => None,
     };
     if let Some(flames) = flames {
-        std::fs::write(&out, page("perflab", &flames)?)?;
+        std::fs::write(&out, render_flame_page("perflab", &flames)?)?;
         return Ok(());
     }
     let mut input = match kind.as_deref() {
-        Some("two") => two()?,
-        Some("long") => long()?,
-        Some("many") => many()?,
-        _ => one()?,
+        Some("two") => two_run_report()?,
+        Some("long") => hour_long_report()?,
+        Some("many") => thousand_case_report()?,
+        _ => one_run_report()?,
     };
     if kind.as_deref() == Some("trace") {
-        input.traces.push(trace()?);
+        input.traces.push(operations_section()?);
     }
-    let page = render(&input)?;
+    let page = render_report(&input)?;
     std::fs::write(&out, &page)?;
     eprintln!("{out}: {} bytes", page.len());
     Ok(())
 }
 
-fn by_factor(run: &RunInput, factor: &str) -> Result<Comparison, Box<dyn Error>> {
-    let side = Side { name: "run".into(), runs: vec![run.record.clone()] };
-    Ok(compare_by_factor(&side, factor, &Options::default())?)
+fn compare_run_by_factor(run: &ReportRun, factor: &str) -> Result<Comparison, Box<dyn Error>> {
+    let side = ComparisonSide { name: "run".into(), runs: vec![run.record.clone()] };
+    Ok(compare_levels(&side, factor, &AnalysisOptions::default())?)
 }
 
-fn one() -> Result<ReportInput, Box<dyn Error>> {
-    let run = recorded::run();
-    let comparisons = vec![by_factor(&run, "pages")?, by_factor(&run, "placebo")?];
-    Ok(ReportInput { comparisons, runs: vec![run], flames: Some(stacks::two()), ..ReportInput::default() })
+fn one_run_report() -> Result<ReportData, Box<dyn Error>> {
+    let run = recorded::recorded_run();
+    let comparisons = vec![compare_run_by_factor(&run, "pages")?, compare_run_by_factor(&run, "placebo")?];
+    Ok(ReportData {
+        comparisons,
+        runs: vec![run],
+        flames: Some(stacks::two_side_picture()),
+        ..ReportData::default()
+    })
 }
 
-fn two() -> Result<ReportInput, Box<dyn Error>> {
-    let (mut before, mut after) = (recorded::run(), recorded::run());
+fn two_run_report() -> Result<ReportData, Box<dyn Error>> {
+    let (mut before, mut after) = (recorded::recorded_run(), recorded::recorded_run());
     before.record.manifest.label = Some("before".into());
     after.record.manifest.label = Some("after".into());
     after.record.manifest.id = "01KAKM7Z3XV6W2YB4C8D5E7FGJ".into();
@@ -70,26 +75,28 @@ fn two() -> Result<ReportInput, Box<dyn Error>> {
     for sample in after.record.samples.iter_mut().filter(|sample| sample.metric == "bandwidth") {
         sample.value *= 0.93;
     }
-    let side = |name: &str, run: &RunInput| Side { name: name.into(), runs: vec![run.record.clone()] };
-    let comparison = compare(&side("before", &before), &[side("after", &after)], &Options::default())?;
-    Ok(ReportInput {
+    let side =
+        |name: &str, run: &ReportRun| ComparisonSide { name: name.into(), runs: vec![run.record.clone()] };
+    let comparison =
+        compare_sides(&side("before", &before), &[side("after", &after)], &AnalysisOptions::default())?;
+    Ok(ReportData {
         title: "Does the new kernel cost bandwidth?".into(),
         comparisons: vec![comparison],
         runs: vec![before, after],
-        ..ReportInput::default()
+        ..ReportData::default()
     })
 }
 
 /// The recorded series over and over, as an hour at 10 Hz would give it.
-fn long() -> Result<ReportInput, Box<dyn Error>> {
-    let mut input = one()?;
+fn hour_long_report() -> Result<ReportData, Box<dyn Error>> {
+    let mut input = one_run_report()?;
     for series in &mut input.runs[0].series {
-        *series = Spans::of(&repeated(&series.whole(), 36_000 / 113));
+        *series = RowRuns::from_series(&repeat_series(&series.to_series(), 36_000 / 113));
     }
     Ok(input)
 }
 
-fn repeated(series: &Series, times: u64) -> Series {
+fn repeat_series(series: &Series, times: u64) -> Series {
     let last = series.at.last().map_or(0, |at| at.0);
     let at = (0..times).flat_map(|n| series.at.iter().map(move |at| Nanos(at.0 + n * (last + 100_000_000))));
     let columns = series.columns.iter().map(|column| match column {
@@ -101,13 +108,13 @@ fn repeated(series: &Series, times: u64) -> Series {
 }
 
 /// A thousand cases, thirty iterations each, with the recorded values in turn.
-fn many() -> Result<ReportInput, Box<dyn Error>> {
-    let mut run = recorded::run();
+fn thousand_case_report() -> Result<ReportData, Box<dyn Error>> {
+    let mut run = recorded::recorded_run();
     let record = &mut run.record;
     let (model, values) = (record.manifest.plan.cases[0].clone(), record.samples.clone());
     let case = |n: u32| {
         let mut case = model.clone();
-        case.point.insert("size".into(), perflab_model::Value::Int(i64::from(n / 2)));
+        case.point.insert("size".into(), perflab_model::Scalar::Int(i64::from(n / 2)));
         case.levels.insert("pages".into(), ["ordinary", "huge"][n as usize % 2].into());
         case
     };
@@ -128,7 +135,7 @@ fn many() -> Result<ReportInput, Box<dyn Error>> {
             block: iteration,
             warmup: false,
         });
-        record.iterations.push(perflab_model::Iteration {
+        record.iterations.push(perflab_model::IterationRecord {
             target: None,
             slot: n,
             outcome: perflab_model::Outcome::Ok,
@@ -136,16 +143,16 @@ fn many() -> Result<ReportInput, Box<dyn Error>> {
             end,
         });
     }
-    let comparisons = vec![by_factor(&run, "pages")?];
-    Ok(ReportInput { comparisons, runs: vec![run], ..ReportInput::default() })
+    let comparisons = vec![compare_run_by_factor(&run, "pages")?];
+    Ok(ReportData { comparisons, runs: vec![run], ..ReportData::default() })
 }
 
 /// Insertions as the study has them, and the same question as the browser test asks of them.
-fn trace() -> Result<TraceSection, Box<dyn Error>> {
-    let operations = operations::study(1_416_100);
-    let report = perflab_analyze::trace::analyze(&operations, &Default::default())?;
-    let data = zoom(&operations, &report, "old policy", MOST_BYTES);
+fn operations_section() -> Result<TraceSection, Box<dyn Error>> {
+    let operations = operations::study_operations(1_416_100);
+    let report = perflab_analyze::trace::analyze_operations(&operations, &Default::default())?;
+    let data = operation_viewer_data(&operations, &report, "old policy", MOST_BYTES);
     eprintln!("{} operations, {} outliers: {} bytes", report.operations, report.outlier_count, data.len());
-    let sentences = perflab_analyze::trace::sentences(&report);
+    let sentences = perflab_analyze::trace::operation_conclusions(&report);
     Ok(TraceSection::new("old policy", sentences, &[]).with_zoom(data))
 }

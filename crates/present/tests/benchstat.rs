@@ -4,26 +4,27 @@
 
 use std::path::Path;
 
-use perflab_analyze::{Options, Side, benchstat, compare};
+use perflab_analyze::{AnalysisOptions, ComparisonSide, benchstat, compare_sides};
 use perflab_model::{Case, Direction, Nanos, RunRecord, Sample, Unit};
-use perflab_present::table::{Format, render_benchstat};
+use perflab_present::table::{OutputFormat, render_benchstat};
 
 #[path = "../../analyze/tests/it/build.rs"]
 #[expect(dead_code, reason = "only the manifest is wanted")]
 mod build;
 
-fn text(name: &str) -> String {
+fn read_recorded_text(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/benchstat").join(name))
         .unwrap()
 }
 
 /// The Go results of a file, as a run.
-fn run(name: &str) -> RunRecord {
-    let mut record = build::Lab::new(name).with(|lab| lab.boot_id = name.into()).run(|_| Some(1.0));
+fn read_go_results(name: &str) -> RunRecord {
+    let mut record =
+        build::RunBuilder::new(name).with(|lab| lab.boot_id = name.into()).build_run(|_| Some(1.0));
     record.manifest.plan.cases.clear();
     record.manifest.plan.slots.clear();
     record.samples.clear();
-    for line in text(name).lines() {
+    for line in read_recorded_text(name).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let workload = words[0].trim_start_matches("Benchmark").to_owned();
         let known = record.manifest.plan.cases.iter().position(|case| case.workload == workload);
@@ -52,7 +53,7 @@ fn run(name: &str) -> RunRecord {
 }
 
 /// The words of each line that names a benchmark, without footnote marks.
-fn figures(text: &str) -> Vec<Vec<String>> {
+fn benchmark_words(text: &str) -> Vec<Vec<String>> {
     let lines = text.lines().filter(|line| line.contains('±') || line.starts_with("geomean"));
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     lines
@@ -64,14 +65,15 @@ fn figures(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_figure_is_that_of_benchstat() {
-    let side = |name: &str| Side { name: name.into(), runs: vec![run(name)] };
-    let comparison = compare(&side("old.txt"), &[side("new.txt")], &Options::default()).unwrap();
-    let ours = render_benchstat(&benchstat::tables(&comparison), Format::Table).unwrap();
-    let theirs = text("table.txt");
-    for (ours, theirs) in figures(&ours).iter().zip(figures(&theirs)) {
+    let side = |name: &str| ComparisonSide { name: name.into(), runs: vec![read_go_results(name)] };
+    let comparison =
+        compare_sides(&side("old.txt"), &[side("new.txt")], &AnalysisOptions::default()).unwrap();
+    let ours = render_benchstat(&benchstat::benchstat_tables(&comparison), OutputFormat::Table).unwrap();
+    let theirs = read_recorded_text("table.txt");
+    for (ours, theirs) in benchmark_words(&ours).iter().zip(benchmark_words(&theirs)) {
         assert_eq!(*ours, theirs);
     }
-    assert_eq!(figures(&ours).len(), figures(&theirs).len(), "{ours}");
+    assert_eq!(benchmark_words(&ours).len(), benchmark_words(&theirs).len(), "{ours}");
     for warning in theirs.lines().filter(|line| line.starts_with(['¹', '²', '³'])) {
         assert!(ours.contains(warning), "{warning}\n{ours}");
     }

@@ -14,7 +14,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
-fn add(hash: &mut Sha256, name: &str, path: &Path) {
+fn hash_file(hash: &mut Sha256, name: &str, path: &Path) {
     hash.update(name);
     hash.update([0]);
     hash.update(fs::read(path).unwrap());
@@ -32,8 +32,8 @@ fn the_bundle_belongs_to_these_sources() {
         .collect();
     sources.sort();
     let mut hash = Sha256::new();
-    sources.iter().for_each(|name| add(&mut hash, name, &web.join(name)));
-    ["report.css", "report.js"].iter().for_each(|name| add(&mut hash, name, &assets.join(name)));
+    sources.iter().for_each(|name| hash_file(&mut hash, name, &web.join(name)));
+    ["report.css", "report.js"].iter().for_each(|name| hash_file(&mut hash, name, &assets.join(name)));
     let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let stamped = fs::read_to_string(assets.join("sources.sha256")).unwrap();
     assert_eq!(

@@ -4,24 +4,24 @@
 #[path = "data/recorded.rs"]
 mod recorded;
 
-use perflab_analyze::{Options, Side, compare_by_factor};
-use perflab_present::report::{ReportInput, RunInput, render};
+use perflab_analyze::{AnalysisOptions, ComparisonSide, compare_levels};
+use perflab_present::report::{ReportData, ReportRun, render_report};
 
-fn input(run: RunInput) -> ReportInput {
-    let side = Side { name: "run".into(), runs: vec![run.record.clone()] };
-    let comparison = compare_by_factor(&side, "pages", &Options::default()).unwrap();
-    ReportInput { comparisons: vec![comparison], runs: vec![run], ..ReportInput::default() }
+fn report_of_run(run: ReportRun) -> ReportData {
+    let side = ComparisonSide { name: "run".into(), runs: vec![run.record.clone()] };
+    let comparison = compare_levels(&side, "pages", &AnalysisOptions::default()).unwrap();
+    ReportData { comparisons: vec![comparison], runs: vec![run], ..ReportData::default() }
 }
 
 /// The page without script, style and data: what a browser without JavaScript shows.
-fn still(page: &str) -> String {
+fn strip_scripts(page: &str) -> String {
     page.split("<script").next().unwrap().split("</style>").last().unwrap().to_owned()
 }
 
 #[test]
 fn verdicts_facts_and_plan_need_no_script() {
-    let input = input(recorded::run());
-    let page = still(&render(&input).unwrap());
+    let input = report_of_run(recorded::recorded_run());
+    let page = strip_scripts(&render_report(&input).unwrap());
     let rows = input.comparisons[0].rows.len();
     assert_eq!(page.matches("<tr role=\"row\" data-verdict=").count(), rows);
     assert_eq!(page.matches("class=\"point\"").count(), rows);
@@ -34,17 +34,17 @@ fn verdicts_facts_and_plan_need_no_script() {
 
 #[test]
 fn the_policy_allows_nothing_from_anywhere() {
-    let page = render(&input(recorded::run())).unwrap();
+    let page = render_report(&report_of_run(recorded::recorded_run())).unwrap();
     assert!(page.contains("default-src 'none'; script-src 'sha256-"));
     assert!(!page.contains("unsafe-inline") && !page.contains("unsafe-eval"));
     for reference in ["src=", "href=\"http", "@import", "url(http", "<iframe", "style=\""] {
-        assert!(!still(&page).contains(reference), "{reference}");
+        assert!(!strip_scripts(&page).contains(reference), "{reference}");
     }
 }
 
 #[test]
 fn names_from_anywhere_stay_text() {
-    let mut run = recorded::run();
+    let mut run = recorded::recorded_run();
     let evil = "</script><script>alert(1)</script><img src=x>";
     run.record.manifest.label = Some(evil.into());
     run.record.manifest.study.title = evil.into();
@@ -52,20 +52,20 @@ fn names_from_anywhere_stay_text() {
     for sample in &mut run.record.samples {
         sample.metric = format!("{evil}{}", sample.metric).into();
     }
-    let page = render(&input(run)).unwrap();
+    let page = render_report(&report_of_run(run)).unwrap();
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     assert_eq!(page.matches("</script>").count(), 2);
 }
 
 #[test]
 fn a_failed_iteration_is_shown_with_the_end_of_what_its_target_said() {
-    let mut run = recorded::run();
-    assert!(!render(&input(run.clone())).unwrap().contains("What targets said"));
+    let mut run = recorded::recorded_run();
+    assert!(!render_report(&report_of_run(run.clone())).unwrap().contains("What targets said"));
     let lines = (0..300).map(|line| format!("[ {line}.0] line{line}\n"));
     let console: String =
         lines.collect::<String>().replace("line7\n", "Kernel panic - not syncing: <img src=x>\u{202e}\n");
     run.consoles = Some(console);
-    let page = still(&render(&input(run)).unwrap());
+    let page = strip_scripts(&render_report(&report_of_run(run)).unwrap());
     for there in
         ["line299", "line240", "Kernel panic - not syncing: &lt;img src=x&gt;\\u{202e}", "239 lines before"]
     {
@@ -76,18 +76,18 @@ fn a_failed_iteration_is_shown_with_the_end_of_what_its_target_said() {
 
 #[test]
 fn the_same_input_gives_the_same_page() {
-    let input = input(recorded::run());
-    assert_eq!(render(&input).unwrap(), render(&input).unwrap());
+    let input = report_of_run(recorded::recorded_run());
+    assert_eq!(render_report(&input).unwrap(), render_report(&input).unwrap());
 }
 
 #[test]
 fn a_run_without_anything_is_still_a_page() {
-    let mut run = recorded::run();
+    let mut run = recorded::recorded_run();
     run.record.samples.clear();
     run.record.iterations.clear();
     run.record.gaps.clear();
     run.series.clear();
-    let input = ReportInput { title: "empty".into(), runs: vec![run], ..ReportInput::default() };
-    let page = render(&input).unwrap();
+    let input = ReportData { title: "empty".into(), runs: vec![run], ..ReportData::default() };
+    let page = render_report(&input).unwrap();
     assert!(page.contains("Nothing was compared"));
 }

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::process::Command;
 
-use slablist::{Bounded, Event, MinCapacity, Never, NoProbe, Probe, ReapPolicy, Shape, SlabSet, Thresholds};
+use slablist::{
+    BoundedReap, ListShape, MinCapacity, NeverReap, NoProbe, ReapPolicy, ReapThresholds, SlabEvent,
+    SlabProbe, SlabSet,
+};
 
 const STRUCTURES: [&str; 8] = [
     "BTreeSet",
@@ -23,7 +26,7 @@ const STRUCTURES: [&str; 8] = [
 
 const FOLDS: usize = 40;
 
-trait Set {
+trait BenchSet {
     fn insert(&mut self, key: u64) -> bool;
     fn contains(&self, key: &u64) -> bool;
     fn sum(&self) -> u64;
@@ -31,7 +34,7 @@ trait Set {
     fn remove(&mut self, key: &u64) -> bool;
 }
 
-impl Set for BTreeSet<u64> {
+impl BenchSet for BTreeSet<u64> {
     fn insert(&mut self, key: u64) -> bool {
         Self::insert(self, key)
     }
@@ -53,7 +56,7 @@ impl Set for BTreeSet<u64> {
     }
 }
 
-impl<R: ReapPolicy, P: Probe> Set for SlabSet<u64, R, P> {
+impl<R: ReapPolicy, P: SlabProbe> BenchSet for SlabSet<u64, R, P> {
     fn insert(&mut self, key: u64) -> bool {
         Self::insert(self, key)
     }
@@ -77,16 +80,16 @@ impl<R: ReapPolicy, P: Probe> Set for SlabSet<u64, R, P> {
 
 /// Does as little as a probe that does something can.
 #[derive(Clone, Default)]
-struct Ticks(u64);
+struct TickProbe(u64);
 
-impl Probe for Ticks {
-    fn event(&mut self, _: Event) {
+impl SlabProbe for TickProbe {
+    fn event(&mut self, _: SlabEvent) {
         self.0 += 1;
     }
 }
 
 /// splitmix64.
-fn random(n: usize) -> Vec<u64> {
+fn random_keys(n: usize) -> Vec<u64> {
     let mut state = 2012_u64;
     std::iter::repeat_with(|| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -99,59 +102,61 @@ fn random(n: usize) -> Vec<u64> {
 }
 
 /// Nanoseconds that this thread was on a CPU. Not schedstat's, which the kernel only brings up to date at its ticks.
-fn on_cpu() -> u64 {
+fn thread_cpu_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn timed(n: usize, work: impl FnOnce()) -> f64 {
-    let from = on_cpu();
+fn time_per_element(n: usize, work: impl FnOnce()) -> f64 {
+    let from = thread_cpu_ns();
     work();
-    on_cpu().saturating_sub(from) as f64 / n as f64
+    thread_cpu_ns().saturating_sub(from) as f64 / n as f64
 }
 
-fn resident() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(pages.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
 }
 
 /// insert, find, fold, walk, remove in ns an element, resident bytes an element, insert of rising keys.
-fn measure<S: Set>(n: usize, make: impl Fn() -> S) -> [f64; 7] {
-    let keys = random(n);
+fn measure_set<S: BenchSet>(n: usize, make: impl Fn() -> S) -> [f64; 7] {
+    let keys = random_keys(n);
     let mut probes = keys.clone();
     probes.sort_unstable_by_key(|key| key.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let (mut set, before) = (make(), resident());
-    let insert = timed(n, || keys.iter().for_each(|key| _ = set.insert(*key)));
+    let (mut set, before) = (make(), resident_bytes());
+    let insert = time_per_element(n, || keys.iter().for_each(|key| _ = set.insert(*key)));
     let bytes =
-        before.zip(resident()).map_or(f64::NAN, |(from, to)| to.saturating_sub(from) as f64 / n as f64);
-    let find = timed(n, || assert!(probes.iter().all(|key| set.contains(key))));
+        before.zip(resident_bytes()).map_or(f64::NAN, |(from, to)| to.saturating_sub(from) as f64 / n as f64);
+    let find = time_per_element(n, || assert!(probes.iter().all(|key| set.contains(key))));
     // Repeated: the first fold finds the caches as the lookups left them.
-    let fold = timed(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).sum())));
-    let walk = timed(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).walk())));
-    let remove = timed(n, || assert!(probes.iter().all(|key| set.remove(key))));
+    let fold = time_per_element(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).sum())));
+    let walk = time_per_element(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).walk())));
+    let remove = time_per_element(n, || assert!(probes.iter().all(|key| set.remove(key))));
     let mut set = make();
-    let rising = timed(n, || (0..n as u64).for_each(|key| _ = set.insert(key)));
+    let rising = time_per_element(n, || (0..n as u64).for_each(|key| _ = set.insert(key)));
     [insert, find, fold, walk, remove, bytes, rising]
 }
 
-fn child(name: &str, n: usize) -> [f64; 7] {
-    let (shape, bounded) = (Shape::DEFAULT, Bounded::default());
+fn measure_by_name(name: &str, n: usize) -> [f64; 7] {
+    let (shape, bounded) = (ListShape::DEFAULT, BoundedReap::default());
     match name {
-        "slablist" => measure(n, || SlabSet::with(shape, bounded, NoProbe)),
-        "slablist-4080" => measure(n, || SlabSet::with(Shape::new(4080, 128, 64), bounded, NoProbe)),
-        "slablist-never" => measure(n, || SlabSet::with(shape, Never, NoProbe)),
-        "slablist-old" => measure(n, || SlabSet::with(shape, MinCapacity::default(), NoProbe)),
-        "slablist-new" => measure(n, || SlabSet::with(shape, Thresholds::default(), NoProbe)),
-        "slablist-probed" => measure(n, || SlabSet::with(shape, bounded, Ticks::default())),
-        "slablist-2012-old" => {
-            measure(n, || SlabSet::with(Shape::ORIGINAL_2012, MinCapacity::default(), NoProbe))
+        "slablist" => measure_set(n, || SlabSet::with_shape(shape, bounded, NoProbe)),
+        "slablist-4080" => {
+            measure_set(n, || SlabSet::with_shape(ListShape::new(4080, 128, 64), bounded, NoProbe))
         }
-        _ => measure(n, BTreeSet::new),
+        "slablist-never" => measure_set(n, || SlabSet::with_shape(shape, NeverReap, NoProbe)),
+        "slablist-old" => measure_set(n, || SlabSet::with_shape(shape, MinCapacity::default(), NoProbe)),
+        "slablist-new" => measure_set(n, || SlabSet::with_shape(shape, ReapThresholds::default(), NoProbe)),
+        "slablist-probed" => measure_set(n, || SlabSet::with_shape(shape, bounded, TickProbe::default())),
+        "slablist-2012-old" => {
+            measure_set(n, || SlabSet::with_shape(ListShape::ORIGINAL_2012, MinCapacity::default(), NoProbe))
+        }
+        _ => measure_set(n, BTreeSet::new),
     }
 }
 
 /// Runs the structure in a process of its own.
-fn apart(name: &str, n: usize) -> Option<Vec<f64>> {
+fn measure_in_child_process(name: &str, n: usize) -> Option<Vec<f64>> {
     let out =
         Command::new(std::env::current_exe().ok()?).args(["child", name, &n.to_string()]).output().ok()?;
     String::from_utf8(out.stdout).ok()?.split_whitespace().map(|figure| figure.parse().ok()).collect()
@@ -162,7 +167,7 @@ fn main() {
     if let [word, name, n] = args.as_slice()
         && word == "child"
     {
-        let figures = child(name, n.parse().unwrap_or(1000));
+        let figures = measure_by_name(name, n.parse().unwrap_or(1000));
         return println!("{}", figures.map(|figure| figure.to_string()).join(" "));
     }
     let number = |at: usize, default| args.get(at).and_then(|arg| arg.parse().ok()).unwrap_or(default);
@@ -177,7 +182,7 @@ fn main() {
     let mut best = vec![vec![f64::INFINITY; 7]; STRUCTURES.len()];
     for _ in 0..rounds {
         for (best, name) in best.iter_mut().zip(STRUCTURES) {
-            let figures = apart(name, n).unwrap_or_default();
+            let figures = measure_in_child_process(name, n).unwrap_or_default();
             best.iter_mut().zip(figures).for_each(|(best, now)| *best = best.min(now));
         }
     }

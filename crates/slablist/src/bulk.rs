@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeBounds;
 
 use crate::list::SlabList;
-use crate::policy::{Bounded, ReapPolicy};
-use crate::probe::{NoProbe, Probe};
+use crate::policy::{BoundedReap, ReapPolicy};
+use crate::probe::{NoProbe, SlabProbe};
 use crate::set::SlabSet;
-use crate::shape::Shape;
+use crate::shape::ListShape;
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// Removes the keys of a range; each is shown to `sink`, slab by slab, before it goes. Returns how many there
     /// were. O(k + log n * slabs of the range).
     ///
@@ -22,14 +22,14 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// assert_eq!((set.len(), gone.len()), (20, 80));
     /// ```
     pub fn remove_range(&mut self, range: impl RangeBounds<K>, sink: impl FnMut(&[K])) -> usize {
-        let (from, to) = self.span(range);
+        let (from, to) = self.positions_of_range(range);
         self.tree.remove_run(from, to, sink)
     }
 
     /// Takes the keys of a range out, as a set of the default shape and policy. O(k + log n * slabs of the range).
     pub fn extract(&mut self, range: impl RangeBounds<K>) -> SlabSet<K> {
         let mut set = SlabSet::new();
-        let mut loader = set.loader();
+        let mut loader = set.new_loader();
         self.remove_range(range, |keys| loader.push(keys));
         set.tree.load(loader);
         set
@@ -43,13 +43,13 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// Adds the keys of another set; where both have one, ours stays. Returns how many were new. O(n + m), or
     /// O(m log n) where that is less.
-    pub fn merge<R2: ReapPolicy, P2: Probe>(&mut self, other: &SlabSet<K, R2, P2>) -> usize {
+    pub fn merge<R2: ReapPolicy, P2: SlabProbe>(&mut self, other: &SlabSet<K, R2, P2>) -> usize {
         let before = self.len();
         if other.len().saturating_mul(16) < before {
             other.iter().for_each(|key| _ = self.insert(*key));
         } else {
-            let mut loader = self.loader();
-            union(self.iter().copied(), other.iter().copied(), |key| loader.push(&[key]));
+            let mut loader = self.new_loader();
+            merge_sorted(self.iter().copied(), other.iter().copied(), |key| loader.push(&[key]));
             self.tree.load(loader);
         }
         self.len() - before
@@ -65,8 +65,8 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
         if keys.len().saturating_mul(16) < before {
             keys.into_iter().for_each(|key| _ = self.insert(key));
         } else {
-            let mut loader = self.loader();
-            union(self.iter().copied(), keys.into_iter(), |key| loader.push(&[key]));
+            let mut loader = self.new_loader();
+            merge_sorted(self.iter().copied(), keys.into_iter(), |key| loader.push(&[key]));
             self.tree.load(loader);
         }
         self.len() - before
@@ -80,13 +80,13 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     }
 
     /// Lexicographic order of the keys, whatever shapes and policies. O(n).
-    pub fn compare<R2: ReapPolicy, P2: Probe>(&self, other: &SlabSet<K, R2, P2>) -> Ordering {
+    pub fn compare<R2: ReapPolicy, P2: SlabProbe>(&self, other: &SlabSet<K, R2, P2>) -> Ordering {
         self.iter().cmp(other.iter())
     }
 
     /// The keys as a positional list, falling. O(n).
     #[must_use]
-    pub fn reversed(&self) -> SlabList<K> {
+    pub fn to_reversed_list(&self) -> SlabList<K> {
         let mut list = self.to_list();
         list.reverse();
         list
@@ -95,14 +95,18 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// The keys as a positional list, rising. O(n).
     #[must_use]
     pub fn to_list(&self) -> SlabList<K> {
-        let mut list = SlabList::with(Shape::DEFAULT, Bounded::default(), NoProbe);
+        let mut list = SlabList::with_shape(ListShape::DEFAULT, BoundedReap::default(), NoProbe);
         self.slabs().for_each(|slab| list.append_slice(slab));
         list
     }
 }
 
 /// The union of two rising sequences; of equal keys the one of `ours`.
-fn union<K: Ord>(ours: impl Iterator<Item = K>, theirs: impl Iterator<Item = K>, mut sink: impl FnMut(K)) {
+fn merge_sorted<K: Ord>(
+    ours: impl Iterator<Item = K>,
+    theirs: impl Iterator<Item = K>,
+    mut sink: impl FnMut(K),
+) {
     let (mut ours, mut theirs) = (ours.peekable(), theirs.peekable());
     loop {
         let order = match (ours.peek(), theirs.peek()) {
@@ -119,7 +123,7 @@ fn union<K: Ord>(ours: impl Iterator<Item = K>, theirs: impl Iterator<Item = K>,
     }
 }
 
-impl<K: Copy + Ord + fmt::Debug, R: ReapPolicy, P: Probe> fmt::Debug for SlabSet<K, R, P> {
+impl<K: Copy + Ord + fmt::Debug, R: ReapPolicy, P: SlabProbe> fmt::Debug for SlabSet<K, R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self).finish()
     }
@@ -140,7 +144,7 @@ impl<K: Copy + Ord> FromIterator<K> for SlabSet<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Extend<K> for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Extend<K> for SlabSet<K, R, P> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         self.insert_all(keys.into_iter().collect());
     }
@@ -149,31 +153,31 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Extend<K> for SlabSet<K, R, P> {
 impl<K: Copy + Ord, R, P, R2, P2> PartialEq<SlabSet<K, R2, P2>> for SlabSet<K, R, P>
 where
     R: ReapPolicy,
-    P: Probe,
+    P: SlabProbe,
     R2: ReapPolicy,
-    P2: Probe,
+    P2: SlabProbe,
 {
     fn eq(&self, other: &SlabSet<K, R2, P2>) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Eq for SlabSet<K, R, P> {}
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Eq for SlabSet<K, R, P> {}
 
-impl<K: Copy + Ord + Hash, R: ReapPolicy, P: Probe> Hash for SlabSet<K, R, P> {
+impl<K: Copy + Ord + Hash, R: ReapPolicy, P: SlabProbe> Hash for SlabSet<K, R, P> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.len());
         self.iter().for_each(|key| key.hash(state));
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> PartialOrd for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> PartialOrd for SlabSet<K, R, P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Ord for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Ord for SlabSet<K, R, P> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other)
     }

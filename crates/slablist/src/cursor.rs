@@ -7,7 +7,7 @@
 use crate::error::StaleCursor;
 use crate::list::SlabList;
 use crate::policy::ReapPolicy;
-use crate::probe::Probe;
+use crate::probe::SlabProbe;
 use crate::set::SlabSet;
 
 /// A place in a set, on a key. Each step is O(log n); an iterator is the faster way to walk a set that rests.
@@ -44,7 +44,10 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// [`StaleCursor`] if the key was removed, or the cursor is of another set.
-    pub fn position<R: ReapPolicy, P: Probe>(&self, set: &SlabSet<K, R, P>) -> Result<usize, StaleCursor> {
+    pub fn position<R: ReapPolicy, P: SlabProbe>(
+        &self,
+        set: &SlabSet<K, R, P>,
+    ) -> Result<usize, StaleCursor> {
         if self.list != set.tree.id {
             return Err(StaleCursor::OtherList);
         }
@@ -54,8 +57,11 @@ impl<K: Copy + Ord> SetCursor<K> {
     /// A cursor on the next key; `None` at the end.
     ///
     /// # Errors
-    /// As [`position`](Self::position). [`SlabSet::after`] goes on from a removed key.
-    pub fn next<R: ReapPolicy, P: Probe>(&self, set: &SlabSet<K, R, P>) -> Result<Option<Self>, StaleCursor> {
+    /// As [`position`](Self::position). [`SlabSet::first_above`] goes on from a removed key.
+    pub fn next<R: ReapPolicy, P: SlabProbe>(
+        &self,
+        set: &SlabSet<K, R, P>,
+    ) -> Result<Option<Self>, StaleCursor> {
         let at = self.position(set)?;
         Ok(set.cursor_at(at + 1))
     }
@@ -64,7 +70,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// As [`position`](Self::position).
-    pub fn previous<R: ReapPolicy, P: Probe>(
+    pub fn previous<R: ReapPolicy, P: SlabProbe>(
         &self,
         set: &SlabSet<K, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -73,7 +79,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// A cursor on `key`, if it is there. O(log n).
     #[must_use]
     pub fn cursor(&self, key: &K) -> Option<SetCursor<K>> {
@@ -118,7 +124,10 @@ impl ListCursor {
     ///
     /// # Errors
     /// [`StaleCursor`] if the list was changed since, or is another one.
-    pub fn get<T: Copy, R: ReapPolicy, P: Probe>(&self, list: &SlabList<T, R, P>) -> Result<T, StaleCursor> {
+    pub fn get<T: Copy, R: ReapPolicy, P: SlabProbe>(
+        &self,
+        list: &SlabList<T, R, P>,
+    ) -> Result<T, StaleCursor> {
         if self.list != list.tree.id {
             return Err(StaleCursor::OtherList);
         }
@@ -132,7 +141,7 @@ impl ListCursor {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn next<T: Copy, R: ReapPolicy, P: Probe>(
+    pub fn next<T: Copy, R: ReapPolicy, P: SlabProbe>(
         &self,
         list: &SlabList<T, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -144,7 +153,7 @@ impl ListCursor {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn previous<T: Copy, R: ReapPolicy, P: Probe>(
+    pub fn previous<T: Copy, R: ReapPolicy, P: SlabProbe>(
         &self,
         list: &SlabList<T, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -153,7 +162,7 @@ impl ListCursor {
     }
 }
 
-impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: SlabProbe> SlabList<T, R, P> {
     /// A cursor on the element at a position. O(log n).
     #[must_use]
     pub fn cursor(&self, position: usize) -> Option<ListCursor> {

@@ -28,18 +28,18 @@ impl std::error::Error for StaleCursor {}
 
 /// Keys for [`SlabSet::from_sorted`](crate::SlabSet::from_sorted) that do not rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct NotRising {
+pub struct NotSorted {
     /// Index of the first key that is not above the one before it.
     pub at: usize,
 }
 
-impl fmt::Display for NotRising {
+impl fmt::Display for NotSorted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "keys do not rise: number {} is not above the one before it", self.at)
     }
 }
 
-impl std::error::Error for NotRising {}
+impl std::error::Error for NotSorted {}
 
 /// A position beyond the end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,12 +60,12 @@ impl std::error::Error for OutOfBounds {}
 
 /// An invariant that does not hold: a defect of this crate. Returned by the `check` functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken(pub(crate) String);
+pub struct InvariantViolation(pub(crate) String);
 
-impl fmt::Display for Broken {
+impl fmt::Display for InvariantViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "broken slab list: {}", self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for InvariantViolation {}

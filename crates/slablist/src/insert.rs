@@ -1,164 +1,192 @@
 //! Insertion of one element: into its slab, else spilling to a neighbour, else over one slab more.
 //! Owns what bounds its work: never more than three slabs and one node a level are touched.
 
-use crate::engine::{Core, make_room};
-use crate::node::{Kids, Node};
-use crate::probe::{Event, Probe, Work};
-use crate::route::Route;
+use crate::engine::{ListCore, make_room};
+use crate::node::{IndexNode, NodeChildren};
+use crate::probe::{SlabEvent, SlabProbe, SlabWork};
+use crate::route::TreeRoute;
 
 /// How an insertion ended at a node.
-pub(crate) enum Landed<T> {
+pub(crate) enum InsertResult<T> {
     /// An equal element is there; nothing changed.
     Present,
-    In,
+    Inserted,
     /// The node became too wide: its right half, and the separator before it.
-    Split(Node<T>, T),
+    Split(IndexNode<T>, T),
 }
 
 /// Whether a node is at the very beginning or end of the list, where runs of keys arrive.
 #[derive(Clone, Copy)]
-pub(crate) struct Edge {
+pub(crate) struct TreeEdge {
     pub first: bool,
     pub last: bool,
 }
 
-impl Edge {
-    fn below(self, child: usize, children: usize) -> Self {
+impl TreeEdge {
+    fn edge_of_child(self, child: usize, children: usize) -> Self {
         Self { first: self.first && child == 0, last: self.last && child + 1 == children }
     }
 }
 
 /// What the way down came upon.
-enum Met {
+enum DescentEnd {
     Present,
     /// Room: the element is in, and not yet counted.
-    Room,
+    Inserted,
     /// More is to be done than to insert it there.
-    Work(Slot),
+    NeedsWork(SlabSlot),
 }
 
 /// A slab of a bottom node, and where in it.
 #[derive(Clone, Copy)]
-struct Slot {
+struct SlabSlot {
     slab: usize,
     at: usize,
 }
 
-impl<T: Copy, P: Probe> Core<T, P> {
+impl<T: Copy, P: SlabProbe> ListCore<T, P> {
     /// Inserts where `route` leads, unless an equal element is there.
-    pub fn insert<R: Route<T>>(&mut self, root: &mut Node<T>, route: &mut R, value: T) -> Landed<T> {
-        match self.go_down(root, route, value) {
-            Met::Present => Landed::Present,
-            Met::Room => self.count(root),
-            Met::Work(slot) => self.insert_along(root, 0, slot, value, Edge { first: true, last: true }),
+    pub fn insert<R: TreeRoute<T>>(
+        &mut self,
+        root: &mut IndexNode<T>,
+        route: &mut R,
+        value: T,
+    ) -> InsertResult<T> {
+        match self.descend_and_insert(root, route, value) {
+            DescentEnd::Present => InsertResult::Present,
+            DescentEnd::Inserted => self.count_inserted(root),
+            DescentEnd::NeedsWork(slot) => {
+                self.insert_along_path(root, 0, slot, value, TreeEdge { first: true, last: true })
+            }
         }
     }
 
     /// Notes the children on the way down, and inserts where there is room. Counts nothing yet: a comparison may panic.
     #[inline]
-    fn go_down<R: Route<T>>(&mut self, mut node: &mut Node<T>, route: &mut R, value: T) -> Met {
+    fn descend_and_insert<R: TreeRoute<T>>(
+        &mut self,
+        mut node: &mut IndexNode<T>,
+        route: &mut R,
+        value: T,
+    ) -> DescentEnd {
         self.path.clear();
         let mut first = true;
         loop {
             let kids = match &mut node.kids {
-                Kids::Nodes(kids) => kids,
-                Kids::Slabs(slabs) => {
-                    let met = self.insert_bottom(&node.seps, slabs, route, value, first);
-                    node.len += usize::from(matches!(met, Met::Room));
+                NodeChildren::Nodes(kids) => kids,
+                NodeChildren::Slabs(slabs) => {
+                    let met = self.insert_in_bottom_node(&node.seps, slabs, route, value, first);
+                    node.len += usize::from(matches!(met, DescentEnd::Inserted));
                     return met;
                 }
             };
-            let child = route.node(&node.seps, kids);
+            let child = route.choose_child(&node.seps, kids);
             self.path.push(child);
             first &= child == 0;
-            let Some(kid) = kids.get_mut(child) else { return Met::Present };
+            let Some(kid) = kids.get_mut(child) else { return DescentEnd::Present };
             node = kid;
         }
     }
 
     #[inline]
-    fn insert_bottom<R: Route<T>>(
+    fn insert_in_bottom_node<R: TreeRoute<T>>(
         &mut self,
         seps: &[T],
         slabs: &mut [Vec<T>],
         route: &mut R,
         value: T,
         first: bool,
-    ) -> Met {
-        let i = route.slab(seps, slabs, &mut self.trust);
-        let Some(slab) = slabs.get_mut(i) else { return Met::Work(Slot { slab: i, at: 0 }) };
-        let Err(at) = route.slot(slab, &mut self.trust) else { return Met::Present };
+    ) -> DescentEnd {
+        let i = route.choose_slab(seps, slabs, &mut self.trust);
+        let Some(slab) = slabs.get_mut(i) else { return DescentEnd::NeedsWork(SlabSlot { slab: i, at: 0 }) };
+        let Err(at) = route.choose_slot(slab, &mut self.trust) else { return DescentEnd::Present };
         let has_room = slab.len() < self.capacity.min(slab.capacity());
-        if !has_room || (first && i == 0 && at == 0 && self.is_step(slab.len())) {
-            return Met::Work(Slot { slab: i, at });
+        if !has_room || (first && i == 0 && at == 0 && self.is_front_step(slab.len())) {
+            return DescentEnd::NeedsWork(SlabSlot { slab: i, at });
         }
         slab.insert(at, value);
-        Met::Room
+        DescentEnd::Inserted
     }
 
     /// Counts one element more in the nodes above the bottom one that it is in.
     #[inline]
-    fn count(&self, mut node: &mut Node<T>) -> Landed<T> {
+    fn count_inserted(&self, mut node: &mut IndexNode<T>) -> InsertResult<T> {
         for &child in &self.path {
             node.len += 1;
-            let Kids::Nodes(kids) = &mut node.kids else { break };
+            let NodeChildren::Nodes(kids) = &mut node.kids else { break };
             let Some(kid) = kids.get_mut(child) else { break };
             node = kid;
         }
-        Landed::In
+        InsertResult::Inserted
     }
 
     /// Inserts on the way noted, from this level on, where more is to be done.
-    fn insert_along(
+    fn insert_along_path(
         &mut self,
-        node: &mut Node<T>,
+        node: &mut IndexNode<T>,
         level: usize,
-        slot: Slot,
+        slot: SlabSlot,
         value: T,
-        edge: Edge,
-    ) -> Landed<T> {
+        edge: TreeEdge,
+    ) -> InsertResult<T> {
         node.len += 1;
-        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_working(node, slot, value, edge) };
+        let NodeChildren::Nodes(kids) = &mut node.kids else {
+            return self.insert_restructuring(node, slot, value, edge);
+        };
         let child = self.path.get(level).copied().unwrap_or_default();
-        let below = edge.below(child, kids.len());
-        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
-        let Landed::Split(right, sep) = self.insert_along(kid, level + 1, slot, value, below) else {
-            return Landed::In;
+        let below = edge.edge_of_child(child, kids.len());
+        let Some(kid) = kids.get_mut(child) else { return InsertResult::Present };
+        let InsertResult::Split(right, sep) = self.insert_along_path(kid, level + 1, slot, value, below)
+        else {
+            return InsertResult::Inserted;
         };
         make_room(kids, self.fanout + 1);
         kids.insert(child + 1, right);
         make_room(&mut node.seps, self.fanout);
         node.seps.insert(child, sep);
-        let is_first = below.first && kids.first().is_some_and(|kid| kid.children() == 1);
-        self.split_wide(node, if is_first { 0 } else { child + 1 }, edge)
+        let is_first = below.first && kids.first().is_some_and(|kid| kid.child_count() == 1);
+        self.split_if_wide(node, if is_first { 0 } else { child + 1 }, edge)
     }
 
-    fn insert_working(&mut self, node: &mut Node<T>, slot: Slot, value: T, edge: Edge) -> Landed<T> {
+    fn insert_restructuring(
+        &mut self,
+        node: &mut IndexNode<T>,
+        slot: SlabSlot,
+        value: T,
+        edge: TreeEdge,
+    ) -> InsertResult<T> {
         match node.slabs().get(slot.slab).map(Vec::len) {
-            None => self.insert_first(node, value),
-            Some(len) if edge.first && slot.slab == 0 && slot.at == 0 && self.is_step(len) => {
-                self.step_front(node, value, edge)
+            None => self.insert_first_slab(node, value),
+            Some(len) if edge.first && slot.slab == 0 && slot.at == 0 && self.is_front_step(len) => {
+                self.insert_at_front_step(node, value, edge)
             }
-            Some(_) => self.overflow(node, slot.slab, slot.at, value, edge),
+            Some(_) => self.insert_into_full_slab(node, slot.slab, slot.at, value, edge),
         }
     }
 
     #[cold]
-    fn insert_first(&mut self, node: &mut Node<T>, value: T) -> Landed<T> {
+    fn insert_first_slab(&mut self, node: &mut IndexNode<T>, value: T) -> InsertResult<T> {
         let mut slab = self.make_slab(if self.small > 0 { self.small.min(4) } else { self.capacity });
         self.set_small(self.small > 0);
         slab.push(value);
-        node.kids = Kids::Slabs(vec![slab]);
+        node.kids = NodeChildren::Slabs(vec![slab]);
         node.len = 1;
-        Landed::In
+        InsertResult::Inserted
     }
 
-    fn overflow(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T, edge: Edge) -> Landed<T> {
-        if self.grow_small(node, i, at, value) {
-            return Landed::In;
+    fn insert_into_full_slab(
+        &mut self,
+        node: &mut IndexNode<T>,
+        i: usize,
+        at: usize,
+        value: T,
+        edge: TreeEdge,
+    ) -> InsertResult<T> {
+        if self.grow_small_list(node, i, at, value) {
+            return InsertResult::Inserted;
         }
         self.set_small(false);
-        let here = edge.below(i, node.children());
+        let here = edge.edge_of_child(i, node.child_count());
         let mut made = i + 1;
         if here.last && at == self.capacity {
             self.insert_slab(node, made, &[value]);
@@ -166,16 +194,16 @@ impl<T: Copy, P: Probe> Core<T, P> {
             made = 0;
             self.insert_slab(node, made, &[value]);
         } else {
-            self.probe.begin(Work::Spill);
-            let moved = self.spill(node, i, at, value);
-            self.probe.event(Event::Spilled { moved });
+            self.probe.begin(SlabWork::Spill);
+            let moved = self.spill_slab(node, i, at, value);
+            self.probe.event(SlabEvent::Spilled { moved });
         }
-        self.split_wide(node, made, edge)
+        self.split_if_wide(node, made, edge)
     }
 
     /// A small list grows as a vector does, and then to a whole slab.
-    fn grow_small(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> bool {
-        let Kids::Slabs(slabs) = &mut node.kids else { return false };
+    fn grow_small_list(&mut self, node: &mut IndexNode<T>, i: usize, at: usize, value: T) -> bool {
+        let NodeChildren::Slabs(slabs) = &mut node.kids else { return false };
         let Some(slab) = slabs.get_mut(i).filter(|slab| slab.len() < self.capacity) else { return false };
         if slab.len() < self.small {
             make_room(slab, self.small);
@@ -190,10 +218,10 @@ impl<T: Copy, P: Probe> Core<T, P> {
 
     /// A node with more children than the fan-out becomes two; at the edges of the list only the new child moves
     /// out, so that rising and falling keys leave full nodes behind.
-    pub fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
-        let children = node.children();
+    pub fn split_if_wide(&mut self, node: &mut IndexNode<T>, made: usize, edge: TreeEdge) -> InsertResult<T> {
+        let children = node.child_count();
         if children <= self.fanout {
-            return Landed::In;
+            return InsertResult::Inserted;
         }
         let middle = match made {
             0 if edge.first => 1,
@@ -201,29 +229,29 @@ impl<T: Copy, P: Probe> Core<T, P> {
             _ => children / 2,
         };
         let right = node.split_off(middle);
-        let Some((right, sep)) = right else { return Landed::In };
-        if matches!(right.kids, Kids::Slabs(_)) {
-            self.set_nodes(self.nodes + 1);
+        let Some((right, sep)) = right else { return InsertResult::Inserted };
+        if matches!(right.kids, NodeChildren::Slabs(_)) {
+            self.set_node_count(self.nodes + 1);
         }
-        Landed::Split(right, sep)
+        InsertResult::Split(right, sep)
     }
 }
 
-impl<T> Node<T> {
+impl<T> IndexNode<T> {
     /// Keeps the first `middle` children; the others as a node, with the separator between.
     fn split_off(&mut self, middle: usize) -> Option<(Self, T)> {
         let seps = self.seps.split_off(middle);
         let sep = self.seps.pop()?;
         let (kids, len) = match &mut self.kids {
-            Kids::Slabs(slabs) => {
+            NodeChildren::Slabs(slabs) => {
                 let right = slabs.split_off(middle);
                 let len = right.iter().map(Vec::len).sum();
-                (Kids::Slabs(right), len)
+                (NodeChildren::Slabs(right), len)
             }
-            Kids::Nodes(nodes) => {
+            NodeChildren::Nodes(nodes) => {
                 let right = nodes.split_off(middle);
                 let len = right.iter().map(|node| node.len).sum::<usize>();
-                (Kids::Nodes(right), len)
+                (NodeChildren::Nodes(right), len)
             }
         };
         self.len -= len;

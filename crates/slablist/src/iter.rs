@@ -2,8 +2,8 @@
 
 use std::iter::FusedIterator;
 
-use crate::ahead::load_ahead;
-use crate::node::Node;
+use crate::ahead::prefetch_slice;
+use crate::node::IndexNode;
 
 /// Slabs between the one handed out and the one asked for meanwhile.
 const AHEAD: usize = 1;
@@ -15,8 +15,8 @@ const LINES: usize = 12;
 ///
 /// The next slab takes O(1), and O(log n) once per index node.
 #[derive(Debug)]
-pub struct Slabs<'a, T> {
-    root: &'a Node<T>,
+pub struct SlabIter<'a, T> {
+    root: &'a IndexNode<T>,
     /// Positions not handed out yet.
     from: usize,
     to: usize,
@@ -25,34 +25,34 @@ pub struct Slabs<'a, T> {
     back: &'a [Vec<T>],
 }
 
-impl<T> Clone for Slabs<'_, T> {
+impl<T> Clone for SlabIter<'_, T> {
     fn clone(&self) -> Self {
         Self { ..*self }
     }
 }
 
-impl<'a, T> Slabs<'a, T> {
-    pub(crate) fn all(root: &'a Node<T>) -> Self {
-        Self::range(root, 0, root.len)
+impl<'a, T> SlabIter<'a, T> {
+    pub(crate) fn over_all(root: &'a IndexNode<T>) -> Self {
+        Self::over_range(root, 0, root.len)
     }
 
-    pub(crate) fn range(root: &'a Node<T>, from: usize, to: usize) -> Self {
+    pub(crate) fn over_range(root: &'a IndexNode<T>, from: usize, to: usize) -> Self {
         Self { root, from, to: to.min(root.len), front: &[], back: &[] }
     }
 
     /// Elements not handed out yet.
     #[must_use]
-    pub fn elements(&self) -> usize {
+    pub fn remaining_elements(&self) -> usize {
         self.to.saturating_sub(self.from)
     }
 }
 
-impl<'a, T> Iterator for Slabs<'a, T> {
+impl<'a, T> Iterator for SlabIter<'a, T> {
     type Item = &'a [T];
 
     #[inline]
     fn next(&mut self) -> Option<&'a [T]> {
-        let left = self.elements();
+        let left = self.remaining_elements();
         if left == 0 {
             return None;
         }
@@ -65,7 +65,7 @@ impl<'a, T> Iterator for Slabs<'a, T> {
         let (slab, rest) = self.front.split_first()?;
         self.front = rest;
         if let Some(soon) = rest.get(AHEAD) {
-            load_ahead::<LINES, _>(soon);
+            prefetch_slice::<LINES, _>(soon);
         }
         let slab = slab.get(skip..)?;
         let slab = slab.get(..left).unwrap_or(slab);
@@ -74,9 +74,9 @@ impl<'a, T> Iterator for Slabs<'a, T> {
     }
 }
 
-impl<T> DoubleEndedIterator for Slabs<'_, T> {
+impl<T> DoubleEndedIterator for SlabIter<'_, T> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let left = self.elements();
+        let left = self.remaining_elements();
         if left == 0 {
             return None;
         }
@@ -95,32 +95,32 @@ impl<T> DoubleEndedIterator for Slabs<'_, T> {
     }
 }
 
-impl<T> FusedIterator for Slabs<'_, T> {}
+impl<T> FusedIterator for SlabIter<'_, T> {}
 
 /// The elements of a list or of a range of it, from both ends.
 ///
 /// The next element takes O(1), and O(log n) once per index node. `fold` and what builds on it (`for_each`, `sum`)
 /// run slab by slab and are several times faster than a loop over `next`.
 #[derive(Debug)]
-pub struct Iter<'a, T> {
-    slabs: Slabs<'a, T>,
+pub struct ElementIter<'a, T> {
+    slabs: SlabIter<'a, T>,
     front: std::slice::Iter<'a, T>,
     back: std::slice::Iter<'a, T>,
 }
 
-impl<T> Clone for Iter<'_, T> {
+impl<T> Clone for ElementIter<'_, T> {
     fn clone(&self) -> Self {
         Self { slabs: self.slabs.clone(), front: self.front.clone(), back: self.back.clone() }
     }
 }
 
-impl<'a, T> Iter<'a, T> {
-    pub(crate) fn over(slabs: Slabs<'a, T>) -> Self {
+impl<'a, T> ElementIter<'a, T> {
+    pub(crate) fn from_slabs(slabs: SlabIter<'a, T>) -> Self {
         Self { slabs, front: [].iter(), back: [].iter() }
     }
 }
 
-impl<'a, T> Iterator for Iter<'a, T> {
+impl<'a, T> Iterator for ElementIter<'a, T> {
     type Item = &'a T;
 
     #[inline]
@@ -137,7 +137,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.slabs.elements() + self.front.len() + self.back.len();
+        let left = self.slabs.remaining_elements() + self.front.len() + self.back.len();
         (left, Some(left))
     }
 
@@ -151,7 +151,7 @@ impl<'a, T> Iterator for Iter<'a, T> {
     }
 }
 
-impl<T> DoubleEndedIterator for Iter<'_, T> {
+impl<T> DoubleEndedIterator for ElementIter<'_, T> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         loop {
@@ -166,25 +166,25 @@ impl<T> DoubleEndedIterator for Iter<'_, T> {
     }
 }
 
-impl<T> ExactSizeIterator for Iter<'_, T> {}
-impl<T> FusedIterator for Iter<'_, T> {}
+impl<T> ExactSizeIterator for ElementIter<'_, T> {}
+impl<T> FusedIterator for ElementIter<'_, T> {}
 
 /// The elements of a list that was given away, in order.
 #[derive(Debug)]
-pub struct IntoIter<T> {
+pub struct ElementIntoIter<T> {
     slabs: std::iter::Flatten<std::vec::IntoIter<Vec<T>>>,
     left: usize,
 }
 
-impl<T> IntoIter<T> {
-    pub(crate) fn of(root: Node<T>) -> Self {
+impl<T> ElementIntoIter<T> {
+    pub(crate) fn from_root(root: IndexNode<T>) -> Self {
         let (left, mut slabs) = (root.len, Vec::new());
-        root.into_slabs(&mut slabs);
+        root.move_slabs_into(&mut slabs);
         Self { slabs: slabs.into_iter().flatten(), left }
     }
 }
 
-impl<T> Iterator for IntoIter<T> {
+impl<T> Iterator for ElementIntoIter<T> {
     type Item = T;
 
     #[inline]
@@ -199,7 +199,7 @@ impl<T> Iterator for IntoIter<T> {
     }
 }
 
-impl<T> DoubleEndedIterator for IntoIter<T> {
+impl<T> DoubleEndedIterator for ElementIntoIter<T> {
     fn next_back(&mut self) -> Option<T> {
         let element = self.slabs.next_back()?;
         self.left -= 1;
@@ -207,5 +207,5 @@ impl<T> DoubleEndedIterator for IntoIter<T> {
     }
 }
 
-impl<T> ExactSizeIterator for IntoIter<T> {}
-impl<T> FusedIterator for IntoIter<T> {}
+impl<T> ExactSizeIterator for ElementIntoIter<T> {}
+impl<T> FusedIterator for ElementIntoIter<T> {}

@@ -6,9 +6,9 @@
 //! elements by position. Up to 64 elements either is one growing vector.
 //!
 //! When removals leave slabs thin, a [`ReapPolicy`] decides when they are given back: [`MinCapacity`] and
-//! [`Thresholds`] are those of the library this one follows (libslablist, 2012), [`Never`] leaves them, and
-//! [`Bounded`], the default, does a small step per operation, so that no single operation is ever long.
-//! What happens inside is told to a [`Probe`], which costs nothing when unused; with feature `usdt` one of them is
+//! [`ReapThresholds`] are those of the library this one follows (libslablist, 2012), [`NeverReap`] leaves them, and
+//! [`BoundedReap`], the default, does a small step per operation, so that no single operation is ever long.
+//! What happens inside is told to a [`SlabProbe`], which costs nothing when unused; with feature `usdt` one of them is
 //! `Usdt`, which fires USDT probes.
 //!
 //! ```
@@ -51,15 +51,16 @@ mod tree;
 mod usdt;
 
 pub use cursor::{ListCursor, SetCursor};
-pub use error::{Broken, NotRising, OutOfBounds, StaleCursor};
+pub use error::{InvariantViolation, NotSorted, OutOfBounds, StaleCursor};
 pub use float::{F32, F64};
-pub use iter::{IntoIter, Iter, Slabs};
+pub use iter::{ElementIntoIter, ElementIter, SlabIter};
 pub use list::SlabList;
 pub use policy::{
-    Bounded, Decision, MinCapacity, Never, Policy, ReapPolicy, State, Thresholds, UnknownPolicy,
+    AnyReapPolicy, BoundedReap, MinCapacity, NeverReap, Occupancy, ReapDecision, ReapPolicy, ReapThresholds,
+    UnknownPolicy,
 };
-pub use probe::{Counts, Event, NoProbe, Probe, Work};
+pub use probe::{EventCounts, NoProbe, SlabEvent, SlabProbe, SlabWork};
 pub use set::SlabSet;
-pub use shape::Shape;
+pub use shape::ListShape;
 #[cfg(feature = "usdt")]
 pub use usdt::Usdt;

@@ -4,35 +4,35 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use crate::error::{Broken, OutOfBounds};
-use crate::iter::{IntoIter, Iter, Slabs};
-use crate::policy::{Bounded, ReapPolicy, State};
-use crate::probe::{NoProbe, Probe};
-use crate::route::{AccessAt, InsertAt};
+use crate::error::{InvariantViolation, OutOfBounds};
+use crate::iter::{ElementIntoIter, ElementIter, SlabIter};
+use crate::policy::{BoundedReap, Occupancy, ReapPolicy};
+use crate::probe::{NoProbe, SlabProbe};
+use crate::route::{AccessRoute, InsertRoute};
 use crate::set::SlabSet;
-use crate::shape::Shape;
-use crate::tree::{Loader, Tree};
+use crate::shape::ListShape;
+use crate::tree::{SlabLoader, SlabTree};
 
 /// A list of fixed-size elements by position, in slabs: insertion and removal anywhere are O(log n) (see
 /// [`SlabSet`] for what that hides), equal elements are welcome.
 #[derive(Clone)]
-pub struct SlabList<T: Copy, R = Bounded, P: Probe = NoProbe> {
-    pub(crate) tree: Tree<T, R, P>,
+pub struct SlabList<T: Copy, R = BoundedReap, P: SlabProbe = NoProbe> {
+    pub(crate) tree: SlabTree<T, R, P>,
 }
 
 impl<T: Copy> SlabList<T> {
     /// An empty list with the default shape and policy. Allocates nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(Shape::DEFAULT, Bounded::default(), NoProbe)
+        Self::with_shape(ListShape::DEFAULT, BoundedReap::default(), NoProbe)
     }
 }
 
-impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: SlabProbe> SlabList<T, R, P> {
     /// An empty list of this shape, policy and probe. Allocates nothing.
     #[must_use]
-    pub fn with(shape: Shape, reap: R, probe: P) -> Self {
-        Self { tree: Tree::new(shape, reap, probe) }
+    pub fn with_shape(shape: ListShape, reap: R, probe: P) -> Self {
+        Self { tree: SlabTree::new(shape, reap, probe) }
     }
 
     /// Elements in the list. O(1).
@@ -47,18 +47,18 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
         self.len() == 0
     }
 
-    fn within(&self, position: usize, len: usize) -> Result<(), OutOfBounds> {
+    fn check_position(&self, position: usize, len: usize) -> Result<(), OutOfBounds> {
         if position < len { Ok(()) } else { Err(OutOfBounds { position, len: self.len() }) }
     }
 
     /// Adds an element at the end. O(log n).
     pub fn push_back(&mut self, value: T) {
-        self.tree.insert(InsertAt(self.len()), value);
+        self.tree.insert(InsertRoute(self.len()), value);
     }
 
     /// Adds an element at the beginning. O(log n).
     pub fn push_front(&mut self, value: T) {
-        self.tree.insert(InsertAt(0), value);
+        self.tree.insert(InsertRoute(0), value);
     }
 
     /// Adds an element before the one at `position`; `len()` is the end. O(log n).
@@ -66,8 +66,8 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// # Errors
     /// [`OutOfBounds`] if `position` is beyond the end.
     pub fn insert(&mut self, position: usize, value: T) -> Result<(), OutOfBounds> {
-        self.within(position, self.len() + 1)?;
-        self.tree.insert(InsertAt(position), value);
+        self.check_position(position, self.len() + 1)?;
+        self.tree.insert(InsertRoute(position), value);
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// [`OutOfBounds`] if there is none.
     pub fn replace(&mut self, position: usize, value: T) -> Result<T, OutOfBounds> {
         let len = self.len();
-        match self.tree.root.find_mut(AccessAt(position)) {
+        match self.tree.root.find_mut(AccessRoute(position)) {
             Some(old) => Ok(std::mem::replace(old, value)),
             None => Err(OutOfBounds { position, len }),
         }
@@ -88,8 +88,8 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// # Errors
     /// [`OutOfBounds`] if there is none.
     pub fn remove(&mut self, position: usize) -> Result<T, OutOfBounds> {
-        self.within(position, self.len())?;
-        self.tree.remove(AccessAt(position)).ok_or(OutOfBounds { position, len: self.len() })
+        self.check_position(position, self.len())?;
+        self.tree.remove(AccessRoute(position)).ok_or(OutOfBounds { position, len: self.len() })
     }
 
     /// The element at `position`, counted from 0. O(log n).
@@ -127,30 +127,30 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
 
     /// All elements in order; `rev` from the end. O(1) an element.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_, T> {
-        Iter::over(self.slabs())
+    pub fn iter(&self) -> ElementIter<'_, T> {
+        ElementIter::from_slabs(self.slabs())
     }
 
     /// The elements of a range of positions, from both ends; a range beyond the end is cut. O(log n).
     #[must_use]
-    pub fn range(&self, range: impl RangeBounds<usize>) -> Iter<'_, T> {
-        Iter::over(self.range_slabs(range))
+    pub fn range(&self, range: impl RangeBounds<usize>) -> ElementIter<'_, T> {
+        ElementIter::from_slabs(self.range_slabs(range))
     }
 
     /// All elements, slab by slab, from both ends.
     #[must_use]
-    pub fn slabs(&self) -> Slabs<'_, T> {
-        Slabs::all(&self.tree.root)
+    pub fn slabs(&self) -> SlabIter<'_, T> {
+        SlabIter::over_all(&self.tree.root)
     }
 
     /// The elements of a range of positions, slab by slab. O(log n).
     #[must_use]
-    pub fn range_slabs(&self, range: impl RangeBounds<usize>) -> Slabs<'_, T> {
-        let (from, to) = self.span(range);
-        Slabs::range(&self.tree.root, from, to)
+    pub fn range_slabs(&self, range: impl RangeBounds<usize>) -> SlabIter<'_, T> {
+        let (from, to) = self.positions_of_range(range);
+        SlabIter::over_range(&self.tree.root, from, to)
     }
 
-    fn span(&self, range: impl RangeBounds<usize>) -> (usize, usize) {
+    fn positions_of_range(&self, range: impl RangeBounds<usize>) -> (usize, usize) {
         let from = match range.start_bound() {
             Bound::Included(at) => *at,
             Bound::Excluded(at) => at.saturating_add(1),
@@ -166,14 +166,14 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
 
     /// Changes all elements in place, slab by slab. O(n).
     pub fn map_slabs(&mut self, mut each: impl FnMut(&mut [T])) {
-        self.tree.root.visit_mut(&mut each);
+        self.tree.root.for_each_slab_mut(&mut each);
     }
 
     /// Changes the elements of a range of positions in place, slab by slab. O(n).
     pub fn map_range(&mut self, range: impl RangeBounds<usize>, mut each: impl FnMut(&mut [T])) {
-        let (from, to) = self.span(range);
+        let (from, to) = self.positions_of_range(range);
         let mut passed = 0;
-        self.tree.root.visit_mut(&mut |slab| {
+        self.tree.root.for_each_slab_mut(&mut |slab| {
             let (start, len) = (passed, slab.len());
             passed += len;
             let cut = from.saturating_sub(start)..to.saturating_sub(start).min(len);
@@ -186,7 +186,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// Adds a slice at the end. O(k log n).
     pub fn append_slice(&mut self, values: &[T]) {
         if self.is_empty() {
-            let mut loader = self.loader();
+            let mut loader = self.new_loader();
             loader.push(values);
             self.tree.load(loader);
         } else {
@@ -195,11 +195,11 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     }
 
     /// Moves all elements of `other` to the end of this list. O(n + m), or O(m log n) where that is less.
-    pub fn merge<R2: ReapPolicy, P2: Probe>(&mut self, other: &mut SlabList<T, R2, P2>) {
+    pub fn merge<R2: ReapPolicy, P2: SlabProbe>(&mut self, other: &mut SlabList<T, R2, P2>) {
         if other.len().saturating_mul(16) < self.len() {
             other.slabs().for_each(|slab| self.append_slice(slab));
         } else {
-            let mut loader = self.loader();
+            let mut loader = self.new_loader();
             self.slabs().chain(other.slabs()).for_each(|slab| loader.push(slab));
             self.tree.load(loader);
         }
@@ -209,7 +209,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// Removes the elements of a range of positions; each is shown to `sink`, slab by slab, before it goes. Returns
     /// how many there were. O(k + log n * slabs of the range).
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>, sink: impl FnMut(&[T])) -> usize {
-        let (from, to) = self.span(range);
+        let (from, to) = self.positions_of_range(range);
         self.tree.remove_run(from, to, sink)
     }
 
@@ -217,7 +217,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// [`remove_range`](Self::remove_range).
     pub fn extract(&mut self, range: impl RangeBounds<usize>) -> SlabList<T> {
         let mut list = SlabList::new();
-        let mut loader = list.loader();
+        let mut loader = list.new_loader();
         self.remove_range(range, |part| loader.push(part));
         list.tree.load(loader);
         list
@@ -231,7 +231,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
 
     /// Turns the order round. O(n).
     pub fn reverse(&mut self) {
-        let mut loader = self.loader();
+        let mut loader = self.new_loader();
         self.iter().rev().for_each(|value| loader.push(&[*value]));
         self.tree.load(loader);
     }
@@ -240,7 +240,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     pub fn sort_by(&mut self, order: impl FnMut(&T, &T) -> Ordering) {
         let mut all = self.iter().copied().collect::<Vec<T>>();
         all.sort_by(order);
-        let mut loader = self.loader();
+        let mut loader = self.new_loader();
         loader.push(&all);
         self.tree.load(loader);
     }
@@ -263,7 +263,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     }
 
     /// Lexicographic order, whatever shapes and policies. O(n).
-    pub fn compare<R2: ReapPolicy, P2: Probe>(&self, other: &SlabList<T, R2, P2>) -> Ordering
+    pub fn compare<R2: ReapPolicy, P2: SlabProbe>(&self, other: &SlabList<T, R2, P2>) -> Ordering
     where
         T: Ord,
     {
@@ -277,8 +277,8 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
 
     /// Sizes, as a policy sees them. O(1).
     #[must_use]
-    pub fn state(&self) -> State {
-        self.tree.state()
+    pub fn occupancy(&self) -> Occupancy {
+        self.tree.occupancy()
     }
 
     /// Levels of the index; 1 while one node is enough. O(1).
@@ -319,16 +319,16 @@ impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    pub fn check(&self) -> Result<(), Broken> {
-        self.tree.check()
+    pub fn check(&self) -> Result<(), InvariantViolation> {
+        self.tree.check_structure()
     }
 
-    fn loader(&self) -> Loader<T> {
-        Loader::new(self.tree.core.capacity)
+    fn new_loader(&self) -> SlabLoader<T> {
+        SlabLoader::new(self.tree.core.capacity)
     }
 }
 
-impl<T: Copy + fmt::Debug, R: ReapPolicy, P: Probe> fmt::Debug for SlabList<T, R, P> {
+impl<T: Copy + fmt::Debug, R: ReapPolicy, P: SlabProbe> fmt::Debug for SlabList<T, R, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self).finish()
     }
@@ -344,14 +344,14 @@ impl<T: Copy> FromIterator<T> for SlabList<T> {
     /// O(n); full slabs.
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut list = Self::new();
-        let mut loader = list.loader();
+        let mut loader = list.new_loader();
         values.into_iter().for_each(|value| loader.push(&[value]));
         list.tree.load(loader);
         list
     }
 }
 
-impl<T: Copy, R: ReapPolicy, P: Probe> Extend<T> for SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: SlabProbe> Extend<T> for SlabList<T, R, P> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
         values.into_iter().for_each(|value| self.push_back(value));
     }
@@ -361,31 +361,31 @@ impl<T, R, P, R2, P2> PartialEq<SlabList<T, R2, P2>> for SlabList<T, R, P>
 where
     T: Copy + PartialEq,
     R: ReapPolicy,
-    P: Probe,
+    P: SlabProbe,
     R2: ReapPolicy,
-    P2: Probe,
+    P2: SlabProbe,
 {
     fn eq(&self, other: &SlabList<T, R2, P2>) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
-impl<T: Copy + Eq, R: ReapPolicy, P: Probe> Eq for SlabList<T, R, P> {}
+impl<T: Copy + Eq, R: ReapPolicy, P: SlabProbe> Eq for SlabList<T, R, P> {}
 
-impl<T: Copy, R: ReapPolicy, P: Probe> IntoIterator for SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: SlabProbe> IntoIterator for SlabList<T, R, P> {
     type Item = T;
-    type IntoIter = IntoIter<T>;
+    type IntoIter = ElementIntoIter<T>;
 
-    fn into_iter(self) -> IntoIter<T> {
-        IntoIter::of(self.tree.root)
+    fn into_iter(self) -> ElementIntoIter<T> {
+        ElementIntoIter::from_root(self.tree.root)
     }
 }
 
-impl<'a, T: Copy, R: ReapPolicy, P: Probe> IntoIterator for &'a SlabList<T, R, P> {
+impl<'a, T: Copy, R: ReapPolicy, P: SlabProbe> IntoIterator for &'a SlabList<T, R, P> {
     type Item = &'a T;
-    type IntoIter = Iter<'a, T>;
+    type IntoIter = ElementIter<'a, T>;
 
-    fn into_iter(self) -> Iter<'a, T> {
+    fn into_iter(self) -> ElementIter<'a, T> {
         self.iter()
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// What a policy may look at: all of it is kept up to date anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct Occupancy {
     /// Elements in the list.
     pub elements: usize,
     /// Slabs in the list.
@@ -19,17 +19,17 @@ pub struct State {
     pub fanout: usize,
 }
 
-impl State {
+impl Occupancy {
     /// Slabs that a perfect packing would save.
     #[must_use]
-    pub fn saveable(&self) -> usize {
+    pub fn saveable_slabs(&self) -> usize {
         self.slabs.saturating_sub(self.elements.div_ceil(self.slab_capacity))
     }
 }
 
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Decision {
+pub enum ReapDecision {
     /// Nothing.
     Leave,
     /// One pass over all slabs: O(n).
@@ -47,36 +47,36 @@ pub enum Decision {
 /// Decides, after each operation that changed the list, whether slabs are to be given back.
 pub trait ReapPolicy {
     /// The decision for a list in this state. Called once per change: keep it to a few instructions.
-    fn decide(&self, state: &State) -> Decision;
+    fn decide(&self, state: &Occupancy) -> ReapDecision;
 
     /// Whether a removal brings its slab together with a neighbour once both fit into three quarters of one, as do
     /// slabs that meet where index nodes are brought together. If so, two neighbours below the same index node always
     /// hold more than half a slab together; if not, a slab is freed only when it becomes empty. Asked once, when the
     /// list is made.
-    fn merges(&self) -> bool {
+    fn merges_neighbours(&self) -> bool {
         true
     }
 }
 
 impl<R: ReapPolicy + ?Sized> ReapPolicy for Box<R> {
-    fn decide(&self, state: &State) -> Decision {
+    fn decide(&self, state: &Occupancy) -> ReapDecision {
         (**self).decide(state)
     }
-    fn merges(&self) -> bool {
-        (**self).merges()
+    fn merges_neighbours(&self) -> bool {
+        (**self).merges_neighbours()
     }
 }
 
 /// Never gives anything back but empty slabs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Never;
+pub struct NeverReap;
 
-impl ReapPolicy for Never {
+impl ReapPolicy for NeverReap {
     #[inline]
-    fn decide(&self, _: &State) -> Decision {
-        Decision::Leave
+    fn decide(&self, _: &Occupancy) -> ReapDecision {
+        ReapDecision::Leave
     }
-    fn merges(&self) -> bool {
+    fn merges_neighbours(&self) -> bool {
         false
     }
 }
@@ -103,7 +103,7 @@ impl Default for MinCapacity {
 impl MinCapacity {
     /// Below the ratio, and one partial unit could still satisfy it, and there is one to save.
     #[inline]
-    fn missed(percent: u8, held: usize, units: usize, capacity: usize) -> bool {
+    fn is_below_fill(percent: u8, held: usize, units: usize, capacity: usize) -> bool {
         let percent = usize::from(percent.min(99));
         units * (100 - percent) >= 100
             && held * 100 < percent * units * capacity
@@ -113,59 +113,59 @@ impl MinCapacity {
 
 impl ReapPolicy for MinCapacity {
     #[inline]
-    fn decide(&self, s: &State) -> Decision {
-        if Self::missed(self.slabs, s.elements, s.slabs, s.slab_capacity) {
-            Decision::Slabs
-        } else if Self::missed(self.index, s.slabs, s.nodes, s.fanout) {
-            Decision::Index
+    fn decide(&self, s: &Occupancy) -> ReapDecision {
+        if Self::is_below_fill(self.slabs, s.elements, s.slabs, s.slab_capacity) {
+            ReapDecision::Slabs
+        } else if Self::is_below_fill(self.index, s.slabs, s.nodes, s.fanout) {
+            ReapDecision::Index
         } else {
-            Decision::Leave
+            ReapDecision::Leave
         }
     }
 }
 
 /// The policy of the original since then: a whole pass when it saves at least so many slabs and at least that share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct ReapThresholds {
     /// Least number of slabs to save.
     pub slabs: usize,
     /// Least share of the slabs to save, in percent.
     pub percent: u8,
 }
 
-impl Default for Thresholds {
+impl Default for ReapThresholds {
     fn default() -> Self {
         Self { slabs: 30, percent: 30 }
     }
 }
 
-impl ReapPolicy for Thresholds {
+impl ReapPolicy for ReapThresholds {
     #[inline]
-    fn decide(&self, s: &State) -> Decision {
+    fn decide(&self, s: &Occupancy) -> ReapDecision {
         // No division unless the cheap upper bound passes: this runs after every operation.
         let at_most = (s.slabs * s.slab_capacity).saturating_sub(s.elements);
         if at_most < self.slabs * s.slab_capacity {
-            return Decision::Leave;
+            return ReapDecision::Leave;
         }
-        let saveable = s.saveable();
+        let saveable = s.saveable_slabs();
         if saveable >= self.slabs.max(1) && saveable * 100 >= usize::from(self.percent) * s.slabs {
-            Decision::Slabs
+            ReapDecision::Slabs
         } else {
-            Decision::Leave
+            ReapDecision::Leave
         }
     }
 }
 
 /// Ours: while the fill is below a target, each operation does one small step, so that no single one is long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounded {
+pub struct BoundedReap {
     /// Fill below which steps are made, in percent.
     pub target: u8,
     /// Neighbouring slabs that one step may touch.
     pub slabs: usize,
 }
 
-impl Bounded {
+impl BoundedReap {
     /// The most elements that one insertion or removal moves between slabs of `capacity` elements: a spill over
     /// three slabs, a step, and the merges at their seams.
     #[must_use]
@@ -174,19 +174,19 @@ impl Bounded {
     }
 }
 
-impl Default for Bounded {
+impl Default for BoundedReap {
     fn default() -> Self {
         Self { target: 60, slabs: 4 }
     }
 }
 
-impl ReapPolicy for Bounded {
+impl ReapPolicy for BoundedReap {
     #[inline]
-    fn decide(&self, s: &State) -> Decision {
-        if s.elements * 100 < usize::from(self.target) * s.slabs * s.slab_capacity && s.saveable() > 0 {
-            Decision::Step { slabs: self.slabs }
+    fn decide(&self, s: &Occupancy) -> ReapDecision {
+        if s.elements * 100 < usize::from(self.target) * s.slabs * s.slab_capacity && s.saveable_slabs() > 0 {
+            ReapDecision::Step { slabs: self.slabs }
         } else {
-            Decision::Leave
+            ReapDecision::Leave
         }
     }
 }
@@ -199,20 +199,20 @@ impl ReapPolicy for Bounded {
 /// assert_eq!("new:40:30".parse(), Ok(Policy::Thresholds(Thresholds { slabs: 40, percent: 30 })));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// [`Never`].
-    Never(Never),
+pub enum AnyReapPolicy {
+    /// [`NeverReap`].
+    Never(NeverReap),
     /// [`MinCapacity`].
     MinCapacity(MinCapacity),
-    /// [`Thresholds`].
-    Thresholds(Thresholds),
-    /// [`Bounded`].
-    Bounded(Bounded),
+    /// [`ReapThresholds`].
+    Thresholds(ReapThresholds),
+    /// [`BoundedReap`].
+    Bounded(BoundedReap),
 }
 
-impl ReapPolicy for Policy {
+impl ReapPolicy for AnyReapPolicy {
     #[inline]
-    fn decide(&self, s: &State) -> Decision {
+    fn decide(&self, s: &Occupancy) -> ReapDecision {
         match self {
             Self::Never(p) => p.decide(s),
             Self::MinCapacity(p) => p.decide(s),
@@ -220,7 +220,7 @@ impl ReapPolicy for Policy {
             Self::Bounded(p) => p.decide(s),
         }
     }
-    fn merges(&self) -> bool {
+    fn merges_neighbours(&self) -> bool {
         !matches!(self, Self::Never(_))
     }
 }
@@ -241,7 +241,7 @@ impl fmt::Display for UnknownPolicy {
 
 impl std::error::Error for UnknownPolicy {}
 
-impl FromStr for Policy {
+impl FromStr for AnyReapPolicy {
     type Err = UnknownPolicy;
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
@@ -251,18 +251,18 @@ impl FromStr for Policy {
         let percent = |text: &str| text.parse::<u8>().ok().filter(|p| *p <= 99).ok_or_else(unknown);
         let count = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0).ok_or_else(unknown);
         Ok(match (name, numbers) {
-            ("never", None) => Self::Never(Never),
+            ("never", None) => Self::Never(NeverReap),
             ("old", None) => Self::MinCapacity(MinCapacity::default()),
             ("old", Some((slabs, index))) => {
                 Self::MinCapacity(MinCapacity { slabs: percent(slabs)?, index: percent(index)? })
             }
-            ("new", None) => Self::Thresholds(Thresholds::default()),
+            ("new", None) => Self::Thresholds(ReapThresholds::default()),
             ("new", Some((slabs, share))) => {
-                Self::Thresholds(Thresholds { slabs: count(slabs)?, percent: percent(share)? })
+                Self::Thresholds(ReapThresholds { slabs: count(slabs)?, percent: percent(share)? })
             }
-            ("bounded", None) => Self::Bounded(Bounded::default()),
+            ("bounded", None) => Self::Bounded(BoundedReap::default()),
             ("bounded", Some((target, slabs))) => {
-                Self::Bounded(Bounded { target: percent(target)?, slabs: count(slabs)? })
+                Self::Bounded(BoundedReap { target: percent(target)?, slabs: count(slabs)? })
             }
             _ => return Err(unknown()),
         })

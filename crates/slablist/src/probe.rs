@@ -1,20 +1,20 @@
 //! What happens inside a list, told while it happens. Owns the names of the events; measures and stores nothing.
 //!
-//! A [`Probe`] is a type parameter of the lists: with [`NoProbe`] each call is an empty inlined function, and the
+//! A [`SlabProbe`] is a type parameter of the lists: with [`NoProbe`] each call is an empty inlined function, and the
 //! compiled code is that of a list without probes.
 
-/// A piece of work that begins. It ends with the [`Event`] named at it; works nest (a spill makes a slab).
+/// A piece of work that begins. It ends with the [`SlabEvent`] named at it; works nest (a spill makes a slab).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Work {
-    /// A slab is being allocated; ends with [`Event::SlabMade`].
+pub enum SlabWork {
+    /// A slab is being allocated; ends with [`SlabEvent::SlabMade`].
     MakeSlab,
     /// A full slab gives elements to a neighbour, or to a new slab, or the first one what falling keys it has gathered;
-    /// ends with [`Event::Spilled`].
+    /// ends with [`SlabEvent::Spilled`].
     Spill,
-    /// Slabs that fit into fewer are brought together; ends with [`Event::Shifted`].
+    /// Slabs that fit into fewer are brought together; ends with [`SlabEvent::Shifted`].
     Shift,
-    /// A pass over a level, or a bounded step of one; ends with [`Event::Reaped`].
+    /// A pass over a level, or a bounded step of one; ends with [`SlabEvent::Reaped`].
     Reap {
         /// 0 for slabs, 1 for the index nodes right above them.
         level: u8,
@@ -24,7 +24,7 @@ pub enum Work {
 /// A structural event that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Event {
+pub enum SlabEvent {
     /// A slab was made.
     SlabMade {
         /// Slabs in the list now.
@@ -83,25 +83,25 @@ pub enum Event {
 }
 
 /// Receives the structural events of one list. Both methods do nothing unless overridden.
-pub trait Probe {
+pub trait SlabProbe {
     /// `work` begins now.
     #[inline(always)]
-    fn begin(&mut self, work: Work) {
+    fn begin(&mut self, work: SlabWork) {
         let _ = work;
     }
 
     /// `event` has happened now.
     #[inline(always)]
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SlabEvent) {
         let _ = event;
     }
 }
 
-impl<P: Probe + ?Sized> Probe for &mut P {
-    fn begin(&mut self, work: Work) {
+impl<P: SlabProbe + ?Sized> SlabProbe for &mut P {
+    fn begin(&mut self, work: SlabWork) {
         (**self).begin(work);
     }
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SlabEvent) {
         (**self).event(event);
     }
 }
@@ -110,11 +110,11 @@ impl<P: Probe + ?Sized> Probe for &mut P {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoProbe;
 
-impl Probe for NoProbe {}
+impl SlabProbe for NoProbe {}
 
 /// Counts events: the cheapest useful probe, and the one of our tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EventCounts {
     /// Slabs made.
     pub made: u64,
     /// Slabs freed.
@@ -145,31 +145,31 @@ pub struct Counts {
     pub modes: u64,
 }
 
-impl Probe for Counts {
-    fn event(&mut self, event: Event) {
+impl SlabProbe for EventCounts {
+    fn event(&mut self, event: SlabEvent) {
         match event {
-            Event::SlabMade { .. } => self.made += 1,
-            Event::SlabFreed { .. } => self.freed += 1,
-            Event::Spilled { moved } => {
+            SlabEvent::SlabMade { .. } => self.made += 1,
+            SlabEvent::SlabFreed { .. } => self.freed += 1,
+            SlabEvent::Spilled { moved } => {
                 (self.spilled, self.moved) = (self.spilled + 1, self.moved + moved as u64)
             }
-            Event::Shifted { moved } => {
+            SlabEvent::Shifted { moved } => {
                 (self.shifted, self.moved) = (self.shifted + 1, self.moved + moved as u64)
             }
-            Event::NodeMade { .. } => self.nodes_made += 1,
-            Event::NodeFreed { .. } => self.nodes_freed += 1,
-            Event::IndexGrown { .. } => self.grown += 1,
-            Event::IndexShrunk { .. } => self.shrunk += 1,
-            Event::Reaped { level: 0, saved, moved, .. } => {
+            SlabEvent::NodeMade { .. } => self.nodes_made += 1,
+            SlabEvent::NodeFreed { .. } => self.nodes_freed += 1,
+            SlabEvent::IndexGrown { .. } => self.grown += 1,
+            SlabEvent::IndexShrunk { .. } => self.shrunk += 1,
+            SlabEvent::Reaped { level: 0, saved, moved, .. } => {
                 self.reaps += 1;
                 self.saved += saved as u64;
                 self.moved += moved as u64;
             }
-            Event::Reaped { saved, .. } => {
+            SlabEvent::Reaped { saved, .. } => {
                 self.index_reaps += 1;
                 self.index_saved += saved as u64;
             }
-            Event::BecameSlabs | Event::BecameSmall => self.modes += 1,
+            SlabEvent::BecameSlabs | SlabEvent::BecameSmall => self.modes += 1,
         }
     }
 }

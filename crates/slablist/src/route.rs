@@ -1,17 +1,17 @@
 //! The way down: by key or by position. Owns the searches inside a node and inside a slab.
 
-use crate::ahead::load_ahead;
-use crate::guess::{Trust, guess};
-use crate::node::Node;
+use crate::ahead::prefetch_slice;
+use crate::guess::{GuessTrust, interpolate_slot};
+use crate::node::IndexNode;
 
 /// Chooses the child at each level, and the slot in the slab.
-pub(crate) trait Route<T> {
+pub(crate) trait TreeRoute<T> {
     /// The child of an index node to go into.
-    fn node(&mut self, seps: &[T], kids: &[Node<T>]) -> usize;
+    fn choose_child(&mut self, seps: &[T], kids: &[IndexNode<T>]) -> usize;
     /// The slab of a bottom node to go into.
-    fn slab(&mut self, seps: &[T], slabs: &[Vec<T>], trust: &mut Trust) -> usize;
+    fn choose_slab(&mut self, seps: &[T], slabs: &[Vec<T>], trust: &mut GuessTrust) -> usize;
     /// Where in the slab: of an element that is there, or to be inserted.
-    fn slot(&self, slab: &[T], trust: &mut Trust) -> Result<usize, usize>;
+    fn choose_slot(&self, slab: &[T], trust: &mut GuessTrust) -> Result<usize, usize>;
 }
 
 /// Elements compared at a distance before their neighbourhood is: one cache line of eight-byte keys. Measured
@@ -34,7 +34,7 @@ pub(crate) fn lower_bound<K: Ord>(keys: &[K], key: &K) -> usize {
 
 /// As [`lower_bound`], of keys that end up at an end, as those do that rise or fall.
 #[inline]
-fn end<K: Ord>(keys: &[K], key: &K) -> Option<usize> {
+fn bound_at_ends<K: Ord>(keys: &[K], key: &K) -> Option<usize> {
     match keys {
         [.., last] if last < key => Some(keys.len()),
         [first, ..] if key <= first => Some(0),
@@ -59,13 +59,13 @@ const MOVED: usize = 12;
 #[inline]
 fn lower_bound_near<const WINDOW: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
     let from = guess.saturating_sub(WINDOW / 2).min(keys.len().saturating_sub(WINDOW));
-    let Some((before, rest)) = keys.split_at_checked(from) else { return far(keys, key) };
-    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else { return far(keys, key) };
+    let Some((before, rest)) = keys.split_at_checked(from) else { return lower_bound_far(keys, key) };
+    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else { return lower_bound_far(keys, key) };
     let (strides, _) = near.as_chunks::<STRIDE>();
     let passed = strides.iter().map(|stride| usize::from(stride[STRIDE - 1] < *key)).sum::<usize>();
-    let Some(stride) = strides.get(passed) else { return from + WINDOW + far(after, key) };
-    match passed * STRIDE + within(stride, key) {
-        0 => far(before, key),
+    let Some(stride) = strides.get(passed) else { return from + WINDOW + lower_bound_far(after, key) };
+    match passed * STRIDE + bound_in_stride(stride, key) {
+        0 => lower_bound_far(before, key),
         below => from + below,
     }
 }
@@ -79,13 +79,13 @@ pub(crate) fn slot_near<K: Ord>(slab: &[K], key: &K, guess: usize) -> usize {
 /// The guess was bad: kept out of the way of the good ones.
 #[cold]
 #[inline(never)]
-fn far<K: Ord>(keys: &[K], key: &K) -> usize {
+fn lower_bound_far<K: Ord>(keys: &[K], key: &K) -> usize {
     lower_bound(keys, key)
 }
 
 /// The number of leading elements below `key`, which the last is not.
 #[inline]
-fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
+fn bound_in_stride<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
     let fourth = 4 * usize::from(stride[3] < *key);
     let second = fourth + 2 * usize::from(stride[fourth + 1] < *key);
     second + usize::from(stride[second] < *key)
@@ -94,11 +94,11 @@ fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
 /// Which of the slabs between `seps` holds `key` if they lie evenly. Where that one and its neighbours are kept is asked for
 /// before it is known which it is: two misses that would wait for each other become one.
 #[inline]
-fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
+fn prefetch_guessed_slab<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
     let [low, .., high] = seps else { return None };
-    let guess = guess(seps.len(), low, key, high)?;
+    let guess = interpolate_slot(seps.len(), low, key, high)?;
     for at in [guess.saturating_sub(3), guess, guess.saturating_add(3)] {
-        load_ahead::<1, _>(slabs.get(at..).unwrap_or_default());
+        prefetch_slice::<1, _>(slabs.get(at..).unwrap_or_default());
     }
     Some(guess)
 }
@@ -106,43 +106,43 @@ fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
 /// The slab that `key` belongs into, for lookups.
 #[inline]
 pub(crate) fn slab_near<K: Copy + Ord>(seps: &[K], slabs: &[Vec<K>], key: &K) -> usize {
-    match slab_ahead(seps, slabs, key) {
+    match prefetch_guessed_slab(seps, slabs, key) {
         Some(guess) => lower_bound_near::<NEAR_SEPS, _>(seps, key, guess),
         None => seps.partition_point(|sep| sep < key),
     }
 }
 
 /// By key: separators are upper bounds of the child before them.
-pub(crate) struct ByKey<'a, K> {
+pub(crate) struct KeyRoute<'a, K> {
     key: &'a K,
     /// The separators on either side of the slab, once it is known and has two.
     around: Option<(K, K)>,
 }
 
-impl<'a, K: Copy> ByKey<'a, K> {
-    pub fn of(key: &'a K) -> Self {
+impl<'a, K: Copy> KeyRoute<'a, K> {
+    pub fn new(key: &'a K) -> Self {
         Self { key, around: None }
     }
 
     /// Where `key` is in the slab if it lies evenly. What is behind it an insertion will move: that is asked for.
     #[inline]
-    fn slot_ahead(&self, slab: &[K]) -> Option<usize> {
+    fn prefetch_guessed_slot(&self, slab: &[K]) -> Option<usize> {
         let (low, high) = self.around.as_ref()?;
-        let guess = guess(slab.len(), low, self.key, high)?;
-        load_ahead::<MOVED, _>(slab.get(guess.saturating_sub(NEAR / 2)..)?);
+        let guess = interpolate_slot(slab.len(), low, self.key, high)?;
+        prefetch_slice::<MOVED, _>(slab.get(guess.saturating_sub(NEAR / 2)..)?);
         Some(guess)
     }
 }
 
 /// The searches for keys that are at neither end. They are calls, so that keys at an end get by with few instructions.
-impl<K: Copy + Ord> ByKey<'_, K> {
+impl<K: Copy + Ord> KeyRoute<'_, K> {
     /// The slab of a key that is at neither end of the node.
     #[inline(never)]
-    fn slab_inside(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
-        if !trust.guesses() {
+    fn find_inner_slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut GuessTrust) -> usize {
+        if !trust.should_guess() {
             return lower_bound(seps, self.key);
         }
-        slab_ahead(seps, slabs, self.key);
+        prefetch_guessed_slab(seps, slabs, self.key);
         let child = lower_bound(seps, self.key);
         if let Some([low, high, ..]) = seps.get(child.wrapping_sub(1)..) {
             self.around = Some((*low, *high));
@@ -152,32 +152,32 @@ impl<K: Copy + Ord> ByKey<'_, K> {
 
     /// The slot of a key that is at neither end of the slab.
     #[inline(never)]
-    fn slot_inside(&self, slab: &[K], trust: &mut Trust) -> usize {
-        let Some(guess) = self.slot_ahead(slab) else { return lower_bound(slab, self.key) };
+    fn find_inner_slot(&self, slab: &[K], trust: &mut GuessTrust) -> usize {
+        let Some(guess) = self.prefetch_guessed_slot(slab) else { return lower_bound(slab, self.key) };
         let at = slot_near(slab, self.key, guess);
         trust.learn(at.abs_diff(guess) <= NEAR / 2);
         at
     }
 }
 
-impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
+impl<K: Copy + Ord> TreeRoute<K> for KeyRoute<'_, K> {
     #[inline]
-    fn node(&mut self, seps: &[K], _: &[Node<K>]) -> usize {
-        end(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
+    fn choose_child(&mut self, seps: &[K], _: &[IndexNode<K>]) -> usize {
+        bound_at_ends(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
     }
     #[inline]
-    fn slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
-        end(seps, self.key).unwrap_or_else(|| self.slab_inside(seps, slabs, trust))
+    fn choose_slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut GuessTrust) -> usize {
+        bound_at_ends(seps, self.key).unwrap_or_else(|| self.find_inner_slab(seps, slabs, trust))
     }
     #[inline]
-    fn slot(&self, slab: &[K], trust: &mut Trust) -> Result<usize, usize> {
-        let at = end(slab, self.key).unwrap_or_else(|| self.slot_inside(slab, trust));
+    fn choose_slot(&self, slab: &[K], trust: &mut GuessTrust) -> Result<usize, usize> {
+        let at = bound_at_ends(slab, self.key).unwrap_or_else(|| self.find_inner_slot(slab, trust));
         if slab.get(at).is_some_and(|k| k <= self.key) { Ok(at) } else { Err(at) }
     }
 }
 
 /// Passes over children as long as `inside` says that the position is not in them.
-fn pick(
+fn skip_children(
     position: &mut usize,
     lens: impl Iterator<Item = usize>,
     inside: impl Fn(usize, usize) -> bool,
@@ -194,31 +194,31 @@ fn pick(
 }
 
 /// To the element at a position; the number left is its offset in the slab.
-pub(crate) struct AccessAt(pub usize);
+pub(crate) struct AccessRoute(pub usize);
 
-impl<T> Route<T> for AccessAt {
-    fn node(&mut self, _: &[T], kids: &[Node<T>]) -> usize {
-        pick(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at < len)
+impl<T> TreeRoute<T> for AccessRoute {
+    fn choose_child(&mut self, _: &[T], kids: &[IndexNode<T>]) -> usize {
+        skip_children(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at < len)
     }
-    fn slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut Trust) -> usize {
-        pick(&mut self.0, slabs.iter().map(Vec::len), |at, len| at < len)
+    fn choose_slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut GuessTrust) -> usize {
+        skip_children(&mut self.0, slabs.iter().map(Vec::len), |at, len| at < len)
     }
-    fn slot(&self, _: &[T], _: &mut Trust) -> Result<usize, usize> {
+    fn choose_slot(&self, _: &[T], _: &mut GuessTrust) -> Result<usize, usize> {
         Ok(self.0)
     }
 }
 
 /// To the place where an element inserted at a position goes: the end of a child counts as inside it.
-pub(crate) struct InsertAt(pub usize);
+pub(crate) struct InsertRoute(pub usize);
 
-impl<T> Route<T> for InsertAt {
-    fn node(&mut self, _: &[T], kids: &[Node<T>]) -> usize {
-        pick(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at <= len)
+impl<T> TreeRoute<T> for InsertRoute {
+    fn choose_child(&mut self, _: &[T], kids: &[IndexNode<T>]) -> usize {
+        skip_children(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at <= len)
     }
-    fn slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut Trust) -> usize {
-        pick(&mut self.0, slabs.iter().map(Vec::len), |at, len| at <= len)
+    fn choose_slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut GuessTrust) -> usize {
+        skip_children(&mut self.0, slabs.iter().map(Vec::len), |at, len| at <= len)
     }
-    fn slot(&self, _: &[T], _: &mut Trust) -> Result<usize, usize> {
+    fn choose_slot(&self, _: &[T], _: &mut GuessTrust) -> Result<usize, usize> {
         Err(self.0)
     }
 }

@@ -3,47 +3,47 @@
 use std::ops::{Bound, RangeBounds};
 
 use crate::check::check_order;
-use crate::error::{Broken, NotRising};
-use crate::iter::{IntoIter, Iter, Slabs};
-use crate::policy::{Bounded, ReapPolicy, State};
-use crate::probe::{NoProbe, Probe};
-use crate::route::ByKey;
-use crate::shape::Shape;
-use crate::tree::{Loader, Tree};
+use crate::error::{InvariantViolation, NotSorted};
+use crate::iter::{ElementIntoIter, ElementIter, SlabIter};
+use crate::policy::{BoundedReap, Occupancy, ReapPolicy};
+use crate::probe::{NoProbe, SlabProbe};
+use crate::route::KeyRoute;
+use crate::shape::ListShape;
+use crate::tree::{SlabLoader, SlabTree};
 
 /// An ordered set of fixed-size keys in slabs.
 ///
-/// `R` decides when slabs are given back ([`Bounded`] unless said otherwise), `P` is told what happens inside
-/// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`Shape`]), "O(log n)"
+/// `R` decides when slabs are given back ([`BoundedReap`] unless said otherwise), `P` is told what happens inside
+/// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`ListShape`]), "O(log n)"
 /// below is O(f log n / log f + c) without the policy's work, which [`ReapPolicy`]'s implementations state.
 #[derive(Clone)]
-pub struct SlabSet<K: Copy, R = Bounded, P: Probe = NoProbe> {
-    pub(crate) tree: Tree<K, R, P>,
+pub struct SlabSet<K: Copy, R = BoundedReap, P: SlabProbe = NoProbe> {
+    pub(crate) tree: SlabTree<K, R, P>,
 }
 
 impl<K: Copy + Ord> SlabSet<K> {
     /// An empty set with the default shape and policy. Allocates nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(Shape::DEFAULT, Bounded::default(), NoProbe)
+        Self::with_shape(ListShape::DEFAULT, BoundedReap::default(), NoProbe)
     }
 
     /// A set of keys that rise strictly, in full slabs. O(n).
     ///
     /// # Errors
-    /// [`NotRising`] at the first key that is not above the one before it.
-    pub fn from_sorted(keys: impl IntoIterator<Item = K>) -> Result<Self, NotRising> {
+    /// [`NotSorted`] at the first key that is not above the one before it.
+    pub fn from_sorted(keys: impl IntoIterator<Item = K>) -> Result<Self, NotSorted> {
         let mut set = Self::new();
         set.load_sorted(keys)?;
         Ok(set)
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// An empty set of this shape, policy and probe. Allocates nothing.
     #[must_use]
-    pub fn with(shape: Shape, reap: R, probe: P) -> Self {
-        Self { tree: Tree::new(shape, reap, probe) }
+    pub fn with_shape(shape: ListShape, reap: R, probe: P) -> Self {
+        Self { tree: SlabTree::new(shape, reap, probe) }
     }
 
     /// Keys in the set. O(1).
@@ -61,12 +61,12 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// Adds `key`; `false`, and nothing changes, if an equal one is there. O(log n).
     #[inline]
     pub fn insert(&mut self, key: K) -> bool {
-        self.tree.insert(ByKey::of(&key), key)
+        self.tree.insert(KeyRoute::new(&key), key)
     }
 
     /// Adds `key`, or puts it in the place of an equal one, which is returned. O(log n).
     pub fn replace(&mut self, key: K) -> Option<K> {
-        match self.tree.root.find_mut(ByKey::of(&key)) {
+        match self.tree.root.find_mut(KeyRoute::new(&key)) {
             Some(old) => Some(std::mem::replace(old, key)),
             None => {
                 self.insert(key);
@@ -82,7 +82,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// Removes and returns the key equal to `key`. O(log n).
     pub fn take(&mut self, key: &K) -> Option<K> {
-        self.tree.remove(ByKey::of(key))
+        self.tree.remove(KeyRoute::new(key))
     }
 
     /// Removes and returns the first key. O(log n).
@@ -142,18 +142,18 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// The first key above `key`, which need not be there. O(log n).
     #[must_use]
-    pub fn after(&self, key: &K) -> Option<&K> {
+    pub fn first_above(&self, key: &K) -> Option<&K> {
         self.get(self.position(key).map_or_else(|at| at, |at| at + 1))
     }
 
     /// The last key below `key`, which need not be there. O(log n).
     #[must_use]
-    pub fn before(&self, key: &K) -> Option<&K> {
+    pub fn last_below(&self, key: &K) -> Option<&K> {
         self.get(self.tree.root.rank(key).0.checked_sub(1)?)
     }
 
     /// The positions of a range of keys; an empty one where the bounds cross.
-    pub(crate) fn span(&self, range: impl RangeBounds<K>) -> (usize, usize) {
+    pub(crate) fn positions_of_range(&self, range: impl RangeBounds<K>) -> (usize, usize) {
         let upto = |key: &K| self.position(key).map_or_else(|at| at, |at| at + 1);
         let from = match range.start_bound() {
             Bound::Included(key) => self.tree.root.rank(key).0,
@@ -170,14 +170,14 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// All keys, rising; `rev` for falling. O(1) a key.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_, K> {
-        Iter::over(self.slabs())
+    pub fn iter(&self) -> ElementIter<'_, K> {
+        ElementIter::from_slabs(self.slabs())
     }
 
     /// The keys of a range, from both ends. O(log n), then O(1) a key. Crossed bounds are an empty range.
     #[must_use]
-    pub fn range(&self, range: impl RangeBounds<K>) -> Iter<'_, K> {
-        Iter::over(self.range_slabs(range))
+    pub fn range(&self, range: impl RangeBounds<K>) -> ElementIter<'_, K> {
+        ElementIter::from_slabs(self.range_slabs(range))
     }
 
     /// All keys, slab by slab, from both ends: what to fold or map over where speed counts.
@@ -188,15 +188,15 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// assert_eq!(sum, 499_500);
     /// ```
     #[must_use]
-    pub fn slabs(&self) -> Slabs<'_, K> {
-        Slabs::all(&self.tree.root)
+    pub fn slabs(&self) -> SlabIter<'_, K> {
+        SlabIter::over_all(&self.tree.root)
     }
 
     /// The keys of a range slab by slab; the first and the last slice are cut to the range. O(log n).
     #[must_use]
-    pub fn range_slabs(&self, range: impl RangeBounds<K>) -> Slabs<'_, K> {
-        let (from, to) = self.span(range);
-        Slabs::range(&self.tree.root, from, to)
+    pub fn range_slabs(&self, range: impl RangeBounds<K>) -> SlabIter<'_, K> {
+        let (from, to) = self.positions_of_range(range);
+        SlabIter::over_range(&self.tree.root, from, to)
     }
 
     /// Packs all keys into as few slabs as hold them, whatever the policy says. Returns the slabs saved. O(n).
@@ -206,8 +206,8 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// Sizes, as a policy sees them. O(1).
     #[must_use]
-    pub fn state(&self) -> State {
-        self.tree.state()
+    pub fn occupancy(&self) -> Occupancy {
+        self.tree.occupancy()
     }
 
     /// Levels of the index; 1 while one node is enough. O(1).
@@ -230,7 +230,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// The shape that the set was made with.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> ListShape {
         self.tree.core.shape
     }
 
@@ -261,24 +261,24 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    pub fn check(&self) -> Result<(), Broken> {
-        self.tree.check()?;
+    pub fn check(&self) -> Result<(), InvariantViolation> {
+        self.tree.check_structure()?;
         check_order(&self.tree.root, None, None)
     }
 
-    pub(crate) fn loader(&self) -> Loader<K> {
-        Loader::new(self.tree.core.capacity)
+    pub(crate) fn new_loader(&self) -> SlabLoader<K> {
+        SlabLoader::new(self.tree.core.capacity)
     }
 
     /// Replaces all keys by these, which rise strictly, in full slabs. O(n). The keys stay as they were on an error.
     ///
     /// # Errors
-    /// [`NotRising`] at the first key that is not above the one before it.
-    pub fn load_sorted(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), NotRising> {
-        let mut loader = self.loader();
+    /// [`NotSorted`] at the first key that is not above the one before it.
+    pub fn load_sorted(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), NotSorted> {
+        let mut loader = self.new_loader();
         for (at, key) in keys.into_iter().enumerate() {
             if loader.last().is_some_and(|last| *last >= key) {
-                return Err(NotRising { at });
+                return Err(NotSorted { at });
             }
             loader.push(&[key]);
         }
@@ -287,20 +287,20 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: Probe> IntoIterator for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> IntoIterator for SlabSet<K, R, P> {
     type Item = K;
-    type IntoIter = IntoIter<K>;
+    type IntoIter = ElementIntoIter<K>;
 
-    fn into_iter(self) -> IntoIter<K> {
-        IntoIter::of(self.tree.root)
+    fn into_iter(self) -> ElementIntoIter<K> {
+        ElementIntoIter::from_root(self.tree.root)
     }
 }
 
-impl<'a, K: Copy + Ord, R: ReapPolicy, P: Probe> IntoIterator for &'a SlabSet<K, R, P> {
+impl<'a, K: Copy + Ord, R: ReapPolicy, P: SlabProbe> IntoIterator for &'a SlabSet<K, R, P> {
     type Item = &'a K;
-    type IntoIter = Iter<'a, K>;
+    type IntoIter = ElementIter<'a, K>;
 
-    fn into_iter(self) -> Iter<'a, K> {
+    fn into_iter(self) -> ElementIter<'a, K> {
         self.iter()
     }
 }

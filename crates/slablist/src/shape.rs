@@ -9,13 +9,13 @@
 /// assert_eq!(Shape::ORIGINAL_2012.capacity::<u64>(), 119);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct ListShape {
     slab_bytes: usize,
     fanout: usize,
     small: usize,
 }
 
-impl Shape {
+impl ListShape {
     /// Slabs of 1,528 bytes (1,536 with the allocator's word), index nodes of 256 children, small up to 64 elements.
     pub const DEFAULT: Self = Self { slab_bytes: 1528, fanout: 256, small: 64 };
 
@@ -46,13 +46,13 @@ impl Shape {
 
     /// Elements of type `T` up to which a list is one growing vector: never more than a slab holds.
     #[must_use]
-    pub const fn small<T>(&self) -> usize {
+    pub const fn small_limit<T>(&self) -> usize {
         let capacity = self.capacity::<T>();
         if self.small < capacity { self.small } else { capacity }
     }
 }
 
-impl Default for Shape {
+impl Default for ListShape {
     fn default() -> Self {
         Self::DEFAULT
     }

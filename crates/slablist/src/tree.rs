@@ -2,44 +2,44 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::Core;
-use crate::insert::Landed;
-use crate::iter::Slabs;
-use crate::node::{Kids, Node};
-use crate::policy::{Decision, ReapPolicy, State};
-use crate::probe::Probe;
-use crate::route::{AccessAt, Route};
-use crate::shape::Shape;
+use crate::engine::ListCore;
+use crate::insert::InsertResult;
+use crate::iter::SlabIter;
+use crate::node::{IndexNode, NodeChildren};
+use crate::policy::{Occupancy, ReapDecision, ReapPolicy};
+use crate::probe::SlabProbe;
+use crate::route::{AccessRoute, TreeRoute};
+use crate::shape::ListShape;
 
 #[derive(Debug)]
-pub(crate) struct Tree<T, R, P> {
-    pub root: Node<T>,
-    pub core: Core<T, P>,
+pub(crate) struct SlabTree<T, R, P> {
+    pub root: IndexNode<T>,
+    pub core: ListCore<T, P>,
     pub reap: R,
     /// Where the next bounded step begins, as a position.
-    hand: usize,
+    next_step: usize,
     /// Which list this is, for cursors.
     pub id: u64,
     /// Changes so far, for cursors.
     pub changes: u64,
 }
 
-fn next_id() -> u64 {
+fn next_list_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl<T: Copy, R: Clone, P: Probe + Clone> Clone for Tree<T, R, P> {
+impl<T: Copy, R: Clone, P: SlabProbe + Clone> Clone for SlabTree<T, R, P> {
     /// A copy is another list: cursors do not carry over. Its slabs are packed and have their full capacity.
     fn clone(&self) -> Self {
-        let mut loader = Loader::new(self.core.capacity);
-        Slabs::all(&self.root).for_each(|slab| loader.push(slab));
+        let mut loader = SlabLoader::new(self.core.capacity);
+        SlabIter::over_all(&self.root).for_each(|slab| loader.push(slab));
         let mut copy = Self {
-            root: Node::empty(),
-            core: Core::new(self.core.shape, self.core.merges, self.core.probe.clone()),
+            root: IndexNode::empty(),
+            core: ListCore::new(self.core.shape, self.core.merges, self.core.probe.clone()),
             reap: self.reap.clone(),
-            hand: 0,
-            id: next_id(),
+            next_step: 0,
+            id: next_list_id(),
             changes: 0,
         };
         copy.load(loader);
@@ -47,13 +47,13 @@ impl<T: Copy, R: Clone, P: Probe + Clone> Clone for Tree<T, R, P> {
     }
 }
 
-impl<T: Copy, R, P: Probe> Tree<T, R, P> {
-    pub fn new(shape: Shape, reap: R, probe: P) -> Self
+impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
+    pub fn new(shape: ListShape, reap: R, probe: P) -> Self
     where
         R: ReapPolicy,
     {
-        let core = Core::new(shape, reap.merges(), probe);
-        Self { root: Node::empty(), core, reap, hand: 0, id: next_id(), changes: 0 }
+        let core = ListCore::new(shape, reap.merges_neighbours(), probe);
+        Self { root: IndexNode::empty(), core, reap, next_step: 0, id: next_list_id(), changes: 0 }
     }
 
     pub fn get(&self, position: usize) -> Option<&T> {
@@ -62,7 +62,7 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
     }
 
     /// Replaces everything by what was loaded.
-    pub fn load(&mut self, loader: Loader<T>) {
+    pub fn load(&mut self, loader: SlabLoader<T>) {
         self.clear();
         let mut slabs = loader.slabs;
         if let [only] = slabs.as_mut_slice()
@@ -76,23 +76,23 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
             // The loader's slabs are accounted for when they arrive: it may be dropped half-way.
             drop(self.core.make_slab(0));
         }
-        self.root = self.core.build(slabs);
+        self.root = self.core.build_index(slabs);
         self.changes += 1;
     }
 
     pub fn clear(&mut self) {
         let mut slabs = Vec::new();
-        std::mem::replace(&mut self.root, Node::empty()).into_slabs(&mut slabs);
+        std::mem::replace(&mut self.root, IndexNode::empty()).move_slabs_into(&mut slabs);
         slabs.into_iter().for_each(|slab| self.core.free_slab(slab));
-        self.core.set_nodes(1);
+        self.core.set_node_count(1);
         self.core.set_levels(1);
         self.core.set_small(true);
-        self.hand = 0;
+        self.next_step = 0;
         self.changes += 1;
     }
 
-    pub fn state(&self) -> State {
-        State {
+    pub fn occupancy(&self) -> Occupancy {
+        Occupancy {
             elements: self.root.len,
             slabs: self.core.slabs,
             slab_capacity: self.core.capacity,
@@ -105,7 +105,7 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
     where
         R: ReapPolicy,
     {
-        let merges = reap.merges();
+        let merges = reap.merges_neighbours();
         if merges && !self.core.merges {
             self.reap_now();
         }
@@ -123,38 +123,38 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
     }
 }
 
-impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: SlabProbe> SlabTree<T, R, P> {
     /// Inserts where `route` leads, unless an equal element is there.
     #[inline]
-    pub fn insert(&mut self, mut route: impl Route<T>, value: T) -> bool {
+    pub fn insert(&mut self, mut route: impl TreeRoute<T>, value: T) -> bool {
         match self.core.insert(&mut self.root, &mut route, value) {
-            Landed::Present => return false,
-            Landed::In => {}
-            Landed::Split(right, sep) => self.grow(right, sep),
+            InsertResult::Present => return false,
+            InsertResult::Inserted => {}
+            InsertResult::Split(right, sep) => self.grow_root(right, sep),
         }
         self.changes += 1;
-        self.maintain();
+        self.apply_policy();
         true
     }
 
     #[cold]
-    fn grow(&mut self, right: Node<T>, sep: T) {
-        let left = std::mem::replace(&mut self.root, Node::empty());
+    fn grow_root(&mut self, right: IndexNode<T>, sep: T) {
+        let left = std::mem::replace(&mut self.root, IndexNode::empty());
         let len = left.len + right.len;
-        self.root = Node { len, seps: vec![sep], kids: Kids::Nodes(vec![left, right]) };
+        self.root = IndexNode { len, seps: vec![sep], kids: NodeChildren::Nodes(vec![left, right]) };
         self.core.set_levels(self.core.levels + 1);
     }
 
     /// Removes the one element that `route` leads to.
-    pub fn remove(&mut self, route: impl Route<T>) -> Option<T> {
-        let taken = self.core.edit(&mut self.root, route, |core, node, slab, route| {
-            let slot = route.slot(node.slabs().get(slab)?, &mut core.trust).ok()?;
+    pub fn remove(&mut self, route: impl TreeRoute<T>) -> Option<T> {
+        let taken = self.core.edit_bottom_node(&mut self.root, route, |core, node, slab, route| {
+            let slot = route.choose_slot(node.slabs().get(slab)?, &mut core.trust).ok()?;
             let mut taken = None;
-            core.take(node, slab, slot, 1, |gone| taken = gone.first().copied());
+            core.take_elements(node, slab, slot, 1, |gone| taken = gone.first().copied());
             taken
         });
         let taken = taken.flatten()?;
-        self.removed();
+        self.finish_removal();
         Some(taken)
     }
 
@@ -163,51 +163,52 @@ impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
         let mut left = to.min(self.root.len).saturating_sub(from);
         let all = left;
         while left > 0 {
-            let taken = self.core.edit(&mut self.root, AccessAt(from), |core, node, slab, route| {
-                core.take(node, slab, route.0, left, &mut sink)
-            });
+            let taken =
+                self.core.edit_bottom_node(&mut self.root, AccessRoute(from), |core, node, slab, route| {
+                    core.take_elements(node, slab, route.0, left, &mut sink)
+                });
             match taken {
                 Some(taken) if taken > 0 => left -= taken,
                 _ => break,
             }
         }
         if all > left {
-            self.removed();
+            self.finish_removal();
         }
         all - left
     }
 
-    fn removed(&mut self) {
+    fn finish_removal(&mut self) {
         self.changes += 1;
-        self.lower();
-        self.maintain();
-        self.back_to_small();
+        self.lower_root();
+        self.apply_policy();
+        self.return_to_small();
     }
 
     /// A root with a single child is one level too many.
-    fn lower(&mut self) {
+    fn lower_root(&mut self) {
         let mut levels = self.core.levels;
         loop {
             match &mut self.root.kids {
-                Kids::Nodes(kids) if kids.len() < 2 => {
+                NodeChildren::Nodes(kids) if kids.len() < 2 => {
                     let only = kids.pop();
                     levels = if only.is_some() { levels - 1 } else { 1 };
-                    self.root = only.unwrap_or_else(Node::empty);
+                    self.root = only.unwrap_or_else(IndexNode::empty);
                 }
                 _ => break,
             }
         }
-        self.core.set_nodes(self.core.nodes.max(1));
+        self.core.set_node_count(self.core.nodes.max(1));
         self.core.set_levels(levels);
     }
 
     /// At half the size at which it left, so that a list at the border does not go to and fro.
-    fn back_to_small(&mut self) {
+    fn return_to_small(&mut self) {
         let len = self.root.len;
         if self.core.is_small || self.core.small == 0 || len > self.core.small / 2 || self.core.slabs > 1 {
             return;
         }
-        if let Kids::Slabs(slabs) = &mut self.root.kids
+        if let NodeChildren::Slabs(slabs) = &mut self.root.kids
             && let Some(slab) = slabs.first_mut()
         {
             slab.shrink_to(self.core.small);
@@ -216,44 +217,45 @@ impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
     }
 
     #[inline]
-    fn maintain(&mut self) {
+    fn apply_policy(&mut self) {
         if self.core.slabs < 2 {
             return;
         }
-        match self.reap.decide(&self.state()) {
-            Decision::Leave => {}
-            decision => self.reap_as(decision),
+        match self.reap.decide(&self.occupancy()) {
+            ReapDecision::Leave => {}
+            decision => self.execute_decision(decision),
         }
     }
 
     #[cold]
-    fn reap_as(&mut self, decision: Decision) {
+    fn execute_decision(&mut self, decision: ReapDecision) {
         match decision {
-            Decision::Leave => {}
-            Decision::Slabs => drop(self.core.reap_slabs(&mut self.root)),
-            Decision::Index => drop(self.core.reap_index(&mut self.root)),
-            Decision::Step { slabs } => self.step(slabs),
+            ReapDecision::Leave => {}
+            ReapDecision::Slabs => drop(self.core.reap_slabs(&mut self.root)),
+            ReapDecision::Index => drop(self.core.reap_index(&mut self.root)),
+            ReapDecision::Step { slabs } => self.reap_step(slabs),
         }
     }
 
-    fn step(&mut self, width: usize) {
-        let hand = if self.hand < self.root.len { self.hand } else { 0 };
-        let next = self.core.edit(&mut self.root, AccessAt(hand), |core, node, slab, route| {
-            core.step(node, slab, width);
-            hand - route.0 + node.slabs().get(slab).map_or(1, Vec::len)
-        });
-        self.hand = next.unwrap_or(0);
-        self.lower();
+    fn reap_step(&mut self, width: usize) {
+        let hand = if self.next_step < self.root.len { self.next_step } else { 0 };
+        let next =
+            self.core.edit_bottom_node(&mut self.root, AccessRoute(hand), |core, node, slab, route| {
+                core.reap_window(node, slab, width);
+                hand - route.0 + node.slabs().get(slab).map_or(1, Vec::len)
+            });
+        self.next_step = next.unwrap_or(0);
+        self.lower_root();
     }
 }
 
 /// Fills slabs one after the other, for loading many elements at once.
-pub(crate) struct Loader<T> {
+pub(crate) struct SlabLoader<T> {
     capacity: usize,
     slabs: Vec<Vec<T>>,
 }
 
-impl<T: Copy> Loader<T> {
+impl<T: Copy> SlabLoader<T> {
     pub fn new(capacity: usize) -> Self {
         Self { capacity, slabs: Vec::new() }
     }

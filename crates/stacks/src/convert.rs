@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use foldhash::fast::FixedState;
 use perflab_model::Nanos;
 use perflab_model::profile::{
-    Anchor, CommId, Frame, FrameId, FrameKind, NodeId, StackBatch, StackSample, Weaver,
+    CommId, FrameId, FrameKind, NodeId, StackBatch, StackFrame, StackSample, StackTreeBuilder, SymbolAnchor,
 };
 
 use crate::files::LivingFiles;
 use crate::kernel::KernelSymbols;
-use crate::space::{Mapping, Space, Tasks};
-use crate::unwind::{Copied, Unwinders};
-use crate::user::{Elves, Found, RunTimeCode};
+use crate::space::{AddressMapping, AddressSpace, ProcessTable};
+use crate::unwind::{CopiedStack, StackUnwinders};
+use crate::user::{ElfSymbolizer, JitMaps, SymbolizedFunction};
 
 /// Marks between the addresses of a chain: what follows is of the kernel, of the process, of a guest.
 const MARKS: u64 = u64::MAX - 4095;
@@ -26,7 +26,7 @@ pub(crate) const MARK_USER: u64 = 512u64.wrapping_neg();
 
 /// A sample with addresses.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RawSample {
+pub(crate) struct AddressSample {
     pub(crate) at: Option<Nanos>,
     pub(crate) cpu: Option<u32>,
     pub(crate) pid: Option<i32>,
@@ -37,7 +37,7 @@ pub(crate) struct RawSample {
 
 /// Where symbols are looked up.
 #[derive(Debug, Default)]
-pub struct Symbols {
+pub struct SymbolSources {
     /// The kernel's; none where they are hidden or not those of the recorded kernel.
     pub kernel: Option<KernelSymbols>,
     /// How far the recorded kernel lay from that table.
@@ -48,107 +48,107 @@ pub struct Symbols {
     pub is_certain: bool,
 }
 
-type Fast<K, V> = HashMap<K, V, FixedState>;
+type FixedHashMap<K, V> = HashMap<K, V, FixedState>;
 
 /// Makes stacks of addresses, record by record, in order of time.
 #[derive(Debug, Default)]
-pub struct Converter {
-    weaver: Weaver,
-    symbols: Symbols,
-    tasks: Tasks,
-    elves: Elves,
-    run_time: RunTimeCode,
+pub struct StackConverter {
+    weaver: StackTreeBuilder,
+    symbols: SymbolSources,
+    tasks: ProcessTable,
+    elves: ElfSymbolizer,
+    run_time: JitMaps,
     /// Stacks by address space and addresses, innermost first.
-    stacks: Fast<u32, Fast<Box<[u64]>, Option<NodeId>>>,
+    stacks: FixedHashMap<u32, FixedHashMap<Box<[u64]>, Option<NodeId>>>,
     /// Frames by address space (0 for the kernel) and address, outermost first.
-    frames: Fast<(u32, u64), Box<[FrameId]>>,
+    frames: FixedHashMap<(u32, u64), Box<[FrameId]>>,
     samples: Vec<StackSample>,
-    unwinders: Unwinders,
+    unwinders: StackUnwinders,
     /// Where files of processes are that may still live; none for a recording of yesterday.
     living: Option<LivingFiles>,
 }
 
-impl Converter {
+impl StackConverter {
     /// A converter without processes; records tell of them.
-    pub fn new(symbols: Symbols) -> Self {
-        Converter { symbols, ..Converter::default() }
+    pub fn new(symbols: SymbolSources) -> Self {
+        StackConverter { symbols, ..StackConverter::default() }
     }
 
     /// One for processes that were recorded just now.
-    pub(crate) fn of_living(symbols: Symbols) -> Self {
-        Converter { living: Some(LivingFiles::default()), ..Converter::new(symbols) }
+    pub(crate) fn for_living_processes(symbols: SymbolSources) -> Self {
+        StackConverter { living: Some(LivingFiles::default()), ..StackConverter::new(symbols) }
     }
 
     /// The recorded kernel's symbol `_text` was here. Where nothing else says that the tables are of the recorded
     /// machine, only the very same place does: kernels lie elsewhere after each boot.
-    pub(crate) fn kernel_at(&mut self, text: u64) {
-        let distance = self.symbols.kernel.as_ref().and_then(|kernel| kernel.distance(text));
+    pub(crate) fn on_kernel_address(&mut self, text: u64) {
+        let distance = self.symbols.kernel.as_ref().and_then(|kernel| kernel.distance_from(text));
         match distance {
             Some(distance) if self.symbols.is_certain || distance == 0 => {
                 self.symbols.kernel_distance = distance
             }
             _ if self.symbols.is_certain => {}
-            _ => self.symbols = Symbols::default(),
+            _ => self.symbols = SymbolSources::default(),
         }
     }
 
     /// Which kernel symbols of `wanted` are there.
-    pub fn anchors(&self, wanted: &[String]) -> Vec<Anchor> {
-        self.symbols.kernel.as_ref().map(|kernel| kernel.anchors(wanted)).unwrap_or_default()
+    pub fn find_anchors(&self, wanted: &[String]) -> Vec<SymbolAnchor> {
+        self.symbols.kernel.as_ref().map(|kernel| kernel.find_anchors(wanted)).unwrap_or_default()
     }
 
     /// When the first sample was taken.
-    pub(crate) fn first(&self) -> Option<Nanos> {
+    pub(crate) fn first_sample_time(&self) -> Option<Nanos> {
         self.samples.iter().filter_map(|sample| sample.at).min()
     }
 
     /// Something was mapped into a process as code.
-    pub fn mapped(&mut self, pid: i32, start: u64, length: u64, offset: u64, path: &str) {
-        let mapping = Mapping { start, end: start.saturating_add(length), offset, path: path.into() };
-        self.tasks.mapped(pid, mapping);
+    pub fn on_map(&mut self, pid: i32, start: u64, length: u64, offset: u64, path: &str) {
+        let mapping = AddressMapping { start, end: start.saturating_add(length), offset, path: path.into() };
+        self.tasks.on_map(pid, mapping);
     }
 
     /// A thread took a name, by exec or by itself.
-    pub fn named(&mut self, pid: i32, tid: i32, name: &str, is_exec: bool) {
-        let name = self.weaver.comm(name);
-        self.tasks.named(pid, tid, name, is_exec);
+    pub fn on_name(&mut self, pid: i32, tid: i32, name: &str, is_exec: bool) {
+        let name = self.weaver.intern_comm(name);
+        self.tasks.on_name(pid, tid, name, is_exec);
     }
 
     /// A process or thread began: (parent, child) as processes, and as threads.
-    pub(crate) fn forked(&mut self, processes: (i32, i32), threads: (i32, i32)) {
-        self.tasks.forked(processes, threads);
+    pub(crate) fn on_fork(&mut self, processes: (i32, i32), threads: (i32, i32)) {
+        self.tasks.on_fork(processes, threads);
     }
 
     /// Samples of a process are left out from now on, and those of its children until they exec.
-    pub(crate) fn leave_out(&mut self, pid: i32) {
-        self.tasks.leave_out(pid);
+    pub(crate) fn exclude_process(&mut self, pid: i32) {
+        self.tasks.exclude_process(pid);
     }
 
     /// Takes a sample of which only an address in the kernel is known.
-    pub fn kernel_sample(&mut self, address: u64) {
-        self.sample(RawSample { period: 1, ..RawSample::default() }, &[MARK_KERNEL, address]);
+    pub fn add_kernel_sample(&mut self, address: u64) {
+        self.add_sample(AddressSample { period: 1, ..AddressSample::default() }, &[MARK_KERNEL, address]);
     }
 
     /// Takes a sample; `chain` holds addresses and marks, innermost first.
-    pub(crate) fn sample(&mut self, raw: RawSample, chain: &[u64]) {
+    pub(crate) fn add_sample(&mut self, raw: AddressSample, chain: &[u64]) {
         let pid = raw.pid.unwrap_or(-1);
-        if self.tasks.is_left_out(pid) {
+        if self.tasks.is_excluded(pid) {
             return;
         }
-        let space = self.tasks.space(pid);
-        let leaf = self.stack(pid, &space, chain);
-        let comm = self.comm(raw.tid);
+        let space = self.tasks.address_space(pid);
+        let leaf = self.cached_stack(pid, &space, chain);
+        let comm = self.comm_of(raw.tid);
         let (count, weight) = (1, raw.period);
-        let RawSample { at, cpu, pid, tid, .. } = raw;
+        let AddressSample { at, cpu, pid, tid, .. } = raw;
         self.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight });
     }
 
     /// The user's part of a stack, from a copy of its memory: a mark and addresses, innermost first. Without the
     /// recorded machine's files it is the instruction alone.
-    pub(crate) fn unwound(&mut self, pid: Option<i32>, copied: Copied<'_>) -> Vec<u64> {
-        let space = self.tasks.space(pid.unwrap_or(-1));
+    pub(crate) fn unwind(&mut self, pid: Option<i32>, copied: CopiedStack<'_>) -> Vec<u64> {
+        let space = self.tasks.address_space(pid.unwrap_or(-1));
         let addresses = match self.symbols.is_local {
-            true => self.unwinders.stack(&space, copied),
+            true => self.unwinders.unwind_stack(&space, copied),
             false => vec![copied.registers.instruction],
         };
         std::iter::once(MARK_USER).chain(addresses).collect()
@@ -163,49 +163,55 @@ impl Converter {
     }
 
     /// Everything since the last batch, in order of time.
-    pub fn batch(&mut self, slot: u32) -> StackBatch {
+    pub fn take_batch(&mut self, slot: u32) -> StackBatch {
         let mut samples = std::mem::take(&mut self.samples);
         samples.sort_by_key(|sample| sample.at);
-        self.weaver.batch(slot, samples)
+        self.weaver.take_batch(slot, samples)
     }
 
-    pub(crate) fn into_parts(self) -> (Weaver, Vec<StackSample>) {
+    pub(crate) fn into_parts(self) -> (StackTreeBuilder, Vec<StackSample>) {
         (self.weaver, self.samples)
     }
 
-    fn comm(&mut self, tid: Option<i32>) -> CommId {
+    fn comm_of(&mut self, tid: Option<i32>) -> CommId {
         match tid {
-            None => self.weaver.comm(""),
-            Some(0) => self.weaver.comm("swapper"),
-            Some(tid) => match self.tasks.name(tid) {
+            None => self.weaver.intern_comm(""),
+            Some(0) => self.weaver.intern_comm("swapper"),
+            Some(tid) => match self.tasks.thread_name(tid) {
                 Some(known) => known,
-                None => self.weaver.comm(&format!(":{tid}")),
+                None => self.weaver.intern_comm(&format!(":{tid}")),
             },
         }
     }
 
-    fn stack(&mut self, pid: i32, space: &Space, chain: &[u64]) -> Option<NodeId> {
+    fn cached_stack(&mut self, pid: i32, space: &AddressSpace, chain: &[u64]) -> Option<NodeId> {
         if let Some(known) = self.stacks.get(&space.id).and_then(|stacks| stacks.get(chain)) {
             return *known;
         }
-        let node = self.woven(pid, space, chain);
+        let node = self.intern_stack(pid, space, chain);
         self.stacks.entry(space.id).or_default().insert(chain.into(), node);
         node
     }
 
     /// Outermost first: a chain is innermost first.
-    fn woven(&mut self, pid: i32, space: &Space, chain: &[u64]) -> Option<NodeId> {
+    fn intern_stack(&mut self, pid: i32, space: &AddressSpace, chain: &[u64]) -> Option<NodeId> {
         let mut node = None;
-        for (kind, address) in addresses(chain).into_iter().rev() {
-            let frames = self.frames_at(pid, space, kind, address);
+        for (kind, address) in classify_addresses(chain).into_iter().rev() {
+            let frames = self.cached_frames(pid, space, kind, address);
             for frame in frames {
-                node = Some(self.weaver.node(node, frame));
+                node = Some(self.weaver.intern_node(node, frame));
             }
         }
         node
     }
 
-    fn frames_at(&mut self, pid: i32, space: &Space, kind: FrameKind, address: u64) -> Vec<FrameId> {
+    fn cached_frames(
+        &mut self,
+        pid: i32,
+        space: &AddressSpace,
+        kind: FrameKind,
+        address: u64,
+    ) -> Vec<FrameId> {
         let key = (if kind == FrameKind::Kernel { 0 } else { space.id }, address);
         if let Some(known) = self.frames.get(&key) {
             return known.to_vec();
@@ -214,72 +220,77 @@ impl Converter {
             FrameKind::Kernel => self.kernel_frames(address),
             _ => self.user_frames(pid, space, address),
         };
-        let frames: Vec<FrameId> = frames.into_iter().map(|frame| self.weaver.frame(frame)).collect();
+        let frames: Vec<FrameId> = frames.into_iter().map(|frame| self.weaver.intern_frame(frame)).collect();
         self.frames.insert(key, frames.clone().into());
         frames
     }
 
-    fn kernel_frames(&self, address: u64) -> Vec<Frame> {
+    fn kernel_frames(&self, address: u64) -> Vec<StackFrame> {
         let module = Some("[kernel.kallsyms]".to_owned());
-        let unknown = || Frame { module: module.clone(), ..Frame::new("[kernel]", FrameKind::Kernel) };
+        let unknown =
+            || StackFrame { module: module.clone(), ..StackFrame::new("[kernel]", FrameKind::Kernel) };
         let Some(kernel) = &self.symbols.kernel else { return vec![unknown()] };
         let here = address.wrapping_sub(self.symbols.kernel_distance);
-        let Some(symbol) = kernel.find(here) else { return vec![unknown()] };
-        let frame = Frame {
-            module: kernel.module(symbol).map(str::to_owned).or(module),
-            start: Some(kernel.offset(symbol)),
-            ..Frame::new(kernel.name(symbol), FrameKind::Kernel)
+        let Some(symbol) = kernel.find_symbol(here) else { return vec![unknown()] };
+        let frame = StackFrame {
+            module: kernel.symbol_module(symbol).map(str::to_owned).or(module),
+            start: Some(kernel.symbol_offset(symbol)),
+            ..StackFrame::new(kernel.symbol_name(symbol), FrameKind::Kernel)
         };
-        let inlined = kernel.inlined(here, &self.elves).into_iter().filter(|found| found.inlined);
-        let inlined = inlined.map(|found| Frame {
+        let inlined = kernel.inlined_functions(here, &self.elves).into_iter().filter(|found| found.inlined);
+        let inlined = inlined.map(|found| StackFrame {
             module: frame.module.clone(),
             inlined: true,
-            ..Frame::new(&found.name, FrameKind::Kernel)
+            ..StackFrame::new(&found.name, FrameKind::Kernel)
         });
         std::iter::once(frame.clone()).chain(inlined).collect()
     }
 
-    fn user_frames(&self, pid: i32, space: &Space, address: u64) -> Vec<Frame> {
-        let mapping = space.find(address);
+    fn user_frames(&self, pid: i32, space: &AddressSpace, address: u64) -> Vec<StackFrame> {
+        let mapping = space.find_mapping(address);
         let module = mapping.map(|mapping| mapping.path.to_string());
         let found = match mapping {
             Some(file) if self.symbols.is_local && file.is_file() => {
                 let path = match &self.living {
-                    Some(living) => living.find(pid, file),
+                    Some(living) => living.path_of_mapping(pid, file),
                     None => PathBuf::from(&*file.path),
                 };
-                self.elves.at_offset(&path, (address - file.start).wrapping_add(file.offset))
+                self.elves.functions_at_offset(&path, (address - file.start).wrapping_add(file.offset))
             }
             _ => Vec::new(),
         };
         let found =
-            if found.is_empty() && self.symbols.is_local { self.run_time(pid, address) } else { found };
+            if found.is_empty() && self.symbols.is_local { self.jit_frames(pid, address) } else { found };
         if found.is_empty() {
-            let name = module.as_deref().map_or("[unknown]".into(), bracketed);
-            return vec![Frame { module, ..Frame::new(&name, FrameKind::User) }];
+            let name = module.as_deref().map_or("[unknown]".into(), module_in_brackets);
+            return vec![StackFrame { module, ..StackFrame::new(&name, FrameKind::User) }];
         }
-        let frame = |one: Found| Frame {
+        let frame = |one: SymbolizedFunction| StackFrame {
             module: module.clone(),
             inlined: one.inlined,
-            ..Frame::new(&one.name, FrameKind::User)
+            ..StackFrame::new(&one.name, FrameKind::User)
         };
         found.into_iter().map(frame).collect()
     }
 
-    fn run_time(&self, pid: i32, address: u64) -> Vec<Found> {
-        self.run_time.find(pid, address).map(|name| Found { name, inlined: false }).into_iter().collect()
+    fn jit_frames(&self, pid: i32, address: u64) -> Vec<SymbolizedFunction> {
+        self.run_time
+            .find_function(pid, address)
+            .map(|name| SymbolizedFunction { name, inlined: false })
+            .into_iter()
+            .collect()
     }
 }
 
 /// A module's name as that of a function without one.
-fn bracketed(path: &str) -> String {
+fn module_in_brackets(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     if name.starts_with('[') { name.into() } else { format!("[{name}]") }
 }
 
 /// The addresses of a chain, innermost first, each with where it is. A caller's address is that of the
 /// instruction after the call, which may be of the next function: one before it is of the right one.
-fn addresses(chain: &[u64]) -> Vec<(FrameKind, u64)> {
+fn classify_addresses(chain: &[u64]) -> Vec<(FrameKind, u64)> {
     let mut kind = FrameKind::User;
     let mut found = Vec::with_capacity(chain.len());
     let mut is_begin = true;
@@ -307,12 +318,12 @@ ffffffff81000200 T kfree.part.0
 ffffffff81000300 T after
 ";
 
-    fn converter(is_local: bool) -> Converter {
+    fn test_converter(is_local: bool) -> StackConverter {
         let kernel = KernelSymbols::parse(TABLE.into()).ok();
-        Converter::new(Symbols { kernel, kernel_distance: 0x1000, is_local, is_certain: true })
+        StackConverter::new(SymbolSources { kernel, kernel_distance: 0x1000, is_local, is_certain: true })
     }
 
-    fn told(batch: &StackBatch) -> Vec<String> {
+    fn describe_batch(batch: &StackBatch) -> Vec<String> {
         let name = |id: NodeId| batch.frames[batch.nodes[id.0 as usize].frame.0 as usize].name.clone();
         let line = |one: &StackSample| {
             let chain = std::iter::successors(one.leaf, |leaf| batch.nodes[leaf.0 as usize].parent);
@@ -326,22 +337,24 @@ ffffffff81000300 T after
 
     #[test]
     fn chains_become_stacks_with_the_kernel_above_the_process() {
-        let mut converter = converter(false);
-        converter.named(40, 40, "my task", true);
-        converter.mapped(40, 0x5000, 0x1000, 0, "/usr/bin/tool");
-        let raw = RawSample { pid: Some(40), tid: Some(40), period: 7, ..RawSample::default() };
+        let mut converter = test_converter(false);
+        converter.on_name(40, 40, "my task", true);
+        converter.on_map(40, 0x5000, 0x1000, 0, "/usr/bin/tool");
+        let raw = AddressSample { pid: Some(40), tid: Some(40), period: 7, ..AddressSample::default() };
         let kernel = [MARK_KERNEL, 0xffffffff81001210, 0xffffffff81001300, MARK_USER, 0x5010, 0x9999];
-        converter.sample(raw, &kernel);
-        converter.sample(raw, &kernel);
-        converter.sample(raw, &[MARK_KERNEL]);
-        converter
-            .sample(RawSample { pid: Some(-1), tid: Some(-1), ..raw }, &[MARK_KERNEL, 0xffffffff81001100]);
-        let batch = converter.batch(3);
+        converter.add_sample(raw, &kernel);
+        converter.add_sample(raw, &kernel);
+        converter.add_sample(raw, &[MARK_KERNEL]);
+        converter.add_sample(
+            AddressSample { pid: Some(-1), tid: Some(-1), ..raw },
+            &[MARK_KERNEL, 0xffffffff81001100],
+        );
+        let batch = converter.take_batch(3);
         let stack = "my task;[unknown];[tool];kfree;kfree";
-        assert_eq!(told(&batch), [stack, stack, "my task", ":-1;do_syscall_64"]);
+        assert_eq!(describe_batch(&batch), [stack, stack, "my task", ":-1;do_syscall_64"]);
         assert_eq!((batch.slot, batch.samples[0].weight), (3, 7));
         assert_eq!(batch.frames[2].start, Some(0x200));
-        assert!(batch.samples[3].is_dead());
-        assert_eq!(converter.batch(4), StackBatch { slot: 4, ..StackBatch::default() });
+        assert!(batch.samples[3].is_of_dying_task());
+        assert_eq!(converter.take_batch(4), StackBatch { slot: 4, ..StackBatch::default() });
     }
 }

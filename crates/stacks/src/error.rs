@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Place;
+use crate::ProfilePosition;
 
 /// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum StacksError {
         /// the file
         path: PathBuf,
         /// where in it
-        place: Option<Place>,
+        place: Option<ProfilePosition>,
         /// what is wrong, and what to do
         reason: String,
     },
@@ -35,7 +35,7 @@ impl StacksError {
     }
 
     /// The file at `path` is not what it should be.
-    pub(crate) fn format(path: &Path, place: Option<Place>, reason: impl Into<String>) -> Self {
+    pub(crate) fn bad_format(path: &Path, place: Option<ProfilePosition>, reason: impl Into<String>) -> Self {
         StacksError::Format { path: path.into(), place, reason: reason.into() }
     }
 }

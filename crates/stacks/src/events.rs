@@ -1,7 +1,7 @@
 //! What events cannot see.
 
 /// What a sampler by `event` cannot see, and how that misleads; `None` where it sees everything that runs.
-pub fn hides(event: &str, is_user_only: bool) -> Option<String> {
+pub fn hidden_from_event(event: &str, is_user_only: bool) -> Option<String> {
     if is_user_only || event.ends_with(":u") {
         return Some("the kernel: it was left out, so all time in it is missing".into());
     }
@@ -20,13 +20,15 @@ pub fn hides(event: &str, is_user_only: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::hides;
+    use super::hidden_from_event;
 
     #[test]
     fn timers_are_blind_while_interrupts_are_off() {
-        assert!(hides("cpu-clock", false).is_some_and(|text| text.contains("interrupts are off")));
-        assert!(hides("cycles:u", false).is_some_and(|text| text.contains("the kernel")));
-        assert!(hides("cycles", false).is_some_and(|text| text.contains("late")));
-        assert_eq!(hides("cycles:P", false), None);
+        assert!(
+            hidden_from_event("cpu-clock", false).is_some_and(|text| text.contains("interrupts are off"))
+        );
+        assert!(hidden_from_event("cycles:u", false).is_some_and(|text| text.contains("the kernel")));
+        assert!(hidden_from_event("cycles", false).is_some_and(|text| text.contains("late")));
+        assert_eq!(hidden_from_event("cycles:P", false), None);
     }
 }

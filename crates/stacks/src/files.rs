@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use crate::space::Mapping;
+use crate::space::AddressMapping;
 
 /// The largest binary that is looked at: a browser with debug information is half of it.
 const LARGEST: u64 = 4 << 30;
@@ -46,24 +46,24 @@ pub(crate) fn open_regular(path: &Path, flags: OFlags) -> io::Result<(File, Meta
 }
 
 /// Reads a binary, for what is done with it whole.
-pub(crate) fn read_binary(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_binary_file(path: &Path) -> io::Result<Vec<u8>> {
     let (file, about) = open_regular(path, OFlags::empty())?;
     let most = if is_trusted(&about) { LARGEST } else { LARGEST_COPY };
-    read_all(file, about.len(), most)
+    read_bounded(file, about.len(), most)
 }
 
 /// Reads what a run-time compiler says of the code of a process of that user; nobody else is believed but root, nor
 /// who reads it.
-pub(crate) fn read_map(path: &Path, user: Option<u32>) -> io::Result<Vec<u8>> {
+pub(crate) fn read_jit_map_file(path: &Path, user: Option<u32>) -> io::Result<Vec<u8>> {
     let (file, about) = open_regular(path, OFlags::NOFOLLOW)?;
     let own = rustix::process::geteuid().as_raw();
     if ![Some(0), Some(own), user].contains(&Some(about.uid())) {
         return Err(io::Error::other("it is neither root's nor of the process's user"));
     }
-    read_all(file, about.len(), LARGEST_MAP)
+    read_bounded(file, about.len(), LARGEST_MAP)
 }
 
-fn read_all(file: File, length: u64, most: u64) -> io::Result<Vec<u8>> {
+fn read_bounded(file: File, length: u64, most: u64) -> io::Result<Vec<u8>> {
     if length > most {
         return Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)));
     }
@@ -83,25 +83,25 @@ fn is_owned(about: &Metadata) -> bool {
 
 /// Binaries, each under a path by which it can be opened again and again.
 #[derive(Debug, Default)]
-pub(crate) struct Binaries {
+pub(crate) struct BinaryFiles {
     known: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
     /// Those that are held, by device and inode.
     held: RefCell<HashMap<(u64, u64), OwnedFd>>,
     copied: RefCell<u64>,
 }
 
-impl Binaries {
+impl BinaryFiles {
     /// A path to open the binary at `path` by: its own where nobody else can put another file there.
-    pub(crate) fn find(&self, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn reopenable_path(&self, path: &Path) -> Option<PathBuf> {
         if let Some(known) = self.known.borrow().get(path) {
             return known.clone();
         }
-        let found = self.settle(path).ok();
+        let found = self.try_reopenable_path(path).ok();
         self.known.borrow_mut().insert(path.into(), found.clone());
         found
     }
 
-    fn settle(&self, path: &Path) -> io::Result<PathBuf> {
+    fn try_reopenable_path(&self, path: &Path) -> io::Result<PathBuf> {
         let (file, about) = open_regular(path, OFlags::empty())?;
         let is_trusted = is_trusted(&about);
         let folder = path.parent().and_then(|folder| folder.metadata().ok());
@@ -123,14 +123,14 @@ impl Binaries {
         let fd = match held.get(&key) {
             Some(fd) => fd.as_raw_fd(),
             None => {
-                let fd = if is_trusted { file.into() } else { self.copy(file, about.len())? };
+                let fd = if is_trusted { file.into() } else { self.copy_to_memory(file, about.len())? };
                 held.entry(key).or_insert(fd).as_raw_fd()
             }
         };
         Ok(format!("/proc/self/fd/{fd}").into())
     }
 
-    fn copy(&self, file: File, length: u64) -> io::Result<OwnedFd> {
+    fn copy_to_memory(&self, file: File, length: u64) -> io::Result<OwnedFd> {
         let mut copied = self.copied.borrow_mut();
         if *copied + length > LARGEST_COPIES {
             return Err(io::Error::other("all copies together are too large"));
@@ -150,9 +150,9 @@ pub(crate) struct LivingFiles {
 impl LivingFiles {
     /// A path to what is mapped there in that process: its own path, unless the file is deleted or the process sees other
     /// files under it than we do.
-    pub(crate) fn find(&self, pid: i32, mapping: &Mapping) -> PathBuf {
+    pub(crate) fn path_of_mapping(&self, pid: i32, mapping: &AddressMapping) -> PathBuf {
         let key = (pid, std::rc::Rc::clone(&mapping.path));
-        self.places.borrow_mut().entry(key).or_insert_with(|| place(pid, mapping)).clone()
+        self.places.borrow_mut().entry(key).or_insert_with(|| locate_mapped_file(pid, mapping)).clone()
     }
 
     /// Forgets all: processes end, and numbers are given again.
@@ -161,12 +161,12 @@ impl LivingFiles {
     }
 }
 
-fn place(pid: i32, mapping: &Mapping) -> PathBuf {
+fn locate_mapped_file(pid: i32, mapping: &AddressMapping) -> PathBuf {
     let plain = PathBuf::from(&*mapping.path);
     let sees = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let Some(theirs) = sees(&pid.to_string()) else { return plain };
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let Some((range, path)) = maps.lines().find_map(|line| covering(line, mapping.start)) else {
+    let Some((range, path)) = maps.lines().find_map(|line| parse_maps_line_at(line, mapping.start)) else {
         return plain;
     };
     if sees("self").is_some_and(|ours| ours == theirs) && !path.ends_with(" (deleted)") {
@@ -182,7 +182,7 @@ fn place(pid: i32, mapping: &Mapping) -> PathBuf {
 }
 
 /// The range and path of a line of /proc/PID/maps, where it covers an address.
-fn covering(line: &str, address: u64) -> Option<(&str, &str)> {
+fn parse_maps_line_at(line: &str, address: u64) -> Option<(&str, &str)> {
     let mut parts = line.splitn(6, ' ');
     let range = parts.next()?;
     let (begin, end) = range.split_once('-')?;
@@ -225,10 +225,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shared");
         fs::write(&path, "as it was").unwrap();
-        let binaries = Binaries::default();
-        assert_eq!(Binaries::default().find(&path), Some(path.clone()), "one's own stays where it is");
+        let binaries = BinaryFiles::default();
+        assert_eq!(
+            BinaryFiles::default().reopenable_path(&path),
+            Some(path.clone()),
+            "one's own stays where it is"
+        );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        let copy = binaries.find(&path).unwrap();
+        let copy = binaries.reopenable_path(&path).unwrap();
         File::create(&path).unwrap();
         assert_eq!(fs::read_to_string(copy).unwrap(), "as it was");
     }
@@ -240,9 +244,9 @@ mod tests {
         File::create(path("sparse")).unwrap().set_len(LARGEST_MAP + 1).unwrap();
         fs::write(path("map"), "1000 20 f\n").unwrap();
         symlink(path("map"), path("link")).unwrap();
-        assert!(read_map(&path("sparse"), None).is_err());
-        assert!(read_map(&path("link"), None).is_err());
-        assert_eq!(read_map(&path("map"), None).unwrap(), b"1000 20 f\n");
+        assert!(read_jit_map_file(&path("sparse"), None).is_err());
+        assert!(read_jit_map_file(&path("link"), None).is_err());
+        assert_eq!(read_jit_map_file(&path("map"), None).unwrap(), b"1000 20 f\n");
     }
 
     #[test]
@@ -254,16 +258,19 @@ mod tests {
         let path = folder.path().join("map");
         fs::write(&path, "1000 20 f\n").unwrap();
         std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
-        assert!(read_map(&path, None).is_err());
-        assert!(read_map(&path, Some(1000)).is_err());
-        assert!(read_map(&path, Some(65_534)).is_ok());
+        assert!(read_jit_map_file(&path, None).is_err());
+        assert!(read_jit_map_file(&path, Some(1000)).is_err());
+        assert!(read_jit_map_file(&path, Some(65_534)).is_ok());
     }
 
     #[test]
     fn a_deleted_file_is_found_by_its_mapping_root() {
         let line = "55d0c000-55d0d000 r-xp 00001000 fe:00 123      /usr/bin/my tool (deleted)";
-        assert_eq!(covering(line, 0x55d0_c010), Some(("55d0c000-55d0d000", "/usr/bin/my tool (deleted)")));
-        assert_eq!(covering(line, 0x55d0_d000), None);
+        assert_eq!(
+            parse_maps_line_at(line, 0x55d0_c010),
+            Some(("55d0c000-55d0d000", "/usr/bin/my tool (deleted)"))
+        );
+        assert_eq!(parse_maps_line_at(line, 0x55d0_d000), None);
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -280,17 +287,22 @@ mod tests {
         };
         let start = std::iter::repeat_with(code).find_map(|start| start).unwrap();
         let mapping =
-            Mapping { start, end: start + 1, offset: 0, path: program.display().to_string().into() };
-        let before = LivingFiles::default().find(pid, &mapping);
+            AddressMapping { start, end: start + 1, offset: 0, path: program.display().to_string().into() };
+        let before = LivingFiles::default().path_of_mapping(pid, &mapping);
         fs::remove_file(&program).unwrap();
-        let after = LivingFiles::default().find(pid, &mapping);
-        let binaries = Binaries::default();
-        let same =
-            binaries.find(&after).map(|path| fs::read(path).unwrap() == fs::read("/bin/sleep").unwrap());
+        let after = LivingFiles::default().path_of_mapping(pid, &mapping);
+        let binaries = BinaryFiles::default();
+        let same = binaries
+            .reopenable_path(&after)
+            .map(|path| fs::read(path).unwrap() == fs::read("/bin/sleep").unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(before, program);
         assert_eq!(same, Some(true), "{}", after.display());
-        assert_eq!(place(pid, &mapping), program, "of a process that ended only the path is known");
+        assert_eq!(
+            locate_mapped_file(pid, &mapping),
+            program,
+            "of a process that ended only the path is known"
+        );
     }
 }

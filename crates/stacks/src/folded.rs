@@ -4,39 +4,42 @@
 //! not made up.
 
 use perflab_model::Unit;
-use perflab_model::profile::{Frame, FrameKind, NodeId, StackSample};
+use perflab_model::profile::{FrameKind, NodeId, StackFrame, StackSample};
 
-use crate::Place;
-use crate::imported::Reading;
+use crate::ProfilePosition;
+use crate::imported::ProfileBuilder;
 
-pub(crate) fn read(bytes: &[u8]) -> Reading {
-    let mut reading = Reading::default();
+pub(crate) fn read_folded(bytes: &[u8]) -> ProfileBuilder {
+    let mut reading = ProfileBuilder::default();
     reading.about.source = "folded".into();
     reading.about.unit = Unit::new("1");
-    let has_kernel = contains(bytes, b"_[k]");
+    let has_kernel = contains_bytes(bytes, b"_[k]");
     for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        match std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}")).and_then(stack) {
-            Ok((stack, count)) => take(&mut reading, stack, count, has_kernel),
-            Err(reason) => reading.unreadable(Place::Line(number), reason),
+        match std::str::from_utf8(line)
+            .map_err(|error| format!("not UTF-8: {error}"))
+            .and_then(parse_folded_line)
+        {
+            Ok((stack, count)) => add_folded_sample(&mut reading, stack, count, has_kernel),
+            Err(reason) => reading.count_unreadable(ProfilePosition::Line(number), reason),
         }
     }
-    reading.note(
+    reading.add_note(
         "folded text has no times, processes or losses: samples that its maker dropped are not counted",
         "import perf.data itself where you have it",
     );
     reading
 }
 
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+fn contains_bytes(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 /// A line's stack and count.
-fn stack(line: &str) -> Result<(&str, u64), String> {
+fn parse_folded_line(line: &str) -> Result<(&str, u64), String> {
     let (stack, count) = line.trim_end().rsplit_once(' ').ok_or("no count after the stack")?;
     // Some writers give fractions; half a sample is none, and a rounded one would be a guess.
     let count = count.strip_suffix(".0").unwrap_or(count);
@@ -46,20 +49,20 @@ fn stack(line: &str) -> Result<(&str, u64), String> {
 }
 
 /// The first part is the command's name, as every collapse script has it.
-fn take(reading: &mut Reading, stack: &str, count: u64, has_kernel: bool) {
+fn add_folded_sample(reading: &mut ProfileBuilder, stack: &str, count: u64, has_kernel: bool) {
     let mut parts = stack.split(';');
-    let comm = reading.weaver.comm(parts.next().unwrap_or_default());
+    let comm = reading.weaver.intern_comm(parts.next().unwrap_or_default());
     let mut leaf: Option<NodeId> = None;
     for part in parts.filter(|part| !part.is_empty()) {
-        let frame = reading.weaver.frame(frame(part, has_kernel));
-        leaf = Some(reading.weaver.node(leaf, frame));
+        let frame = reading.weaver.intern_frame(parse_folded_frame(part, has_kernel));
+        leaf = Some(reading.weaver.intern_node(leaf, frame));
     }
     let (at, cpu, pid, tid) = (None, None, None, None);
     reading.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight: count });
 }
 
 /// Frames say where they ran if any frame of the file does.
-fn frame(part: &str, has_kernel: bool) -> Frame {
+fn parse_folded_frame(part: &str, has_kernel: bool) -> StackFrame {
     let otherwise = if has_kernel { FrameKind::User } else { FrameKind::Unknown };
     let (name, kind, inlined) = match part.rsplit_once("_[") {
         Some((name, "k]")) => (name, FrameKind::Kernel, false),
@@ -67,7 +70,7 @@ fn frame(part: &str, has_kernel: bool) -> Frame {
         Some((name, "j]")) => (name, FrameKind::User, false),
         _ => (part, otherwise, false),
     };
-    Frame { inlined, ..Frame::new(name, kind) }
+    StackFrame { inlined, ..StackFrame::new(name, kind) }
 }
 
 #[cfg(test)]
@@ -78,7 +81,8 @@ mod tests {
 
     #[test]
     fn suffixes_say_where_a_frame_ran() {
-        let imported = read(b"sh;main;do_syscall_64_[k];kfree.part.0_[k] 3\nsh;main;inner_[i] 1\n").finish();
+        let imported =
+            read_folded(b"sh;main;do_syscall_64_[k];kfree.part.0_[k] 3\nsh;main;inner_[i] 1\n").finish();
         let frames: Vec<_> =
             imported.batch.frames.iter().map(|f| (f.name.as_str(), f.kind, f.inlined)).collect();
         let (kernel, user) = (FrameKind::Kernel, FrameKind::User);
@@ -89,16 +93,16 @@ mod tests {
             ("inner", user, true),
         ];
         assert_eq!(frames, wanted);
-        assert_eq!(imported.batch.frames[2].raw(), "kfree.part.0");
+        assert_eq!(imported.batch.frames[2].raw_name(), "kfree.part.0");
         assert_eq!(imported.batch.samples.iter().map(|one| one.count).collect::<Vec<_>>(), [3, 1]);
     }
 
     #[test]
     fn rubbish_is_counted_with_its_line_and_the_rest_is_kept() {
-        let reading = read(b"a;b 1\nrubbish\n\n# a comment\na;b c\n\xff\xfe 2\n 7\nlone 4\n");
+        let reading = read_folded(b"a;b 1\nrubbish\n\n# a comment\na;b c\n\xff\xfe 2\n 7\nlone 4\n");
         assert_eq!(reading.about.unreadable, 4);
-        let lines: Vec<Place> = reading.remarks().iter().map(|remark| remark.place).collect();
-        assert_eq!(lines, [2, 5, 6, 7].map(Place::Line));
+        let lines: Vec<ProfilePosition> = reading.remarks().iter().map(|remark| remark.place).collect();
+        assert_eq!(lines, [2, 5, 6, 7].map(ProfilePosition::Line));
         assert_eq!(reading.samples.iter().map(|one| one.count).sum::<u64>(), 5);
         assert_eq!(reading.samples[1].leaf, None, "a command without frames has no stack");
     }
@@ -106,7 +110,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_line_is_a_sample_or_unreadable(lines in prop::collection::vec("[ -~]{1,30}", 0..20)) {
-            let reading = read(lines.join("\n").as_bytes());
+            let reading = read_folded(lines.join("\n").as_bytes());
             let skipped = lines.iter().filter(|line| line.starts_with('#')).count();
             let seen = reading.samples.len() + reading.about.unreadable as usize;
             prop_assert_eq!(seen + skipped, lines.len());

@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
-use perflab_model::profile::{Anchor, normalised};
+use perflab_model::profile::{SymbolAnchor, strip_compiler_suffixes};
 
-use crate::user::{Elves, Found};
+use crate::user::{ElfSymbolizer, SymbolizedFunction};
 
 /// Where the kernel's text begins.
 const BEGIN: &str = "_stext";
@@ -19,7 +19,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// A function of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Symbol {
+pub(crate) struct KernelSymbol {
     start: u64,
     name: (u32, u32),
     module: (u32, u32),
@@ -29,7 +29,7 @@ pub(crate) struct Symbol {
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: String,
-    symbols: Vec<Symbol>,
+    symbols: Vec<KernelSymbol>,
     begin: u64,
     text_start: Option<u64>,
     vmlinux: Option<(PathBuf, u64)>,
@@ -58,7 +58,7 @@ impl KernelSymbols {
         let (mut begin, mut text_start, mut hidden) = (None, None, false);
         let mut at = 0;
         for line in text.split('\n') {
-            if let Some((symbol, name)) = symbol(line, at) {
+            if let Some((symbol, name)) = parse_kallsyms_line(line, at) {
                 hidden |= symbol.start == 0;
                 match name {
                     BEGIN => begin = Some(symbol.start),
@@ -81,67 +81,67 @@ impl KernelSymbols {
     /// Looks for inlined functions in this file, an ELF file of the same kernel with debug information.
     #[must_use]
     pub fn with_vmlinux(self, path: &Path) -> Self {
-        let linked = crate::user::address_of(path, BEGIN);
+        let linked = crate::user::symbol_address(path, BEGIN);
         let vmlinux = linked.map(|linked| (path.to_owned(), self.begin.wrapping_sub(linked)));
         KernelSymbols { vmlinux, ..self }
     }
 
     /// How far from here a kernel lay whose symbol `_text` was at `recorded`.
-    pub(crate) fn distance(&self, recorded: u64) -> Option<u64> {
+    pub(crate) fn distance_from(&self, recorded: u64) -> Option<u64> {
         self.text_start.map(|here| recorded.wrapping_sub(here))
     }
 
-    fn piece(&self, (begin, end): (u32, u32)) -> &str {
+    fn text_range(&self, (begin, end): (u32, u32)) -> &str {
         self.text.get(begin as usize..end as usize).unwrap_or_default()
     }
 
     /// The function at an address.
-    pub(crate) fn find(&self, address: u64) -> Option<Symbol> {
+    pub(crate) fn find_symbol(&self, address: u64) -> Option<KernelSymbol> {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);
         // Several names of one place: the first in the table, as the sort keeps the order, but for those that only
         // say that the code may run before the kernel is where it was linked.
         let last = self.symbols.get(after.checked_sub(1)?)?;
         let first = self.symbols.partition_point(|symbol| symbol.start < last.start);
         let same = self.symbols.get(first..after)?;
-        let is_plain = |symbol: &&Symbol| !self.name(**symbol).starts_with("__pi_");
+        let is_plain = |symbol: &&KernelSymbol| !self.symbol_name(**symbol).starts_with("__pi_");
         let found = same.iter().find(is_plain).or(same.first()).copied();
         found.filter(|symbol| address - symbol.start < LONGEST)
     }
 
     /// A function's name.
-    pub(crate) fn name(&self, symbol: Symbol) -> &str {
-        self.piece(symbol.name)
+    pub(crate) fn symbol_name(&self, symbol: KernelSymbol) -> &str {
+        self.text_range(symbol.name)
     }
 
     /// The module that a function is in; `None` for the kernel itself.
-    pub(crate) fn module(&self, symbol: Symbol) -> Option<&str> {
-        Some(self.piece(symbol.module)).filter(|module| !module.is_empty())
+    pub(crate) fn symbol_module(&self, symbol: KernelSymbol) -> Option<&str> {
+        Some(self.text_range(symbol.module)).filter(|module| !module.is_empty())
     }
 
     /// Where a function begins, from `_stext`.
-    pub(crate) fn offset(&self, symbol: Symbol) -> i64 {
+    pub(crate) fn symbol_offset(&self, symbol: KernelSymbol) -> i64 {
         symbol.start.wrapping_sub(self.begin).cast_signed()
     }
 
     /// The functions whose code was put into another at this address, outermost first; the other one first of all.
-    pub(crate) fn inlined(&self, address: u64, elves: &Elves) -> Vec<Found> {
+    pub(crate) fn inlined_functions(&self, address: u64, elves: &ElfSymbolizer) -> Vec<SymbolizedFunction> {
         let Some((path, distance)) = &self.vmlinux else { return Vec::new() };
-        elves.at_address(path, address.wrapping_sub(*distance))
+        elves.functions_at_address(path, address.wrapping_sub(*distance))
     }
 
     /// Which of `wanted` (normalised names) are there, and where. A clone's place does not stand for its function's.
-    pub fn anchors(&self, wanted: &[String]) -> Vec<Anchor> {
+    pub fn find_anchors(&self, wanted: &[String]) -> Vec<SymbolAnchor> {
         let wanted: std::collections::HashSet<&str> = wanted.iter().map(String::as_str).collect();
         if wanted.is_empty() {
             return Vec::new();
         }
-        let anchor = |symbol: &Symbol| {
-            let raw = self.name(*symbol);
-            let name =
-                Some(normalised(raw)).filter(|name| wanted.contains(name) && !raw.contains(".cold"))?;
-            Some(Anchor { name: name.into(), start: self.offset(*symbol) })
+        let anchor = |symbol: &KernelSymbol| {
+            let raw = self.symbol_name(*symbol);
+            let name = Some(strip_compiler_suffixes(raw))
+                .filter(|name| wanted.contains(name) && !raw.contains(".cold"))?;
+            Some(SymbolAnchor { name: name.into(), start: self.symbol_offset(*symbol) })
         };
-        let mut found: Vec<Anchor> = self.symbols.iter().filter_map(anchor).collect();
+        let mut found: Vec<SymbolAnchor> = self.symbols.iter().filter_map(anchor).collect();
         found.sort_by(|a, b| (&a.name, a.start).cmp(&(&b.name, b.start)));
         found.dedup_by(|a, b| a.name == b.name);
         found
@@ -149,7 +149,7 @@ impl KernelSymbols {
 }
 
 /// A line `ffffffff81000000 T name [module]`, if it names code.
-fn symbol(line: &str, at: usize) -> Option<(Symbol, &str)> {
+fn parse_kallsyms_line(line: &str, at: usize) -> Option<(KernelSymbol, &str)> {
     let (start, rest) = line.split_once(' ')?;
     let kind = rest.as_bytes().first()?;
     if !b"tTwW".contains(kind) {
@@ -164,7 +164,7 @@ fn symbol(line: &str, at: usize) -> Option<(Symbol, &str)> {
         Some((u32::try_from(begin).ok()?, u32::try_from(begin + piece.len()).ok()?))
     };
     let module = if module.is_empty() { (0, 0) } else { place(module)? };
-    Some((Symbol { start: u64::from_str_radix(start, 16).ok()?, name: place(name)?, module }, name))
+    Some((KernelSymbol { start: u64::from_str_radix(start, 16).ok()?, name: place(name)?, module }, name))
 }
 
 #[cfg(test)]
@@ -186,34 +186,34 @@ ffffffff81000400 t __slab_alloc.isra.0.cold
 ffffffffc0000000 t ext4_write\t[ext4]
 ";
 
-    fn table() -> KernelSymbols {
+    fn make_table() -> KernelSymbols {
         KernelSymbols::parse(TABLE.into()).unwrap()
     }
 
-    fn name(table: &KernelSymbols, address: u64) -> Option<(&str, Option<&str>)> {
-        table.find(address).map(|symbol| (table.name(symbol), table.module(symbol)))
+    fn name_at(table: &KernelSymbols, address: u64) -> Option<(&str, Option<&str>)> {
+        table.find_symbol(address).map(|symbol| (table.symbol_name(symbol), table.symbol_module(symbol)))
     }
 
     #[test]
     fn addresses_find_the_function_that_they_are_in() {
-        let table = table();
-        assert_eq!(name(&table, 0xffffffff81000200), Some(("kfree", None)));
-        assert_eq!(name(&table, 0xffffffff8100023f), Some(("kfree", None)));
-        assert_eq!(name(&table, 0xffffffff81000250), Some(("__memset", None)), "an alias that is plain");
-        assert_eq!(name(&table, 0xffffffff81000260), Some(("__pi_alone", None)));
-        assert_eq!(name(&table, 0xffffffff81000310), Some(("__slab_alloc.isra.0", None)));
-        assert_eq!(name(&table, 0xffffffffc0000010), Some(("ext4_write", Some("[ext4]"))));
-        assert_eq!(name(&table, 0xffffffffb0000000), None, "a hole");
-        assert_eq!(name(&table, 0xffffffff80ffffff), None);
-        let kfree = table.find(0xffffffff81000210).unwrap();
-        assert_eq!(table.offset(kfree), 0x100);
-        assert_eq!(table.distance(0xffffffff82000000), Some(0x1000000));
+        let table = make_table();
+        assert_eq!(name_at(&table, 0xffffffff81000200), Some(("kfree", None)));
+        assert_eq!(name_at(&table, 0xffffffff8100023f), Some(("kfree", None)));
+        assert_eq!(name_at(&table, 0xffffffff81000250), Some(("__memset", None)), "an alias that is plain");
+        assert_eq!(name_at(&table, 0xffffffff81000260), Some(("__pi_alone", None)));
+        assert_eq!(name_at(&table, 0xffffffff81000310), Some(("__slab_alloc.isra.0", None)));
+        assert_eq!(name_at(&table, 0xffffffffc0000010), Some(("ext4_write", Some("[ext4]"))));
+        assert_eq!(name_at(&table, 0xffffffffb0000000), None, "a hole");
+        assert_eq!(name_at(&table, 0xffffffff80ffffff), None);
+        let kfree = table.find_symbol(0xffffffff81000210).unwrap();
+        assert_eq!(table.symbol_offset(kfree), 0x100);
+        assert_eq!(table.distance_from(0xffffffff82000000), Some(0x1000000));
     }
 
     #[test]
     fn anchors_are_functions_and_not_their_cold_parts() {
         let wanted = ["__slab_alloc", "kfree", "slob_alloc"].map(String::from);
-        let found = table().anchors(&wanted);
+        let found = make_table().find_anchors(&wanted);
         let found: Vec<_> = found.iter().map(|anchor| (anchor.name.as_str(), anchor.start)).collect();
         assert_eq!(found, [("__slab_alloc", 0x180), ("kfree", 0x100)]);
     }

@@ -12,7 +12,7 @@
 //! | `script`, `pprof` | the text of `perf script`; protobufs |
 //! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
 //! | `unwind`, `registers` | stacks out of copies of memory (`--call-graph dwarf`) |
-//! | `live` | [`Live`]: recordings of `observe`, named |
+//! | `live` | [`LiveProfile`]: recordings of `observe`, named |
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
 //! | `files` | files of watched programs: found while they live, and opened so that nobody else can do harm by them |
 //! | [`events`] | what events cannot see |
@@ -43,9 +43,9 @@ mod space;
 mod unwind;
 mod user;
 
-pub use convert::{Converter, Symbols};
+pub use convert::{StackConverter, SymbolSources};
 pub use error::StacksError;
-pub use imported::{Imported, Note, Place, Remark};
+pub use imported::{ImportedProfile, ProfileNote, ProfilePosition, ProfileRemark};
 pub use kernel::{KernelSymbols, KernelSymbolsError};
-pub use live::{Live, MappedFile, Process, Recording};
-pub use read::{Format, Options, read};
+pub use live::{LiveProfile, MappedFile, PerfRecording, RecordedProcess};
+pub use read::{ProfileFormat, SymbolOptions, read_profile_file};

@@ -3,11 +3,11 @@
 use byteorder::NativeEndian;
 use linux_perf_event_reader::{Endianness, PerfEventAttr};
 use perflab_model::Unit;
-use perflab_model::profile::{Profiled, StackBatch};
+use perflab_model::profile::{ProfileSummary, StackBatch};
 
-use crate::convert::Symbols;
-use crate::records::{Asked, Records, Shapes};
-use crate::{Converter, KernelSymbols, KernelSymbolsError};
+use crate::convert::SymbolSources;
+use crate::records::{PerfRecordReader, RecordLayouts, RequestedEvent};
+use crate::{KernelSymbols, KernelSymbolsError, StackConverter};
 
 /// A piece of code in a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct MappedFile {
 
 /// A process as it was when recording began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct RecordedProcess {
     /// its number
     pub pid: i32,
     /// its threads and what they call themselves
@@ -35,7 +35,7 @@ pub struct Process {
 
 /// What a recorder brings: raw records, and what stood before them.
 #[derive(Debug, Clone, Default)]
-pub struct Recording {
+pub struct PerfRecording {
     /// The `perf_event_attr` that the events were opened with, as the kernel has it.
     pub attributes: Vec<u8>,
     /// Whole records, a buffer a CPU, in order of time within each.
@@ -43,7 +43,7 @@ pub struct Recording {
     /// Samples after those, for which the recorder had no room.
     pub lost: u64,
     /// The processes when recording began.
-    pub processes: Vec<Process>,
+    pub processes: Vec<RecordedProcess>,
     /// The process whose children are recorded, and not itself: its samples are left out, and those of its children before
     /// their exec.
     pub recorder: Option<i32>,
@@ -51,63 +51,69 @@ pub struct Recording {
 
 /// The converter of live recordings; keeps its names from one to the next.
 #[derive(Debug)]
-pub struct Live {
-    converter: Converter,
-    anchors: Vec<perflab_model::profile::Anchor>,
+pub struct LiveProfile {
+    converter: StackConverter,
+    anchors: Vec<perflab_model::profile::SymbolAnchor>,
 }
 
-impl Live {
+impl LiveProfile {
     /// With this machine's symbols; `anchors` are kernel symbols to look up whether or not a sample hits them.
     ///
     /// # Errors
     /// [`KernelSymbolsError`] where the kernel's names are hidden.
-    pub fn new(anchors: &[String]) -> Result<Live, KernelSymbolsError> {
+    pub fn new(anchors: &[String]) -> Result<LiveProfile, KernelSymbolsError> {
         let kernel = KernelSymbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())?;
-        let anchors = kernel.anchors(anchors);
+        let anchors = kernel.find_anchors(anchors);
         let kernel = crate::machine::with_own_vmlinux(kernel);
-        let symbols = Symbols { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
-        Ok(Live { converter: Converter::of_living(symbols), anchors })
+        let symbols =
+            SymbolSources { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
+        Ok(LiveProfile { converter: StackConverter::for_living_processes(symbols), anchors })
     }
 
     /// Names a recording. Event, frequency and cost are the recorder's to say.
-    pub fn take(&mut self, recording: &Recording, slot: u32) -> (StackBatch, Profiled) {
+    pub fn convert(&mut self, recording: &PerfRecording, slot: u32) -> (StackBatch, ProfileSummary) {
         let anchors = self.anchors.clone();
-        let mut about = Profiled {
+        let mut about = ProfileSummary {
             slot,
             source: "perf_event_open".into(),
             unit: Unit::new("1"),
             anchors,
-            ..Profiled::default()
+            ..ProfileSummary::default()
         };
         self.converter.forget_processes();
-        recording.processes.iter().for_each(|process| self.tell(process));
-        recording.recorder.into_iter().for_each(|pid| self.converter.leave_out(pid));
+        recording.processes.iter().for_each(|process| self.add_process(process));
+        recording.recorder.into_iter().for_each(|pid| self.converter.exclude_process(pid));
         if let Ok((attr, _)) = PerfEventAttr::parse::<_, NativeEndian>(recording.attributes.as_slice()) {
-            let event = Asked { attributes: &attr, read_format: 0, ids: &[], is_wanted: true };
-            if let Ok(shapes) = Shapes::of(&[event], endianness()) {
-                self.take_records(recording, &shapes, &mut about);
+            let event = RequestedEvent { attributes: &attr, read_format: 0, ids: &[], is_wanted: true };
+            if let Ok(shapes) = RecordLayouts::for_events(&[event], native_endianness()) {
+                self.convert_records(recording, &shapes, &mut about);
             }
         }
-        (self.converter.batch(slot), about)
+        (self.converter.take_batch(slot), about)
     }
 
-    fn tell(&mut self, process: &Process) {
+    fn add_process(&mut self, process: &RecordedProcess) {
         for (tid, name) in &process.threads {
-            self.converter.named(process.pid, *tid, name, false);
+            self.converter.on_name(process.pid, *tid, name, false);
         }
         for file in &process.files {
-            self.converter.mapped(process.pid, file.start, file.length, file.offset, &file.path);
+            self.converter.on_map(process.pid, file.start, file.length, file.offset, &file.path);
         }
     }
 
-    fn take_records(&mut self, recording: &Recording, shapes: &Shapes, about: &mut Profiled) {
-        let mut records = Records::new(shapes);
+    fn convert_records(
+        &mut self,
+        recording: &PerfRecording,
+        shapes: &RecordLayouts,
+        about: &mut ProfileSummary,
+    ) {
+        let mut records = PerfRecordReader::new(shapes);
         let buffers: Vec<&[u8]> = recording.buffers.iter().map(Vec::as_slice).collect();
-        about.unreadable += records.take_all(&mut self.converter, &buffers, shapes).len() as u64;
-        about.lost += records.lost().saturating_add(recording.lost);
+        about.unreadable += records.read_buffers(&mut self.converter, &buffers, shapes).len() as u64;
+        about.lost += records.lost_records().saturating_add(recording.lost);
     }
 }
 
-fn endianness() -> Endianness {
+fn native_endianness() -> Endianness {
     if cfg!(target_endian = "little") { Endianness::LittleEndian } else { Endianness::BigEndian }
 }

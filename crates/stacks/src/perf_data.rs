@@ -6,38 +6,41 @@
 use linux_perf_event_reader::{
     AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
-use perflab_model::profile::Profiled;
+use perflab_model::profile::ProfileSummary;
 use perflab_model::{Nanos, Unit};
 
-use crate::convert::Converter;
-use crate::imported::Reading;
-use crate::machine::{self, Machine};
-use crate::perf_file::{Feature, PerfDataFile, RecordedEvent};
-use crate::perf_layout::{Layout, Whole};
-use crate::records::{Asked, Records, Shapes, gives_samples, samples_itself};
-use crate::{Options, Place, events};
+use crate::convert::StackConverter;
+use crate::imported::ProfileBuilder;
+use crate::machine::{self, RecordedMachine};
+use crate::perf_file::{PerfDataFeature, PerfDataFile, RecordedEvent};
+use crate::perf_layout::{PerfDataLayout, RepairedPerfData};
+use crate::records::{PerfRecordReader, RecordLayouts, RequestedEvent, has_own_samples, has_samples};
+use crate::{ProfilePosition, SymbolOptions, events};
 
 /// What every perf.data begins with, as it stands in memory on either kind of machine.
-pub(crate) fn looks(bytes: &[u8]) -> bool {
+pub(crate) fn is_perf_data(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PERFILE2") || bytes.starts_with(b"2ELIFREP")
 }
 
 /// Reads a file; an error is a reason.
-pub(crate) fn read(bytes: &[u8], options: &Options) -> Result<Reading, (Option<Place>, String)> {
-    let placed = |(offset, reason)| (Some(Place::Offset(offset)), reason);
-    let mut layout = Layout::of(bytes).map_err(placed)?;
-    let whole = layout.cut(bytes);
+pub(crate) fn read_perf_data(
+    bytes: &[u8],
+    options: &SymbolOptions,
+) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
+    let placed = |(offset, reason)| (Some(ProfilePosition::Offset(offset)), reason);
+    let mut layout = PerfDataLayout::parse(bytes).map_err(placed)?;
+    let whole = layout.repair_cut(bytes);
     let file = PerfDataFile::parse(bytes, &layout).map_err(placed)?;
-    let mut reading = Reading::default();
-    say_cut(&mut reading, &whole);
-    convert(file, options, &mut reading).map_err(|reason| (None, reason))?;
+    let mut reading = ProfileBuilder::default();
+    note_cut(&mut reading, &whole);
+    convert_perf_data(file, options, &mut reading).map_err(|reason| (None, reason))?;
     Ok(reading)
 }
 
-fn say_cut(reading: &mut Reading, whole: &Whole) {
+fn note_cut(reading: &mut ProfileBuilder, whole: &RepairedPerfData) {
     let Some(cut) = &whole.cut else { return };
-    reading.remark(Place::Offset(cut.offset), &cut.reason);
-    reading.note(
+    reading.add_remark(ProfilePosition::Offset(cut.offset), &cut.reason);
+    reading.add_note(
         format!(
             "the file is cut off at byte {}: {}; {:.1} % of its records' bytes are there",
             cut.offset,
@@ -48,40 +51,44 @@ fn say_cut(reading: &mut Reading, whole: &Whole) {
     );
 }
 
-fn convert(mut file: PerfDataFile<'_>, options: &Options, reading: &mut Reading) -> Result<(), String> {
-    let chosen = chosen(&file, options.event.as_deref())?;
+fn convert_perf_data(
+    mut file: PerfDataFile<'_>,
+    options: &SymbolOptions,
+    reading: &mut ProfileBuilder,
+) -> Result<(), String> {
+    let chosen = choose_events(&file, options.event.as_deref())?;
     for (offset, reason) in std::mem::take(&mut file.unreadable) {
-        reading.unreadable(Place::Offset(offset), reason);
+        reading.count_unreadable(ProfilePosition::Offset(offset), reason);
     }
-    let symbols = machine::symbols(&recorded(&file), options, reading)?;
-    say_copies(&file, symbols.is_local, reading);
-    let mut converter = Converter::new(symbols);
-    let shapes = shapes(&file, &chosen)?;
-    let mut records = Records::new(&shapes);
-    for (at, reason) in records.take_all(&mut converter, &[&file.records], &shapes) {
+    let symbols = machine::choose_symbols(&recorded_machine(&file), options, reading)?;
+    note_stack_copies(&file, symbols.is_local, reading);
+    let mut converter = StackConverter::new(symbols);
+    let shapes = record_layouts(&file, &chosen)?;
+    let mut records = PerfRecordReader::new(&shapes);
+    for (at, reason) in records.read_buffers(&mut converter, &[&file.records], &shapes) {
         let place = match file.begin {
-            Some(begin) => Place::Offset(begin + at as u64),
-            None => Place::Unpacked(at as u64),
+            Some(begin) => ProfilePosition::Offset(begin + at as u64),
+            None => ProfilePosition::Unpacked(at as u64),
         };
-        reading.unreadable(place, reason);
+        reading.count_unreadable(place, reason);
     }
-    describe(&file, &chosen, &records, reading);
-    reading.begun = begun(&file, &converter);
-    reading.about.anchors = converter.anchors(&options.anchors);
+    describe_recording(&file, &chosen, &records, reading);
+    reading.begun = recording_start(&file, &converter);
+    reading.about.anchors = converter.find_anchors(&options.anchors);
     (reading.weaver, reading.samples) = converter.into_parts();
     Ok(())
 }
 
 /// Which of the file's events are read: those of a name, or all that take samples.
-fn chosen(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bool>, String> {
+fn choose_events(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bool>, String> {
     let Some(wanted) = wanted else {
-        return Ok(file.events.iter().map(|event| samples_itself(&event.attributes)).collect());
+        return Ok(file.events.iter().map(|event| has_own_samples(&event.attributes)).collect());
     };
-    let sampled = |event: &RecordedEvent| gives_samples(&event.attributes);
-    let is_wanted = |event: &RecordedEvent| sampled(event) && name(event) == wanted;
+    let sampled = |event: &RecordedEvent| has_samples(&event.attributes);
+    let is_wanted = |event: &RecordedEvent| sampled(event) && recorded_event_name(event) == wanted;
     // `cycles` stands for `cycles:P` where nothing has that very name.
     let is_like = |event: &RecordedEvent| {
-        sampled(event) && name(event).split(':').next().is_some_and(|name| name == wanted)
+        sampled(event) && recorded_event_name(event).split(':').next().is_some_and(|name| name == wanted)
     };
     for choice in [file.events.iter().map(is_wanted).collect(), file.events.iter().map(is_like).collect()] {
         let choice: Vec<bool> = choice;
@@ -89,34 +96,34 @@ fn chosen(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bool>, St
             return Ok(choice);
         }
     }
-    Err(format!("it has no event `{wanted}`; it has: {}", names(file).join(", ")))
+    Err(format!("it has no event `{wanted}`; it has: {}", sampling_event_names(file).join(", ")))
 }
 
 /// The names of all events that give samples.
-fn names(file: &PerfDataFile<'_>) -> Vec<String> {
-    file.events.iter().filter(|event| gives_samples(&event.attributes)).map(name).collect()
+fn sampling_event_names(file: &PerfDataFile<'_>) -> Vec<String> {
+    file.events.iter().filter(|event| has_samples(&event.attributes)).map(recorded_event_name).collect()
 }
 
-fn shapes(file: &PerfDataFile<'_>, chosen: &[bool]) -> Result<Shapes, String> {
-    let asked: Vec<Asked<'_>> = file
+fn record_layouts(file: &PerfDataFile<'_>, chosen: &[bool]) -> Result<RecordLayouts, String> {
+    let asked: Vec<RequestedEvent<'_>> = file
         .events
         .iter()
         .zip(chosen)
-        .map(|(event, is_wanted)| Asked {
+        .map(|(event, is_wanted)| RequestedEvent {
             attributes: &event.attributes,
             read_format: event.read_format,
             ids: &event.ids,
             is_wanted: *is_wanted,
         })
         .collect();
-    Shapes::of(&asked, file.endian)
+    RecordLayouts::for_events(&asked, file.endian)
 }
 
 /// Copies of stacks are of use only with the files that ran.
-fn say_copies(file: &PerfDataFile<'_>, is_local: bool, reading: &mut Reading) {
+fn note_stack_copies(file: &PerfDataFile<'_>, is_local: bool, reading: &mut ProfileBuilder) {
     let copies = |one: &RecordedEvent| one.attributes.sample_format.contains(SampleFormat::STACK_USER);
     if !is_local && file.events.iter().any(copies) {
-        reading.note(
+        reading.add_note(
             "its user stacks are copies of memory (--call-graph dwarf), which need the programs that ran: of user code \
              only the innermost function is known",
             "import it on the machine that recorded it, or import the text that `perf script` prints there",
@@ -125,64 +132,69 @@ fn say_copies(file: &PerfDataFile<'_>, is_local: bool, reading: &mut Reading) {
 }
 
 /// What the file says of the machine.
-fn recorded(file: &PerfDataFile<'_>) -> Machine {
-    Machine {
-        release: file.text(Feature::OsRelease),
-        arch: file.text(Feature::Arch),
-        host: file.text(Feature::HostName),
+fn recorded_machine(file: &PerfDataFile<'_>) -> RecordedMachine {
+    RecordedMachine {
+        release: file.feature_text(PerfDataFeature::OsRelease),
+        arch: file.feature_text(PerfDataFeature::Arch),
+        host: file.feature_text(PerfDataFeature::HostName),
         kernel_build_id: file.kernel_build_id(),
     }
 }
 
-fn describe(file: &PerfDataFile<'_>, chosen: &[bool], records: &Records, reading: &mut Reading) {
-    let machine = recorded(file);
+fn describe_recording(
+    file: &PerfDataFile<'_>,
+    chosen: &[bool],
+    records: &PerfRecordReader,
+    reading: &mut ProfileBuilder,
+) {
+    let machine = recorded_machine(file);
     for (key, value) in [
-        ("profile.command", &file.command().join(" ")),
+        ("profile.command", &file.recording_command().join(" ")),
         ("profile.kernel", &machine.release),
         ("profile.arch", &machine.arch),
         ("profile.hostname", &machine.host),
-        ("profile.perf", &file.text(Feature::PerfVersion)),
+        ("profile.perf", &file.feature_text(PerfDataFeature::PerfVersion)),
     ] {
         if !value.is_empty() {
             reading.facts.add(key, value.as_str(), "perf.data");
         }
     }
     let read = || file.events.iter().zip(chosen).filter(|(_, is_chosen)| **is_chosen).map(|(event, _)| event);
-    let about = read().next().map(of_event).unwrap_or_default();
-    let (lost, unreadable) = (records.lost(), reading.about.unreadable);
-    reading.about = Profiled { source: "perf.data".into(), lost, unreadable, ..about };
-    let counted = |event: &&RecordedEvent| !samples_itself(&event.attributes);
+    let about = read().next().map(profiled_event).unwrap_or_default();
+    let (lost, unreadable) = (records.lost_records(), reading.about.unreadable);
+    reading.about = ProfileSummary { source: "perf.data".into(), lost, unreadable, ..about };
+    let counted = |event: &&RecordedEvent| !has_own_samples(&event.attributes);
     let is_counted = read().any(|event| counted(&event));
-    let members = file.events.iter().filter(|event| gives_samples(&event.attributes)).filter(counted);
-    let members: Vec<String> = members.map(name).collect();
-    let (names, read) = (names(file), read().count());
+    let members = file.events.iter().filter(|event| has_samples(&event.attributes)).filter(counted);
+    let members: Vec<String> = members.map(recorded_event_name).collect();
+    let (names, read) = (sampling_event_names(file), read().count());
     if is_counted {
-        reading.note(
+        reading.add_note(
             "it was counted at the samples of its group's leader (:S): a sample stands for what came since the one before it, \
              and its stack is the leader's",
             "take it into account where the event came somewhere else than the leader's samples were taken",
         );
     } else if !members.is_empty() {
-        reading.note(
+        reading.add_note(
             format!("{} was only counted at samples of others (:S), and is left out", members.join(", ")),
             "--event NAME shows where it came",
         );
     } else if read > 1 {
-        reading.note(
+        reading.add_note(
             format!("{read} events are in the file ({}); their samples are put together", names.join(", ")),
             "choose one: --event NAME",
         );
     } else if records.others > 0 {
-        reading.note(
+        reading.add_note(
             format!("{} samples of its other events are left out", records.others),
             format!("its events are {}: --event NAME chooses another", names.join(", ")),
         );
     }
 }
 
-fn of_event(chosen: &RecordedEvent) -> Profiled {
+fn profiled_event(chosen: &RecordedEvent) -> ProfileSummary {
     let attributes = &chosen.attributes;
-    let event = name(chosen);
+    let event = recorded_event_name(chosen);
     let frequency = match attributes.sampling_policy {
         SamplingPolicy::Frequency(rate) => Some(rate),
         _ => None,
@@ -195,12 +207,12 @@ fn of_event(chosen: &RecordedEvent) -> Profiled {
         _ => "events",
     };
     let is_user_only = attributes.flags.contains(AttrFlags::EXCLUDE_KERNEL);
-    let hides = events::hides(&event, is_user_only);
-    Profiled { event, frequency, unit: Unit::new(unit), hides, ..Profiled::default() }
+    let hides = events::hidden_from_event(&event, is_user_only);
+    ProfileSummary { event, frequency, unit: Unit::new(unit), hides, ..ProfileSummary::default() }
 }
 
 /// The event's name; from its type where the file was cut before the names.
-fn name(event: &RecordedEvent) -> String {
+fn recorded_event_name(event: &RecordedEvent) -> String {
     let of_type = || match event.attributes.type_ {
         PerfEventType::Software(SoftwareCounterType::CpuClock) => "cpu-clock".to_owned(),
         PerfEventType::Software(SoftwareCounterType::TaskClock) => "task-clock".to_owned(),
@@ -211,9 +223,9 @@ fn name(event: &RecordedEvent) -> String {
 }
 
 /// When the first sample was taken, since 1970, where the file relates its clock to the wall's.
-fn begun(file: &PerfDataFile<'_>, converter: &Converter) -> Option<Nanos> {
-    let (wall, clock) = file.clock()?;
-    let first = converter.first()?;
+fn recording_start(file: &PerfDataFile<'_>, converter: &StackConverter) -> Option<Nanos> {
+    let (wall, clock) = file.clock_anchor()?;
+    let first = converter.first_sample_time()?;
     let is_same = file.events.iter().any(|one| matches!(one.attributes.clock, PerfClock::ClockId(_)));
     let since = i128::from(wall) + i128::from(first.0) - i128::from(clock);
     u64::try_from(since).ok().filter(|_| is_same).map(Nanos)

@@ -12,7 +12,7 @@ use byteorder::{BigEndian, LittleEndian};
 use linux_perf_event_reader::{Endianness, PerfEventAttr};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use crate::perf_layout::Layout;
+use crate::perf_layout::PerfDataLayout;
 
 /// The most that compressed records grow to: so many times the file, and no more than this.
 const RATIO: u64 = 400;
@@ -27,7 +27,7 @@ const SECTION: usize = 16;
 /// Parts of the description, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u64)]
-pub(crate) enum Feature {
+pub(crate) enum PerfDataFeature {
     BuildIds = 2,
     HostName = 3,
     OsRelease = 4,
@@ -80,7 +80,7 @@ pub(crate) struct PerfDataFile<'a> {
 
 impl<'a> PerfDataFile<'a> {
     /// Takes a whole file apart; an error is an offset and a reason.
-    pub(crate) fn parse(bytes: &'a [u8], layout: &Layout) -> Result<Self, (u64, String)> {
+    pub(crate) fn parse(bytes: &'a [u8], layout: &PerfDataLayout) -> Result<Self, (u64, String)> {
         let endian = if layout.is_big { Endianness::BigEndian } else { Endianness::LittleEndian };
         let mut file = PerfDataFile {
             endian,
@@ -90,36 +90,36 @@ impl<'a> PerfDataFile<'a> {
             unreadable: Vec::new(),
             features: HashMap::new(),
         };
-        let (begin, records) = layout.records(bytes);
+        let (begin, records) = layout.record_bytes(bytes);
         if layout.is_pipe {
-            file.take_told(layout, bytes);
+            file.read_pipe_description(layout, bytes);
         } else {
             file.find_features(layout, bytes);
-            file.events = attribute_section(layout, bytes);
+            file.events = read_attribute_section(layout, bytes);
         }
-        file.name_events();
+        file.assign_event_names();
         if file.events.is_empty() {
             return Err((0, "perf.data that cannot be read: it does not say what was recorded".into()));
         }
-        (file.records, file.begin) = match file.unpacked(layout, bytes) {
+        (file.records, file.begin) = match file.unpack_records(layout, bytes) {
             Some(unpacked) => (unpacked.into(), None),
             None => (records.into(), Some(begin)),
         };
         Ok(file)
     }
 
-    fn fields(&self, bytes: &'a [u8]) -> Fields<'a> {
-        Fields { rest: bytes, is_big: self.endian == Endianness::BigEndian }
+    fn fields_of(&self, bytes: &'a [u8]) -> PerfDataFields<'a> {
+        PerfDataFields { rest: bytes, is_big: self.endian == Endianness::BigEndian }
     }
 
     /// The parts of the description, from the list behind the records.
-    fn find_features(&mut self, layout: &Layout, bytes: &'a [u8]) {
-        let Some(list) = layout.description(bytes) else { return };
-        let mut list = self.fields(list);
+    fn find_features(&mut self, layout: &PerfDataLayout, bytes: &'a [u8]) {
+        let Some(list) = layout.description_bytes(bytes) else { return };
+        let mut list = self.fields_of(list);
         let is_there = |bit: &u64| layout.has_feature(bytes, *bit);
         for feature in (0..256).filter(is_there) {
-            let (Some(offset), Some(size)) = (list.number(), list.number()) else { return };
-            match section(bytes, offset, size) {
+            let (Some(offset), Some(size)) = (list.read_u64(), list.read_u64()) else { return };
+            match file_section(bytes, offset, size) {
                 Some(found) => drop(self.features.insert(feature, found)),
                 None => self
                     .unreadable
@@ -129,26 +129,28 @@ impl<'a> PerfDataFile<'a> {
     }
 
     /// Events and description as a pipe brings them: as records.
-    fn take_told(&mut self, layout: &Layout, bytes: &'a [u8]) {
+    fn read_pipe_description(&mut self, layout: &PerfDataLayout, bytes: &'a [u8]) {
         let mut names = HashMap::new();
-        for (_, kind, record) in layout.walk(bytes) {
+        for (_, kind, record) in layout.walk_records(bytes) {
             let Some(body) = record.get(8..) else { continue };
-            let mut fields = self.fields(body);
+            let mut fields = self.fields_of(body);
             match kind {
                 kind::HEADER_ATTR => {
-                    self.events.extend(event(body, body.len(), self.endian).map(|(event, own)| {
-                        let ids = body.get(own..).unwrap_or_default();
-                        RecordedEvent { ids: self.fields(ids).numbers(), ..event }
-                    }));
+                    self.events.extend(parse_event_attributes(body, body.len(), self.endian).map(
+                        |(event, own)| {
+                            let ids = body.get(own..).unwrap_or_default();
+                            RecordedEvent { ids: self.fields_of(ids).read_all_u64(), ..event }
+                        },
+                    ));
                 }
                 kind::HEADER_FEATURE => {
-                    if let Some(feature) = fields.number() {
+                    if let Some(feature) = fields.read_u64() {
                         self.features.insert(feature, fields.rest);
                     }
                 }
                 kind::EVENT_UPDATE => {
-                    if let (Some(UPDATE_NAME), Some(id)) = (fields.number(), fields.number()) {
-                        names.insert(id, until_nul(fields.rest));
+                    if let (Some(UPDATE_NAME), Some(id)) = (fields.read_u64(), fields.read_u64()) {
+                        names.insert(id, text_until_nul(fields.rest));
                     }
                 }
                 kind if kind < kind::PERFS_OWN => {}
@@ -161,8 +163,10 @@ impl<'a> PerfDataFile<'a> {
     }
 
     /// Takes names from the description, and from it the events where the file's own list of them is not there.
-    fn name_events(&mut self) {
-        let described = self.feature(Feature::EventDescriptions).map(|bytes| self.described(bytes));
+    fn assign_event_names(&mut self) {
+        let described = self
+            .feature(PerfDataFeature::EventDescriptions)
+            .map(|bytes| self.parse_event_descriptions(bytes));
         let described = described.unwrap_or_default();
         if self.events.is_empty() {
             self.events = described;
@@ -183,23 +187,23 @@ impl<'a> PerfDataFile<'a> {
     }
 
     /// The events of the description, as far as it is whole.
-    fn described(&self, bytes: &'a [u8]) -> Vec<RecordedEvent> {
-        let mut fields = self.fields(bytes);
-        let (Some(count), Some(size)) = (fields.half(), fields.half()) else { return Vec::new() };
+    fn parse_event_descriptions(&self, bytes: &'a [u8]) -> Vec<RecordedEvent> {
+        let mut fields = self.fields_of(bytes);
+        let (Some(count), Some(size)) = (fields.read_u32(), fields.read_u32()) else { return Vec::new() };
         let mut next = || {
-            let attributes = fields.take(size as usize)?;
-            let count = fields.half()?;
-            let name = fields.text()?;
-            let ids = fields.take((count as usize).checked_mul(8)?)?;
-            let (event, _) = event(attributes, attributes.len(), self.endian)?;
-            Some(RecordedEvent { name: Some(name), ids: self.fields(ids).numbers(), ..event })
+            let attributes = fields.take_bytes(size as usize)?;
+            let count = fields.read_u32()?;
+            let name = fields.read_text()?;
+            let ids = fields.take_bytes((count as usize).checked_mul(8)?)?;
+            let (event, _) = parse_event_attributes(attributes, attributes.len(), self.endian)?;
+            Some(RecordedEvent { name: Some(name), ids: self.fields_of(ids).read_all_u64(), ..event })
         };
         (0..count).map_while(|_| next()).collect()
     }
 
     /// `event_type_info`, lines of `name,type,config`, among what simpleperf tells.
     fn simpleperf_names(&self) -> Vec<String> {
-        let Some(meta) = self.feature(Feature::SimpleperfMeta) else { return Vec::new() };
+        let Some(meta) = self.feature(PerfDataFeature::SimpleperfMeta) else { return Vec::new() };
         let text = String::from_utf8_lossy(meta);
         let info = text.split('\0').skip_while(|key| *key != "event_type_info").nth(1);
         let name = |line: &str| Some(line.split_once(',')?.0.to_owned());
@@ -207,23 +211,26 @@ impl<'a> PerfDataFile<'a> {
     }
 
     /// The records, where some of them are compressed; the rest comes first, in its order.
-    fn unpacked(&mut self, layout: &Layout, bytes: &[u8]) -> Option<Vec<u8>> {
-        if !layout.walk(bytes).any(|(_, kind, _)| matches!(kind, kind::COMPRESSED | kind::COMPRESSED2)) {
+    fn unpack_records(&mut self, layout: &PerfDataLayout, bytes: &[u8]) -> Option<Vec<u8>> {
+        if !layout
+            .walk_records(bytes)
+            .any(|(_, kind, _)| matches!(kind, kind::COMPRESSED | kind::COMPRESSED2))
+        {
             return None;
         }
         let most = LARGEST.min(SMALLEST.max((bytes.len() as u64).saturating_mul(RATIO)));
-        let (mut plain, mut packed) = (Vec::new(), Unpacker::new(most));
-        for (at, kind, record) in layout.walk(bytes) {
+        let (mut plain, mut packed) = (Vec::new(), RecordUnpacker::new(most));
+        for (at, kind, record) in layout.walk_records(bytes) {
             let compressed = match (kind, record.get(8..)) {
                 (kind::COMPRESSED, Some(body)) => body,
-                (kind::COMPRESSED2, Some(body)) => self.fields(&[]).of(body).sized(),
+                (kind::COMPRESSED2, Some(body)) => self.fields_of(&[]).over(body).read_sized_bytes(),
                 _ if kind < kind::PERFS_OWN => {
                     plain.extend_from_slice(record);
                     continue;
                 }
                 _ => continue,
             };
-            if let Err(reason) = packed.take(compressed) {
+            if let Err(reason) = packed.unpack(compressed) {
                 self.unreadable.push((at, format!("compressed records: {reason}")));
                 break;
             }
@@ -232,30 +239,30 @@ impl<'a> PerfDataFile<'a> {
         Some(plain)
     }
 
-    fn feature(&self, feature: Feature) -> Option<&'a [u8]> {
+    fn feature(&self, feature: PerfDataFeature) -> Option<&'a [u8]> {
         self.features.get(&(feature as u64)).copied()
     }
 
     /// A text of the description; empty where it is not there.
-    pub(crate) fn text(&self, feature: Feature) -> String {
-        self.feature(feature).and_then(|bytes| self.fields(bytes).text()).unwrap_or_default()
+    pub(crate) fn feature_text(&self, feature: PerfDataFeature) -> String {
+        self.feature(feature).and_then(|bytes| self.fields_of(bytes).read_text()).unwrap_or_default()
     }
 
     /// The command that recorded it, by words.
-    pub(crate) fn command(&self) -> Vec<String> {
-        let Some(bytes) = self.feature(Feature::CommandLine) else { return Vec::new() };
-        let mut fields = self.fields(bytes);
-        let count = fields.half().unwrap_or(0);
-        (0..count).map_while(|_| fields.text()).collect()
+    pub(crate) fn recording_command(&self) -> Vec<String> {
+        let Some(bytes) = self.feature(PerfDataFeature::CommandLine) else { return Vec::new() };
+        let mut fields = self.fields_of(bytes);
+        let count = fields.read_u32().unwrap_or(0);
+        (0..count).map_while(|_| fields.read_text()).collect()
     }
 
     /// The build id of the kernel, padded with zeros; empty where it is not there.
     pub(crate) fn kernel_build_id(&self) -> Vec<u8> {
         /// Process and build id, behind a record's head and before the path.
         const BEFORE_PATH: usize = 8 + 4 + 24;
-        let mut rest = self.feature(Feature::BuildIds).unwrap_or_default();
+        let mut rest = self.feature(PerfDataFeature::BuildIds).unwrap_or_default();
         while let Some(size) =
-            rest.get(6..8).map(|size| self.fields(size)).and_then(|mut size| size.quarter())
+            rest.get(6..8).map(|size| self.fields_of(size)).and_then(|mut size| size.read_u16())
         {
             let Some((record, after)) = rest.split_at_checked(usize::from(size).max(BEFORE_PATH)) else {
                 break;
@@ -270,32 +277,35 @@ impl<'a> PerfDataFile<'a> {
     }
 
     /// One instant by the wall's clock (since 1970) and by that of the records, in nanoseconds.
-    pub(crate) fn clock(&self) -> Option<(u64, u64)> {
-        let mut fields = self.fields(self.feature(Feature::ClockData)?);
-        (fields.half()? == 1).then_some(())?;
-        fields.half()?;
-        Some((fields.number()?, fields.number()?))
+    pub(crate) fn clock_anchor(&self) -> Option<(u64, u64)> {
+        let mut fields = self.fields_of(self.feature(PerfDataFeature::ClockData)?);
+        (fields.read_u32()? == 1).then_some(())?;
+        fields.read_u32()?;
+        Some((fields.read_u64()?, fields.read_u64()?))
     }
 }
 
 /// The events of the list at the file's beginning, each with the place of its ids.
-fn attribute_section(layout: &Layout, bytes: &[u8]) -> Vec<RecordedEvent> {
+fn read_attribute_section(layout: &PerfDataLayout, bytes: &[u8]) -> Vec<RecordedEvent> {
     let endian = if layout.is_big { Endianness::BigEndian } else { Endianness::LittleEndian };
-    let (entry, (offset, size)) = layout.attributes(bytes);
+    let (entry, (offset, size)) = layout.attributes_location(bytes);
     let Some(entry) = usize::try_from(entry).ok().filter(|entry| *entry > SECTION) else { return Vec::new() };
-    let list = section(bytes, offset, size).unwrap_or_default();
+    let list = file_section(bytes, offset, size).unwrap_or_default();
     let one = |entry: &[u8]| {
         // simpleperf's entries hold the place of the ids, perf's as well: it is behind the attributes' own bytes.
-        let (event, own) = event(entry, entry.len() - SECTION, endian)?;
-        let mut place = Fields { rest: entry.get(own..)?, is_big: layout.is_big };
-        let ids = section(bytes, place.number()?, place.number()?).unwrap_or_default();
-        Some(RecordedEvent { ids: Fields { rest: ids, is_big: layout.is_big }.numbers(), ..event })
+        let (event, own) = parse_event_attributes(entry, entry.len() - SECTION, endian)?;
+        let mut place = PerfDataFields { rest: entry.get(own..)?, is_big: layout.is_big };
+        let ids = file_section(bytes, place.read_u64()?, place.read_u64()?).unwrap_or_default();
+        Some(RecordedEvent {
+            ids: PerfDataFields { rest: ids, is_big: layout.is_big }.read_all_u64(),
+            ..event
+        })
     };
     list.chunks_exact(entry).filter_map(one).collect()
 }
 
 /// An event's attributes, and how many bytes they are, `most` at most.
-fn event(bytes: &[u8], most: usize, endian: Endianness) -> Option<(RecordedEvent, usize)> {
+fn parse_event_attributes(bytes: &[u8], most: usize, endian: Endianness) -> Option<(RecordedEvent, usize)> {
     let bytes = bytes.get(..most)?;
     let (attributes, own) = match endian {
         Endianness::LittleEndian => PerfEventAttr::parse::<_, LittleEndian>(bytes),
@@ -304,84 +314,84 @@ fn event(bytes: &[u8], most: usize, endian: Endianness) -> Option<(RecordedEvent
     .ok()?;
     let own = usize::try_from(own).ok().filter(|own| *own <= most)?;
     let is_big = endian == Endianness::BigEndian;
-    let read_format = Fields { rest: bytes.get(READ_FORMAT..)?, is_big }.number()?;
+    let read_format = PerfDataFields { rest: bytes.get(READ_FORMAT..)?, is_big }.read_u64()?;
     Some((RecordedEvent { attributes, read_format, name: None, ids: Vec::new() }, own))
 }
 
-fn section(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
+fn file_section(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
     let begin = usize::try_from(offset).ok()?;
     bytes.get(begin..begin.checked_add(usize::try_from(size).ok()?)?)
 }
 
-fn until_nul(bytes: &[u8]) -> Option<String> {
+fn text_until_nul(bytes: &[u8]) -> Option<String> {
     let text = bytes.split(|byte| *byte == 0).next()?;
     std::str::from_utf8(text).ok().map(str::to_owned)
 }
 
 /// Numbers and texts one behind the other.
 #[derive(Debug, Clone, Copy)]
-struct Fields<'a> {
+struct PerfDataFields<'a> {
     rest: &'a [u8],
     is_big: bool,
 }
 
-impl<'a> Fields<'a> {
-    fn of(self, rest: &[u8]) -> Fields<'_> {
-        Fields { rest, is_big: self.is_big }
+impl<'a> PerfDataFields<'a> {
+    fn over(self, rest: &[u8]) -> PerfDataFields<'_> {
+        PerfDataFields { rest, is_big: self.is_big }
     }
 
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (first, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
         Some(first)
     }
 
-    fn number(&mut self) -> Option<u64> {
-        let bytes = self.take(8)?.try_into().ok()?;
+    fn read_u64(&mut self) -> Option<u64> {
+        let bytes = self.take_bytes(8)?.try_into().ok()?;
         Some(if self.is_big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 
-    fn half(&mut self) -> Option<u32> {
-        let bytes = self.take(4)?.try_into().ok()?;
+    fn read_u32(&mut self) -> Option<u32> {
+        let bytes = self.take_bytes(4)?.try_into().ok()?;
         Some(if self.is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    fn quarter(&mut self) -> Option<u16> {
-        let bytes = self.take(2)?.try_into().ok()?;
+    fn read_u16(&mut self) -> Option<u16> {
+        let bytes = self.take_bytes(2)?.try_into().ok()?;
         Some(if self.is_big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
     }
 
     /// All numbers that are there.
-    fn numbers(mut self) -> Vec<u64> {
-        std::iter::from_fn(|| self.number()).collect()
+    fn read_all_u64(mut self) -> Vec<u64> {
+        std::iter::from_fn(|| self.read_u64()).collect()
     }
 
     /// A length and a text, padded with zeros.
-    fn text(&mut self) -> Option<String> {
-        let length = self.half()?;
-        until_nul(self.take(length as usize)?)
+    fn read_text(&mut self) -> Option<String> {
+        let length = self.read_u32()?;
+        text_until_nul(self.take_bytes(length as usize)?)
     }
 
     /// A length and so many bytes; none where they are not there.
-    fn sized(mut self) -> &'a [u8] {
-        let length = self.number().and_then(|length| usize::try_from(length).ok());
+    fn read_sized_bytes(mut self) -> &'a [u8] {
+        let length = self.read_u64().and_then(|length| usize::try_from(length).ok());
         length.and_then(|length| self.rest.get(..length)).unwrap_or_default()
     }
 }
 
 /// One stream of compressed records, which goes on from record to record.
-struct Unpacker {
+struct RecordUnpacker {
     decoder: Option<Decoder<'static>>,
     out: Vec<u8>,
     most: u64,
 }
 
-impl Unpacker {
+impl RecordUnpacker {
     fn new(most: u64) -> Self {
-        Unpacker { decoder: None, out: Vec::new(), most }
+        RecordUnpacker { decoder: None, out: Vec::new(), most }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn unpack(&mut self, bytes: &[u8]) -> Result<(), String> {
         let decoder = match &mut self.decoder {
             Some(decoder) => decoder,
             none => none.insert(Decoder::new().map_err(|error| error.to_string())?),
@@ -412,20 +422,20 @@ mod tests {
 
     #[test]
     fn what_is_unpacked_is_bounded() {
-        let zeros = zstd_of(&vec![0; 3 << 20]);
-        let mut unpacker = Unpacker::new(1 << 20);
-        let reason = unpacker.take(&zeros).unwrap_err();
+        let zeros = compress_zstd(&vec![0; 3 << 20]);
+        let mut unpacker = RecordUnpacker::new(1 << 20);
+        let reason = unpacker.unpack(&zeros).unwrap_err();
         assert!(reason.starts_with("they grow beyond 1 MiB"), "{reason}");
         assert!(unpacker.out.len() < 2 << 20);
-        let mut unpacker = Unpacker::new(4 << 20);
+        let mut unpacker = RecordUnpacker::new(4 << 20);
         let (first, second) = zeros.split_at(zeros.len() / 2);
-        unpacker.take(first).unwrap();
-        unpacker.take(second).unwrap();
+        unpacker.unpack(first).unwrap();
+        unpacker.unpack(second).unwrap();
         assert_eq!(unpacker.out.len(), 3 << 20);
-        assert!(Unpacker::new(1).take(b"no zstd at all").is_err());
+        assert!(RecordUnpacker::new(1).unpack(b"no zstd at all").is_err());
     }
 
-    fn zstd_of(bytes: &[u8]) -> Vec<u8> {
+    fn compress_zstd(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = zstd::stream::raw::Encoder::new(3).unwrap();
         let mut packed = vec![0; bytes.len() + 1024];
         let mut output = OutBuffer::around(packed.as_mut_slice());
@@ -438,13 +448,13 @@ mod tests {
 
     #[test]
     fn sizes_beyond_the_file_are_not_believed() {
-        let mut fields = Fields { rest: &[0xff, 0xff, 0xff, 0x7f, b'a'], is_big: false };
-        assert_eq!(fields.text(), None);
-        let mut fields = Fields { rest: &[0, 0, 0, 2, b'a', 0, b'b'], is_big: true };
-        assert_eq!(fields.text().as_deref(), Some("a"));
+        let mut fields = PerfDataFields { rest: &[0xff, 0xff, 0xff, 0x7f, b'a'], is_big: false };
+        assert_eq!(fields.read_text(), None);
+        let mut fields = PerfDataFields { rest: &[0, 0, 0, 2, b'a', 0, b'b'], is_big: true };
+        assert_eq!(fields.read_text().as_deref(), Some("a"));
         assert_eq!(fields.rest, b"b");
-        assert_eq!(section(b"abc", u64::MAX, 2), None);
-        assert_eq!(section(b"abc", 1, u64::MAX), None);
-        assert_eq!(section(b"abc", 1, 2), Some(b"bc".as_slice()));
+        assert_eq!(file_section(b"abc", u64::MAX, 2), None);
+        assert_eq!(file_section(b"abc", 1, u64::MAX), None);
+        assert_eq!(file_section(b"abc", 1, 2), Some(b"bc".as_slice()));
     }
 }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
-use perflab_model::profile::{DEEPEST_STACK, Frame, FrameKind, NodeId, StackSample};
+use perflab_model::profile::{DEEPEST_STACK, FrameKind, NodeId, StackFrame, StackSample};
 use perflab_model::{Nanos, Unit};
 
-use crate::Place;
-use crate::imported::Reading;
+use crate::ProfilePosition;
+use crate::imported::ProfileBuilder;
 
 /// What a compressed profile may grow to: so many times its size, and no more than this.
 const RATIO: u64 = 400;
@@ -25,8 +25,8 @@ const MOST_MESSAGES: usize = 1 << 22;
 const MOST_FRAMES: usize = 1 << 27;
 
 /// gzip, or a protobuf whose first field is one of a profile's messages.
-pub(crate) fn looks(bytes: &[u8]) -> bool {
-    let is_sound = || Fields(bytes).take(3).filter(Result::is_ok).count() == 3;
+pub(crate) fn is_pprof(bytes: &[u8]) -> bool {
+    let is_sound = || ProtobufFields(bytes).take(3).filter(Result::is_ok).count() == 3;
     bytes.starts_with(GZIP) || (bytes.first() == Some(&0x0a) && is_sound())
 }
 
@@ -34,18 +34,18 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// A field: its number and its content.
 #[derive(Debug, Clone, Copy)]
-enum Content<'a> {
+enum ProtobufField<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-pub(crate) fn read(bytes: &[u8]) -> Result<Reading, (Option<Place>, String)> {
-    let unpacked = if bytes.starts_with(GZIP) { unpacked(bytes)?.into() } else { Cow::Borrowed(bytes) };
-    let mut profile = Pprof::default();
-    let (mut broken, mut rest) = (0, Fields(&unpacked));
+pub(crate) fn read_pprof(bytes: &[u8]) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
+    let unpacked = if bytes.starts_with(GZIP) { unpack_pprof(bytes)?.into() } else { Cow::Borrowed(bytes) };
+    let mut profile = PprofMessage::default();
+    let (mut broken, mut rest) = (0, ProtobufFields(&unpacked));
     for count in 0.. {
         let at = unpacked.len() - rest.0.len();
-        let refused = |why: String| (Some(Place::Offset(at as u64)), why);
+        let refused = |why: String| (Some(ProfilePosition::Offset(at as u64)), why);
         let Some(field) = rest.next() else { break };
         let (number, content) = field.map_err(|why| refused(why.into()))?;
         if count == MOST_MESSAGES {
@@ -53,21 +53,21 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, (Option<Place>, String)> {
                 "more than {MOST_MESSAGES} samples, locations, functions and texts"
             )));
         }
-        broken += u64::from(profile.take(number, content).is_none());
+        broken += u64::from(profile.take_field(number, content).is_none());
     }
-    let mut reading = profile.reading()?;
+    let mut reading = profile.to_builder()?;
     reading.about.unreadable += broken;
     if broken > 0 {
-        reading.remark(Place::Offset(0), format!("{broken} messages within it are not whole"));
+        reading.add_remark(ProfilePosition::Offset(0), format!("{broken} messages within it are not whole"));
     }
     Ok(reading)
 }
 
-fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, (Option<Place>, String)> {
+fn unpack_pprof(bytes: &[u8]) -> Result<Vec<u8>, (Option<ProfilePosition>, String)> {
     let most = LARGEST.min(SMALLEST.max((bytes.len() as u64).saturating_mul(RATIO)));
     let mut out = Vec::new();
     let read = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut out);
-    let place = Some(Place::Offset(out.len() as u64));
+    let place = Some(ProfilePosition::Offset(out.len() as u64));
     read.map_err(|error| (place, format!("gzip, unpacked: {error}")))?;
     if out.len() as u64 > most {
         let (most, times) = (most >> 20, most / bytes.len().max(1) as u64);
@@ -80,16 +80,16 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, (Option<Place>, String)> {
 
 /// The fields of a message, one after the other; it ends with one that is not whole.
 #[derive(Debug, Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
+struct ProtobufFields<'a>(&'a [u8]);
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Content<'a>), &'static str>;
+impl<'a> Iterator for ProtobufFields<'a> {
+    type Item = Result<(u64, ProtobufField<'a>), &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
             return None;
         }
-        let found = field(&mut self.0).ok_or("a field that is longer than its message");
+        let found = split_field(&mut self.0).ok_or("a field that is longer than its message");
         if found.is_err() {
             self.0 = &[];
         }
@@ -97,28 +97,28 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Content<'a>)> {
-    let key = varint(rest)?;
+fn split_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, ProtobufField<'a>)> {
+    let key = split_varint(rest)?;
     let content = match key & 7 {
-        0 => Content::Number(varint(rest)?),
-        1 => Content::Bytes(split(rest, 8)?),
+        0 => ProtobufField::Number(split_varint(rest)?),
+        1 => ProtobufField::Bytes(split_bytes(rest, 8)?),
         2 => {
-            let length = usize::try_from(varint(rest)?).ok()?;
-            Content::Bytes(split(rest, length)?)
+            let length = usize::try_from(split_varint(rest)?).ok()?;
+            ProtobufField::Bytes(split_bytes(rest, length)?)
         }
-        5 => Content::Bytes(split(rest, 4)?),
+        5 => ProtobufField::Bytes(split_bytes(rest, 4)?),
         _ => return None,
     };
     Some((key >> 3, content))
 }
 
-fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+fn split_bytes<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (first, last) = rest.split_at_checked(length)?;
     *rest = last;
     Some(first)
 }
 
-fn varint(rest: &mut &[u8]) -> Option<u64> {
+fn split_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first()?;
@@ -132,41 +132,41 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 }
 
 /// The numbers of one kind in a message, each alone or packed with others.
-fn numbers(message: &[u8], kind: u64) -> impl Iterator<Item = u64> + use<'_> {
-    let contents = Fields(message).filter_map(Result::ok).filter(move |(number, _)| *number == kind);
+fn packed_numbers(message: &[u8], kind: u64) -> impl Iterator<Item = u64> + use<'_> {
+    let contents = ProtobufFields(message).filter_map(Result::ok).filter(move |(number, _)| *number == kind);
     contents.flat_map(|(_, content)| {
         let (alone, mut packed) = match content {
-            Content::Number(number) => (Some(number), [].as_slice()),
-            Content::Bytes(bytes) => (None, bytes),
+            ProtobufField::Number(number) => (Some(number), [].as_slice()),
+            ProtobufField::Bytes(bytes) => (None, bytes),
         };
-        alone.into_iter().chain(std::iter::from_fn(move || varint(&mut packed)))
+        alone.into_iter().chain(std::iter::from_fn(move || split_varint(&mut packed)))
     })
 }
 
 /// Whether a message and the packed numbers of these kinds in it are whole.
-fn is_whole(message: &[u8], packed: &[u64]) -> bool {
+fn is_whole_message(message: &[u8], packed: &[u64]) -> bool {
     let is_sound = |mut bytes: &[u8]| {
         while !bytes.is_empty() {
-            if varint(&mut bytes).is_none() {
+            if split_varint(&mut bytes).is_none() {
                 return false;
             }
         }
         true
     };
-    Fields(message).all(|field| match field {
-        Ok((number, Content::Bytes(bytes))) if packed.contains(&number) => is_sound(bytes),
+    ProtobufFields(message).all(|field| match field {
+        Ok((number, ProtobufField::Bytes(bytes))) if packed.contains(&number) => is_sound(bytes),
         Ok(_) => true,
         Err(_) => false,
     })
 }
 
-fn bytes(content: Content<'_>) -> Option<&[u8]> {
-    if let Content::Bytes(bytes) = content { Some(bytes) } else { None }
+fn field_bytes(content: ProtobufField<'_>) -> Option<&[u8]> {
+    if let ProtobufField::Bytes(bytes) = content { Some(bytes) } else { None }
 }
 
 /// What of a profile matters here, as it lies in its bytes.
 #[derive(Debug, Default)]
-struct Pprof<'a> {
+struct PprofMessage<'a> {
     texts: Vec<&'a [u8]>,
     /// type and unit of each value, as texts
     types: Vec<(u64, u64)>,
@@ -181,36 +181,39 @@ struct Pprof<'a> {
 const LOCATIONS: u64 = 1;
 const VALUES: u64 = 2;
 
-impl<'a> Pprof<'a> {
+impl<'a> PprofMessage<'a> {
     /// Takes a field of the profile; `None` where it is not whole.
-    fn take(&mut self, number: u64, content: Content<'a>) -> Option<()> {
-        let inner = || bytes(content).filter(|message| is_whole(message, &[]));
-        let one = |message: &'a [u8], wanted| numbers(message, wanted).next();
+    fn take_field(&mut self, number: u64, content: ProtobufField<'a>) -> Option<()> {
+        let inner = || field_bytes(content).filter(|message| is_whole_message(message, &[]));
+        let one = |message: &'a [u8], wanted| packed_numbers(message, wanted).next();
         match number {
             1 => {
                 let message = inner()?;
                 self.types.push((one(message, 1).unwrap_or(0), one(message, 2).unwrap_or(0)));
             }
-            2 => self.samples.push(bytes(content).filter(|sample| is_whole(sample, &[LOCATIONS, VALUES]))?),
+            2 => self
+                .samples
+                .push(field_bytes(content).filter(|sample| is_whole_message(sample, &[LOCATIONS, VALUES]))?),
             3 => {
                 let message = inner()?;
                 self.mappings.insert(one(message, 1)?, one(message, 5).unwrap_or(0));
             }
             4 => {
                 let message = inner()?;
-                let lines = || Fields(message).filter_map(Result::ok).filter(|(number, _)| *number == LINE);
-                lines().all(|(_, line)| line_function(line).is_some()).then_some(())?;
+                let lines =
+                    || ProtobufFields(message).filter_map(Result::ok).filter(|(number, _)| *number == LINE);
+                lines().all(|(_, line)| line_function_id(line).is_some()).then_some(())?;
                 self.locations.insert(one(message, 1)?, message);
             }
             5 => {
                 let message = inner()?;
                 self.functions.insert(one(message, 1)?, one(message, 2).unwrap_or(0));
             }
-            6 => self.texts.push(bytes(content)?),
+            6 => self.texts.push(field_bytes(content)?),
             9 => {
                 self.begun = match content {
-                    Content::Number(number) => number,
-                    Content::Bytes(mut bytes) => varint(&mut bytes)?,
+                    ProtobufField::Number(number) => number,
+                    ProtobufField::Bytes(mut bytes) => split_varint(&mut bytes)?,
                 }
             }
             _ => {}
@@ -218,21 +221,21 @@ impl<'a> Pprof<'a> {
         Some(())
     }
 
-    fn text(&self, index: u64) -> Cow<'a, str> {
+    fn text_at(&self, index: u64) -> Cow<'a, str> {
         let found = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
         String::from_utf8_lossy(found.copied().unwrap_or_default())
     }
 
-    fn reading(&self) -> Result<Reading, (Option<Place>, String)> {
-        let mut reading = Reading::default();
+    fn to_builder(&self) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
+        let mut reading = ProfileBuilder::default();
         reading.about.source = "pprof".into();
-        let counted = |wanted: &str| self.types.iter().position(|(kind, _)| self.text(*kind) == wanted);
+        let counted = |wanted: &str| self.types.iter().position(|(kind, _)| self.text_at(*kind) == wanted);
         let count = counted("samples").or_else(|| counted("sample"));
         // The last value is the one that pprof shows.
         let weight = self.types.len().saturating_sub(1);
         let (kind, unit) = self.types.get(weight).copied().unwrap_or_default();
-        reading.about.event = self.text(kind).into();
-        let unit = self.text(unit);
+        reading.about.event = self.text_at(kind).into();
+        let unit = self.text_at(unit);
         let unit = match &*unit {
             "nanoseconds" => "ns",
             "count" | "" => "1",
@@ -242,7 +245,7 @@ impl<'a> Pprof<'a> {
         reading.begun = (self.begun > 0).then_some(Nanos(self.begun));
         let (mut left, mut deep) = (MOST_FRAMES, 0_u64);
         for sample in &self.samples {
-            let frames = self.add(&mut reading, sample, count, weight);
+            let frames = self.add_sample(&mut reading, sample, count, weight);
             deep += u64::from(frames > DEEPEST_STACK);
             left = left.checked_sub(frames).ok_or_else(|| {
                 let reason = format!("its stacks have more than {MOST_FRAMES} frames in all: no profile has");
@@ -251,9 +254,9 @@ impl<'a> Pprof<'a> {
         }
         if deep > 0 {
             let message = format!("{deep} stacks are deeper than {DEEPEST_STACK} frames, and cut there");
-            reading.note(message, "nothing is to be done where the program recurses without end");
+            reading.add_note(message, "nothing is to be done where the program recurses without end");
         }
-        reading.note(
+        reading.add_note(
             "pprof has no times, and does not say what was lost",
             "import what the profiler recorded where you have it",
         );
@@ -261,17 +264,23 @@ impl<'a> Pprof<'a> {
     }
 
     /// Adds a sample; gives the frames of its stack, or one more than are taken.
-    fn add(&self, reading: &mut Reading, sample: &[u8], count: Option<usize>, weight: usize) -> usize {
+    fn add_sample(
+        &self,
+        reading: &mut ProfileBuilder,
+        sample: &[u8],
+        count: Option<usize>,
+        weight: usize,
+    ) -> usize {
         // Innermost first, as the locations are; of those that are too many the outermost are left out.
-        let frames = numbers(sample, LOCATIONS).flat_map(|id| self.frames(id));
-        let frames: Vec<Frame> = frames.take(DEEPEST_STACK + 1).collect();
+        let frames = packed_numbers(sample, LOCATIONS).flat_map(|id| self.location_frames(id));
+        let frames: Vec<StackFrame> = frames.take(DEEPEST_STACK + 1).collect();
         let mut leaf: Option<NodeId> = None;
         for frame in frames.iter().take(DEEPEST_STACK).rev() {
-            let frame = reading.weaver.frame(frame.clone());
-            leaf = Some(reading.weaver.node(leaf, frame));
+            let frame = reading.weaver.intern_frame(frame.clone());
+            leaf = Some(reading.weaver.intern_node(leaf, frame));
         }
-        let value = |at: usize| numbers(sample, VALUES).nth(at).unwrap_or(0);
-        let comm = reading.weaver.comm("");
+        let value = |at: usize| packed_numbers(sample, VALUES).nth(at).unwrap_or(0);
+        let comm = reading.weaver.intern_comm("");
         let count = count.map_or(1, value);
         let (at, cpu, pid, tid) = (None, None, None, None);
         reading.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight: value(weight) });
@@ -279,10 +288,10 @@ impl<'a> Pprof<'a> {
     }
 
     /// The functions of a location, innermost first: all but the last are inlined.
-    fn frames(&self, id: u64) -> impl Iterator<Item = Frame> {
+    fn location_frames(&self, id: u64) -> impl Iterator<Item = StackFrame> {
         let location = self.locations.get(&id).copied();
-        let mapping = location.and_then(|location| numbers(location, 2).next()).unwrap_or(0);
-        let module = self.mappings.get(&mapping).map(|file| self.text(*file).into_owned());
+        let mapping = location.and_then(|location| packed_numbers(location, 2).next()).unwrap_or(0);
+        let module = self.mappings.get(&mapping).map(|file| self.text_at(*file).into_owned());
         let module = module.filter(|module| !module.is_empty());
         let is_kernel = module.as_deref().is_some_and(|module| module.contains("[kernel"));
         let kind = match location {
@@ -291,18 +300,20 @@ impl<'a> Pprof<'a> {
             Some(_) => FrameKind::User,
         };
         let lines = || {
-            Fields(location.unwrap_or_default()).filter_map(Result::ok).filter(|(number, _)| *number == LINE)
+            ProtobufFields(location.unwrap_or_default())
+                .filter_map(Result::ok)
+                .filter(|(number, _)| *number == LINE)
         };
         let unknown = lines()
             .next()
             .is_none()
-            .then(|| Frame { module: module.clone(), ..Frame::new("[unknown]", kind) });
-        let mut functions = lines().filter_map(|(_, line)| line_function(line)).peekable();
+            .then(|| StackFrame { module: module.clone(), ..StackFrame::new("[unknown]", kind) });
+        let mut functions = lines().filter_map(|(_, line)| line_function_id(line)).peekable();
         let known = std::iter::from_fn(move || {
             let function = functions.next()?;
-            let name = self.functions.get(&function).map_or("[unknown]".into(), |name| self.text(*name));
+            let name = self.functions.get(&function).map_or("[unknown]".into(), |name| self.text_at(*name));
             let inlined = functions.peek().is_some();
-            Some(Frame { module: module.clone(), inlined, ..Frame::new(&name, kind) })
+            Some(StackFrame { module: module.clone(), inlined, ..StackFrame::new(&name, kind) })
         });
         unknown.into_iter().chain(known)
     }
@@ -311,9 +322,9 @@ impl<'a> Pprof<'a> {
 /// A line of a location: which function it is of.
 const LINE: u64 = 4;
 
-fn line_function(line: Content<'_>) -> Option<u64> {
-    let message = bytes(line).filter(|message| is_whole(message, &[]))?;
-    numbers(message, 1).next()
+fn line_function_id(line: ProtobufField<'_>) -> Option<u64> {
+    let message = field_bytes(line).filter(|message| is_whole_message(message, &[]))?;
+    packed_numbers(message, 1).next()
 }
 
 #[cfg(test)]
@@ -326,29 +337,32 @@ mod tests {
 
     use super::*;
 
-    fn number(field: u8, value: u8) -> Vec<u8> {
+    fn encode_number_field(field: u8, value: u8) -> Vec<u8> {
         vec![field << 3, value]
     }
 
-    fn part(field: u8, content: &[u8]) -> Vec<u8> {
+    fn encode_bytes_field(field: u8, content: &[u8]) -> Vec<u8> {
         [&[field << 3 | 2, content.len() as u8], content].concat()
     }
 
     /// Two samples: main;work (inlined into main) and main alone.
-    fn profile() -> Vec<u8> {
-        let line = |function: u8| part(4, &number(1, function));
+    fn encode_profile() -> Vec<u8> {
+        let line = |function: u8| encode_bytes_field(4, &encode_number_field(1, function));
         [
-            part(1, &[number(1, 1), number(2, 2)].concat()),
-            part(1, &[number(1, 3), number(2, 4)].concat()),
-            part(2, &[part(1, &[1]), part(2, &[3, 90])].concat()),
-            part(2, &[part(1, &[2]), part(2, &[2, 20])].concat()),
-            part(3, &[number(1, 7), number(5, 7)].concat()),
-            part(4, &[number(1, 1), number(2, 7), line(2), line(1)].concat()),
-            part(4, &[number(1, 2), number(2, 7), line(1)].concat()),
-            part(5, &[number(1, 1), number(2, 5)].concat()),
-            part(5, &[number(1, 2), number(2, 6)].concat()),
+            encode_bytes_field(1, &[encode_number_field(1, 1), encode_number_field(2, 2)].concat()),
+            encode_bytes_field(1, &[encode_number_field(1, 3), encode_number_field(2, 4)].concat()),
+            encode_bytes_field(2, &[encode_bytes_field(1, &[1]), encode_bytes_field(2, &[3, 90])].concat()),
+            encode_bytes_field(2, &[encode_bytes_field(1, &[2]), encode_bytes_field(2, &[2, 20])].concat()),
+            encode_bytes_field(3, &[encode_number_field(1, 7), encode_number_field(5, 7)].concat()),
+            encode_bytes_field(
+                4,
+                &[encode_number_field(1, 1), encode_number_field(2, 7), line(2), line(1)].concat(),
+            ),
+            encode_bytes_field(4, &[encode_number_field(1, 2), encode_number_field(2, 7), line(1)].concat()),
+            encode_bytes_field(5, &[encode_number_field(1, 1), encode_number_field(2, 5)].concat()),
+            encode_bytes_field(5, &[encode_number_field(1, 2), encode_number_field(2, 6)].concat()),
             ["", "samples", "count", "cpu", "nanoseconds", "main", "work", "/bin/tool"]
-                .map(|text| part(6, text.as_bytes()))
+                .map(|text| encode_bytes_field(6, text.as_bytes()))
                 .concat(),
         ]
         .concat()
@@ -357,10 +371,10 @@ mod tests {
     #[test]
     fn inlined_functions_units_and_gzip_are_understood() {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-        packed.write_all(&profile()).unwrap();
-        for bytes in [profile(), packed.finish().unwrap()] {
-            assert!(looks(&bytes));
-            let imported = read(&bytes).unwrap().finish();
+        packed.write_all(&encode_profile()).unwrap();
+        for bytes in [encode_profile(), packed.finish().unwrap()] {
+            assert!(is_pprof(&bytes));
+            let imported = read_pprof(&bytes).unwrap().finish();
             let frames: Vec<_> =
                 imported.batch.frames.iter().map(|one| (one.name.as_str(), one.inlined)).collect();
             assert_eq!(frames, [("main", false), ("work", true)]);
@@ -373,9 +387,9 @@ mod tests {
 
     #[test]
     fn a_cut_profile_names_the_byte() {
-        let bytes = profile();
-        let (place, reason) = read(&bytes[..bytes.len() - 3]).map(drop).unwrap_err();
-        assert!(matches!(place, Some(Place::Offset(at)) if at > 50), "{place:?}");
+        let bytes = encode_profile();
+        let (place, reason) = read_pprof(&bytes[..bytes.len() - 3]).map(drop).unwrap_err();
+        assert!(matches!(place, Some(ProfilePosition::Offset(at)) if at > 50), "{place:?}");
         assert!(reason.contains("longer than its message"));
     }
 
@@ -383,7 +397,7 @@ mod tests {
     fn a_few_bytes_that_grow_without_end_are_refused() {
         let mut packed = GzEncoder::new(Vec::new(), Compression::best());
         packed.write_all(&vec![0; 8 << 20]).unwrap();
-        let (_, reason) = read(&packed.finish().unwrap()).map(drop).unwrap_err();
+        let (_, reason) = read_pprof(&packed.finish().unwrap()).map(drop).unwrap_err();
         assert!(reason.starts_with("gzip: it grows to more than 3 MiB, 400 times its size"), "{reason}");
         // One location of many lines, asked for again and again by one sample.
         let long = |field: u8, content: &[u8]| {
@@ -391,10 +405,11 @@ mod tests {
             let varint = [length & 0x7f | 0x80, length >> 7 & 0x7f | 0x80, length >> 14].map(|one| one as u8);
             [&[field << 3 | 2], varint.as_slice(), content].concat()
         };
-        let lines = part(4, &number(1, 1)).repeat(20_000);
-        let location = long(4, &[number(1, 1), lines].concat());
-        let deep = [location, long(2, &part(1, &[1; 100]).repeat(1000)), profile()].concat();
-        let imported = read(&deep).unwrap().finish();
+        let lines = encode_bytes_field(4, &encode_number_field(1, 1)).repeat(20_000);
+        let location = long(4, &[encode_number_field(1, 1), lines].concat());
+        let deep =
+            [location, long(2, &encode_bytes_field(1, &[1; 100]).repeat(1000)), encode_profile()].concat();
+        let imported = read_pprof(&deep).unwrap().finish();
         assert!(imported.batch.nodes.len() <= DEEPEST_STACK + 3, "{}", imported.batch.nodes.len());
         assert!(imported.notes[0].message.starts_with("1 stacks are deeper than 4096 frames"));
     }
@@ -402,8 +417,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&bytes);
-            let _ = looks(&bytes);
+            let _ = read_pprof(&bytes);
+            let _ = is_pprof(&bytes);
         }
     }
 }

@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 use rustix::fs::OFlags;
 
-use crate::{Imported, StacksError, folded, perf_data, pprof, script};
+use crate::{ImportedProfile, StacksError, folded, perf_data, pprof, script};
 
 /// A format that profiles come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ProfileFormat {
     /// what `perf record` writes, to a file or a pipe
     PerfData,
     /// the text of `perf script`
@@ -23,46 +23,47 @@ pub enum Format {
     Folded,
 }
 
-impl Format {
+impl ProfileFormat {
     /// All formats.
-    pub const ALL: [Format; 4] = [Format::PerfData, Format::Script, Format::Pprof, Format::Folded];
+    pub const ALL: [ProfileFormat; 4] =
+        [ProfileFormat::PerfData, ProfileFormat::Script, ProfileFormat::Pprof, ProfileFormat::Folded];
 
     /// Its name on the command line and in a run.
     pub fn name(self) -> &'static str {
         match self {
-            Format::PerfData => "perf.data",
-            Format::Script => "perf-script",
-            Format::Pprof => "pprof",
-            Format::Folded => "folded",
+            ProfileFormat::PerfData => "perf.data",
+            ProfileFormat::Script => "perf-script",
+            ProfileFormat::Pprof => "pprof",
+            ProfileFormat::Folded => "folded",
         }
     }
 
     /// What a file's beginning looks like.
-    fn guess(bytes: &[u8]) -> Format {
+    fn detect_profile_format(bytes: &[u8]) -> ProfileFormat {
         match () {
-            () if perf_data::looks(bytes) => Format::PerfData,
-            () if pprof::looks(bytes) => Format::Pprof,
-            () if script::looks(bytes) => Format::Script,
-            () => Format::Folded,
+            () if perf_data::is_perf_data(bytes) => ProfileFormat::PerfData,
+            () if pprof::is_pprof(bytes) => ProfileFormat::Pprof,
+            () if script::is_perf_script(bytes) => ProfileFormat::Script,
+            () => ProfileFormat::Folded,
         }
     }
 }
 
-impl FromStr for Format {
+impl FromStr for ProfileFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Format::ALL.map(Format::name).join(", ");
-        let found = Format::ALL.into_iter().find(|format| format.name() == text);
+        let names = || ProfileFormat::ALL.map(ProfileFormat::name).join(", ");
+        let found = ProfileFormat::ALL.into_iter().find(|format| format.name() == text);
         found.ok_or_else(|| format!("`{text}` is no format of profiles: {}", names()))
     }
 }
 
 /// What the user says about the file.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct SymbolOptions {
     /// What it is; guessed where left out.
-    pub format: Option<Format>,
+    pub format: Option<ProfileFormat>,
     /// Which event of a perf.data with several is read; all together where left out.
     pub event: Option<String>,
     /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
@@ -77,40 +78,40 @@ pub struct Options {
 ///
 /// # Errors
 /// A file that cannot be read, that holds no samples, or no sample that can be understood.
-pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
-    let bytes = read_finite(path).map_err(StacksError::io(path))?;
+pub fn read_profile_file(path: &Path, options: &SymbolOptions) -> Result<ImportedProfile, StacksError> {
+    let bytes = read_finite_profile(path).map_err(StacksError::io(path))?;
     if bytes.is_empty() {
-        return Err(StacksError::format(path, None, "it is empty: there is no profile in it"));
+        return Err(StacksError::bad_format(path, None, "it is empty: there is no profile in it"));
     }
-    let format = options.format.unwrap_or_else(|| Format::guess(&bytes));
-    if options.event.is_some() && format != Format::PerfData {
+    let format = options.format.unwrap_or_else(|| ProfileFormat::detect_profile_format(&bytes));
+    if options.event.is_some() && format != ProfileFormat::PerfData {
         let reason =
             format!("it is taken for {}, and only of a perf.data an event can be chosen", format.name());
-        return Err(StacksError::format(path, None, reason));
+        return Err(StacksError::bad_format(path, None, reason));
     }
     let reading = match format {
-        Format::PerfData => {
-            let read = perf_data::read(&bytes, options);
-            read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
+        ProfileFormat::PerfData => {
+            let read = perf_data::read_perf_data(&bytes, options);
+            read.map_err(|(place, reason)| StacksError::bad_format(path, place, reason))?
         }
-        Format::Script => script::read(&bytes),
-        Format::Pprof => {
-            let read = pprof::read(&bytes);
-            read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
+        ProfileFormat::Script => script::read_perf_script(&bytes),
+        ProfileFormat::Pprof => {
+            let read = pprof::read_pprof(&bytes);
+            read.map_err(|(place, reason)| StacksError::bad_format(path, place, reason))?
         }
-        Format::Folded => folded::read(&bytes),
+        ProfileFormat::Folded => folded::read_folded(&bytes),
     };
     if reading.samples.is_empty() {
         let first = reading.remarks().first();
         let why = first.map(|first| format!("; {}: {}", first.place, first.reason)).unwrap_or_default();
         let reason = format!("there is no sample in it (taken for {}){why}", format.name());
-        return Err(StacksError::format(path, None, reason));
+        return Err(StacksError::bad_format(path, None, reason));
     }
     Ok(reading.finish())
 }
 
 /// Reads a file whole; what may be waited for or read for ever is none.
-fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
+fn read_finite_profile(path: &Path) -> io::Result<Vec<u8>> {
     let mut file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     let about = file.metadata()?;

@@ -22,7 +22,7 @@ mod numbers {
 
 /// What a sample holds of a thread's registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Registers {
+pub(crate) struct SampledRegisters {
     pub(crate) instruction: u64,
     pub(crate) stack: u64,
     frame: u64,
@@ -30,10 +30,10 @@ pub(crate) struct Registers {
     link: u64,
 }
 
-impl Registers {
+impl SampledRegisters {
     /// Those of a sample; `None` where one that is needed was not asked for.
-    pub(crate) fn of(sampled: &Regs<'_>) -> Option<Registers> {
-        Some(Registers {
+    pub(crate) fn from_sample(sampled: &Regs<'_>) -> Option<SampledRegisters> {
+        Some(SampledRegisters {
             instruction: sampled.get(numbers::INSTRUCTION)?,
             stack: sampled.get(numbers::STACK)?,
             frame: sampled.get(numbers::FRAME)?,
@@ -42,12 +42,12 @@ impl Registers {
     }
 
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn native(&self) -> UnwindRegsNative {
+    pub(crate) fn to_native(&self) -> UnwindRegsNative {
         UnwindRegsNative::new(self.instruction, self.stack, self.frame)
     }
 
     #[cfg(target_arch = "aarch64")]
-    pub(crate) fn native(&self) -> UnwindRegsNative {
+    pub(crate) fn to_native(&self) -> UnwindRegsNative {
         UnwindRegsNative::new(self.link, self.stack, self.frame)
     }
 }

@@ -16,24 +16,24 @@ use framehop::{
     CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
 };
 
-use crate::files::read_binary;
-use crate::registers::Registers;
-use crate::space::{Mapping, Space};
+use crate::files::read_binary_file;
+use crate::registers::SampledRegisters;
+use crate::space::{AddressMapping, AddressSpace};
 
 /// Deeper than any stack of which the kernel copies the memory.
 const DEEPEST: usize = 1024;
 
-type Bytes = Arc<[u8]>;
+type SharedBytes = Arc<[u8]>;
 
 /// A thread's registers, and the memory above its stack pointer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Copied<'a> {
-    pub(crate) registers: Registers,
+pub(crate) struct CopiedStack<'a> {
+    pub(crate) registers: SampledRegisters,
     pub(crate) stack: &'a [u8],
 }
 
-impl Copied<'_> {
-    fn word(&self, address: u64) -> Option<u64> {
+impl CopiedStack<'_> {
+    fn read_word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.registers.stack)?).ok()?;
         let bytes = self.stack.get(at..at.checked_add(8)?)?.try_into().ok()?;
         Some(u64::from_ne_bytes(bytes))
@@ -42,40 +42,42 @@ impl Copied<'_> {
 
 /// Unwinders by address space, and the files that they stand on.
 #[derive(Default)]
-pub(crate) struct Unwinders {
-    spaces: HashMap<u32, UnwinderNative<Bytes, MayAllocateDuringUnwind>>,
-    files: HashMap<Rc<str>, Option<Rc<Tables>>>,
+pub(crate) struct StackUnwinders {
+    spaces: HashMap<u32, UnwinderNative<SharedBytes, MayAllocateDuringUnwind>>,
+    files: HashMap<Rc<str>, Option<Rc<UnwindTables>>>,
     cache: CacheNative<MayAllocateDuringUnwind>,
 }
 
-impl std::fmt::Debug for Unwinders {
+impl std::fmt::Debug for StackUnwinders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Unwinders of {} address spaces", self.spaces.len())
     }
 }
 
-impl Unwinders {
+impl StackUnwinders {
     /// The addresses of a stack, innermost first: at least that of the instruction that was run.
-    pub(crate) fn stack(&mut self, space: &Space, copied: Copied<'_>) -> Vec<u64> {
+    pub(crate) fn unwind_stack(&mut self, space: &AddressSpace, copied: CopiedStack<'_>) -> Vec<u64> {
         if !self.spaces.contains_key(&space.id) {
-            let unwinder = self.unwinder(space);
+            let unwinder = self.unwinder_of(space);
             self.spaces.insert(space.id, unwinder);
         }
         let Some(unwinder) = self.spaces.get(&space.id) else { return vec![copied.registers.instruction] };
-        let mut read = |address| copied.word(address).ok_or(());
+        let mut read = |address| copied.read_word(address).ok_or(());
         let registers = &copied.registers;
         let mut frames =
-            unwinder.iter_frames(registers.instruction, registers.native(), &mut self.cache, &mut read);
+            unwinder.iter_frames(registers.instruction, registers.to_native(), &mut self.cache, &mut read);
         let next = || frames.next().ok().flatten().map(|frame| frame.address());
         std::iter::from_fn(next).take(DEEPEST).collect()
     }
 
-    fn unwinder(&mut self, space: &Space) -> UnwinderNative<Bytes, MayAllocateDuringUnwind> {
+    fn unwinder_of(&mut self, space: &AddressSpace) -> UnwinderNative<SharedBytes, MayAllocateDuringUnwind> {
         let mut unwinder = UnwinderNative::new();
-        for mapping in space.files() {
-            let tables =
-                self.files.entry(Rc::clone(&mapping.path)).or_insert_with(|| Tables::read(&mapping.path));
-            if let Some(module) = tables.as_ref().and_then(|tables| tables.module(mapping)) {
+        for mapping in space.file_mappings() {
+            let tables = self
+                .files
+                .entry(Rc::clone(&mapping.path))
+                .or_insert_with(|| UnwindTables::read(&mapping.path));
+            if let Some(module) = tables.as_ref().and_then(|tables| tables.unwind_module(mapping)) {
                 unwinder.add_module(module);
             }
         }
@@ -85,17 +87,17 @@ impl Unwinders {
 
 /// What a file says of leaving its functions.
 #[derive(Debug)]
-struct Tables {
+struct UnwindTables {
     /// Where pieces of the file lie: places in the file, and the address of the first.
     segments: Vec<(Range<u64>, u64)>,
-    sections: HashMap<&'static str, (Range<u64>, Bytes)>,
+    sections: HashMap<&'static str, (Range<u64>, SharedBytes)>,
 }
 
 const SECTIONS: [&str; 5] = [".text", ".eh_frame", ".eh_frame_hdr", ".got", ".debug_frame"];
 
-impl Tables {
-    fn read(path: &str) -> Option<Rc<Tables>> {
-        let bytes = read_binary(Path::new(path)).ok()?;
+impl UnwindTables {
+    fn read(path: &str) -> Option<Rc<UnwindTables>> {
+        let bytes = read_binary_file(Path::new(path)).ok()?;
         let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).ok()?;
         let loaded = file.segments()?.into_iter().filter(|one| one.p_type == PT_LOAD);
         let segments =
@@ -106,18 +108,18 @@ impl Tables {
             Some((name, (head.sh_addr..head.sh_addr.saturating_add(head.sh_size), bytes.into())))
         };
         let sections = SECTIONS.into_iter().filter_map(section).collect();
-        Some(Rc::new(Tables { segments: segments.collect(), sections }))
+        Some(Rc::new(UnwindTables { segments: segments.collect(), sections }))
     }
 
     /// The file as it lies in memory by this mapping.
-    fn module(&self, mapping: &Mapping) -> Option<Module<Bytes>> {
+    fn unwind_module(&self, mapping: &AddressMapping) -> Option<Module<SharedBytes>> {
         let (range, address) = self.segments.iter().find(|(range, _)| range.contains(&mapping.offset))?;
         let linked = address.checked_add(mapping.offset - range.start)?;
         let base = mapping.start.checked_sub(linked)?;
-        Some(Module::new(mapping.path.to_string(), mapping.start..mapping.end, base, self.info()))
+        Some(Module::new(mapping.path.to_string(), mapping.start..mapping.end, base, self.section_info()))
     }
 
-    fn info(&self) -> ExplicitModuleSectionInfo<Bytes> {
+    fn section_info(&self) -> ExplicitModuleSectionInfo<SharedBytes> {
         let range = |name| self.sections.get(name).map(|(range, _)| range.clone());
         let bytes = |name| self.sections.get(name).map(|(_, bytes)| Arc::clone(bytes));
         ExplicitModuleSectionInfo {

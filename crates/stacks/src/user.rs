@@ -13,63 +13,68 @@ use blazesym::inspect::source::{Elf as InspectedElf, Source as Inspected};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 
-use crate::files::{Binaries, read_map};
+use crate::files::{BinaryFiles, read_jit_map_file};
 
 /// A function that an address is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SymbolizedFunction {
     pub(crate) name: String,
     /// Whether its code is part of the function before it.
     pub(crate) inlined: bool,
 }
 
 /// Symbol tables of ELF files, each read once.
-pub(crate) struct Elves {
+pub(crate) struct ElfSymbolizer {
     symbolizer: Symbolizer,
     inspector: Inspector,
-    binaries: Binaries,
+    binaries: BinaryFiles,
 }
 
-impl Default for Elves {
+impl Default for ElfSymbolizer {
     fn default() -> Self {
         // blazesym tells of inlined functions only where it looks at lines of source too.
         let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build();
-        Elves { symbolizer, inspector: Inspector::new(), binaries: Binaries::default() }
+        ElfSymbolizer { symbolizer, inspector: Inspector::new(), binaries: BinaryFiles::default() }
     }
 }
 
-impl std::fmt::Debug for Elves {
+impl std::fmt::Debug for ElfSymbolizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Elves")
     }
 }
 
-impl Elves {
+impl ElfSymbolizer {
     /// The functions at an offset in a file, outermost first.
-    pub(crate) fn at_offset(&self, path: &Path, offset: u64) -> Vec<Found> {
-        self.find(path, Input::FileOffset(offset))
+    pub(crate) fn functions_at_offset(&self, path: &Path, offset: u64) -> Vec<SymbolizedFunction> {
+        self.find_functions(path, Input::FileOffset(offset))
     }
 
     /// The functions at an address as the file was linked, outermost first.
-    pub(crate) fn at_address(&self, path: &Path, address: u64) -> Vec<Found> {
-        self.find(path, Input::VirtOffset(address))
+    pub(crate) fn functions_at_address(&self, path: &Path, address: u64) -> Vec<SymbolizedFunction> {
+        self.find_functions(path, Input::VirtOffset(address))
     }
 
-    fn find(&self, path: &Path, input: Input<u64>) -> Vec<Found> {
-        let Some(path) = self.binaries.find(path) else { return Vec::new() };
+    fn find_functions(&self, path: &Path, input: Input<u64>) -> Vec<SymbolizedFunction> {
+        let Some(path) = self.binaries.reopenable_path(path) else { return Vec::new() };
         let source = Source::Elf(Elf::new(&path));
         let Ok(Symbolized::Sym(symbol)) = self.symbolizer.symbolize_single(&source, input) else {
             return Vec::new();
         };
         let plain = self.plain_name(&path, &symbol.name, symbol.addr);
-        let outer = Found { name: plain.unwrap_or_else(|| symbol.name.clone().into_owned()), inlined: false };
-        let inner =
-            symbol.inlined.iter().map(|one| Found { name: one.name.clone().into_owned(), inlined: true });
+        let outer = SymbolizedFunction {
+            name: plain.unwrap_or_else(|| symbol.name.clone().into_owned()),
+            inlined: false,
+        };
+        let inner = symbol
+            .inlined
+            .iter()
+            .map(|one| SymbolizedFunction { name: one.name.clone().into_owned(), inlined: true });
         std::iter::once(outer).chain(inner).collect()
     }
 }
 
-impl Elves {
+impl ElfSymbolizer {
     /// What a function of the C library is called by those who call it, where its symbol is one of the library's own
     /// for the same code.
     fn plain_name(&self, path: &Path, name: &str, address: u64) -> Option<String> {
@@ -78,12 +83,12 @@ impl Elves {
             let found = self.inspector.lookup(&source, &[name]).unwrap_or_default();
             found.first().is_some_and(|found| found.iter().any(|symbol| symbol.addr == address))
         };
-        plainer(name).into_iter().find(is_same).map(str::to_owned)
+        plainer_names(name).into_iter().find(is_same).map(str::to_owned)
     }
 }
 
 /// Names that a symbol of the C library's own may stand for, the plainest first.
-fn plainer(name: &str) -> Vec<&str> {
+fn plainer_names(name: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = name;
     while let Some(shorter) =
@@ -98,7 +103,7 @@ fn plainer(name: &str) -> Vec<&str> {
 }
 
 /// Where a symbol is in an ELF file, as it was linked.
-pub(crate) fn address_of(path: &Path, symbol: &str) -> Option<u64> {
+pub(crate) fn symbol_address(path: &Path, symbol: &str) -> Option<u64> {
     let source = Inspected::Elf(InspectedElf::new(path));
     let inspector = Inspector::new();
     let found = inspector.lookup(&source, &[symbol]).ok()?;
@@ -106,30 +111,30 @@ pub(crate) fn address_of(path: &Path, symbol: &str) -> Option<u64> {
 }
 
 /// Begin, size and name.
-type Code = (u64, u64, String);
+type JitRange = (u64, u64, String);
 
 /// What run-time compilers say of their code: `/tmp/perf-PID.map`, lines of `start size name`.
 #[derive(Debug, Default)]
-pub(crate) struct RunTimeCode {
-    maps: RefCell<HashMap<i32, Vec<Code>>>,
+pub(crate) struct JitMaps {
+    maps: RefCell<HashMap<i32, Vec<JitRange>>>,
 }
 
-impl RunTimeCode {
+impl JitMaps {
     /// The function of process `pid` at an address.
-    pub(crate) fn find(&self, pid: i32, address: u64) -> Option<String> {
+    pub(crate) fn find_function(&self, pid: i32, address: u64) -> Option<String> {
         let mut maps = self.maps.borrow_mut();
-        let map = maps.entry(pid).or_insert_with(|| map_of(pid));
+        let map = maps.entry(pid).or_insert_with(|| read_jit_map(pid));
         let last = map.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
         let (start, size, name) = map.get(last)?;
         (address - start < *size).then(|| name.clone())
     }
 }
 
-fn map_of(pid: i32) -> Vec<Code> {
+fn read_jit_map(pid: i32) -> Vec<JitRange> {
     // Who a process belongs to is known while it lives.
     let user = Path::new(&format!("/proc/{pid}")).metadata().map(|process| process.uid()).ok();
-    let text = read_map(&PathBuf::from(format!("/tmp/perf-{pid}.map")), user).unwrap_or_default();
-    let mut map: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(map_line).collect();
+    let text = read_jit_map_file(&PathBuf::from(format!("/tmp/perf-{pid}.map")), user).unwrap_or_default();
+    let mut map: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(parse_jit_map_line).collect();
     // Code is replaced by newer code at the same place: the last line of a place holds.
     map.sort_by_key(|(start, _, _)| *start);
     map.reverse();
@@ -138,7 +143,7 @@ fn map_of(pid: i32) -> Vec<Code> {
     map
 }
 
-fn map_line(line: &str) -> Option<Code> {
+fn parse_jit_map_line(line: &str) -> Option<JitRange> {
     let mut parts = line.splitn(3, ' ');
     let mut hex = || u64::from_str_radix(parts.next()?.trim_start_matches("0x"), 16).ok();
     let (start, size) = (hex()?, hex()?);
@@ -153,9 +158,9 @@ mod tests {
 
     #[test]
     fn the_plainest_name_comes_first() {
-        assert_eq!(plainer("__GI___libc_read"), ["read", "__libc_read"]);
-        assert_eq!(plainer("__read"), ["read"]);
-        assert!(plainer("read").is_empty() && plainer("__").is_empty());
+        assert_eq!(plainer_names("__GI___libc_read"), ["read", "__libc_read"]);
+        assert_eq!(plainer_names("__read"), ["read"]);
+        assert!(plainer_names("read").is_empty() && plainer_names("__").is_empty());
     }
 
     #[test]
@@ -163,8 +168,8 @@ mod tests {
         let pid = i32::MAX - 7;
         let path = format!("/tmp/perf-{pid}.map");
         fs::write(&path, "1000 20 old one\n0x1000 0x20 Foo::bar (jit)\n2000 8 b\nrubbish\n").unwrap();
-        let code = RunTimeCode::default();
-        let found = [0x1000, 0x101f, 0x1020, 0x2007].map(|address| code.find(pid, address));
+        let code = JitMaps::default();
+        let found = [0x1000, 0x101f, 0x1020, 0x2007].map(|address| code.find_function(pid, address));
         fs::remove_file(path).unwrap();
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(found, [name("Foo::bar (jit)"), name("Foo::bar (jit)"), None, name("b")]);
@@ -176,14 +181,14 @@ mod tests {
         let pid = i32::MAX - 8;
         let path = format!("/tmp/perf-{pid}.map");
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
-        let found = RunTimeCode::default().find(pid, 0x1000);
+        let found = JitMaps::default().find_function(pid, 0x1000);
         fs::remove_file(path).unwrap();
         assert_eq!(found, None);
     }
 
     #[test]
     fn a_file_that_is_not_there_has_no_symbols() {
-        assert!(Elves::default().at_offset(Path::new("/nowhere/at/all"), 16).is_empty());
-        assert_eq!(address_of(Path::new("/nowhere/at/all"), "_stext"), None);
+        assert!(ElfSymbolizer::default().functions_at_offset(Path::new("/nowhere/at/all"), 16).is_empty());
+        assert_eq!(symbol_address(Path::new("/nowhere/at/all"), "_stext"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use perflab_stacks::{Converter, KernelSymbols, Symbols};
+use perflab_stacks::{KernelSymbols, StackConverter, SymbolSources};
 
 const SOURCE: &str = "\
 volatile int sink;
@@ -20,7 +20,7 @@ int main(int argc, char **argv) { _stext(); kernel_work(argc); return 0; }
 /// How far the running kernel is from where it was linked.
 const MOVED: u64 = 0xffff_ffff_4000_0000;
 
-fn built(folder: &Path) -> Option<()> {
+fn build_program(folder: &Path) -> Option<()> {
     std::fs::write(folder.join("k.c"), SOURCE).unwrap();
     let built = Command::new("gcc")
         .args(["-g", "-O2", "-no-pie", "k.c", "-o", "vmlinux"])
@@ -30,7 +30,7 @@ fn built(folder: &Path) -> Option<()> {
 }
 
 /// The text symbols of the file as kallsyms has them: moved.
-fn kallsyms(folder: &Path) -> (String, u64, u64) {
+fn make_kallsyms(folder: &Path) -> (String, u64, u64) {
     let names = Command::new("nm").args(["-S", "vmlinux"]).current_dir(folder).output().unwrap();
     let (mut table, mut work) = (String::new(), (0, 0));
     for line in String::from_utf8(names.stdout).unwrap().lines() {
@@ -48,17 +48,18 @@ fn kallsyms(folder: &Path) -> (String, u64, u64) {
 #[test]
 fn a_vmlinux_makes_inlined_functions_visible() {
     let folder = tempfile::tempdir().unwrap();
-    if built(folder.path()).is_none() {
+    if build_program(folder.path()).is_none() {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "gcc is needed");
         eprintln!("SKIP a_vmlinux_makes_inlined_functions_visible: no gcc");
         return;
     }
-    let (table, start, size) = kallsyms(folder.path());
+    let (table, start, size) = make_kallsyms(folder.path());
     let kernel = KernelSymbols::parse(table).unwrap().with_vmlinux(&folder.path().join("vmlinux"));
-    let symbols = Symbols { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
-    let mut converter = Converter::new(symbols);
-    (start..start + size).for_each(|address| converter.kernel_sample(address));
-    let frames = converter.batch(0).frames;
+    let symbols =
+        SymbolSources { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
+    let mut converter = StackConverter::new(symbols);
+    (start..start + size).for_each(|address| converter.add_kernel_sample(address));
+    let frames = converter.take_batch(0).frames;
     let inlined: Vec<&str> = frames.iter().filter(|one| one.inlined).map(|one| one.name.as_str()).collect();
     assert!(inlined.contains(&"between") && inlined.contains(&"innermost"), "{frames:?}");
     let outer: Vec<&str> = frames.iter().filter(|one| !one.inlined).map(|one| one.name.as_str()).collect();

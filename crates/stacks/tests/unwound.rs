@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use perflab_model::profile::{NodeId, StackBatch, StackSample};
-use perflab_stacks::{Options, read};
+use perflab_stacks::{SymbolOptions, read_profile_file};
 
 const SOURCE: &str = "\
 volatile unsigned long sink;
@@ -18,7 +18,7 @@ int main(int argc, char **argv) { for (int i = 0; i < 60; i++) outermost(argc + 
 ";
 
 /// Builds the program and records it; `None` without gcc or perf.
-fn recorded(folder: &Path) -> Option<()> {
+fn record_program(folder: &Path) -> Option<()> {
     std::fs::write(folder.join("deep.c"), SOURCE).unwrap();
     let build = "gcc -O1 -fomit-frame-pointer deep.c -o deep && perf record -q -e cpu-clock -F 1999 --call-graph dwarf \
                  -o perf.data ./deep";
@@ -26,7 +26,7 @@ fn recorded(folder: &Path) -> Option<()> {
     done.status.success().then_some(())
 }
 
-fn names(batch: &StackBatch, sample: &StackSample) -> Vec<String> {
+fn stack_names(batch: &StackBatch, sample: &StackSample) -> Vec<String> {
     let node = |id: NodeId| batch.nodes[id.0 as usize];
     let chain = std::iter::successors(sample.leaf, |leaf| node(*leaf).parent);
     chain.map(|id| batch.frames[node(id).frame.0 as usize].name.clone()).collect()
@@ -35,7 +35,7 @@ fn names(batch: &StackBatch, sample: &StackSample) -> Vec<String> {
 #[test]
 fn copied_memory_becomes_stacks() {
     let folder = tempfile::tempdir().unwrap();
-    if recorded(folder.path()).is_none() {
+    if record_program(folder.path()).is_none() {
         assert!(
             std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(),
             "gcc and perf are needed, and the right to record"
@@ -43,10 +43,10 @@ fn copied_memory_becomes_stacks() {
         eprintln!("SKIP copied_memory_becomes_stacks: no gcc, no perf, or it may not record");
         return;
     }
-    let imported = read(&folder.path().join("perf.data"), &Options::default()).unwrap();
+    let imported = read_profile_file(&folder.path().join("perf.data"), &SymbolOptions::default()).unwrap();
     let batch = &imported.batch;
     let mut ends: HashMap<String, usize> = HashMap::new();
-    let busy = batch.samples.iter().map(|one| names(batch, one)).filter(|one| one[0] == "innermost");
+    let busy = batch.samples.iter().map(|one| stack_names(batch, one)).filter(|one| one[0] == "innermost");
     let begins: Vec<String> = busy.map(|one| one[..one.len().min(4)].join(" < ")).collect();
     for begin in &begins {
         *ends.entry(begin.clone()).or_default() += 1;

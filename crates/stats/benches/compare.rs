@@ -4,31 +4,32 @@
 //! (bar 1 s).
 
 use perflab_stats::{
-    Better, Bootstrap, EDivisive, Goal, Hunter, PairwiseShifts, Plan, StatsError, Warmup, benjamini_hochberg,
-    benjamini_yekutieli, drift, mann_whitney, median, outliers, two_modes,
+    BetterDirection, ClusterBootstrap, EDivisive, Hunter, PairwiseShifts, PowerGoal, PowerRules, StatsError,
+    WarmupRules, benjamini_hochberg, benjamini_yekutieli, drift_correlation, find_outlying_values,
+    find_two_modes, mann_whitney, median,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::hint::black_box;
 use std::time::Instant;
 
-fn compare(x: &[f64], y: &[f64]) -> Result<f64, StatsError> {
+fn compare_pair(x: &[f64], y: &[f64]) -> Result<f64, StatsError> {
     let shifts = PairwiseShifts::relative(x, y)?;
     black_box((shifts.estimate(0.90)?, shifts.estimate(0.95)?));
     Ok(mann_whitney(x, y)?.p)
 }
 
-fn warn(x: &[f64]) -> Result<(), StatsError> {
-    black_box((drift(x)?, two_modes(x)?, outliers(x)?));
+fn check_sample(x: &[f64]) -> Result<(), StatsError> {
+    black_box((drift_correlation(x)?, find_two_modes(x)?, find_outlying_values(x)?));
     Ok(())
 }
 
-fn plan(sd: f64) -> Result<(), StatsError> {
-    black_box(Plan::default().needed_repetitions(sd, Goal::Decide(0.01))?);
+fn plan_repetitions(sd: f64) -> Result<(), StatsError> {
+    black_box(PowerRules::default().needed_repetitions(sd, PowerGoal::Decide(0.01))?);
     Ok(())
 }
 
-fn cases(coarse: bool) -> Vec<(Vec<f64>, Vec<f64>)> {
+fn make_cases(coarse: bool) -> Vec<(Vec<f64>, Vec<f64>)> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut value =
         || if coarse { rng.random_range(100..110).into() } else { rng.random_range(100.0..110.0) };
@@ -36,7 +37,7 @@ fn cases(coarse: bool) -> Vec<(Vec<f64>, Vec<f64>)> {
     (0..1_000).map(|_| (sample(), sample())).collect()
 }
 
-fn timed(name: &str, mut work: impl FnMut() -> Result<(), StatsError>) -> Result<(), StatsError> {
+fn print_times(name: &str, mut work: impl FnMut() -> Result<(), StatsError>) -> Result<(), StatsError> {
     for _ in 0..3 {
         let start = Instant::now();
         work()?;
@@ -46,7 +47,7 @@ fn timed(name: &str, mut work: impl FnMut() -> Result<(), StatsError>) -> Result
 }
 
 /// The first of its sizes, so that the exact distribution is counted in it; then with that remembered.
-fn fifty_against_fifty() -> Result<(), StatsError> {
+fn compare_fifty_with_fifty() -> Result<(), StatsError> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let [x, y]: [Vec<f64>; 2] =
         std::array::from_fn(|_| (0..50).map(|_| rng.random_range(100.0..110.0)).collect());
@@ -58,39 +59,43 @@ fn fifty_against_fifty() -> Result<(), StatsError> {
     Ok(())
 }
 
-fn ten_thousand_metrics(cases: &[(Vec<f64>, Vec<f64>)]) -> Result<(), StatsError> {
-    let compared = (0..10).flat_map(|_| cases).map(|(x, y)| compare(x, y));
+fn compare_ten_thousand(cases: &[(Vec<f64>, Vec<f64>)]) -> Result<(), StatsError> {
+    let compared = (0..10).flat_map(|_| cases).map(|(x, y)| compare_pair(x, y));
     let p = compared.collect::<Result<Vec<f64>, _>>()?;
     black_box((benjamini_hochberg(&p)?, benjamini_yekutieli(&p)?));
     Ok(())
 }
 
 /// A history of 200 values and the course of 2,000 iterations.
-fn series() -> Result<(), StatsError> {
+fn analyse_series() -> Result<(), StatsError> {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let values: Vec<f64> = (0..2_000).map(|_| rng.random_range(100.0..110.0)).collect();
-    timed("Hunter, 200 values", || Hunter::default().find(&values[..200]).map(drop))?;
-    timed("E-divisive, 200 values, 199 shuffles", || EDivisive::default().find(&values[..200]).map(drop))?;
-    timed("warm-up of 2,000 iterations", || Warmup::default().judge(&values, Better::Lower).map(drop))?;
+    print_times("Hunter, 200 values", || Hunter::default().find(&values[..200]).map(drop))?;
+    print_times("E-divisive, 200 values, 199 shuffles", || {
+        EDivisive::default().find(&values[..200]).map(drop)
+    })?;
+    print_times("warm-up of 2,000 iterations", || {
+        WarmupRules::default().classify(&values, BetterDirection::Lower).map(drop)
+    })?;
     let boots: Vec<&[f64]> = values.chunks(200).collect();
-    timed("BCa ratio of medians, 10 x 200, 2,000 resamples", || {
-        Bootstrap::default().bca_ratio(&boots, &boots, &median).map(drop)
+    print_times("BCa ratio of medians, 10 x 200, 2,000 resamples", || {
+        ClusterBootstrap::default().bca_ratio(&boots, &boots, &median).map(drop)
     })
 }
 
 fn main() -> Result<(), StatsError> {
-    fifty_against_fifty()?;
-    timed("10,000 metrics with FDR", || ten_thousand_metrics(&cases(false)))?;
-    series()?;
+    compare_fifty_with_fifty()?;
+    print_times("10,000 metrics with FDR", || compare_ten_thousand(&make_cases(false)))?;
+    analyse_series()?;
     for coarse in [false, true] {
-        let cases = cases(coarse);
+        let cases = make_cases(coarse);
         let kind = if coarse { "tied" } else { "untied" };
-        timed(&format!("1,000 {kind} comparisons"), || {
-            cases.iter().try_for_each(|(x, y)| compare(x, y).map(drop))
+        print_times(&format!("1,000 {kind} comparisons"), || {
+            cases.iter().try_for_each(|(x, y)| compare_pair(x, y).map(drop))
         })?;
-        timed(&format!("1,000 {kind} x 2 warnings"), || {
-            cases.iter().try_for_each(|(x, y)| warn(x).and_then(|()| warn(y)))
+        print_times(&format!("1,000 {kind} x 2 warnings"), || {
+            cases.iter().try_for_each(|(x, y)| check_sample(x).and_then(|()| check_sample(y)))
         })?;
     }
-    timed("1,000 plans", || (1..=1_000).try_for_each(|i| plan(f64::from(i) * 1e-4)))
+    print_times("1,000 plans", || (1..=1_000).try_for_each(|i| plan_repetitions(f64::from(i) * 1e-4)))
 }

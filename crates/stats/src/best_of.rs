@@ -4,11 +4,11 @@
 use crate::StatsError;
 use crate::centre::mean;
 use crate::means::harmonic_mean;
-use crate::sample::{finite, sorted};
+use crate::sample::{finite_or_overflow, sorted_sample};
 
 /// Which end of a metric is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Better {
+pub enum BetterDirection {
     /// Less is better: times, latencies.
     Lower,
     /// More is better: rates, throughput.
@@ -20,39 +20,43 @@ pub enum Better {
 ///
 /// # Errors
 /// An empty sample, a value that is not finite, a percentage outside (0, 100].
-pub fn best_of(values: &[f64], better: Better, percent: f64) -> Result<Vec<f64>, StatsError> {
-    let mut ranked = sorted(values)?;
-    if better == Better::Higher {
+pub fn best_values(values: &[f64], better: BetterDirection, percent: f64) -> Result<Vec<f64>, StatsError> {
+    let mut ranked = sorted_sample(values)?;
+    if better == BetterDirection::Higher {
         ranked.reverse();
     }
-    ranked.truncate(kept(ranked.len(), percent)?);
+    ranked.truncate(best_count(ranked.len(), percent)?);
     Ok(ranked)
 }
 
-/// Mean of [`best_of`], in the unit of the values: arithmetic where less is better (`BAmean`), harmonic where more is
+/// Mean of [`best_values`], in the unit of the values: arithmetic where less is better (`BAmean`), harmonic where more is
 /// (`BHmean`).
 ///
 /// # Errors
-/// As [`best_of`]; also, where more is better, a value among the best that is not above zero. Its index then counts
+/// As [`best_values`]; also, where more is better, a value among the best that is not above zero. Its index then counts
 /// from the best value.
-pub fn best_of_mean(values: &[f64], better: Better, percent: f64) -> Result<f64, StatsError> {
-    let best = best_of(values, better, percent)?;
+pub fn best_of_mean(values: &[f64], better: BetterDirection, percent: f64) -> Result<f64, StatsError> {
+    let best = best_values(values, better, percent)?;
     match better {
-        Better::Lower => mean(&best),
-        Better::Higher => harmonic_mean(&best),
+        BetterDirection::Lower => mean(&best),
+        BetterDirection::Higher => harmonic_mean(&best),
     }
 }
 
-/// The worst value of [`best_of`], in the unit of the values: the `Pctile` of MMTests, which for a metric where more is
+/// The worst value of [`best_values`], in the unit of the values: the `Pctile` of MMTests, which for a metric where more is
 /// better is a *low* value.
 ///
 /// # Errors
-/// As [`best_of`].
-pub fn best_of_percentile(values: &[f64], better: Better, percent: f64) -> Result<f64, StatsError> {
-    best_of(values, better, percent)?.last().copied().ok_or(StatsError::Empty).and_then(finite)
+/// As [`best_values`].
+pub fn best_of_percentile(values: &[f64], better: BetterDirection, percent: f64) -> Result<f64, StatsError> {
+    best_values(values, better, percent)?
+        .last()
+        .copied()
+        .ok_or(StatsError::Empty)
+        .and_then(finite_or_overflow)
 }
 
-fn kept(n: usize, percent: f64) -> Result<usize, StatsError> {
+fn best_count(n: usize, percent: f64) -> Result<usize, StatsError> {
     if !(percent > 0.0 && percent <= 100.0) {
         return Err(StatsError::OutOfRange { name: "percent", value: percent, range: "(0, 100]" });
     }

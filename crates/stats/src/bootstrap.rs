@@ -2,7 +2,7 @@
 //! draw single iterations: those of one boot share its luck, and the interval would be far too narrow.
 //!
 //! The draws come from a seeded `ChaCha8`, so that a seed gives the same limits on every machine. BCa
-//! intervals are too narrow when boots are few (measured rates: see [`Bootstrap::bca`]); below ten boots prefer Student's
+//! intervals are too narrow when boots are few (measured rates: see [`ClusterBootstrap::bca_limits`]); below ten boots prefer Student's
 //! t on boot means.
 
 mod draw;
@@ -10,20 +10,20 @@ mod jackknife;
 mod limits;
 
 use crate::StatsError;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::sample::checked;
-use draw::Draws;
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::sample::check_sample;
+use draw::BootDraws;
 use jackknife::Jackknife;
 
 /// Fewest boots of which anything can be drawn.
 const FEWEST_BOOTS: usize = 3;
 
 /// A statistic of the values of one or more boots, such as a mean, a median or a p99.
-pub type Statistic<'a> = &'a dyn Fn(&[f64]) -> Result<f64, StatsError>;
+pub type ResampledStatistic<'a> = &'a dyn Fn(&[f64]) -> Result<f64, StatsError>;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bootstrap {
+pub struct ClusterBootstrap {
     /// Number of resamples; 2,000 steady the limits to about a twentieth of their distance.
     pub resamples: usize,
     /// Where the random numbers start. Record it with the result.
@@ -32,13 +32,13 @@ pub struct Bootstrap {
     pub confidence: f64,
 }
 
-impl Default for Bootstrap {
+impl Default for ClusterBootstrap {
     fn default() -> Self {
         Self { resamples: 2_000, seed: 1, confidence: 0.95 }
     }
 }
 
-impl Bootstrap {
+impl ClusterBootstrap {
     /// The statistic of all values with its BCa interval (bias-corrected, accelerated), in the unit of the statistic.
     /// `boots` holds the values of each boot; at least three. Source: Efron, "Better bootstrap confidence intervals",
     /// Journal of the American Statistical Association 82 (1987), over clusters as in Davison and Hinkley, Bootstrap
@@ -48,8 +48,12 @@ impl Bootstrap {
     /// # Errors
     /// Fewer than three boots, an empty one, a value that is not finite, no resamples, a confidence outside (0, 1),
     /// whatever the statistic refuses, a statistic that is the same in every resample.
-    pub fn bca(&self, boots: &[&[f64]], statistic: Statistic<'_>) -> Result<Estimate, StatsError> {
-        self.bca_of(&[boots], &|values| statistic(values.first().ok_or(StatsError::Empty)?))
+    pub fn bca(
+        &self,
+        boots: &[&[f64]],
+        statistic: ResampledStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        self.bca_of_sides(&[boots], &|values| statistic(values.first().ok_or(StatsError::Empty)?))
     }
 
     /// Ratio statistic(candidate) / statistic(baseline) with its BCa interval; boots of both sides are drawn apart.
@@ -60,9 +64,9 @@ impl Bootstrap {
         &self,
         baseline: &[&[f64]],
         candidate: &[&[f64]],
-        statistic: Statistic<'_>,
-    ) -> Result<Estimate, StatsError> {
-        self.bca_of(&[baseline, candidate], &log_ratio(statistic))?.exp()
+        statistic: ResampledStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        self.bca_of_sides(&[baseline, candidate], &log_ratio_statistic(statistic))?.exp()
     }
 
     /// The statistic of all values with its bootstrap-t interval, in the unit of the statistic: each resample's distance
@@ -73,8 +77,12 @@ impl Bootstrap {
     ///
     /// # Errors
     /// As [`bca`](Self::bca).
-    pub fn studentized(&self, boots: &[&[f64]], statistic: Statistic<'_>) -> Result<Estimate, StatsError> {
-        self.studentized_of(&[boots], &|values| statistic(values.first().ok_or(StatsError::Empty)?))
+    pub fn studentized(
+        &self,
+        boots: &[&[f64]],
+        statistic: ResampledStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        self.studentized_of_sides(&[boots], &|values| statistic(values.first().ok_or(StatsError::Empty)?))
     }
 
     /// Ratio statistic(candidate) / statistic(baseline) with its bootstrap-t interval, made on logarithms.
@@ -85,49 +93,57 @@ impl Bootstrap {
         &self,
         baseline: &[&[f64]],
         candidate: &[&[f64]],
-        statistic: Statistic<'_>,
-    ) -> Result<Estimate, StatsError> {
-        self.studentized_of(&[baseline, candidate], &log_ratio(statistic))?.exp()
+        statistic: ResampledStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        self.studentized_of_sides(&[baseline, candidate], &log_ratio_statistic(statistic))?.exp()
     }
 
-    fn bca_of(&self, sides: &[&[&[f64]]], statistic: OfSides<'_>) -> Result<Estimate, StatsError> {
-        let tail = self.check(sides)?;
-        let value = statistic(&pooled(sides))?;
-        let mut draws = Draws::new(sides, self.seed);
+    fn bca_of_sides(
+        &self,
+        sides: &[&[&[f64]]],
+        statistic: SidesStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        let tail = self.check_sides(sides)?;
+        let value = statistic(&pool_sides(sides))?;
+        let mut draws = BootDraws::new(sides, self.seed);
         let replicates: Result<Vec<f64>, _> =
-            (0..self.resamples).map(|_| statistic(&draws.next().values)).collect();
-        let jackknife = Jackknife::of(sides, statistic)?;
-        let (low, high) = limits::bca(value, replicates?, &jackknife, tail)?;
-        Ok(self.estimate(value, low, high))
+            (0..self.resamples).map(|_| statistic(&draws.draw_next().values)).collect();
+        let jackknife = Jackknife::from_sides(sides, statistic)?;
+        let (low, high) = limits::bca_limits(value, replicates?, &jackknife, tail)?;
+        Ok(self.to_estimate(value, low, high))
     }
 
-    fn studentized_of(&self, sides: &[&[&[f64]]], statistic: OfSides<'_>) -> Result<Estimate, StatsError> {
-        let tail = self.check(sides)?;
-        let value = statistic(&pooled(sides))?;
-        let error = Jackknife::of(sides, statistic)?.standard_error();
-        let mut draws = Draws::new(sides, self.seed);
+    fn studentized_of_sides(
+        &self,
+        sides: &[&[&[f64]]],
+        statistic: SidesStatistic<'_>,
+    ) -> Result<IntervalEstimate, StatsError> {
+        let tail = self.check_sides(sides)?;
+        let value = statistic(&pool_sides(sides))?;
+        let error = Jackknife::from_sides(sides, statistic)?.standard_error();
+        let mut draws = BootDraws::new(sides, self.seed);
         let mut distances = Vec::with_capacity(self.resamples);
         for _ in 0..self.resamples {
-            let drawn = draws.next();
-            let spread = Jackknife::of(&drawn.boots(sides), statistic)?.standard_error();
+            let drawn = draws.draw_next();
+            let spread = Jackknife::from_sides(&drawn.boots(sides), statistic)?.standard_error();
             // A resample of one boot alone has no spread, and so no distance.
             if spread > 0.0 {
                 distances.push((statistic(&drawn.values)? - value) / spread);
             }
         }
-        let (low, high) = limits::studentized(value, error, distances, tail)?;
-        Ok(self.estimate(value, low, high))
+        let (low, high) = limits::studentized_limits(value, error, distances, tail)?;
+        Ok(self.to_estimate(value, low, high))
     }
 
-    fn estimate(&self, value: f64, low: f64, high: f64) -> Estimate {
-        Estimate {
+    fn to_estimate(&self, value: f64, low: f64, high: f64) -> IntervalEstimate {
+        IntervalEstimate {
             value,
-            interval: Some(Interval { low, high, level: self.confidence }),
-            method: Method::Bootstrap,
+            interval: Some(ConfidenceInterval { low, high, level: self.confidence }),
+            method: InferenceMethod::Bootstrap,
         }
     }
 
-    fn check(&self, sides: &[&[&[f64]]]) -> Result<f64, StatsError> {
+    fn check_sides(&self, sides: &[&[&[f64]]]) -> Result<f64, StatsError> {
         if self.resamples == 0 {
             return Err(StatsError::TooFew { needed: 1, got: 0 });
         }
@@ -135,19 +151,21 @@ impl Bootstrap {
             if boots.is_empty() {
                 return Err(StatsError::Empty);
             }
-            boots.iter().try_for_each(|values| checked(values).map(drop))?;
+            boots.iter().try_for_each(|values| check_sample(values).map(drop))?;
             if boots.len() < FEWEST_BOOTS {
                 return Err(StatsError::TooFew { needed: FEWEST_BOOTS, got: boots.len() });
             }
         }
-        tail_of(self.confidence)
+        tail_probability(self.confidence)
     }
 }
 
 /// A statistic of the pooled values of each side.
-type OfSides<'a> = &'a dyn Fn(&[Vec<f64>]) -> Result<f64, StatsError>;
+type SidesStatistic<'a> = &'a dyn Fn(&[Vec<f64>]) -> Result<f64, StatsError>;
 
-fn log_ratio<'a>(statistic: Statistic<'a>) -> impl Fn(&[Vec<f64>]) -> Result<f64, StatsError> + 'a {
+fn log_ratio_statistic<'a>(
+    statistic: ResampledStatistic<'a>,
+) -> impl Fn(&[Vec<f64>]) -> Result<f64, StatsError> + 'a {
     move |sides| match sides {
         [baseline, candidate] => {
             let logarithm = |value: f64, index| {
@@ -159,7 +177,7 @@ fn log_ratio<'a>(statistic: Statistic<'a>) -> impl Fn(&[Vec<f64>]) -> Result<f64
     }
 }
 
-fn pooled(sides: &[&[&[f64]]]) -> Vec<Vec<f64>> {
+fn pool_sides(sides: &[&[&[f64]]]) -> Vec<Vec<f64>> {
     sides.iter().map(|boots| boots.concat()).collect()
 }
 

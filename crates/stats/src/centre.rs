@@ -2,15 +2,15 @@
 //! is interpolated between values that were seen, never beyond them.
 
 use crate::StatsError;
-use crate::sample::{checked, finite, logarithms, open_fraction, sorted};
+use crate::sample::{check_open_fraction, check_sample, finite_or_overflow, logarithms, sorted_sample};
 
 /// Arithmetic mean, in the unit of the values.
 ///
 /// # Errors
 /// An empty sample, a value that is not finite, a sum that overflows.
 pub fn mean(values: &[f64]) -> Result<f64, StatsError> {
-    let values = checked(values)?;
-    finite(values.iter().sum::<f64>() / values.len() as f64)
+    let values = check_sample(values)?;
+    finite_or_overflow(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Middle value, or the midpoint of the two middle ones, in the unit of the values.
@@ -18,7 +18,7 @@ pub fn mean(values: &[f64]) -> Result<f64, StatsError> {
 /// # Errors
 /// An empty sample, a value that is not finite.
 pub fn median(values: &[f64]) -> Result<f64, StatsError> {
-    let mut values = checked(values)?.to_vec();
+    let mut values = check_sample(values)?.to_vec();
     let (middle, even) = (values.len() / 2, values.len() % 2 == 0);
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let lower = below.iter().copied().max_by(f64::total_cmp).filter(|_| even);
@@ -33,9 +33,9 @@ pub fn median(values: &[f64]) -> Result<f64, StatsError> {
 /// An empty sample, a value that is not finite, a fraction outside [0, 1].
 pub fn quantile(values: &[f64], fraction: f64) -> Result<f64, StatsError> {
     if fraction != 0.0 && fraction != 1.0 {
-        open_fraction("quantile", fraction)?;
+        check_open_fraction("quantile", fraction)?;
     }
-    finite(quantile_of_sorted(&sorted(values)?, fraction))
+    finite_or_overflow(quantile_of_sorted(&sorted_sample(values)?, fraction))
 }
 
 /// Geometric mean, exp of the mean logarithm: the mean for ratios, in the unit of the values.

@@ -2,8 +2,8 @@
 //! "small" and "large" for it: what matters is for the user to say.
 
 use crate::StatsError;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::sample::{at_least, sorted};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::sample::{check_at_least, sorted_sample};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Cliff's δ = P(candidate > baseline) - P(candidate < baseline) in [-1, 1], with the asymmetric interval of Feng and
@@ -15,24 +15,29 @@ use statrs::distribution::{ContinuousCDF, Normal};
 ///
 /// # Errors
 /// Fewer than two values on a side, a value that is not finite, a confidence outside (0, 1).
-pub fn cliffs_delta(baseline: &[f64], candidate: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
-    let (x, y) = (sorted(at_least(baseline, 2)?)?, sorted(at_least(candidate, 2)?)?);
-    let z = -Normal::standard().inverse_cdf(tail_of(confidence)?);
-    let by_candidate: Vec<i64> = y.iter().map(|value| dominance(&x, *value)).collect();
-    let by_baseline: Vec<i64> = x.iter().map(|value| -dominance(&y, *value)).collect();
+pub fn cliffs_delta(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
+    let (x, y) =
+        (sorted_sample(check_at_least(baseline, 2)?)?, sorted_sample(check_at_least(candidate, 2)?)?);
+    let z = -Normal::standard().inverse_cdf(tail_probability(confidence)?);
+    let by_candidate: Vec<i64> = y.iter().map(|value| dominance_of(&x, *value)).collect();
+    let by_baseline: Vec<i64> = x.iter().map(|value| -dominance_of(&y, *value)).collect();
     let (m, n) = (x.len() as f64, y.len() as f64);
     let delta = by_candidate.iter().sum::<i64>() as f64 / (m * n);
     let (low, high) = if delta.abs() >= 1.0 {
-        apart(delta, m.min(n), z)
+        separate_sample_limits(delta, m.min(n), z)
     } else {
-        limits(delta, variance(&x, &y, delta, &by_baseline, &by_candidate), z)
+        delta_limits(delta, delta_variance(&x, &y, delta, &by_baseline, &by_candidate), z)
     };
-    let interval = Some(Interval { low, high, level: confidence });
-    Ok(Estimate { value: delta, interval, method: Method::Normal })
+    let interval = Some(ConfidenceInterval { low, high, level: confidence });
+    Ok(IntervalEstimate { value: delta, interval, method: InferenceMethod::Normal })
 }
 
 /// Number of values below minus number above.
-fn dominance(sorted: &[f64], value: f64) -> i64 {
+fn dominance_of(sorted: &[f64], value: f64) -> i64 {
     let below = sorted.partition_point(|other| *other < value);
     let above = sorted.len() - sorted.partition_point(|other| *other <= value);
     below as i64 - above as i64
@@ -47,7 +52,7 @@ fn pair_squares(x: &[f64], y: &[f64], delta: f64) -> f64 {
     pairs - tied - pairs * delta * delta
 }
 
-fn variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[i64], by_candidate: &[i64]) -> f64 {
+fn delta_variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[i64], by_candidate: &[i64]) -> f64 {
     let (m, n) = (x.len() as f64, y.len() as f64);
     // Squared distances of row sums from what δ would make them.
     let squares =
@@ -57,14 +62,14 @@ fn variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[i64], by_candidate:
     unbiased.max((1.0 - delta * delta) / (m * n - 1.0))
 }
 
-fn limits(delta: f64, variance: f64, z: f64) -> (f64, f64) {
+fn delta_limits(delta: f64, variance: f64, z: f64) -> (f64, f64) {
     let (rest, noise) = (1.0 - delta * delta, z * z * variance);
     let reach = noise.sqrt() * (rest * rest + noise).sqrt();
     let limit = |reach: f64| ((delta * rest + reach) / (rest + noise)).clamp(-1.0, 1.0);
     (limit(-reach), limit(reach))
 }
 
-fn apart(delta: f64, fewer: f64, z: f64) -> (f64, f64) {
+fn separate_sample_limits(delta: f64, fewer: f64, z: f64) -> (f64, f64) {
     let inner = (fewer - z * z) / (fewer + z * z);
     if delta > 0.0 { (inner, 1.0) } else { (-1.0, -inner) }
 }

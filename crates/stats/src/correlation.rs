@@ -3,10 +3,10 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::interval::Method;
-use crate::null::squared_rank_distance;
-use crate::ranks::Ranking;
-use crate::sample::{at_least, finite, paired};
+use crate::interval::InferenceMethod;
+use crate::null::rank_distance_distribution;
+use crate::ranks::MidRanks;
+use crate::sample::{check_at_least, check_paired, finite_or_overflow};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Up to so many values without ties, all n! orders are counted.
@@ -14,20 +14,20 @@ const EXACT_ORDERS: usize = 10;
 
 /// A rank correlation and how surprising it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Correlation {
+pub struct RankCorrelation {
     /// Spearman's ρ in [-1, 1]; positive when the values rise together.
     pub rho: f64,
     /// Two-sided p-value of "no relation".
     pub p: f64,
     /// How p was worked out.
-    pub method: Method,
+    pub method: InferenceMethod,
 }
 
 /// Spearman's rank correlation of the values with their order in time; p < 0.01 is worth a warning.
 ///
 /// # Errors
 /// Fewer than three values, one that is not finite, all equal.
-pub fn drift(in_time_order: &[f64]) -> Result<Correlation, StatsError> {
+pub fn drift_correlation(in_time_order: &[f64]) -> Result<RankCorrelation, StatsError> {
     let order: Vec<f64> = (0..in_time_order.len()).map(|index| index as f64).collect();
     spearman(&order, in_time_order)
 }
@@ -40,17 +40,17 @@ pub fn drift(in_time_order: &[f64]) -> Result<Correlation, StatsError> {
 ///
 /// # Errors
 /// Samples of different length, fewer than three pairs, a value that is not finite, a sample of equal values.
-pub fn spearman(left: &[f64], right: &[f64]) -> Result<Correlation, StatsError> {
-    let (left, right) = paired(left, right)?;
-    let n = at_least(left, 3)?.len();
-    let (left, right) = (Ranking::of(left), Ranking::of(right));
+pub fn spearman(left: &[f64], right: &[f64]) -> Result<RankCorrelation, StatsError> {
+    let (left, right) = check_paired(left, right)?;
+    let n = check_at_least(left, 3)?.len();
+    let (left, right) = (MidRanks::from_values(left), MidRanks::from_values(right));
     let rho = pearson(&left.midranks(), &right.midranks())?;
     if n <= EXACT_ORDERS && !left.has_ties() && !right.has_ties() {
-        let distance = squared_distance(&left, &right);
-        let p = squared_rank_distance(n).two_sided(distance);
-        return Ok(Correlation { rho, p, method: Method::Exact });
+        let distance = sum_squared_rank_differences(&left, &right);
+        let p = rank_distance_distribution(n).two_sided(distance);
+        return Ok(RankCorrelation { rho, p, method: InferenceMethod::Exact });
     }
-    Ok(Correlation { rho, p: student_p(rho, n), method: Method::StudentT })
+    Ok(RankCorrelation { rho, p: correlation_p(rho, n), method: InferenceMethod::StudentT })
 }
 
 /// Correlation of each value with the one before, ρ₁ = Σ (xₜ - x̄)(xₜ₊₁ - x̄) / Σ (xₜ - x̄)². Source: Box,
@@ -59,12 +59,16 @@ pub fn spearman(left: &[f64], right: &[f64]) -> Result<Correlation, StatsError> 
 /// # Errors
 /// Fewer than three values, one that is not finite, all equal.
 pub fn lag_one_autocorrelation(in_time_order: &[f64]) -> Result<f64, StatsError> {
-    let values = at_least(in_time_order, 3)?;
+    let values = check_at_least(in_time_order, 3)?;
     let centre = mean(values)?;
     let deviations: Vec<f64> = values.iter().map(|value| value - centre).collect();
     let squares: f64 = deviations.iter().map(|deviation| deviation * deviation).sum();
     let products: f64 = deviations.windows(2).map(|pair| pair.iter().product::<f64>()).sum();
-    if squares == 0.0 || constant(values) { Err(StatsError::NoSpread) } else { finite(products / squares) }
+    if squares == 0.0 || is_constant(values) {
+        Err(StatsError::NoSpread)
+    } else {
+        finite_or_overflow(products / squares)
+    }
 }
 
 /// Independent values that say as much as n values with lag-one correlation ρ₁: n (1 - ρ₁) / (1 + ρ₁), at
@@ -78,7 +82,7 @@ pub fn effective_size(in_time_order: &[f64]) -> Result<f64, StatsError> {
     Ok((n * (1.0 - rho) / (1.0 + rho)).clamp(1.0, n))
 }
 
-fn constant(values: &[f64]) -> bool {
+fn is_constant(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair.first() == pair.last())
 }
 
@@ -92,12 +96,12 @@ fn pearson(left: &[f64], right: &[f64]) -> Result<f64, StatsError> {
     Ok((pairs().map(|(x, y)| x * y).sum::<f64>() / squares.sqrt()).clamp(-1.0, 1.0))
 }
 
-fn squared_distance(left: &Ranking, right: &Ranking) -> usize {
+fn sum_squared_rank_differences(left: &MidRanks, right: &MidRanks) -> usize {
     let pairs = left.doubled.iter().zip(&right.doubled);
     pairs.map(|(x, y)| (x.abs_diff(*y) / 2).pow(2)).sum()
 }
 
-fn student_p(rho: f64, n: usize) -> f64 {
+fn correlation_p(rho: f64, n: usize) -> f64 {
     let freedom = (n - 2) as f64;
     let least = 2.0 / (1..=n).map(|i| i as f64).product::<f64>();
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return 1.0 };

@@ -2,11 +2,11 @@
 //! of which an estimate with its interval needs six. It refuses samples that are empty or not finite: its callers have looked.
 
 use crate::StatsError;
-use crate::sample::finite;
+use crate::sample::finite_or_overflow;
 
 /// The differences candidate - baseline: a matrix whose rows and columns ascend.
 #[derive(Debug, Clone)]
-pub(crate) struct Differences {
+pub(crate) struct PairwiseDifferences {
     /// Descending: one a row.
     baseline: Vec<f64>,
     /// Ascending: one a column.
@@ -16,19 +16,19 @@ pub(crate) struct Differences {
 }
 
 /// Differences that are sorted sooner than a few of them are looked up.
-const FEW: usize = 2_500;
+const FEWEST_UNSORTED_DIFFERENCES: usize = 2_500;
 
-impl Differences {
+impl PairwiseDifferences {
     /// Of finite values; an error where the largest difference overflows.
-    pub(crate) fn of(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
+    pub(crate) fn from_samples(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         let [mut baseline, mut candidate] = [baseline.to_vec(), candidate.to_vec()];
         baseline.sort_unstable_by(|a, b| b.total_cmp(a));
         candidate.sort_unstable_by(f64::total_cmp);
         let mut all = Self { baseline, candidate, sorted: Vec::new() };
         let ends =
             [all.baseline.first().zip(all.candidate.first()), all.baseline.last().zip(all.candidate.last())];
-        ends.into_iter().flatten().try_for_each(|(x, y)| finite(y - x).map(drop))?;
-        if all.len() <= FEW {
+        ends.into_iter().flatten().try_for_each(|(x, y)| finite_or_overflow(y - x).map(drop))?;
+        if all.len() <= FEWEST_UNSORTED_DIFFERENCES {
             all.sorted = all.candidate.iter().flat_map(|y| all.baseline.iter().map(move |x| y - x)).collect();
             all.sorted.sort_unstable_by(f64::total_cmp);
         }
@@ -48,24 +48,24 @@ impl Differences {
 
     /// The difference at a place of their ascending order, from 0.
     pub(crate) fn nth(&self, place: usize) -> f64 {
-        self.sorted.get(place).copied().unwrap_or_else(|| self.selected(place))
+        self.sorted.get(place).copied().unwrap_or_else(|| self.select_nth(place))
     }
 
     /// The same without all of them: the candidates of each row are narrowed from both ends by a pivot, the middle of the
     /// row that has most of them left, at a cost of a step a row and column each. After Johnson and Mizoguchi, Selecting the
     /// Kth Element in X + Y, SIAM Journal on Computing 7 (1978), with a simpler pivot.
-    fn selected(&self, place: usize) -> f64 {
+    fn select_nth(&self, place: usize) -> f64 {
         let (rows, columns) = (self.baseline.len(), self.candidate.len());
         let (mut low, mut high) = (vec![0; rows], vec![columns; rows]);
         loop {
             let row = (0..rows).max_by_key(|row| high[*row] - low[*row]).unwrap_or(0);
             let pivot = self.candidate[low[row].midpoint(high[row])] - self.baseline[row];
-            let (below, fewer) = self.staircase(|difference| difference < pivot);
+            let (below, fewer) = self.count_small(|difference| difference < pivot);
             if place < fewer {
                 high = below;
                 continue;
             }
-            let (upto, most) = self.staircase(|difference| difference <= pivot);
+            let (upto, most) = self.count_small(|difference| difference <= pivot);
             if place < most {
                 return pivot;
             }
@@ -74,7 +74,7 @@ impl Differences {
     }
 
     /// How many differences of each row, and in all, are small; every one that is smaller than a small one is small too.
-    fn staircase(&self, is_small: impl Fn(f64) -> bool) -> (Vec<usize>, usize) {
+    fn count_small(&self, is_small: impl Fn(f64) -> bool) -> (Vec<usize>, usize) {
         let (mut small, mut sum) = (self.candidate.len(), 0);
         let each = self.baseline.iter().map(|x| {
             while small > 0 && !is_small(self.candidate[small - 1] - x) {
@@ -105,14 +105,17 @@ mod tests {
             let (x, y) = (sample(longest, farthest), sample(longest, farthest * 3));
             let mut sorted: Vec<f64> = y.iter().flat_map(|y| x.iter().map(move |x| y - x)).collect();
             sorted.sort_unstable_by(f64::total_cmp);
-            let all = Differences::of(&x, &y).unwrap();
-            assert_eq!((0..all.len()).map(|place| all.selected(place)).collect::<Vec<_>>(), sorted);
+            let all = PairwiseDifferences::from_samples(&x, &y).unwrap();
+            assert_eq!((0..all.len()).map(|place| all.select_nth(place)).collect::<Vec<_>>(), sorted);
             assert_eq!((0..all.len()).map(|place| all.nth(place)).collect::<Vec<_>>(), sorted);
         }
     }
 
     #[test]
     fn an_overflow_is_an_error() {
-        assert!(matches!(Differences::of(&[-1e308, 0.0], &[0.0, 1e308]), Err(StatsError::Overflow)));
+        assert!(matches!(
+            PairwiseDifferences::from_samples(&[-1e308, 0.0], &[0.0, 1e308]),
+            Err(StatsError::Overflow)
+        ));
     }
 }

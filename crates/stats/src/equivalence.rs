@@ -2,14 +2,14 @@
 //! margin, and to call the lack of a significant difference "same".
 
 use crate::StatsError;
-use crate::interval::Interval;
-use crate::sample::{above_zero, finite, logarithms};
-use crate::student::above;
-use crate::welch::{Welch, welch};
+use crate::interval::ConfidenceInterval;
+use crate::sample::{check_above_zero, finite_or_overflow, logarithms};
+use crate::student::t_tail_above;
+use crate::welch::{WelchTest, welch};
 
 /// Result of two one-sided tests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Equivalence {
+pub struct EquivalenceTest {
     /// p-value against "the change is at or below the lower margin".
     pub p_above_low: f64,
     /// p-value against "the change is at or above the upper margin".
@@ -18,16 +18,16 @@ pub struct Equivalence {
     pub p: f64,
     /// The change: candidate minus baseline, or their ratio.
     pub change: f64,
-    difference: Welch,
+    difference: WelchTest,
     are_logarithms: bool,
 }
 
-impl Equivalence {
+impl EquivalenceTest {
     /// The interval that lies inside the margins exactly when p < α, at 1 - 2α: 90 % for α = 5 %.
     ///
     /// # Errors
     /// α outside (0, 0.5), limits that overflow.
-    pub fn interval(&self, alpha: f64) -> Result<Interval, StatsError> {
+    pub fn interval(&self, alpha: f64) -> Result<ConfidenceInterval, StatsError> {
         if !(alpha > 0.0 && alpha < 0.5) {
             return Err(StatsError::OutOfRange { name: "alpha", value: alpha, range: "(0, 0.5)" });
         }
@@ -35,7 +35,11 @@ impl Equivalence {
         if !self.are_logarithms {
             return Ok(found);
         }
-        Ok(Interval { low: finite(found.low.exp())?, high: finite(found.high.exp())?, ..found })
+        Ok(ConfidenceInterval {
+            low: finite_or_overflow(found.low.exp())?,
+            high: finite_or_overflow(found.high.exp())?,
+            ..found
+        })
     }
 }
 
@@ -45,12 +49,12 @@ impl Equivalence {
 ///
 /// # Errors
 /// As [`welch`]; also margins that are not finite or not in order.
-pub fn equivalent_shift(
+pub fn test_equivalent_shift(
     baseline: &[f64],
     candidate: &[f64],
     low: f64,
     high: f64,
-) -> Result<Equivalence, StatsError> {
+) -> Result<EquivalenceTest, StatsError> {
     if !(low.is_finite() && high.is_finite() && low < high) {
         return Err(StatsError::OutOfRange {
             name: "upper margin",
@@ -59,26 +63,27 @@ pub fn equivalent_shift(
         });
     }
     let difference = welch(baseline, candidate)?;
-    let Welch { difference: change, standard_error, freedom, .. } = difference;
-    let p_above_low = above((change - low) / standard_error, freedom);
-    let p_below_high = above((high - change) / standard_error, freedom);
+    let WelchTest { difference: change, standard_error, freedom, .. } = difference;
+    let p_above_low = t_tail_above((change - low) / standard_error, freedom);
+    let p_below_high = t_tail_above((high - change) / standard_error, freedom);
     let p = p_above_low.max(p_below_high);
-    Ok(Equivalence { p_above_low, p_below_high, p, change, difference, are_logarithms: false })
+    Ok(EquivalenceTest { p_above_low, p_below_high, p, change, difference, are_logarithms: false })
 }
 
 /// The same for the ratio of geometric means candidate / baseline: strictly between `low`, such as 1/1.03, and `high`,
 /// such as 1.03.
 ///
 /// # Errors
-/// As [`equivalent_shift`]; also a value or a margin that is not above zero.
-pub fn equivalent_ratio(
+/// As [`test_equivalent_shift`]; also a value or a margin that is not above zero.
+pub fn test_equivalent_ratio(
     baseline: &[f64],
     candidate: &[f64],
     low: f64,
     high: f64,
-) -> Result<Equivalence, StatsError> {
+) -> Result<EquivalenceTest, StatsError> {
     let (x, y) = (logarithms(baseline)?, logarithms(candidate)?);
-    let (low, high) = (above_zero("lower margin", low)?.ln(), above_zero("upper margin", high)?.ln());
-    let found = equivalent_shift(&x, &y, low, high)?;
-    Ok(Equivalence { change: finite(found.change.exp())?, are_logarithms: true, ..found })
+    let (low, high) =
+        (check_above_zero("lower margin", low)?.ln(), check_above_zero("upper margin", high)?.ln());
+    let found = test_equivalent_shift(&x, &y, low, high)?;
+    Ok(EquivalenceTest { change: finite_or_overflow(found.change.exp())?, are_logarithms: true, ..found })
 }

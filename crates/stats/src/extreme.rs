@@ -3,36 +3,36 @@
 
 use crate::StatsError;
 use crate::centre::{mean, quantile_of_sorted};
-use crate::sample::{at_least, finite, open_fraction, sorted};
+use crate::sample::{check_at_least, check_open_fraction, finite_or_overflow, sorted_sample};
 use crate::spread::sd;
-use crate::student::upper_t;
+use crate::student::t_quantile_above;
 
 /// A fence around the middle half of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fences {
+pub struct TukeyFences {
     /// Q1 minus `reach` inter-quartile ranges, in the unit of the values.
     pub low: f64,
     /// Q3 plus as many.
     pub high: f64,
 }
 
-impl Fences {
+impl TukeyFences {
     /// Tukey's fences with type 7 quartiles: `reach` 1.5 for values that are mildly far, 3 for those that are severely.
     /// Source: Tukey, Exploratory Data Analysis (1977), section 2D.
     ///
     /// # Errors
     /// An empty sample, a value that is not finite, a reach that is not above zero, an overflow.
-    pub fn of(values: &[f64], reach: f64) -> Result<Self, StatsError> {
-        let sorted = sorted(values)?;
-        crate::sample::above_zero("reach", reach)?;
+    pub fn from_values(values: &[f64], reach: f64) -> Result<Self, StatsError> {
+        let sorted = sorted_sample(values)?;
+        crate::sample::check_above_zero("reach", reach)?;
         let [low, high] = [0.25, 0.75].map(|fraction| quantile_of_sorted(&sorted, fraction));
-        let width = finite((high - low) * reach)?;
-        Ok(Self { low: finite(low - width)?, high: finite(high + width)? })
+        let width = finite_or_overflow((high - low) * reach)?;
+        Ok(Self { low: finite_or_overflow(low - width)?, high: finite_or_overflow(high + width)? })
     }
 
     /// Whether a value lies beyond either fence.
     #[must_use]
-    pub fn exclude(&self, value: f64) -> bool {
+    pub fn excludes(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
 }
@@ -43,9 +43,9 @@ impl Fences {
 ///
 /// # Errors
 /// Fewer than `most` + 3 values, a value that is not finite, a level outside (0, 1), an overflow.
-pub fn many_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usize>, StatsError> {
-    let values = at_least(values, most.saturating_add(3))?;
-    open_fraction("level", level)?;
+pub fn find_rosner_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usize>, StatsError> {
+    let values = check_at_least(values, most.saturating_add(3))?;
+    check_open_fraction("level", level)?;
     let mut left: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
     let (mut taken, mut found) = (Vec::with_capacity(most), 0);
     for _ in 0..most {
@@ -55,7 +55,7 @@ pub fn many_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usiz
         let far = distances.reduce(|far, next| if next.1 > far.1 { next } else { far });
         let Some((at, distance)) = far.filter(|_| spread > 0.0) else { break };
         taken.push(left.remove(at).0);
-        if distance / spread > critical(rest.len(), level) {
+        if distance / spread > rosner_critical_value(rest.len(), level) {
             found = taken.len();
         }
     }
@@ -64,8 +64,8 @@ pub fn many_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usiz
 }
 
 /// Rosner's λ for n values left: (n - 1) t / √((n - 2 + t²) n), t at 1 - level / 2n with n - 2 degrees of freedom.
-fn critical(n: usize, level: f64) -> f64 {
+fn rosner_critical_value(n: usize, level: f64) -> f64 {
     let n = n as f64;
-    let t = upper_t(level / (2.0 * n), n - 2.0);
+    let t = t_quantile_above(level / (2.0 * n), n - 2.0);
     (n - 1.0) * t / ((n - 2.0 + t * t) * n).sqrt()
 }

@@ -2,7 +2,7 @@
 //! the p-values that belong together.
 
 use crate::StatsError;
-use crate::sample::checked;
+use crate::sample::check_sample;
 
 /// Benjamini and Hochberg's adjusted p-values (q), in the order passed: calling all with q ≤ 0.05 changed
 /// makes at most 5 % of the calls wrong on average, for independent or positively dependent metrics.
@@ -12,7 +12,7 @@ use crate::sample::checked;
 /// # Errors
 /// A p-value outside [0, 1].
 pub fn benjamini_hochberg(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    smallest_ratios(p_values)
+    step_up_p_values(p_values)
 }
 
 /// Benjamini and Yekutieli's adjusted p-values: those of [`benjamini_hochberg`] times 1 + 1/2 + … + 1/K, at most 1, which
@@ -24,16 +24,16 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
 /// A p-value outside [0, 1].
 pub fn benjamini_yekutieli(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
     let factor: f64 = (1..=p_values.len()).map(|i| (i as f64).recip()).sum();
-    let adjusted = smallest_ratios(p_values)?;
+    let adjusted = step_up_p_values(p_values)?;
     Ok(adjusted.iter().map(|q| (q * factor).min(1.0)).collect())
 }
 
 /// min over j ≥ i of min(1, K p₍j₎ / j). The cap changes nothing for Yekutieli, whose factor is at least 1.
-fn smallest_ratios(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
+fn step_up_p_values(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
     if p_values.is_empty() {
         return Ok(Vec::new());
     }
-    if let Some(value) = checked(p_values)?.iter().copied().find(|p| !(0.0..=1.0).contains(p)) {
+    if let Some(value) = check_sample(p_values)?.iter().copied().find(|p| !(0.0..=1.0).contains(p)) {
         return Err(StatsError::OutOfRange { name: "p-value", value, range: "[0, 1]" });
     }
     let mut order: Vec<usize> = (0..p_values.len()).collect();

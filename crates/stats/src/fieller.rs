@@ -3,10 +3,10 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::sample::{above_zero, at_least, finite};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::sample::{check_above_zero, check_at_least, finite_or_overflow};
 use crate::spread::sd;
-use crate::student::upper_t;
+use crate::student::t_quantile_above;
 
 /// A mean and what is known of its error.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,8 +24,8 @@ impl UncertainMean {
     ///
     /// # Errors
     /// Fewer than two values, one that is not finite, an overflow.
-    pub fn of(values: &[f64]) -> Result<Self, StatsError> {
-        let n = at_least(values, 2)?.len() as f64;
+    pub fn from_values(values: &[f64]) -> Result<Self, StatsError> {
+        let n = check_at_least(values, 2)?.len() as f64;
         Ok(Self { mean: mean(values)?, standard_error: sd(values)? / n.sqrt(), freedom: n - 1.0 })
     }
 
@@ -34,9 +34,9 @@ impl UncertainMean {
             return Err(StatsError::OutOfRange { name: "mean", value: self.mean, range: "finite numbers" });
         }
         if self.standard_error != 0.0 {
-            above_zero("standard error", self.standard_error)?;
+            check_above_zero("standard error", self.standard_error)?;
         }
-        above_zero("degrees of freedom", self.freedom).map(|_| self)
+        check_above_zero("degrees of freedom", self.freedom).map(|_| self)
     }
 }
 
@@ -49,27 +49,27 @@ impl UncertainMean {
 /// # Errors
 /// A mean or an error that is not a finite number, an error below zero, degrees of freedom or a baseline that are zero,
 /// a confidence outside (0, 1), an overflow.
-pub fn fieller(
+pub fn ratio_of_means(
     baseline: UncertainMean,
     candidate: UncertainMean,
     confidence: f64,
-) -> Result<Estimate, StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     let (x, y) = (baseline.check()?, candidate.check()?);
     if x.mean == 0.0 {
         return Err(StatsError::OutOfRange { name: "baseline mean", value: 0.0, range: "numbers but zero" });
     }
-    let t = upper_t(tail_of(confidence)?, x.freedom.min(y.freedom));
-    let value = finite(y.mean / x.mean)?;
+    let t = t_quantile_above(tail_probability(confidence)?, x.freedom.min(y.freedom));
+    let value = finite_or_overflow(y.mean / x.mean)?;
     // In units of the baseline, so that no square overflows: X = 1.
     let (h, g) = (t * x.standard_error / x.mean, t * y.standard_error / x.mean);
     let (h, g) = (h * h, g * g);
-    let interval = if h < 1.0 { Some(limits(value, h, g, confidence)?) } else { None };
-    Ok(Estimate { value, interval, method: Method::StudentT })
+    let interval = if h < 1.0 { Some(fieller_limits(value, h, g, confidence)?) } else { None };
+    Ok(IntervalEstimate { value, interval, method: InferenceMethod::StudentT })
 }
 
 /// With X = 1, the term below the root is Y²h² + g² - g²h², which cannot be negative while h² < 1.
-fn limits(ratio: f64, h: f64, g: f64, level: f64) -> Result<Interval, StatsError> {
+fn fieller_limits(ratio: f64, h: f64, g: f64, level: f64) -> Result<ConfidenceInterval, StatsError> {
     let reach = (ratio * ratio * h + g * (1.0 - h)).sqrt();
     let [low, high] = [ratio - reach, ratio + reach].map(|limit| limit / (1.0 - h));
-    Ok(Interval { low: finite(low)?, high: finite(high)?, level })
+    Ok(ConfidenceInterval { low: finite_or_overflow(low)?, high: finite_or_overflow(high)?, level })
 }

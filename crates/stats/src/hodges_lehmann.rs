@@ -2,10 +2,10 @@
 //! interval that inverts the Mann-Whitney test. It refuses paired data, where `pseudo_median` is sharper.
 
 use crate::StatsError;
-use crate::differences::Differences;
-use crate::interval::{Cut, Estimate, Method, tail_of};
-use crate::null::{EXACT_PAIRS, rank_sum};
-use crate::sample::{checked, logarithms};
+use crate::differences::PairwiseDifferences;
+use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, tail_probability};
+use crate::null::{EXACT_PAIRS, rank_sum_distribution};
+use crate::sample::{check_sample, logarithms};
 
 /// Most differences that are held in memory at once (32 MiB).
 pub(crate) const MOST_DIFFERENCES: usize = 4_194_304;
@@ -22,7 +22,7 @@ pub(crate) const MOST_DIFFERENCES: usize = 4_194_304;
 /// not be safe here, since it is right only for the ties at the true shift, not for those at zero.
 #[derive(Debug, Clone)]
 pub struct PairwiseShifts {
-    differences: Differences,
+    differences: PairwiseDifferences,
     median: f64,
     baseline: usize,
     candidate: usize,
@@ -35,7 +35,7 @@ impl PairwiseShifts {
     /// # Errors
     /// An empty sample, a value that is not finite, a difference that overflows, more than 4,194,304 pairs.
     pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
-        Self::of(checked(baseline)?, checked(candidate)?, false)
+        Self::from_samples(check_sample(baseline)?, check_sample(candidate)?, false)
     }
 
     /// For a ratio candidate / baseline, by differences of logarithms.
@@ -43,13 +43,13 @@ impl PairwiseShifts {
     /// # Errors
     /// As [`absolute`](Self::absolute); also a value that is not above zero.
     pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
-        Self::of(&logarithms(baseline)?, &logarithms(candidate)?, true)
+        Self::from_samples(&logarithms(baseline)?, &logarithms(candidate)?, true)
     }
 
-    fn of(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
+    fn from_samples(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
         let (m, n) = (baseline.len(), candidate.len());
-        within_memory(m.saturating_mul(n))?;
-        let differences = Differences::of(baseline, candidate)?;
+        check_memory(m.saturating_mul(n))?;
+        let differences = PairwiseDifferences::from_samples(baseline, candidate)?;
         Ok(Self { median: differences.median(), differences, baseline: m, candidate: n, are_logarithms })
     }
 
@@ -58,27 +58,27 @@ impl PairwiseShifts {
     ///
     /// # Errors
     /// A confidence outside (0, 1), a ratio that overflows.
-    pub fn estimate(&self, confidence: f64) -> Result<Estimate, StatsError> {
-        let (cut, method) = self.cut(tail_of(confidence)?);
+    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, StatsError> {
+        let (cut, method) = self.rank_cut(tail_probability(confidence)?);
         let interval =
-            cut.and_then(|cut| cut.of(self.differences.len(), |place| self.differences.nth(place)));
-        let estimate = Estimate { value: self.median, interval, method };
+            cut.and_then(|cut| cut.limits_among(self.differences.len(), |place| self.differences.nth(place)));
+        let estimate = IntervalEstimate { value: self.median, interval, method };
         if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
     }
 
-    fn cut(&self, tail: f64) -> (Option<Cut>, Method) {
+    fn rank_cut(&self, tail: f64) -> (Option<RankCut>, InferenceMethod) {
         let (m, n) = (self.baseline, self.candidate);
         if m * n <= EXACT_PAIRS {
-            return (rank_sum(m, n).cut(tail), Method::Exact);
+            return (rank_sum_distribution(m, n).rank_cut(tail), InferenceMethod::Exact);
         }
         let pairs = (m * n) as f64;
         let sd = (pairs * (m + n + 1) as f64 / 12.0).sqrt();
-        (Cut::normal(pairs / 2.0, sd, tail), Method::Normal)
+        (RankCut::from_normal(pairs / 2.0, sd, tail), InferenceMethod::Normal)
     }
 }
 
 /// Passes a number of differences that may be held at once.
-pub(crate) fn within_memory(got: usize) -> Result<(), StatsError> {
+pub(crate) fn check_memory(got: usize) -> Result<(), StatsError> {
     let limit = MOST_DIFFERENCES;
     if got > limit { Err(StatsError::TooMany { limit, got }) } else { Ok(()) }
 }
@@ -92,7 +92,7 @@ pub fn hodges_lehmann_shift(
     baseline: &[f64],
     candidate: &[f64],
     confidence: f64,
-) -> Result<Estimate, StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     PairwiseShifts::absolute(baseline, candidate)?.estimate(confidence)
 }
 
@@ -104,6 +104,6 @@ pub fn hodges_lehmann_ratio(
     baseline: &[f64],
     candidate: &[f64],
     confidence: f64,
-) -> Result<Estimate, StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     PairwiseShifts::relative(baseline, candidate)?.estimate(confidence)
 }

@@ -3,15 +3,15 @@
 
 use crate::StatsError;
 use crate::centre::median_of_sorted;
-use crate::null::Tails;
-use crate::sample::{finite, open_fraction};
+use crate::null::TailProbabilities;
+use crate::sample::{check_open_fraction, finite_or_overflow};
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::fmt;
 
 /// How a p-value or a level was worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Method {
+pub enum InferenceMethod {
     /// From the exact distribution of the ranks.
     Exact,
     /// From the exact distribution given which values are tied: every permutation counted.
@@ -24,7 +24,7 @@ pub enum Method {
     Bootstrap,
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for InferenceMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Exact => "exact",
@@ -38,7 +38,7 @@ impl fmt::Display for Method {
 
 /// A confidence interval, in the unit of the estimate; both limits belong to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Lower limit.
     pub low: f64,
     /// Upper limit.
@@ -47,7 +47,7 @@ pub struct Interval {
     pub level: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Whether `value` lies outside.
     #[must_use]
     pub fn excludes(&self, value: f64) -> bool {
@@ -69,46 +69,46 @@ impl Interval {
 
 /// A point estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct IntervalEstimate {
     /// The estimate: a shift in the unit of the values, or a ratio (1 = no change).
     pub value: f64,
     /// `None` when no interval that the sample could give reaches the confidence asked for.
-    pub interval: Option<Interval>,
+    pub interval: Option<ConfidenceInterval>,
     /// Where the level comes from.
-    pub method: Method,
+    pub method: InferenceMethod,
 }
 
-impl Estimate {
+impl IntervalEstimate {
     /// Median of sorted candidates for the estimate, with the limits at a cut from either end.
-    pub(crate) fn from_sorted(sorted: &[f64], cut: Option<Cut>, method: Method) -> Self {
-        let interval = cut.and_then(|cut| cut.of(sorted.len(), |place| sorted[place]));
+    pub(crate) fn from_sorted(sorted: &[f64], cut: Option<RankCut>, method: InferenceMethod) -> Self {
+        let interval = cut.and_then(|cut| cut.limits_among(sorted.len(), |place| sorted[place]));
         Self { value: median_of_sorted(sorted), interval, method }
     }
 
     /// The same on the scale of ratios, for an estimate made of logarithms.
     pub(crate) fn exp(self) -> Result<Self, StatsError> {
-        let limits = |i: Interval| {
-            let (low, high) = (finite(i.low.exp())?, finite(i.high.exp())?);
-            Ok(Interval { low, high, ..i })
+        let limits = |i: ConfidenceInterval| {
+            let (low, high) = (finite_or_overflow(i.low.exp())?, finite_or_overflow(i.high.exp())?);
+            Ok(ConfidenceInterval { low, high, ..i })
         };
         let interval = self.interval.map(limits).transpose()?;
-        Ok(Self { value: finite(self.value.exp())?, interval, ..self })
+        Ok(Self { value: finite_or_overflow(self.value.exp())?, interval, ..self })
     }
 }
 
 /// How far to count in from both ends of a sorted list to find the limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cut {
+pub(crate) struct RankCut {
     /// Rank of the lower limit, from 1.
     pub(crate) rank: usize,
     /// Level that the limits have.
     pub(crate) level: f64,
 }
 
-impl Cut {
+impl RankCut {
     /// The cut whose tail is largest without exceeding `tail`, where the rank statistic is close to normal.
     /// The half added is the continuity correction.
-    pub(crate) fn normal(mean: f64, sd: f64, tail: f64) -> Option<Self> {
+    pub(crate) fn from_normal(mean: f64, sd: f64, tail: f64) -> Option<Self> {
         let normal = Normal::standard();
         let rank = (mean + normal.inverse_cdf(tail) * sd + 0.5).floor();
         let reached = normal.cdf((rank - 0.5 - mean) / sd);
@@ -116,16 +116,20 @@ impl Cut {
     }
 
     /// The limits among so many candidates in ascending order.
-    pub(crate) fn of(self, candidates: usize, at: impl Fn(usize) -> f64) -> Option<Interval> {
+    pub(crate) fn limits_among(
+        self,
+        candidates: usize,
+        at: impl Fn(usize) -> f64,
+    ) -> Option<ConfidenceInterval> {
         let low = self.rank.checked_sub(1)?;
         let high = candidates.checked_sub(self.rank)?;
-        (low <= high).then(|| Interval { low: at(low), high: at(high), level: self.level })
+        (low <= high).then(|| ConfidenceInterval { low: at(low), high: at(high), level: self.level })
     }
 }
 
 /// What a two-sided interval leaves out on each side.
-pub(crate) fn tail_of(confidence: f64) -> Result<f64, StatsError> {
-    open_fraction("confidence", confidence).map(|confidence| (1.0 - confidence) / 2.0)
+pub(crate) fn tail_probability(confidence: f64) -> Result<f64, StatsError> {
+    check_open_fraction("confidence", confidence).map(|confidence| (1.0 - confidence) / 2.0)
 }
 
 /// Two-sided p-value of a rank statistic from the normal approximation with continuity correction; 1 when
@@ -135,10 +139,10 @@ pub(crate) fn normal_p(statistic: f64, mean: f64, variance: f64) -> f64 {
 }
 
 /// Both tails of it.
-pub(crate) fn normal_tails(statistic: f64, mean: f64, variance: f64) -> Tails {
+pub(crate) fn normal_tails(statistic: f64, mean: f64, variance: f64) -> TailProbabilities {
     if variance <= 0.0 {
-        return Tails { lower: 1.0, upper: 1.0 };
+        return TailProbabilities { lower: 1.0, upper: 1.0 };
     }
     let beyond = |distance: f64| Normal::standard().sf((distance - 0.5) / variance.sqrt());
-    Tails { lower: beyond(mean - statistic), upper: beyond(statistic - mean) }
+    TailProbabilities { lower: beyond(mean - statistic), upper: beyond(statistic - mean) }
 }

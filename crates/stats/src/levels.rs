@@ -7,18 +7,18 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::interval::Interval;
-use crate::planning::Noise;
-use crate::sample::{above_zero, at_least, finite};
-use crate::student::upper_t;
-use crate::welch::around;
+use crate::interval::ConfidenceInterval;
+use crate::planning::TwoLevelNoise;
+use crate::sample::{check_above_zero, check_at_least, finite_or_overflow};
+use crate::student::t_quantile_above;
+use crate::welch::t_interval;
 
 /// Beyond this many repetitions a width counts as out of reach.
-const MOST: usize = 1_000_000;
+const MOST_REPETITIONS: usize = 1_000_000;
 
 /// What a balanced nested experiment says about its noise. Levels count from the lowest: iteration first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Levels {
+pub struct VarianceComponents {
     /// Mean of all values, in their unit.
     pub mean: f64,
     /// Repetitions of each level, as passed.
@@ -29,22 +29,22 @@ pub struct Levels {
     pub components: Vec<f64>,
 }
 
-impl Levels {
+impl VarianceComponents {
     /// Of values in nested order: the iterations of the first process of the first boot first. `repetitions` has the
     /// number of each level, the lowest first: `[10, 5]` for 5 boots of 10 iterations.
     ///
     /// # Errors
     /// An empty sample, a value that is not finite, no level, a level with fewer than two repetitions, a number of values
     /// that is not the product of the repetitions, an overflow.
-    pub fn of(values: &[f64], repetitions: &[usize]) -> Result<Self, StatsError> {
-        let mut means = at_least(values, 2)?.to_vec();
-        check_shape(values.len(), repetitions)?;
+    pub fn from_nested_values(values: &[f64], repetitions: &[usize]) -> Result<Self, StatsError> {
+        let mut means = check_at_least(values, 2)?.to_vec();
+        check_nested_shape(values.len(), repetitions)?;
         let mut observed = Vec::with_capacity(repetitions.len());
         for count in repetitions {
-            observed.push(finite(mean_variance(&means, *count))?);
+            observed.push(finite_or_overflow(mean_group_variance(&means, *count))?);
             means = means.chunks(*count).map(mean).collect::<Result<_, _>>()?;
         }
-        let components = components(&observed, repetitions);
+        let components = level_variances(&observed, repetitions);
         Ok(Self { mean: mean(&means)?, repetitions: repetitions.to_vec(), observed, components })
     }
 
@@ -53,10 +53,10 @@ impl Levels {
     ///
     /// # Errors
     /// A confidence outside (0, 1), limits that overflow.
-    pub fn interval(&self, confidence: f64) -> Result<Interval, StatsError> {
+    pub fn interval(&self, confidence: f64) -> Result<ConfidenceInterval, StatsError> {
         let (variance, count) = (self.observed.last().copied(), self.repetitions.last().copied());
         let count = count.unwrap_or_default() as f64;
-        around(self.mean, (variance.unwrap_or_default() / count).sqrt(), count - 1.0, confidence)
+        t_interval(self.mean, (variance.unwrap_or_default() / count).sqrt(), count - 1.0, confidence)
     }
 
     /// The repetitions of each level but the highest that give the narrowest interval for the time spent,
@@ -70,10 +70,11 @@ impl Levels {
         if costs.len() != self.components.len() {
             return Err(StatsError::Unpaired { left: costs.len(), right: self.components.len() });
         }
-        costs.iter().try_for_each(|cost| above_zero("cost", *cost).map(drop))?;
+        costs.iter().try_for_each(|cost| check_above_zero("cost", *cost).map(drop))?;
         let pairs = costs.windows(2).zip(self.components.windows(2));
-        let best =
-            |(cost, component): (&[f64], &[f64])| best_ratio(cost[1] / cost[0], component[0], component[1]);
+        let best = |(cost, component): (&[f64], &[f64])| {
+            best_repetition_count(cost[1] / cost[0], component[0], component[1])
+        };
         Ok(pairs.map(best).collect())
     }
 
@@ -84,17 +85,17 @@ impl Levels {
     /// # Errors
     /// Not one number for each level but the highest, a number of zero, a width that is not above zero, a confidence
     /// outside (0, 1).
-    pub fn needed_highest(
+    pub fn needed_highest_repetitions(
         &self,
         lower: &[usize],
         half_width: f64,
         confidence: f64,
     ) -> Result<Option<usize>, StatsError> {
-        above_zero("half width", half_width)?;
-        let tail = crate::interval::tail_of(confidence)?;
-        let sd = self.highest_variance(lower)?.sqrt();
-        let enough = |n: usize| upper_t(tail, (n - 1) as f64) * sd / (n as f64).sqrt() <= half_width;
-        let (mut from, mut to) = (2, MOST);
+        check_above_zero("half width", half_width)?;
+        let tail = crate::interval::tail_probability(confidence)?;
+        let sd = self.highest_level_variance(lower)?.sqrt();
+        let enough = |n: usize| t_quantile_above(tail, (n - 1) as f64) * sd / (n as f64).sqrt() <= half_width;
+        let (mut from, mut to) = (2, MOST_REPETITIONS);
         if !enough(to) {
             return Ok(None);
         }
@@ -106,7 +107,7 @@ impl Levels {
     }
 
     /// Variance of one mean of the highest level under other numbers of repetitions below: Σ Tᵢ² / (rᵢ ⋯ r_L₋₁).
-    fn highest_variance(&self, lower: &[usize]) -> Result<f64, StatsError> {
+    fn highest_level_variance(&self, lower: &[usize]) -> Result<f64, StatsError> {
         if lower.len() + 1 != self.components.len() {
             return Err(StatsError::Unpaired { left: lower.len() + 1, right: self.components.len() });
         }
@@ -119,16 +120,16 @@ impl Levels {
     }
 }
 
-impl Noise {
+impl TwoLevelNoise {
     /// The two standard deviations from the values of each boot, which may differ in number: the estimators of the
     /// one-way analysis of variance (Searle, Casella and McCulloch, Variance Components, 1992, section 3.6), with a
     /// negative variance between boots taken as zero. In the unit of the values; pass logarithms for ratios.
     ///
     /// # Errors
     /// Fewer than two boots, an empty one, a value that is not finite, no boot with two values, an overflow.
-    pub fn of_boots(boots: &[&[f64]]) -> Result<Self, StatsError> {
+    pub fn from_boots(boots: &[&[f64]]) -> Result<Self, StatsError> {
         let means = boots.iter().map(|boot| mean(boot)).collect::<Result<Vec<_>, _>>()?;
-        at_least(&means, 2)?;
+        check_at_least(&means, 2)?;
         let total: usize = boots.iter().map(|boot| boot.len()).sum();
         if total == boots.len() {
             return Err(StatsError::TooFew { needed: total + 1, got: total });
@@ -137,12 +138,13 @@ impl Noise {
         let sizes = || boots.iter().map(|boot| boot.len() as f64);
         let grand = sizes().zip(&means).map(|(size, mean)| size * mean).sum::<f64>() / n;
         let within: f64 =
-            boots.iter().zip(&means).map(|(boot, mean)| squares(boot, *mean)).sum::<f64>() / (n - k);
+            boots.iter().zip(&means).map(|(boot, mean)| squared_deviations(boot, *mean)).sum::<f64>()
+                / (n - k);
         let between: f64 =
             sizes().zip(&means).map(|(size, mean)| size * (mean - grand).powi(2)).sum::<f64>() / (k - 1.0);
         let usual_size = (n - sizes().map(|size| size * size).sum::<f64>() / n) / (k - 1.0);
         let between = ((between - within) / usual_size).max(0.0);
-        Ok(Self { between: finite(between.sqrt())?, within: finite(within.sqrt())? })
+        Ok(Self { between: finite_or_overflow(between.sqrt())?, within: finite_or_overflow(within.sqrt())? })
     }
 
     /// Iterations in each boot that give the narrowest interval for the time spent,
@@ -151,17 +153,18 @@ impl Noise {
     /// # Errors
     /// A cost that is not above zero.
     pub fn best_iterations(&self, boot_cost: f64, iteration_cost: f64) -> Result<Option<usize>, StatsError> {
-        let costs = above_zero("boot cost", boot_cost)? / above_zero("iteration cost", iteration_cost)?;
-        Ok(best_ratio(costs, self.within.powi(2), self.between.powi(2)))
+        let costs =
+            check_above_zero("boot cost", boot_cost)? / check_above_zero("iteration cost", iteration_cost)?;
+        Ok(best_repetition_count(costs, self.within.powi(2), self.between.powi(2)))
     }
 }
 
-fn best_ratio(costs: f64, below: f64, above: f64) -> Option<usize> {
+fn best_repetition_count(costs: f64, below: f64, above: f64) -> Option<usize> {
     let best = (costs * below / above).sqrt().ceil();
     best.is_finite().then_some(best.max(1.0) as usize)
 }
 
-fn check_shape(got: usize, repetitions: &[usize]) -> Result<(), StatsError> {
+fn check_nested_shape(got: usize, repetitions: &[usize]) -> Result<(), StatsError> {
     let few = repetitions.iter().copied().min().unwrap_or(0);
     if few < 2 {
         return Err(StatsError::TooFew { needed: 2, got: few });
@@ -170,21 +173,21 @@ fn check_shape(got: usize, repetitions: &[usize]) -> Result<(), StatsError> {
     if wanted == got { Ok(()) } else { Err(StatsError::Unpaired { left: got, right: wanted }) }
 }
 
-fn squares(values: &[f64], centre: f64) -> f64 {
+fn squared_deviations(values: &[f64], centre: f64) -> f64 {
     values.iter().map(|value| (value - centre).powi(2)).sum()
 }
 
 /// Variance inside groups of `count` neighbours, averaged over the groups.
-fn mean_variance(values: &[f64], count: usize) -> f64 {
+fn mean_group_variance(values: &[f64], count: usize) -> f64 {
     let of_group = |group: &[f64]| {
         let centre = group.iter().sum::<f64>() / count as f64;
-        squares(group, centre) / (count - 1) as f64
+        squared_deviations(group, centre) / (count - 1) as f64
     };
     let groups = values.len() / count;
     values.chunks(count).map(of_group).sum::<f64>() / groups as f64
 }
 
-fn components(observed: &[f64], repetitions: &[usize]) -> Vec<f64> {
+fn level_variances(observed: &[f64], repetitions: &[usize]) -> Vec<f64> {
     let mut below = 0.0;
     let own = |(variance, count): (&f64, &usize)| {
         let own = (variance - below).max(0.0);

@@ -10,7 +10,7 @@
 //!   the baseline, the second the candidate; a shift is candidate minus baseline, a ratio candidate over
 //!   baseline.
 //! - A confidence is a fraction inside (0, 1), such as 0.95. Exact rank intervals come in steps, so each
-//!   [`Interval`] carries the level that it really has, which is never below the one asked for.
+//!   [`ConfidenceInterval`] carries the level that it really has, which is never below the one asked for.
 //! - Where the sample is too small for the level there is no interval (`None`), not an invented one.
 //! - Whatever draws random numbers takes a seed, and gives the same answer for it on every machine.
 //! - NaN, infinities, empty samples and the like are a [`StatsError`], never a panic.
@@ -65,38 +65,44 @@ mod student;
 mod theil_sen;
 mod welch;
 
-pub use best_of::{Better, best_of, best_of_mean, best_of_percentile};
-pub use bootstrap::{Bootstrap, Statistic};
+pub use best_of::{BetterDirection, best_of_mean, best_of_percentile, best_values};
+pub use bootstrap::{ClusterBootstrap, ResampledStatistic};
 pub use centre::{geometric_mean, mean, median, quantile};
 pub use change_points::{ChangePoint, EDivisive, Hunter, HunterRules};
 pub use cliffs_delta::cliffs_delta;
-pub use contrast::contrast;
-pub use correlation::{Correlation, drift, effective_size, lag_one_autocorrelation, spearman};
-pub use dip::{Dip, dip_test};
-pub use equivalence::{Equivalence, equivalent_ratio, equivalent_shift};
+pub use contrast::mean_contrast;
+pub use correlation::{
+    RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman,
+};
+pub use dip::{DipTest, dip_test};
+pub use equivalence::{EquivalenceTest, test_equivalent_ratio, test_equivalent_shift};
 pub use error::StatsError;
-pub use extreme::{Fences, many_outliers};
+pub use extreme::{TukeyFences, find_rosner_outliers};
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli};
-pub use fieller::{UncertainMean, fieller};
+pub use fieller::{UncertainMean, ratio_of_means};
 pub use hodges_lehmann::{PairwiseShifts, hodges_lehmann_ratio, hodges_lehmann_shift};
-pub use interval::{Estimate, Interval, Method};
-pub use levels::Levels;
+pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
+pub use levels::VarianceComponents;
 pub use mann_whitney::{MannWhitney, mann_whitney, smallest_p};
 pub use means::{harmonic_mean, harmonic_sd, trimmed_mean, winsorised_mean};
 pub use median_interval::median_with_interval;
-pub use modes::{TwoModes, two_modes};
-pub use one_mode::{OneMode, one_mode};
-pub use outliers::{OUTLIER_LIMIT, Outlier, outliers};
-pub use planning::{Goal, Noise, Pairing, Plan};
+pub use modes::{TwoModes, find_two_modes};
+pub use one_mode::{SilvermanTest, silverman_test};
+pub use outliers::{OUTLIER_LIMIT, OutlyingValue, find_outlying_values};
+pub use planning::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use prediction::{prediction_interval, prediction_interval_log, prediction_p};
 pub use pseudo_median::{WalshAverages, pseudo_median_ratio, pseudo_median_shift};
 pub use quantile_interval::{expected_exceedances, harrell_davis, quantile_with_interval};
-pub use rank_equivalence::{RankEquivalence, equivalent_ratio_by_ranks, equivalent_shift_by_ranks};
+pub use rank_equivalence::{
+    RankEquivalenceTest, test_equivalent_ratio_by_ranks, test_equivalent_shift_by_ranks,
+};
 pub use relative_spread::{coefficient_of_variation, quartile_coefficient};
-pub use segments::{Segment, segments, segments_by_default};
+pub use segments::{SeriesSegment, find_segments, find_segments_by_default};
 pub use shift_function::{DecileShift, shift_function};
 pub use signed_rank::{SignedRank, signed_rank};
 pub use spread::{inter_quartile_range, mad, robust_sd, sd};
-pub use steady_state::{Course, SteadyState, Warmup, steady_by_variation};
+pub use steady_state::{SteadyState, WarmupPattern, WarmupRules, first_steady_by_variation};
 pub use theil_sen::theil_sen;
-pub use welch::{Moments, Welch, mean_with_interval, welch, welch_of, welch_ratio, welch_shift};
+pub use welch::{
+    SampleMoments, WelchTest, mean_with_interval, welch, welch_of_moments, welch_ratio, welch_shift,
+};

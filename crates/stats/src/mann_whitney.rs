@@ -2,10 +2,13 @@
 //! big or small: that is what `hodges_lehmann` estimates.
 
 use crate::StatsError;
-use crate::interval::{Method, normal_tails};
-use crate::null::{EXACT_PAIRS, Null, Tails, rank_sum as rank_sum_null, sized_subset_sum_counts};
-use crate::ranks::Ranking;
-use crate::sample::checked;
+use crate::interval::{InferenceMethod, normal_tails};
+use crate::null::{
+    EXACT_PAIRS, RankDistribution, TailProbabilities, rank_sum_distribution as rank_sum_null,
+    sized_subset_sum_counts,
+};
+use crate::ranks::MidRanks;
+use crate::sample::check_sample;
 
 /// Up to so many arrangements of tied values are counted one and all.
 const EXACT_ARRANGEMENTS: f64 = 200_000.0;
@@ -21,7 +24,7 @@ pub struct MannWhitney {
     /// Two-sided p-value: twice the smaller tail, at most 1.
     pub p: f64,
     /// How p was worked out.
-    pub method: Method,
+    pub method: InferenceMethod,
 }
 
 /// Two-sided Mann-Whitney U test of whether one sample tends to be above the other.
@@ -34,26 +37,29 @@ pub struct MannWhitney {
 /// # Errors
 /// An empty sample, a value that is not finite.
 pub fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Result<MannWhitney, StatsError> {
-    let (u, tails, method) = tails(baseline, candidate)?;
+    let (u, tails, method) = rank_sum_tails(baseline, candidate)?;
     let superiority = u / (baseline.len() as f64 * candidate.len() as f64);
     Ok(MannWhitney { u, superiority, p: tails.two_sided(), method })
 }
 
 /// U, how likely it is at most and at least that when nothing differs, and how that was worked out.
-pub(crate) fn tails(baseline: &[f64], candidate: &[f64]) -> Result<(f64, Tails, Method), StatsError> {
-    let (baseline, candidate) = (checked(baseline)?, checked(candidate)?);
-    let ranking = Ranking::of(&[candidate, baseline].concat());
+pub(crate) fn rank_sum_tails(
+    baseline: &[f64],
+    candidate: &[f64],
+) -> Result<(f64, TailProbabilities, InferenceMethod), StatsError> {
+    let (baseline, candidate) = (check_sample(baseline)?, check_sample(candidate)?);
+    let ranking = MidRanks::from_values(&[candidate, baseline].concat());
     let (m, n) = (baseline.len(), candidate.len());
     let rank_sum: usize = ranking.doubled.iter().take(n).sum();
     let doubled_u = rank_sum - n * (n + 1);
     let u = doubled_u as f64 / 2.0;
     let few_pairs = m.saturating_mul(n) <= EXACT_PAIRS;
     let (tails, method) = if few_pairs && !ranking.has_ties() {
-        (rank_sum_null(m, n).tails(doubled_u / 2), Method::Exact)
-    } else if few_pairs && arrangements(m, n) <= EXACT_ARRANGEMENTS {
-        (exact_with_ties(&ranking, n), Method::ExactWithTies)
+        (rank_sum_null(m, n).tails(doubled_u / 2), InferenceMethod::Exact)
+    } else if few_pairs && arrangement_count(m, n) <= EXACT_ARRANGEMENTS {
+        (exact_tails_with_ties(&ranking, n), InferenceMethod::ExactWithTies)
     } else {
-        (approximate(&ranking, m, n, u), Method::Normal)
+        (normal_rank_sum_tails(&ranking, m, n, u), InferenceMethod::Normal)
     };
     Ok((u, tails, method))
 }
@@ -62,26 +68,26 @@ pub(crate) fn tails(baseline: &[f64], candidate: &[f64]) -> Result<(f64, Tails, 
 /// wanted, no data can be significant and more repetitions are needed.
 #[must_use]
 pub fn smallest_p(m: usize, n: usize) -> f64 {
-    (2.0 / arrangements(m, n)).min(1.0)
+    (2.0 / arrangement_count(m, n)).min(1.0)
 }
 
 /// C(m+n, m), the ways to choose which values are the candidate's; exact while it fits 53 bits, because every
 /// step is a binomial coefficient.
-fn arrangements(m: usize, n: usize) -> f64 {
+fn arrangement_count(m: usize, n: usize) -> f64 {
     (1..=m.min(n)).fold(1.0, |ways, i| ways * (m.max(n) + i) as f64 / i as f64)
 }
 
 /// Counts every choice of the smaller sample, of which the larger is the complement.
-fn exact_with_ties(ranking: &Ranking, candidate: usize) -> Tails {
+fn exact_tails_with_ties(ranking: &MidRanks, candidate: usize) -> TailProbabilities {
     let (first, second) = ranking.doubled.split_at(candidate);
     let is_candidate = first.len() <= second.len();
     let smaller = if is_candidate { first } else { second };
     let counts = sized_subset_sum_counts(&ranking.doubled, smaller.len());
-    let tails = Null::from_counts(&counts).tails(smaller.iter().sum());
+    let tails = RankDistribution::from_counts(&counts).tails(smaller.iter().sum());
     if is_candidate { tails } else { tails.mirrored() }
 }
 
-fn approximate(ranking: &Ranking, m: usize, n: usize, u: f64) -> Tails {
+fn normal_rank_sum_tails(ranking: &MidRanks, m: usize, n: usize, u: f64) -> TailProbabilities {
     let (m, n) = (m as f64, n as f64);
     let total = m + n;
     let ties = ranking.tie_term / (total * (total - 1.0));

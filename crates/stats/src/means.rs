@@ -3,7 +3,7 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::sample::{checked, finite, positive, sorted};
+use crate::sample::{check_positive, check_sample, finite_or_overflow, sorted_sample};
 
 /// Harmonic mean n / Σ 1/x, in the unit of the values: the mean for rates over equal amounts of work (Jain, The Art of
 /// Computer Systems Performance Analysis, 1991, section 12.5).
@@ -11,9 +11,9 @@ use crate::sample::{checked, finite, positive, sorted};
 /// # Errors
 /// An empty sample, a value that is not finite or not above zero, reciprocals that overflow.
 pub fn harmonic_mean(values: &[f64]) -> Result<f64, StatsError> {
-    let values = positive(values)?;
-    let reciprocals = finite(values.iter().map(|value| value.recip()).sum())?;
-    finite(values.len() as f64 / reciprocals)
+    let values = check_positive(values)?;
+    let reciprocals = finite_or_overflow(values.iter().map(|value| value.recip()).sum())?;
+    finite_or_overflow(values.len() as f64 / reciprocals)
 }
 
 /// Mean of what is left when the lowest and the highest ⌊share · n⌋ values are cut off, in the unit of the values.
@@ -23,8 +23,8 @@ pub fn harmonic_mean(values: &[f64]) -> Result<f64, StatsError> {
 /// # Errors
 /// An empty sample, a value that is not finite, a share outside [0, 0.5), a sum that overflows.
 pub fn trimmed_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
-    let sorted = sorted(values)?;
-    let cut = cut_off(sorted.len(), share)?;
+    let sorted = sorted_sample(values)?;
+    let cut = trimmed_count(sorted.len(), share)?;
     mean(sorted.get(cut..sorted.len() - cut).unwrap_or_default())
 }
 
@@ -34,9 +34,9 @@ pub fn trimmed_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
 /// # Errors
 /// As [`trimmed_mean`].
 pub fn winsorised_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
-    let mut sorted = sorted(values)?;
+    let mut sorted = sorted_sample(values)?;
     let n = sorted.len();
-    let cut = cut_off(n, share)?;
+    let cut = trimmed_count(n, share)?;
     let (low, high) = (sorted[cut], sorted[n - 1 - cut]);
     sorted.iter_mut().for_each(|value| *value = value.clamp(low, high));
     mean(&sorted)
@@ -49,17 +49,17 @@ pub fn winsorised_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
 /// # Errors
 /// As [`harmonic_mean`]; also fewer than two values.
 pub fn harmonic_sd(values: &[f64]) -> Result<f64, StatsError> {
-    let got = checked(values)?.len();
+    let got = check_sample(values)?.len();
     if got < 2 {
         return Err(StatsError::TooFew { needed: 2, got });
     }
     let centre = harmonic_mean(values)?;
     let squares: f64 = values.iter().map(|value| (value.recip() - centre.recip()).powi(2)).sum();
-    finite(centre * centre * (squares / got as f64).sqrt())
+    finite_or_overflow(centre * centre * (squares / got as f64).sqrt())
 }
 
 /// Values cut at each end; always fewer than half of them.
-fn cut_off(n: usize, share: f64) -> Result<usize, StatsError> {
+fn trimmed_count(n: usize, share: f64) -> Result<usize, StatsError> {
     if !(0.0..0.5).contains(&share) {
         return Err(StatsError::OutOfRange { name: "share", value: share, range: "[0, 0.5)" });
     }

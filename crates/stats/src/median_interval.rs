@@ -2,8 +2,8 @@
 //! overlap say little; `hodges_lehmann` compares.
 
 use crate::StatsError;
-use crate::interval::{Cut, Estimate, Method, tail_of};
-use crate::sample::sorted;
+use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, tail_probability};
+use crate::sample::sorted_sample;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 /// Median with its distribution-free interval [x₍k₎, x₍n+1-k₎], k the largest with P(Bin(n, ½) ≤ k - 1) ≤ α/2
@@ -11,13 +11,13 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 ///
 /// # Errors
 /// An empty sample, a value that is not finite, a confidence outside (0, 1).
-pub fn median_with_interval(values: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
-    let sorted = sorted(values)?;
-    let cut = binomial_cut(sorted.len(), tail_of(confidence)?);
-    Ok(Estimate::from_sorted(&sorted, cut, Method::Exact))
+pub fn median_with_interval(values: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    let sorted = sorted_sample(values)?;
+    let cut = binomial_cut(sorted.len(), tail_probability(confidence)?);
+    Ok(IntervalEstimate::from_sorted(&sorted, cut, InferenceMethod::Exact))
 }
 
-fn binomial_cut(size: usize, tail: f64) -> Option<Cut> {
+fn binomial_cut(size: usize, tail: f64) -> Option<RankCut> {
     let below = Binomial::new(0.5, size as u64).ok()?;
     let mut cut = None;
     for rank in 1..=size / 2 {
@@ -25,7 +25,7 @@ fn binomial_cut(size: usize, tail: f64) -> Option<Cut> {
         if reached > tail {
             break;
         }
-        cut = Some(Cut { rank, level: 1.0 - 2.0 * reached });
+        cut = Some(RankCut { rank, level: 1.0 - 2.0 * reached });
     }
     cut
 }

@@ -14,10 +14,10 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::sample::{at_least, logarithms, sorted};
+use crate::sample::{check_at_least, logarithms, sorted_sample};
 
 /// Fewest values in which two modes are looked for.
-const FEWEST: usize = 8;
+const FEWEST_FOR_MODES: usize = 8;
 
 /// As many usual distances of neighbours is a gap wide at least.
 const STEPS: f64 = 3.0;
@@ -42,12 +42,12 @@ pub struct TwoModes {
 ///
 /// # Errors
 /// Fewer than eight values, one that is not finite.
-pub fn two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
-    let sorted = sorted(at_least(values, FEWEST)?)?;
+pub fn find_two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
+    let sorted = sorted_sample(check_at_least(values, FEWEST_FOR_MODES)?)?;
     let limit = 4.0 * (sorted.len() as f64 / 10.0).powf(-0.95);
     let best = widest_gap(&sorted);
     let on_logarithms = || logarithms(&sorted).map_or(f64::INFINITY, |logs| widest_gap(&logs).gap);
-    if best.gap <= limit || is_a_step(&sorted, best.at) || on_logarithms() <= limit {
+    if best.gap <= limit || is_clock_step(&sorted, best.at) || on_logarithms() <= limit {
         return Ok(None);
     }
     let (low, high) = sorted.split_at(best.at);
@@ -57,7 +57,7 @@ pub fn two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
 
 /// Whether the gap is like those between other neighbours that differ: of thousands of readings of a coarse clock every
 /// step is wide beside the limit, which shrinks with their number.
-fn is_a_step(sorted: &[f64], at: usize) -> bool {
+fn is_clock_step(sorted: &[f64], at: usize) -> bool {
     let step = |at: usize| sorted[at] - sorted[at - 1];
     let mut others: Vec<f64> =
         (1..sorted.len()).filter(|other| *other != at).map(step).filter(|step| *step > 0.0).collect();
@@ -70,23 +70,23 @@ fn is_a_step(sorted: &[f64], at: usize) -> bool {
 }
 
 #[derive(Clone, Copy)]
-struct Split {
+struct ModeSplit {
     at: usize,
     gap: f64,
 }
 
 /// The split of sorted values with the widest gap in units of the spread within.
-fn widest_gap(sorted: &[f64]) -> Split {
+fn widest_gap(sorted: &[f64]) -> ModeSplit {
     let fewest = sorted.len().div_ceil(5).max(2);
     let (below, above) = (running_squares(sorted.iter()), running_squares(sorted.iter().rev()));
     let freedom = (sorted.len() - 2) as f64;
-    let mut best = Split { at: fewest, gap: 0.0 };
+    let mut best = ModeSplit { at: fewest, gap: 0.0 };
     for at in fewest..=sorted.len() - fewest {
         let width = sorted[at] - sorted[at - 1];
         let within = (below[at - 1] + above[sorted.len() - at - 1]) / freedom;
         let gap = if width > 0.0 { width / within.sqrt() } else { 0.0 };
         if gap > best.gap {
-            best = Split { at, gap };
+            best = ModeSplit { at, gap };
         }
     }
     best
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn readings_of_a_coarse_clock_are_one_group() {
         let even: Vec<f64> = (0..5_000).map(|n| f64::from(n % 11) / 1_000.0 + 0.1).collect();
-        assert_eq!(two_modes(&even), Ok(None));
+        assert_eq!(find_two_modes(&even), Ok(None));
         let mut apart = even;
         apart.iter_mut().step_by(2).for_each(|value| *value += 0.1);
         assert!(
-            two_modes(&apart)
+            find_two_modes(&apart)
                 .is_ok_and(|found| found.is_some_and(|modes| (modes.high_share - 0.5).abs() < 0.01))
         );
     }

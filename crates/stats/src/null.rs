@@ -1,7 +1,7 @@
 //! Owns exact distributions of rank statistics when nothing differs, counted in integers, and the memory of
 //! those already counted. It refuses sizes whose counts could leave 127 bits; callers approximate there.
 
-use crate::interval::Cut;
+use crate::interval::RankCut;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,28 +14,28 @@ const ROUNDING: f64 = 1e-9;
 
 /// Distribution of a statistic that takes the values 0, 1, …
 #[derive(Debug)]
-pub(crate) struct Null {
+pub(crate) struct RankDistribution {
     /// P(S ≤ k).
     lower: Vec<f64>,
     /// P(S ≥ k).
     upper: Vec<f64>,
 }
 
-impl Null {
+impl RankDistribution {
     /// From the number of equally likely arrangements that give each value.
     pub(crate) fn from_counts(counts: &[i128]) -> Self {
         let total = counts.iter().sum::<i128>() as f64;
-        let lower = running(counts.iter(), total);
-        let mut upper = running(counts.iter().rev(), total);
+        let lower = cumulative_shares(counts.iter(), total);
+        let mut upper = cumulative_shares(counts.iter().rev(), total);
         upper.reverse();
         Self { lower, upper }
     }
 
     /// P(S ≤ value) and P(S ≥ value).
-    pub(crate) fn tails(&self, value: usize) -> Tails {
+    pub(crate) fn tails(&self, value: usize) -> TailProbabilities {
         let lower = self.lower.get(value).copied().unwrap_or(1.0);
         let upper = self.upper.get(value).copied().unwrap_or(0.0);
-        Tails { lower, upper }
+        TailProbabilities { lower, upper }
     }
 
     /// Twice the smaller tail, at most 1.
@@ -44,21 +44,21 @@ impl Null {
     }
 
     /// The largest cut whose tail P(S ≤ rank - 1) does not exceed `tail`; `None` when even the outermost does.
-    pub(crate) fn cut(&self, tail: f64) -> Option<Cut> {
+    pub(crate) fn rank_cut(&self, tail: f64) -> Option<RankCut> {
         let rank = self.lower.partition_point(|lower| *lower <= tail * (1.0 + ROUNDING));
         let reached = self.lower.get(rank.checked_sub(1)?)?;
-        Some(Cut { rank, level: 1.0 - 2.0 * reached })
+        Some(RankCut { rank, level: 1.0 - 2.0 * reached })
     }
 }
 
 /// How likely a statistic is at most, and at least, what it is, when nothing differs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tails {
+pub(crate) struct TailProbabilities {
     pub(crate) lower: f64,
     pub(crate) upper: f64,
 }
 
-impl Tails {
+impl TailProbabilities {
     /// Twice the smaller tail, at most 1.
     pub(crate) fn two_sided(self) -> f64 {
         (2.0 * self.lower.min(self.upper)).min(1.0)
@@ -70,7 +70,7 @@ impl Tails {
     }
 }
 
-fn running<'a>(counts: impl Iterator<Item = &'a i128>, total: f64) -> Vec<f64> {
+fn cumulative_shares<'a>(counts: impl Iterator<Item = &'a i128>, total: f64) -> Vec<f64> {
     counts
         .scan(0_i128, |sum, count| {
             *sum += count;
@@ -80,35 +80,35 @@ fn running<'a>(counts: impl Iterator<Item = &'a i128>, total: f64) -> Vec<f64> {
 }
 
 /// Mann and Whitney's U for samples of sizes m and n without ties, m * n ≤ [`EXACT_PAIRS`].
-pub(crate) fn rank_sum(m: usize, n: usize) -> Arc<Null> {
-    static COUNTED: Memory<(usize, usize)> = Memory::new();
+pub(crate) fn rank_sum_distribution(m: usize, n: usize) -> Arc<RankDistribution> {
+    static COUNTED: DistributionCache<(usize, usize)> = DistributionCache::new();
     let (few, many) = (m.min(n), m.max(n));
-    COUNTED.get((few, many), || rank_sum_counts(few, many))
+    COUNTED.get_or_count((few, many), || rank_sum_counts(few, many))
 }
 
 /// Wilcoxon's signed rank sum for n differences without ties, n ≤ [`EXACT_SIGNS`].
-pub(crate) fn signed_rank(n: usize) -> Arc<Null> {
-    static COUNTED: Memory<usize> = Memory::new();
-    COUNTED.get(n, || subset_sum_counts(&(1..=n).collect::<Vec<_>>()))
+pub(crate) fn signed_rank_distribution(n: usize) -> Arc<RankDistribution> {
+    static COUNTED: DistributionCache<usize> = DistributionCache::new();
+    COUNTED.get_or_count(n, || subset_sum_counts(&(1..=n).collect::<Vec<_>>()))
 }
 
 /// Spearman's Σd² for n values without ties.
-pub(crate) fn squared_rank_distance(n: usize) -> Arc<Null> {
-    static COUNTED: Memory<usize> = Memory::new();
-    COUNTED.get(n, || squared_rank_distance_counts(n))
+pub(crate) fn rank_distance_distribution(n: usize) -> Arc<RankDistribution> {
+    static COUNTED: DistributionCache<usize> = DistributionCache::new();
+    COUNTED.get_or_count(n, || squared_rank_distance_counts(n))
 }
 
 /// Distributions already counted, by the sizes of the samples. A run has few different sizes.
-struct Memory<K>(Mutex<BTreeMap<K, Arc<Null>>>);
+struct DistributionCache<K>(Mutex<BTreeMap<K, Arc<RankDistribution>>>);
 
-impl<K: Ord> Memory<K> {
+impl<K: Ord> DistributionCache<K> {
     const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    fn get(&self, key: K, count: impl FnOnce() -> Vec<i128>) -> Arc<Null> {
+    fn get_or_count(&self, key: K, count: impl FnOnce() -> Vec<i128>) -> Arc<RankDistribution> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(key).or_insert_with(|| Arc::new(Null::from_counts(&count()))))
+        Arc::clone(known.entry(key).or_insert_with(|| Arc::new(RankDistribution::from_counts(&count()))))
     }
 }
 
@@ -170,14 +170,14 @@ fn squared_rank_distance_counts(n: usize) -> Vec<i128> {
         for rank in (0..n).filter(|rank| used & (1 << rank) == 0) {
             let next = &mut by_used[used | (1 << rank)];
             next.resize(sums, 0);
-            add_shifted(next, &counts, position.abs_diff(rank).pow(2));
+            add_shifted_counts(next, &counts, position.abs_diff(rank).pow(2));
         }
     }
     by_used.pop().unwrap_or_default()
 }
 
 /// Adds `counts`, moved up by `shift`, to `sums`; what would fall off the end is always zero.
-fn add_shifted(sums: &mut [i128], counts: &[i128], shift: usize) {
+fn add_shifted_counts(sums: &mut [i128], counts: &[i128], shift: usize) {
     for (sum, count) in sums.iter_mut().skip(shift).zip(counts) {
         *sum += count;
     }

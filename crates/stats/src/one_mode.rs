@@ -3,7 +3,7 @@
 //! at `outliers` first.
 
 use crate::StatsError;
-use crate::sample::{at_least, sorted};
+use crate::sample::{check_at_least, sorted_sample};
 use crate::spread::sd;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -18,7 +18,7 @@ const HALVINGS: usize = 40;
 
 /// Result of Silverman's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OneMode {
+pub struct SilvermanTest {
     /// The smallest standard deviation of a Gaussian kernel whose density of the sample has a single peak, in the unit of
     /// the values, to about a four hundredth of the range.
     pub width: f64,
@@ -34,8 +34,8 @@ pub struct OneMode {
 /// # Errors
 /// Fewer than eight values or more than 10,000, one that is not finite, all equal, no resamples, values whose squares
 /// overflow.
-pub fn one_mode(values: &[f64], resamples: usize, seed: u64) -> Result<OneMode, StatsError> {
-    let sorted = sorted(at_least(values, FEWEST)?)?;
+pub fn silverman_test(values: &[f64], resamples: usize, seed: u64) -> Result<SilvermanTest, StatsError> {
+    let sorted = sorted_sample(check_at_least(values, FEWEST)?)?;
     if sorted.len() > MOST {
         return Err(StatsError::TooMany { limit: MOST * PLACES, got: sorted.len() * PLACES });
     }
@@ -51,12 +51,13 @@ pub fn one_mode(values: &[f64], resamples: usize, seed: u64) -> Result<OneMode, 
     // Smoothing widens the resample; this takes it back to the spread of the sample.
     let shrink = (1.0 + (width / spread).powi(2)).sqrt().recip();
     let several = |random: &mut ChaCha8Rng| {
-        let mut draw = || (sorted[random.random_range(0..sorted.len())] + width * normal(random)) * shrink;
+        let mut draw =
+            || (sorted[random.random_range(0..sorted.len())] + width * random_normal(random)) * shrink;
         let drawn: Vec<f64> = (0..sorted.len()).map(|_| draw()).collect();
-        peaks(&drawn, width) > 1
+        count_peaks(&drawn, width) > 1
     };
     let found = (0..resamples).filter(|_| several(&mut random)).count();
-    Ok(OneMode { width, p: (found + 1) as f64 / (resamples + 1) as f64 })
+    Ok(SilvermanTest { width, p: (found + 1) as f64 / (resamples + 1) as f64 })
 }
 
 /// By halving: a wider Gaussian kernel never has more peaks (Silverman 1981, theorem 1).
@@ -65,13 +66,13 @@ fn critical_width(sorted: &[f64]) -> f64 {
     let (mut several, mut one) = (range / 1e3, range);
     for _ in 0..HALVINGS {
         let middle = several.midpoint(one);
-        if peaks(sorted, middle) > 1 { several = middle } else { one = middle }
+        if count_peaks(sorted, middle) > 1 { several = middle } else { one = middle }
     }
     one
 }
 
 /// Peaks of the density: places where its slope turns from up to down. All lie between the smallest and the largest value.
-fn peaks(values: &[f64], width: f64) -> usize {
+fn count_peaks(values: &[f64], width: f64) -> usize {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let rises = |place: usize| {
@@ -87,7 +88,7 @@ fn peaks(values: &[f64], width: f64) -> usize {
 }
 
 /// Standard normal by Box and Muller.
-fn normal(random: &mut ChaCha8Rng) -> f64 {
+fn random_normal(random: &mut ChaCha8Rng) -> f64 {
     let (first, second) = (1.0 - random.random::<f64>(), random.random::<f64>());
     (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }

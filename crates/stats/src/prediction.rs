@@ -3,11 +3,11 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::interval::{Estimate, Method};
-use crate::sample::{at_least, checked, logarithms};
+use crate::interval::{InferenceMethod, IntervalEstimate};
+use crate::sample::{check_at_least, check_sample, logarithms};
 use crate::spread::sd;
-use crate::student::two_sided;
-use crate::welch::around;
+use crate::student::t_two_sided;
+use crate::welch::t_interval;
 
 /// Mean of a history and the interval x̄ ± t s √(1 + 1/n) that holds one more value with the confidence given, were
 /// the values independent and normal, in the unit of the values. Source: Hahn and Meeker, Statistical Intervals, 2nd
@@ -15,11 +15,11 @@ use crate::welch::around;
 ///
 /// # Errors
 /// Fewer than two values, one that is not finite, a confidence outside (0, 1), an overflow.
-pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
-    let n = at_least(history, 2)?.len() as f64;
+pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    let n = check_at_least(history, 2)?.len() as f64;
     let value = mean(history)?;
-    let interval = around(value, sd(history)? * (1.0 + n.recip()).sqrt(), n - 1.0, confidence)?;
-    Ok(Estimate { value, interval: Some(interval), method: Method::StudentT })
+    let interval = t_interval(value, sd(history)? * (1.0 + n.recip()).sqrt(), n - 1.0, confidence)?;
+    Ok(IntervalEstimate { value, interval: Some(interval), method: InferenceMethod::StudentT })
 }
 
 /// The same on logarithms: the geometric mean of a history, and limits that are never negative. For times and rates,
@@ -27,7 +27,7 @@ pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<Estimate,
 ///
 /// # Errors
 /// As [`prediction_interval`]; also a value that is not above zero.
-pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
+pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
     prediction_interval(&logarithms(history)?, confidence)?.exp()
 }
 
@@ -38,13 +38,13 @@ pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<Estim
 /// # Errors
 /// As [`prediction_interval`]; also a value that is not finite.
 pub fn prediction_p(history: &[f64], value: f64) -> Result<f64, StatsError> {
-    let n = at_least(history, 2)?.len() as f64;
-    checked(&[value])?;
+    let n = check_at_least(history, 2)?.len() as f64;
+    check_sample(&[value])?;
     let (distance, spread) = (value - mean(history)?, sd(history)?);
     if spread == 0.0 {
         return Ok(if distance == 0.0 { 1.0 } else { 0.0 });
     }
-    Ok(two_sided(distance / (spread * (1.0 + n.recip()).sqrt()), n - 1.0))
+    Ok(t_two_sided(distance / (spread * (1.0 + n.recip()).sqrt()), n - 1.0))
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! that inverts the signed-rank test. It refuses to pair: the i-th values must come from the same block.
 
 use crate::StatsError;
-use crate::hodges_lehmann::within_memory;
-use crate::interval::{Cut, Estimate, Method, tail_of};
-use crate::null::{EXACT_SIGNS, signed_rank};
-use crate::sample::{finite, logarithms, paired};
+use crate::hodges_lehmann::check_memory;
+use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, tail_probability};
+use crate::null::{EXACT_SIGNS, signed_rank_distribution};
+use crate::sample::{check_paired, finite_or_overflow, logarithms};
 
 /// The means of all pairs of differences, each with itself too, sorted once for any confidence level.
 ///
@@ -27,8 +27,8 @@ impl WalshAverages {
     /// Samples of different length, an empty one, a value that is not finite, a difference that overflows, more
     /// than 2,895 pairs.
     pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
-        let (baseline, candidate) = paired(baseline, candidate)?;
-        Self::of(baseline, candidate, false)
+        let (baseline, candidate) = check_paired(baseline, candidate)?;
+        Self::from_pairs(baseline, candidate, false)
     }
 
     /// For a ratio candidate / baseline, by differences of logarithms.
@@ -36,14 +36,14 @@ impl WalshAverages {
     /// # Errors
     /// As [`absolute`](Self::absolute); also a value that is not above zero.
     pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
-        let (baseline, candidate) = paired(baseline, candidate)?;
-        Self::of(&logarithms(baseline)?, &logarithms(candidate)?, true)
+        let (baseline, candidate) = check_paired(baseline, candidate)?;
+        Self::from_pairs(&logarithms(baseline)?, &logarithms(candidate)?, true)
     }
 
-    fn of(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
+    fn from_pairs(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
         let pairs = baseline.len();
-        within_memory(pairs.saturating_mul(pairs + 1) / 2)?;
-        let differences = candidate.iter().zip(baseline).map(|(y, x)| finite(y - x));
+        check_memory(pairs.saturating_mul(pairs + 1) / 2)?;
+        let differences = candidate.iter().zip(baseline).map(|(y, x)| finite_or_overflow(y - x));
         let differences = differences.collect::<Result<Vec<_>, _>>()?;
         let rows = differences.iter().enumerate();
         let averages = rows.flat_map(|(i, a)| differences.iter().skip(i).map(|b| a.midpoint(*b)));
@@ -57,19 +57,19 @@ impl WalshAverages {
     ///
     /// # Errors
     /// A confidence outside (0, 1), a ratio that overflows.
-    pub fn estimate(&self, confidence: f64) -> Result<Estimate, StatsError> {
-        let (cut, method) = self.cut(tail_of(confidence)?);
-        let estimate = Estimate::from_sorted(&self.sorted, cut, method);
+    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, StatsError> {
+        let (cut, method) = self.rank_cut(tail_probability(confidence)?);
+        let estimate = IntervalEstimate::from_sorted(&self.sorted, cut, method);
         if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
     }
 
-    fn cut(&self, tail: f64) -> (Option<Cut>, Method) {
+    fn rank_cut(&self, tail: f64) -> (Option<RankCut>, InferenceMethod) {
         if self.pairs <= EXACT_SIGNS {
-            return (signed_rank(self.pairs).cut(tail), Method::Exact);
+            return (signed_rank_distribution(self.pairs).rank_cut(tail), InferenceMethod::Exact);
         }
         let n = self.pairs as f64;
         let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
-        (Cut::normal(n * (n + 1.0) / 4.0, variance.sqrt(), tail), Method::Normal)
+        (RankCut::from_normal(n * (n + 1.0) / 4.0, variance.sqrt(), tail), InferenceMethod::Normal)
     }
 }
 
@@ -81,7 +81,7 @@ pub fn pseudo_median_shift(
     baseline: &[f64],
     candidate: &[f64],
     confidence: f64,
-) -> Result<Estimate, StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     WalshAverages::absolute(baseline, candidate)?.estimate(confidence)
 }
 
@@ -93,6 +93,6 @@ pub fn pseudo_median_ratio(
     baseline: &[f64],
     candidate: &[f64],
     confidence: f64,
-) -> Result<Estimate, StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     WalshAverages::relative(baseline, candidate)?.estimate(confidence)
 }

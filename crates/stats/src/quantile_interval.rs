@@ -3,8 +3,8 @@
 
 use crate::StatsError;
 use crate::centre::quantile_of_sorted;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::sample::{finite, open_fraction, sorted};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::sample::{check_open_fraction, finite_or_overflow, sorted_sample};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use statrs::function::beta::beta_reg;
 
@@ -19,14 +19,19 @@ pub fn quantile_with_interval(
     values: &[f64],
     fraction: f64,
     confidence: f64,
-) -> Result<Estimate, StatsError> {
-    let sorted = sorted(values)?;
-    open_fraction("quantile", fraction)?;
-    let value = finite(quantile_of_sorted(&sorted, fraction))?;
-    let interval = ranks(sorted.len(), fraction, tail_of(confidence)?).and_then(|(low, high, level)| {
-        Some(Interval { low: *sorted.get(low.checked_sub(1)?)?, high: *sorted.get(high - 1)?, level })
-    });
-    Ok(Estimate { value, interval, method: Method::Exact })
+) -> Result<IntervalEstimate, StatsError> {
+    let sorted = sorted_sample(values)?;
+    check_open_fraction("quantile", fraction)?;
+    let value = finite_or_overflow(quantile_of_sorted(&sorted, fraction))?;
+    let interval =
+        limit_ranks(sorted.len(), fraction, tail_probability(confidence)?).and_then(|(low, high, level)| {
+            Some(ConfidenceInterval {
+                low: *sorted.get(low.checked_sub(1)?)?,
+                high: *sorted.get(high - 1)?,
+                level,
+            })
+        });
+    Ok(IntervalEstimate { value, interval, method: InferenceMethod::Exact })
 }
 
 /// Values expected beyond a quantile, n (1 - fraction): with fewer than about ten, a tail quantile is the story of a few
@@ -35,7 +40,7 @@ pub fn quantile_with_interval(
 /// # Errors
 /// A fraction outside (0, 1).
 pub fn expected_exceedances(n: usize, fraction: f64) -> Result<f64, StatsError> {
-    open_fraction("quantile", fraction).map(|fraction| n as f64 * (1.0 - fraction))
+    check_open_fraction("quantile", fraction).map(|fraction| n as f64 * (1.0 - fraction))
 }
 
 /// Harrell and Davis's quantile at `fraction` in (0, 1), in the unit of the values: a mean of all order statistics, with
@@ -45,9 +50,9 @@ pub fn expected_exceedances(n: usize, fraction: f64) -> Result<f64, StatsError> 
 /// # Errors
 /// An empty sample, a value that is not finite, a fraction outside (0, 1), a sum that overflows.
 pub fn harrell_davis(values: &[f64], fraction: f64) -> Result<f64, StatsError> {
-    let sorted = sorted(values)?;
-    let weights = harrell_davis_weights(sorted.len(), open_fraction("quantile", fraction)?);
-    finite(weighted(&weights, &sorted))
+    let sorted = sorted_sample(values)?;
+    let weights = harrell_davis_weights(sorted.len(), check_open_fraction("quantile", fraction)?);
+    finite_or_overflow(weighted_sum(&weights, &sorted))
 }
 
 /// The weight of each order statistic, I(i/n) - I((i-1)/n) of the Beta distribution.
@@ -63,23 +68,23 @@ pub(crate) fn harrell_davis_weights(n: usize, fraction: f64) -> Vec<f64> {
     (1..=n).map(next).collect()
 }
 
-pub(crate) fn weighted(weights: &[f64], sorted: &[f64]) -> f64 {
+pub(crate) fn weighted_sum(weights: &[f64], sorted: &[f64]) -> f64 {
     weights.iter().zip(sorted).map(|(weight, value)| weight * value).sum()
 }
 
 /// Ranks of the limits from 1, and the level they have.
-fn ranks(n: usize, fraction: f64, tail: f64) -> Option<(usize, usize, f64)> {
+fn limit_ranks(n: usize, fraction: f64, tail: f64) -> Option<(usize, usize, f64)> {
     let count = Binomial::new(fraction, n as u64).ok()?;
     // Levels such as 1 - 0.9 are not exact in binary; a tail this close to the limit counts as on it.
     let tail = tail * (1.0 + 1e-9);
-    let low = first(n, |rank| count.cdf(rank as u64) > tail);
-    let high = first(n, |rank| count.sf(rank as u64) <= tail) + 1;
+    let low = first_rank(n, |rank| count.cdf(rank as u64) > tail);
+    let high = first_rank(n, |rank| count.sf(rank as u64) <= tail) + 1;
     let level = |low: usize| count.cdf(high as u64 - 1) - count.cdf(low as u64 - 1);
     (low >= 1 && high <= n).then(|| (low, high, level(low)))
 }
 
 /// The first rank in 0..=n with a property that, once there, stays.
-fn first(n: usize, has: impl Fn(usize) -> bool) -> usize {
+fn first_rank(n: usize, has: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, n);
     while from < to {
         let middle = from.midpoint(to);

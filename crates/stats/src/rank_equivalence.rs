@@ -2,12 +2,12 @@
 //! test for those.
 
 use crate::StatsError;
-use crate::mann_whitney::tails;
-use crate::sample::{above_zero, checked, logarithms};
+use crate::mann_whitney::rank_sum_tails;
+use crate::sample::{check_above_zero, check_sample, logarithms};
 
 /// Result of two one-sided tests by ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RankEquivalence {
+pub struct RankEquivalenceTest {
     /// p-value against "the shift is at or below the lower margin".
     pub p_above_low: f64,
     /// p-value against "the shift is at or above the upper margin".
@@ -25,34 +25,36 @@ pub struct RankEquivalence {
 ///
 /// # Errors
 /// An empty sample, a value that is not finite, margins that are not finite or not in order.
-pub fn equivalent_shift_by_ranks(
+pub fn test_equivalent_shift_by_ranks(
     baseline: &[f64],
     candidate: &[f64],
     low: f64,
     high: f64,
-) -> Result<RankEquivalence, StatsError> {
+) -> Result<RankEquivalenceTest, StatsError> {
     if !(low.is_finite() && high.is_finite() && low < high) {
         let range = "(lower margin, infinity)";
         return Err(StatsError::OutOfRange { name: "upper margin", value: high, range });
     }
-    let less = |margin: f64| checked(candidate).map(|all| all.iter().map(|y| y - margin).collect::<Vec<_>>());
-    let (_, above, _) = tails(baseline, &less(low)?)?;
-    let (_, below, _) = tails(baseline, &less(high)?)?;
+    let less =
+        |margin: f64| check_sample(candidate).map(|all| all.iter().map(|y| y - margin).collect::<Vec<_>>());
+    let (_, above, _) = rank_sum_tails(baseline, &less(low)?)?;
+    let (_, below, _) = rank_sum_tails(baseline, &less(high)?)?;
     let (p_above_low, p_below_high) = (above.upper.min(1.0), below.lower.min(1.0));
-    Ok(RankEquivalence { p_above_low, p_below_high, p: p_above_low.max(p_below_high) })
+    Ok(RankEquivalenceTest { p_above_low, p_below_high, p: p_above_low.max(p_below_high) })
 }
 
 /// The same for the ratio candidate / baseline: strictly between `low`, such as 1/1.03, and `high`, such as 1.03.
 ///
 /// # Errors
-/// As [`equivalent_shift_by_ranks`]; also a value or a margin that is not above zero.
-pub fn equivalent_ratio_by_ranks(
+/// As [`test_equivalent_shift_by_ranks`]; also a value or a margin that is not above zero.
+pub fn test_equivalent_ratio_by_ranks(
     baseline: &[f64],
     candidate: &[f64],
     low: f64,
     high: f64,
-) -> Result<RankEquivalence, StatsError> {
+) -> Result<RankEquivalenceTest, StatsError> {
     let (x, y) = (logarithms(baseline)?, logarithms(candidate)?);
-    let (low, high) = (above_zero("lower margin", low)?.ln(), above_zero("upper margin", high)?.ln());
-    equivalent_shift_by_ranks(&x, &y, low, high)
+    let (low, high) =
+        (check_above_zero("lower margin", low)?.ln(), check_above_zero("upper margin", high)?.ln());
+    test_equivalent_shift_by_ranks(&x, &y, low, high)
 }

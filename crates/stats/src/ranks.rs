@@ -2,7 +2,7 @@
 
 /// The ranks of some values, and which of them are tied.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ranking {
+pub(crate) struct MidRanks {
     /// Twice the midrank of each value, in the order of the values: an integer even where ranks are shared,
     /// so that sums of ranks stay exact. The smallest value has rank 1.
     pub(crate) doubled: Vec<usize>,
@@ -10,22 +10,22 @@ pub(crate) struct Ranking {
     pub(crate) tie_term: f64,
 }
 
-impl Ranking {
+impl MidRanks {
     /// Ranks finite values.
-    pub(crate) fn of(values: &[f64]) -> Self {
+    pub(crate) fn from_values(values: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
         let mut ranking = Self { doubled: vec![0; values.len()], tie_term: 0.0 };
         let mut before = 0;
         for group in order.chunk_by(|a, b| values[*a] == values[*b]) {
-            ranking.share(group, before);
+            ranking.share_ranks(group, before);
             before += group.len();
         }
         ranking
     }
 
     /// Gives each member of a group of equal values the mean of the ranks before+1 ..= before+len, doubled.
-    fn share(&mut self, group: &[usize], before: usize) {
+    fn share_ranks(&mut self, group: &[usize], before: usize) {
         for index in group {
             self.doubled[*index] = 2 * before + group.len() + 1;
         }

@@ -3,7 +3,7 @@
 
 use crate::StatsError;
 use crate::centre::{mean, quantile_of_sorted};
-use crate::sample::{above_zero, finite, sorted};
+use crate::sample::{check_above_zero, finite_or_overflow, sorted_sample};
 use crate::spread::sd;
 
 /// Coefficient of variation, standard deviation over mean, a fraction without unit. A secondary number: one outlier
@@ -13,7 +13,7 @@ use crate::spread::sd;
 /// Fewer than two values, one that is not finite, a mean that is not above zero, an overflow.
 pub fn coefficient_of_variation(values: &[f64]) -> Result<f64, StatsError> {
     let sd = sd(values)?;
-    finite(sd / above_zero("mean", mean(values)?)?)
+    finite_or_overflow(sd / check_above_zero("mean", mean(values)?)?)
 }
 
 /// Quartile coefficient of dispersion (Q3 - Q1) / (Q3 + Q1), a fraction without unit, with type 7 quartiles. Source:
@@ -23,7 +23,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> Result<f64, StatsError> {
 /// # Errors
 /// An empty sample, a value that is not finite, quartiles whose sum is not above zero, an overflow.
 pub fn quartile_coefficient(values: &[f64]) -> Result<f64, StatsError> {
-    let sorted = sorted(values)?;
+    let sorted = sorted_sample(values)?;
     let [low, high] = [0.25, 0.75].map(|fraction| quantile_of_sorted(&sorted, fraction));
-    finite((high - low) / above_zero("sum of the quartiles", high + low)?)
+    finite_or_overflow((high - low) / check_above_zero("sum of the quartiles", high + low)?)
 }

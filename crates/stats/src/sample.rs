@@ -4,7 +4,7 @@
 use crate::StatsError;
 
 /// Passes a sample that has at least one value, all finite.
-pub(crate) fn checked(values: &[f64]) -> Result<&[f64], StatsError> {
+pub(crate) fn check_sample(values: &[f64]) -> Result<&[f64], StatsError> {
     if values.is_empty() {
         return Err(StatsError::Empty);
     }
@@ -15,8 +15,8 @@ pub(crate) fn checked(values: &[f64]) -> Result<&[f64], StatsError> {
 }
 
 /// Passes a sample of at least `needed` values.
-pub(crate) fn at_least(values: &[f64], needed: usize) -> Result<&[f64], StatsError> {
-    let values = checked(values)?;
+pub(crate) fn check_at_least(values: &[f64], needed: usize) -> Result<&[f64], StatsError> {
+    let values = check_sample(values)?;
     if values.len() < needed {
         let got = values.len();
         return Err(StatsError::TooFew { needed, got });
@@ -25,15 +25,15 @@ pub(crate) fn at_least(values: &[f64], needed: usize) -> Result<&[f64], StatsErr
 }
 
 /// The values in ascending order.
-pub(crate) fn sorted(values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    let mut values = checked(values)?.to_vec();
+pub(crate) fn sorted_sample(values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    let mut values = check_sample(values)?.to_vec();
     values.sort_unstable_by(f64::total_cmp);
     Ok(values)
 }
 
 /// Passes a sample whose values are all above zero.
-pub(crate) fn positive(values: &[f64]) -> Result<&[f64], StatsError> {
-    let values = checked(values)?;
+pub(crate) fn check_positive(values: &[f64]) -> Result<&[f64], StatsError> {
+    let values = check_sample(values)?;
     match values.iter().position(|value| *value <= 0.0) {
         Some(index) => Err(StatsError::NotPositive { index }),
         None => Ok(values),
@@ -42,12 +42,15 @@ pub(crate) fn positive(values: &[f64]) -> Result<&[f64], StatsError> {
 
 /// Natural logarithms, for ratios.
 pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    Ok(positive(values)?.iter().map(|value| value.ln()).collect())
+    Ok(check_positive(values)?.iter().map(|value| value.ln()).collect())
 }
 
 /// Passes two samples of equal length.
-pub(crate) fn paired<'a>(left: &'a [f64], right: &'a [f64]) -> Result<(&'a [f64], &'a [f64]), StatsError> {
-    let (left, right) = (checked(left)?, checked(right)?);
+pub(crate) fn check_paired<'a>(
+    left: &'a [f64],
+    right: &'a [f64],
+) -> Result<(&'a [f64], &'a [f64]), StatsError> {
+    let (left, right) = (check_sample(left)?, check_sample(right)?);
     if left.len() == right.len() {
         return Ok((left, right));
     }
@@ -55,12 +58,12 @@ pub(crate) fn paired<'a>(left: &'a [f64], right: &'a [f64]) -> Result<(&'a [f64]
 }
 
 /// Passes an answer that did not overflow on the way.
-pub(crate) fn finite(answer: f64) -> Result<f64, StatsError> {
+pub(crate) fn finite_or_overflow(answer: f64) -> Result<f64, StatsError> {
     if answer.is_finite() { Ok(answer) } else { Err(StatsError::Overflow) }
 }
 
 /// Passes a fraction strictly between 0 and 1.
-pub(crate) fn open_fraction(name: &'static str, value: f64) -> Result<f64, StatsError> {
+pub(crate) fn check_open_fraction(name: &'static str, value: f64) -> Result<f64, StatsError> {
     if value > 0.0 && value < 1.0 {
         return Ok(value);
     }
@@ -68,7 +71,7 @@ pub(crate) fn open_fraction(name: &'static str, value: f64) -> Result<f64, Stats
 }
 
 /// Passes a finite number above zero.
-pub(crate) fn above_zero(name: &'static str, value: f64) -> Result<f64, StatsError> {
+pub(crate) fn check_above_zero(name: &'static str, value: f64) -> Result<f64, StatsError> {
     if value > 0.0 && value.is_finite() {
         return Ok(value);
     }

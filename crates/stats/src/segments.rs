@@ -2,10 +2,10 @@
 //! stretch must earn its penalty.
 
 use crate::StatsError;
-use crate::sample::{above_zero, at_least};
+use crate::sample::{check_above_zero, check_at_least};
 
 /// Fewest values of a stretch: one has no variance.
-const SHORTEST: usize = 2;
+const SHORTEST_SEGMENT: usize = 2;
 /// Most values: the search takes time with their square where nothing changes.
 const MOST_VALUES: usize = 10_000;
 /// Least variance of a stretch, in variances of the whole: a constant stretch must not weigh infinitely much.
@@ -13,7 +13,7 @@ const LEAST_VARIANCE: f64 = 1e-6;
 
 /// A stretch of iterations with one mean and one variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Segment {
+pub struct SeriesSegment {
     /// Its first value, from 0.
     pub start: usize,
     /// One past its last value.
@@ -28,17 +28,17 @@ pub struct Segment {
 /// variance change together. Found by dynamic programming with the pruning of Killick, Fearnhead and Eckley, "Optimal
 /// detection of changepoints with a linear computational cost" (PELT), Journal of the American Statistical Association
 /// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n, which
-/// [`segments_by_default`] does. All values equal are one stretch.
+/// [`find_segments_by_default`] does. All values equal are one stretch.
 ///
 /// # Errors
 /// Fewer than two values, more than 10,000, one that is not finite, a penalty that is not above zero, squares that
 /// overflow.
-pub fn segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<Segment>, StatsError> {
-    let values = at_least(in_time_order, SHORTEST)?;
-    above_zero("penalty", penalty)?;
-    let n = within_reach(values)?.len();
-    let sums = Sums::of(values)?;
-    let starts = best_starts(&sums, n, penalty);
+pub fn find_segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<SeriesSegment>, StatsError> {
+    let values = check_at_least(in_time_order, SHORTEST_SEGMENT)?;
+    check_above_zero("penalty", penalty)?;
+    let n = check_length(values)?.len();
+    let sums = RunningSums::from_values(values)?;
+    let starts = best_segment_starts(&sums, n, penalty);
     let mut found = Vec::new();
     let mut end = n;
     while end > 0 {
@@ -50,17 +50,17 @@ pub fn segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<Segment>, Sta
     Ok(found)
 }
 
-/// [`segments`] with the penalty 15 ln n of Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017.
+/// [`find_segments`] with the penalty 15 ln n of Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017.
 ///
 /// # Errors
-/// As [`segments`].
-pub fn segments_by_default(in_time_order: &[f64]) -> Result<Vec<Segment>, StatsError> {
-    at_least(in_time_order, SHORTEST)?;
-    segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
+/// As [`find_segments`].
+pub fn find_segments_by_default(in_time_order: &[f64]) -> Result<Vec<SeriesSegment>, StatsError> {
+    check_at_least(in_time_order, SHORTEST_SEGMENT)?;
+    find_segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
 }
 
 /// Passes a series that is not too long to search.
-pub(crate) fn within_reach(values: &[f64]) -> Result<&[f64], StatsError> {
+pub(crate) fn check_length(values: &[f64]) -> Result<&[f64], StatsError> {
     let n = values.len();
     if n > MOST_VALUES {
         return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: n.saturating_mul(n) });
@@ -69,13 +69,13 @@ pub(crate) fn within_reach(values: &[f64]) -> Result<&[f64], StatsError> {
 }
 
 /// For each end, where its last stretch starts.
-fn best_starts(sums: &Sums, n: usize, penalty: f64) -> Vec<usize> {
+fn best_segment_starts(sums: &RunningSums, n: usize, penalty: f64) -> Vec<usize> {
     let mut cost = vec![f64::INFINITY; n + 1];
     let mut starts = vec![0; n + 1];
     cost[0] = -penalty;
     let mut open: Vec<usize> = vec![0];
-    for end in SHORTEST..=n {
-        for start in open.iter().copied().filter(|start| start + SHORTEST <= end) {
+    for end in SHORTEST_SEGMENT..=n {
+        for start in open.iter().copied().filter(|start| start + SHORTEST_SEGMENT <= end) {
             let here = cost[start] + sums.cost(start, end) + penalty;
             if here < cost[end] {
                 (cost[end], starts[end]) = (here, start);
@@ -83,23 +83,25 @@ fn best_starts(sums: &Sums, n: usize, penalty: f64) -> Vec<usize> {
         }
         // A start that is worse than a cut at `cut` stays worse for all ends that leave room for a stretch after it, as
         // cutting a stretch never costs more but for the penalty.
-        let cut = end + 1 - SHORTEST;
-        open.retain(|start| start + SHORTEST > cut || cost[*start] + sums.cost(*start, cut) < cost[cut]);
+        let cut = end + 1 - SHORTEST_SEGMENT;
+        open.retain(|start| {
+            start + SHORTEST_SEGMENT > cut || cost[*start] + sums.cost(*start, cut) < cost[cut]
+        });
         open.push(end);
     }
     starts
 }
 
 /// Running sums of the values and their squares around the mean of all.
-struct Sums {
+struct RunningSums {
     centre: f64,
     first: Vec<f64>,
     second: Vec<f64>,
     least: f64,
 }
 
-impl Sums {
-    fn of(values: &[f64]) -> Result<Self, StatsError> {
+impl RunningSums {
+    fn from_values(values: &[f64]) -> Result<Self, StatsError> {
         let centre = crate::centre::mean(values)?;
         let (mut first, mut second) = (vec![0.0], vec![0.0]);
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -109,7 +111,7 @@ impl Sums {
             first.push(sum);
             second.push(squares);
         }
-        let least = crate::sample::finite(squares)? / values.len() as f64 * LEAST_VARIANCE;
+        let least = crate::sample::finite_or_overflow(squares)? / values.len() as f64 * LEAST_VARIANCE;
         Ok(Self { centre, first, second, least })
     }
 
@@ -130,8 +132,8 @@ impl Sums {
         (end - start) as f64 * ((std::f64::consts::TAU * variance).ln() + found / variance)
     }
 
-    fn segment(&self, start: usize, end: usize) -> Segment {
+    fn segment(&self, start: usize, end: usize) -> SeriesSegment {
         let (mean, variance) = self.moments(start, end);
-        Segment { start, end, mean: mean + self.centre, sd: variance.sqrt() }
+        SeriesSegment { start, end, mean: mean + self.centre, sd: variance.sqrt() }
     }
 }

@@ -2,11 +2,11 @@
 //! tail). It refuses clustered data: pass one value a boot, or read its intervals as too narrow.
 
 use crate::StatsError;
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::ClusterBootstrap;
 use crate::centre::quantile_of_sorted;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::quantile_interval::{harrell_davis_weights, weighted};
-use crate::sample::{at_least, finite, sorted};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::quantile_interval::{harrell_davis_weights, weighted_sum};
+use crate::sample::{check_at_least, finite_or_overflow, sorted_sample};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -23,7 +23,7 @@ pub struct DecileShift {
     /// Harrell-Davis decile of the candidate, in the unit of the values.
     pub candidate: f64,
     /// Candidate minus baseline, with its own percentile bootstrap interval (not widened for there being nine).
-    pub shift: Estimate,
+    pub shift: IntervalEstimate,
 }
 
 /// The nine deciles of both samples and their differences, with intervals from single values drawn anew. Source: Doksum,
@@ -35,46 +35,54 @@ pub struct DecileShift {
 pub fn shift_function(
     baseline: &[f64],
     candidate: &[f64],
-    how: &Bootstrap,
+    how: &ClusterBootstrap,
 ) -> Result<Vec<DecileShift>, StatsError> {
-    let (x, y) = (sorted(at_least(baseline, FEWEST)?)?, sorted(at_least(candidate, FEWEST)?)?);
-    let tail = tail_of(how.confidence)?;
+    let (x, y) = (
+        sorted_sample(check_at_least(baseline, FEWEST)?)?,
+        sorted_sample(check_at_least(candidate, FEWEST)?)?,
+    );
+    let tail = tail_probability(how.confidence)?;
     if how.resamples == 0 {
         return Err(StatsError::TooFew { needed: 1, got: 0 });
     }
-    let (of_x, of_y) = (Deciles::of(x.len()), Deciles::of(y.len()));
+    let (of_x, of_y) = (DecileWeights::for_size(x.len()), DecileWeights::for_size(y.len()));
     let mut random = ChaCha8Rng::seed_from_u64(how.seed);
     let mut shifts: [Vec<f64>; 9] = Default::default();
     for _ in 0..how.resamples {
-        let (x, y) = (of_x.from(&drawn(&x, &mut random)), of_y.from(&drawn(&y, &mut random)));
+        let (x, y) =
+            (of_x.deciles_of(&draw_sorted(&x, &mut random)), of_y.deciles_of(&draw_sorted(&y, &mut random)));
         shifts.iter_mut().zip(x.iter().zip(y)).for_each(|(shifts, (x, y))| shifts.push(y - x));
     }
-    let values = of_x.from(&x).into_iter().zip(of_y.from(&y));
+    let values = of_x.deciles_of(&x).into_iter().zip(of_y.deciles_of(&y));
     let row = |(tenth, ((baseline, candidate), shifts)): (usize, ((f64, f64), Vec<f64>))| {
-        let sorted = sorted(&shifts).map_err(|_| StatsError::Overflow)?;
+        let sorted = sorted_sample(&shifts).map_err(|_| StatsError::Overflow)?;
         let [low, high] = [tail, 1.0 - tail].map(|at| quantile_of_sorted(&sorted, at));
-        let interval = Some(Interval { low, high, level: how.confidence });
-        let shift = Estimate { value: finite(candidate - baseline)?, interval, method: Method::Bootstrap };
+        let interval = Some(ConfidenceInterval { low, high, level: how.confidence });
+        let shift = IntervalEstimate {
+            value: finite_or_overflow(candidate - baseline)?,
+            interval,
+            method: InferenceMethod::Bootstrap,
+        };
         Ok(DecileShift { fraction: (tenth + 1) as f64 / 10.0, baseline, candidate, shift })
     };
     values.zip(shifts).enumerate().map(row).collect()
 }
 
 /// The weights of all nine, made once for a size.
-struct Deciles([Vec<f64>; 9]);
+struct DecileWeights([Vec<f64>; 9]);
 
-impl Deciles {
-    fn of(n: usize) -> Self {
+impl DecileWeights {
+    fn for_size(n: usize) -> Self {
         Self(std::array::from_fn(|tenth| harrell_davis_weights(n, (tenth + 1) as f64 / 10.0)))
     }
 
-    fn from(&self, sorted: &[f64]) -> Vec<f64> {
-        self.0.iter().map(|weights| weighted(weights, sorted)).collect()
+    fn deciles_of(&self, sorted: &[f64]) -> Vec<f64> {
+        self.0.iter().map(|weights| weighted_sum(weights, sorted)).collect()
     }
 }
 
 /// As many values with replacement, ascending.
-fn drawn(sorted: &[f64], random: &mut ChaCha8Rng) -> Vec<f64> {
+fn draw_sorted(sorted: &[f64], random: &mut ChaCha8Rng) -> Vec<f64> {
     let mut indexes: Vec<usize> = sorted.iter().map(|_| random.random_range(0..sorted.len())).collect();
     indexes.sort_unstable();
     indexes.iter().map(|index| sorted[*index]).collect()

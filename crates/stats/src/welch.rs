@@ -3,14 +3,14 @@
 
 use crate::StatsError;
 use crate::centre::mean;
-use crate::interval::{Estimate, Interval, Method, tail_of};
-use crate::sample::{at_least, finite, logarithms};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+use crate::sample::{check_at_least, finite_or_overflow, logarithms};
 use crate::spread::sd;
-use crate::student::{two_sided, upper_t};
+use crate::student::{t_quantile_above, t_two_sided};
 
 /// Result of Welch's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Welch {
+pub struct WelchTest {
     /// Mean of the candidate minus mean of the baseline, in the unit of the values.
     pub difference: f64,
     /// Standard error of the difference, √(s_x²/m + s_y²/n), in the unit of the values.
@@ -23,13 +23,13 @@ pub struct Welch {
     pub p: f64,
 }
 
-impl Welch {
+impl WelchTest {
     /// Interval of the difference at a confidence such as 0.95, in the unit of the values.
     ///
     /// # Errors
     /// A confidence outside (0, 1), limits that overflow.
-    pub fn interval(&self, confidence: f64) -> Result<Interval, StatsError> {
-        around(self.difference, self.standard_error, self.freedom, confidence)
+    pub fn interval(&self, confidence: f64) -> Result<ConfidenceInterval, StatsError> {
+        t_interval(self.difference, self.standard_error, self.freedom, confidence)
     }
 }
 
@@ -38,13 +38,13 @@ impl Welch {
 ///
 /// # Errors
 /// Fewer than two values on a side, a value that is not finite, no spread on either side, an overflow.
-pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Welch, StatsError> {
-    welch_of(Moments::of(baseline)?, Moments::of(candidate)?)
+pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, StatsError> {
+    welch_of_moments(SampleMoments::from_values(baseline)?, SampleMoments::from_values(candidate)?)
 }
 
 /// What Welch's test needs of a side.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moments {
+pub struct SampleMoments {
     /// Number of values, at least 2.
     pub n: usize,
     /// Their mean.
@@ -53,14 +53,14 @@ pub struct Moments {
     pub variance: f64,
 }
 
-impl Moments {
+impl SampleMoments {
     /// Those of values.
     ///
     /// # Errors
     /// Fewer than two values, a value that is not finite.
-    pub fn of(values: &[f64]) -> Result<Self, StatsError> {
-        let values = at_least(values, 2)?;
-        Ok(Moments { n: values.len(), mean: mean(values)?, variance: sd(values)?.powi(2) })
+    pub fn from_values(values: &[f64]) -> Result<Self, StatsError> {
+        let values = check_at_least(values, 2)?;
+        Ok(SampleMoments { n: values.len(), mean: mean(values)?, variance: sd(values)?.powi(2) })
     }
 }
 
@@ -68,42 +68,50 @@ impl Moments {
 ///
 /// # Errors
 /// Fewer than two values on a side, a moment that is not finite, no variance on either side, an overflow.
-pub fn welch_of(baseline: Moments, candidate: Moments) -> Result<Welch, StatsError> {
+pub fn welch_of_moments(baseline: SampleMoments, candidate: SampleMoments) -> Result<WelchTest, StatsError> {
     let few = baseline.n.min(candidate.n);
     if few < 2 {
         return Err(StatsError::TooFew { needed: 2, got: few });
     }
     let (m, n) = (baseline.n as f64, candidate.n as f64);
-    let (v, w) = (finite(baseline.variance)? / m, finite(candidate.variance)? / n);
-    let difference = finite(candidate.mean - baseline.mean)?;
+    let (v, w) = (finite_or_overflow(baseline.variance)? / m, finite_or_overflow(candidate.variance)? / n);
+    let difference = finite_or_overflow(candidate.mean - baseline.mean)?;
     if v + w == 0.0 {
         return Err(StatsError::NoSpread);
     }
     // Shares of the variance, so that the squares neither overflow nor vanish.
     let (a, b) = (v / (v + w), w / (v + w));
-    let freedom = finite((a * a / (m - 1.0) + b * b / (n - 1.0)).recip())?;
-    let standard_error = finite((v + w).sqrt())?;
+    let freedom = finite_or_overflow((a * a / (m - 1.0) + b * b / (n - 1.0)).recip())?;
+    let standard_error = finite_or_overflow((v + w).sqrt())?;
     let t = difference / standard_error;
-    Ok(Welch { difference, standard_error, t, freedom, p: two_sided(t, freedom) })
+    Ok(WelchTest { difference, standard_error, t, freedom, p: t_two_sided(t, freedom) })
 }
 
-/// Difference of means candidate - baseline with [`Welch`]'s interval, in the unit of the values.
+/// Difference of means candidate - baseline with [`WelchTest`]'s interval, in the unit of the values.
 ///
 /// # Errors
 /// As [`welch`]; also a confidence outside (0, 1).
-pub fn welch_shift(baseline: &[f64], candidate: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
-    tail_of(confidence)?;
+pub fn welch_shift(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
+    tail_probability(confidence)?;
     let found = welch(baseline, candidate)?;
     let interval = Some(found.interval(confidence)?);
-    Ok(Estimate { value: found.difference, interval, method: Method::StudentT })
+    Ok(IntervalEstimate { value: found.difference, interval, method: InferenceMethod::StudentT })
 }
 
-/// Ratio of geometric means candidate / baseline, with [`Welch`]'s interval of the difference of mean logarithms. For
+/// Ratio of geometric means candidate / baseline, with [`WelchTest`]'s interval of the difference of mean logarithms. For
 /// arithmetic means see [`crate::fieller`].
 ///
 /// # Errors
 /// As [`welch_shift`]; also a value that is not above zero.
-pub fn welch_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
+pub fn welch_ratio(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
     welch_shift(&logarithms(baseline)?, &logarithms(candidate)?, confidence)?.exp()
 }
 
@@ -112,15 +120,24 @@ pub fn welch_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Resu
 ///
 /// # Errors
 /// Fewer than two values, one that is not finite, a confidence outside (0, 1), an overflow.
-pub fn mean_with_interval(values: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
-    let n = at_least(values, 2)?.len() as f64;
+pub fn mean_with_interval(values: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    let n = check_at_least(values, 2)?.len() as f64;
     let value = mean(values)?;
-    let interval = Some(around(value, sd(values)? / n.sqrt(), n - 1.0, confidence)?);
-    Ok(Estimate { value, interval, method: Method::StudentT })
+    let interval = Some(t_interval(value, sd(values)? / n.sqrt(), n - 1.0, confidence)?);
+    Ok(IntervalEstimate { value, interval, method: InferenceMethod::StudentT })
 }
 
 /// value ± t · error.
-pub(crate) fn around(value: f64, error: f64, freedom: f64, confidence: f64) -> Result<Interval, StatsError> {
-    let reach = upper_t(tail_of(confidence)?, freedom) * error;
-    Ok(Interval { low: finite(value - reach)?, high: finite(value + reach)?, level: confidence })
+pub(crate) fn t_interval(
+    value: f64,
+    error: f64,
+    freedom: f64,
+    confidence: f64,
+) -> Result<ConfidenceInterval, StatsError> {
+    let reach = t_quantile_above(tail_probability(confidence)?, freedom) * error;
+    Ok(ConfidenceInterval {
+        low: finite_or_overflow(value - reach)?,
+        high: finite_or_overflow(value + reach)?,
+        level: confidence,
+    })
 }

@@ -2,10 +2,10 @@
 
 use perflab_stats::*;
 
-type OfOne = fn(&[f64]) -> Result<(), StatsError>;
-type OfTwo = fn(&[f64], &[f64]) -> Result<(), StatsError>;
+type OneSampleCall = fn(&[f64]) -> Result<(), StatsError>;
+type TwoSampleCall = fn(&[f64], &[f64]) -> Result<(), StatsError>;
 
-const OF_ONE: [(&str, OfOne); 15] = [
+const OF_ONE: [(&str, OneSampleCall); 15] = [
     ("mean", |x| mean(x).map(drop)),
     ("median", |x| median(x).map(drop)),
     ("quantile", |x| quantile(x, 0.9).map(drop)),
@@ -15,15 +15,15 @@ const OF_ONE: [(&str, OfOne); 15] = [
     ("robust sd", |x| robust_sd(x).map(drop)),
     ("inter-quartile range", |x| inter_quartile_range(x).map(drop)),
     ("median with interval", |x| median_with_interval(x, 0.95).map(drop)),
-    ("outliers", |x| outliers(x).map(drop)),
-    ("two modes", |x| two_modes(x).map(drop)),
-    ("drift", |x| drift(x).map(drop)),
+    ("outliers", |x| find_outlying_values(x).map(drop)),
+    ("two modes", |x| find_two_modes(x).map(drop)),
+    ("drift", |x| drift_correlation(x).map(drop)),
     ("autocorrelation", |x| lag_one_autocorrelation(x).map(drop)),
     ("effective size", |x| effective_size(x).map(drop)),
-    ("two modes of few", |x| two_modes(&x[..x.len().min(5)]).map(drop)),
+    ("two modes of few", |x| find_two_modes(&x[..x.len().min(5)]).map(drop)),
 ];
 
-const OF_TWO: [(&str, OfTwo); 8] = [
+const OF_TWO: [(&str, TwoSampleCall); 8] = [
     ("mann-whitney", |x, y| mann_whitney(x, y).map(drop)),
     ("shift", |x, y| hodges_lehmann_shift(x, y, 0.95).map(drop)),
     ("ratio", |x, y| hodges_lehmann_ratio(x, y, 0.95).map(drop)),
@@ -78,9 +78,9 @@ fn one_value() {
     assert_eq!(quantile(&[7.0], 0.99), Ok(7.0));
     assert_eq!(mad(&[7.0]), Ok(0.0));
     assert_eq!(sd(&[7.0]), Err(StatsError::TooFew { needed: 2, got: 1 }));
-    assert_eq!(drift(&[7.0]), Err(StatsError::TooFew { needed: 3, got: 1 }));
-    assert_eq!(two_modes(&[7.0]), Err(StatsError::TooFew { needed: 8, got: 1 }));
-    assert_eq!(outliers(&[7.0]), Ok(vec![]));
+    assert_eq!(drift_correlation(&[7.0]), Err(StatsError::TooFew { needed: 3, got: 1 }));
+    assert_eq!(find_two_modes(&[7.0]), Err(StatsError::TooFew { needed: 8, got: 1 }));
+    assert_eq!(find_outlying_values(&[7.0]), Ok(vec![]));
     assert_eq!(mann_whitney(&[7.0], &[9.0]).unwrap().p, 1.0);
     let ratio = hodges_lehmann_ratio(&[8.0], &[12.0], 0.95).unwrap();
     assert!((ratio.value - 1.5).abs() < 1e-15 && ratio.interval.is_none());
@@ -112,10 +112,10 @@ fn all_values_equal() {
     let shift = hodges_lehmann_shift(&same, &same, 0.95).unwrap();
     assert_eq!((shift.value, shift.interval.map(|i| (i.low, i.high))), (0.0, Some((0.0, 0.0))));
     assert_eq!(pseudo_median_ratio(&same, &same, 0.95).unwrap().value, 1.0);
-    assert_eq!(drift(&same), Err(StatsError::NoSpread));
+    assert_eq!(drift_correlation(&same), Err(StatsError::NoSpread));
     assert_eq!(lag_one_autocorrelation(&[0.1; 12]), Err(StatsError::NoSpread));
-    assert_eq!(two_modes(&same), Ok(None));
-    assert_eq!(outliers(&same), Ok(vec![]));
+    assert_eq!(find_two_modes(&same), Ok(None));
+    assert_eq!(find_outlying_values(&same), Ok(vec![]));
 }
 
 #[test]
@@ -142,24 +142,27 @@ fn parameters_outside_their_range() {
             Err(StatsError::OutOfRange { .. })
         ));
         assert!(matches!(median_with_interval(&[1.0], confidence), Err(StatsError::OutOfRange { .. })));
-        let plan = Plan { confidence, ..Plan::default() };
+        let plan = PowerRules { confidence, ..PowerRules::default() };
         assert!(matches!(
-            plan.needed_repetitions(1.0, Goal::Detect(1.0)),
+            plan.needed_repetitions(1.0, PowerGoal::Detect(1.0)),
             Err(StatsError::OutOfRange { .. })
         ));
     }
     assert!(matches!(quantile(&[1.0], 1.5), Err(StatsError::OutOfRange { .. })));
     assert!(matches!(benjamini_hochberg(&[0.5, 1.5]), Err(StatsError::OutOfRange { .. })));
     assert_eq!(benjamini_hochberg(&[]), Ok(vec![]));
-    assert_eq!(Plan::default().detectable_change(1.0, 1), Err(StatsError::TooFew { needed: 2, got: 1 }));
-    assert_eq!(Plan::default().needed_repetitions(1.0, Goal::Detect(1e-9)), Ok(None));
-    let sure = Plan { confidence: 1.0 - f64::EPSILON / 2.0, ..Plan::default() };
-    assert_eq!(sure.needed_repetitions(1.0, Goal::Detect(0.1)), Ok(None));
-    let unlikely = Plan { confidence: 0.01, power: 0.01, ..Plan::default() };
-    assert_eq!(unlikely.needed_repetitions(1.0, Goal::Detect(0.1)), Ok(Some(2)));
+    assert_eq!(
+        PowerRules::default().detectable_change(1.0, 1),
+        Err(StatsError::TooFew { needed: 2, got: 1 })
+    );
+    assert_eq!(PowerRules::default().needed_repetitions(1.0, PowerGoal::Detect(1e-9)), Ok(None));
+    let sure = PowerRules { confidence: 1.0 - f64::EPSILON / 2.0, ..PowerRules::default() };
+    assert_eq!(sure.needed_repetitions(1.0, PowerGoal::Detect(0.1)), Ok(None));
+    let unlikely = PowerRules { confidence: 0.01, power: 0.01, ..PowerRules::default() };
+    assert_eq!(unlikely.needed_repetitions(1.0, PowerGoal::Detect(0.1)), Ok(Some(2)));
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(Plan::default().needed_repetitions(bad, Goal::Decide(1.0)).is_err());
-        assert!(Plan::default().needed_repetitions(1.0, Goal::Decide(bad)).is_err());
+        assert!(PowerRules::default().needed_repetitions(bad, PowerGoal::Decide(1.0)).is_err());
+        assert!(PowerRules::default().needed_repetitions(1.0, PowerGoal::Decide(bad)).is_err());
     }
 }
 

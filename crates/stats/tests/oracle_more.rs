@@ -6,54 +6,54 @@
 use perflab_stats::*;
 use serde_json::Value;
 
-fn table(name: &str) -> Vec<Value> {
+fn read_table(name: &str) -> Vec<Value> {
     let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn number(row: &Value, key: &str) -> f64 {
+fn read_number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {row}"))
 }
 
-fn numbers(row: &Value, key: &str) -> Vec<f64> {
+fn read_numbers(row: &Value, key: &str) -> Vec<f64> {
     row[key].as_array().unwrap().iter().map(|item| item.as_f64().unwrap()).collect()
 }
 
-fn counts(row: &Value, key: &str) -> Vec<usize> {
-    numbers(row, key).into_iter().map(|count| count as usize).collect()
+fn read_counts(row: &Value, key: &str) -> Vec<usize> {
+    read_numbers(row, key).into_iter().map(|count| count as usize).collect()
 }
 
 #[track_caller]
-fn close(got: f64, wanted: f64) {
+fn assert_close(got: f64, wanted: f64) {
     let error = (got - wanted).abs();
     assert!(error <= 1e-9 * wanted.abs() || error <= 1e-13, "got {got}, wanted {wanted}");
 }
 
 #[track_caller]
-fn all_close(got: &[f64], wanted: &[f64]) {
+fn assert_all_close(got: &[f64], wanted: &[f64]) {
     assert_eq!(got.len(), wanted.len());
-    got.iter().zip(wanted).for_each(|(got, wanted)| close(*got, *wanted));
+    got.iter().zip(wanted).for_each(|(got, wanted)| assert_close(*got, *wanted));
 }
 
 #[track_caller]
-fn close_p(got: f64, wanted: f64) {
+fn assert_close_p(got: f64, wanted: f64) {
     let error = (got - wanted).abs();
     assert!(error <= 1e-9 * wanted || error <= 1e-15, "got p {got:e}, wanted {wanted:e}");
 }
 
 /// Value, low and high.
-fn three(estimate: &Estimate) -> [f64; 3] {
+fn value_with_limits(estimate: &IntervalEstimate) -> [f64; 3] {
     let interval = estimate.interval.unwrap();
     [estimate.value, interval.low, interval.high]
 }
 
 #[track_caller]
-fn same_interval(got: Option<Interval>, wanted: &Value) {
+fn assert_same_interval(got: Option<ConfidenceInterval>, wanted: &Value) {
     match (got, wanted) {
         (None, Value::Null) => {}
         (Some(got), Value::Array(wanted)) => {
             let wanted: Vec<f64> = wanted.iter().map(|item| item.as_f64().unwrap()).collect();
-            all_close(&[got.low, got.high, got.level], &wanted);
+            assert_all_close(&[got.low, got.high, got.level], &wanted);
         }
         (got, wanted) => panic!("interval {got:?}, wanted {wanted}"),
     }
@@ -61,33 +61,47 @@ fn same_interval(got: Option<Interval>, wanted: &Value) {
 
 #[test]
 fn welch_and_means_of_r() {
-    for row in table("r_welch") {
-        let (x, y, confidence) = (numbers(&row, "x"), numbers(&row, "y"), number(&row, "confidence"));
+    for row in read_table("r_welch") {
+        let (x, y, confidence) =
+            (read_numbers(&row, "x"), read_numbers(&row, "y"), read_number(&row, "confidence"));
         let found = welch(&x, &y).unwrap();
-        close(found.t, number(&row, "t"));
-        close(found.freedom, number(&row, "freedom"));
-        close(found.standard_error, number(&row, "standard_error"));
-        close_p(found.p, number(&row, "p"));
-        all_close(&three(&welch_shift(&x, &y, confidence).unwrap()), &numbers(&row, "shift"));
-        all_close(&three(&welch_ratio(&x, &y, confidence).unwrap()), &numbers(&row, "ratio"));
-        all_close(&three(&mean_with_interval(&x, confidence).unwrap()), &numbers(&row, "mean"));
+        assert_close(found.t, read_number(&row, "t"));
+        assert_close(found.freedom, read_number(&row, "freedom"));
+        assert_close(found.standard_error, read_number(&row, "standard_error"));
+        assert_close_p(found.p, read_number(&row, "p"));
+        assert_all_close(
+            &value_with_limits(&welch_shift(&x, &y, confidence).unwrap()),
+            &read_numbers(&row, "shift"),
+        );
+        assert_all_close(
+            &value_with_limits(&welch_ratio(&x, &y, confidence).unwrap()),
+            &read_numbers(&row, "ratio"),
+        );
+        assert_all_close(
+            &value_with_limits(&mean_with_interval(&x, confidence).unwrap()),
+            &read_numbers(&row, "mean"),
+        );
     }
 }
 
 #[test]
 fn equivalence_of_r() {
-    for row in table("r_equivalence") {
-        let (x, y, margin, ratio) =
-            (numbers(&row, "x"), numbers(&row, "y"), number(&row, "margin"), number(&row, "ratio"));
-        let shift = equivalent_shift(&x, &y, -margin, margin).unwrap();
-        let logs = equivalent_ratio(&x, &y, ratio.recip(), ratio).unwrap();
+    for row in read_table("r_equivalence") {
+        let (x, y, margin, ratio) = (
+            read_numbers(&row, "x"),
+            read_numbers(&row, "y"),
+            read_number(&row, "margin"),
+            read_number(&row, "ratio"),
+        );
+        let shift = test_equivalent_shift(&x, &y, -margin, margin).unwrap();
+        let logs = test_equivalent_ratio(&x, &y, ratio.recip(), ratio).unwrap();
         for (found, key) in [(shift, "shift"), (logs, "logs")] {
-            let wanted = numbers(&row, key);
-            close_p(found.p_above_low, wanted[0]);
-            close_p(found.p_below_high, wanted[1]);
+            let wanted = read_numbers(&row, key);
+            assert_close_p(found.p_above_low, wanted[0]);
+            assert_close_p(found.p_below_high, wanted[1]);
             assert_eq!(found.p, found.p_above_low.max(found.p_below_high));
             let interval = found.interval(0.05).unwrap();
-            all_close(&[interval.low, interval.high], &wanted[2..]);
+            assert_all_close(&[interval.low, interval.high], &wanted[2..]);
         }
         assert_eq!(shift.p < 0.05, shift.interval(0.05).unwrap().is_inside(-margin, margin));
     }
@@ -95,23 +109,23 @@ fn equivalence_of_r() {
 
 #[test]
 fn adjusted_p_values_of_r() {
-    for row in table("r_adjusted") {
-        let p = numbers(&row, "p");
-        all_close(&benjamini_hochberg(&p).unwrap(), &numbers(&row, "bh"));
-        all_close(&benjamini_yekutieli(&p).unwrap(), &numbers(&row, "by"));
+    for row in read_table("r_adjusted") {
+        let p = read_numbers(&row, "p");
+        assert_all_close(&benjamini_hochberg(&p).unwrap(), &read_numbers(&row, "bh"));
+        assert_all_close(&benjamini_yekutieli(&p).unwrap(), &read_numbers(&row, "by"));
     }
 }
 
 #[test]
 fn means_of_r() {
-    for row in table("r_means") {
-        let (x, share) = (numbers(&row, "x"), number(&row, "share"));
-        close(trimmed_mean(&x, share).unwrap(), number(&row, "trimmed"));
-        close(winsorised_mean(&x, share).unwrap(), number(&row, "winsorised"));
-        close(harmonic_mean(&x).unwrap(), number(&row, "harmonic"));
-        close(quartile_coefficient(&x).unwrap(), number(&row, "quartile"));
+    for row in read_table("r_means") {
+        let (x, share) = (read_numbers(&row, "x"), read_number(&row, "share"));
+        assert_close(trimmed_mean(&x, share).unwrap(), read_number(&row, "trimmed"));
+        assert_close(winsorised_mean(&x, share).unwrap(), read_number(&row, "winsorised"));
+        assert_close(harmonic_mean(&x).unwrap(), read_number(&row, "harmonic"));
+        assert_close(quartile_coefficient(&x).unwrap(), read_number(&row, "quartile"));
         match row["variation"].as_f64() {
-            Some(wanted) => close(coefficient_of_variation(&x).unwrap(), wanted),
+            Some(wanted) => assert_close(coefficient_of_variation(&x).unwrap(), wanted),
             None => assert_eq!(coefficient_of_variation(&x), Err(StatsError::TooFew { needed: 2, got: 1 })),
         }
     }
@@ -119,8 +133,8 @@ fn means_of_r() {
 
 #[test]
 fn noise_of_boots_as_by_analysis_of_variance_in_r() {
-    for row in table("r_boots") {
-        let (y, sizes) = (numbers(&row, "y"), counts(&row, "sizes"));
+    for row in read_table("r_boots") {
+        let (y, sizes) = (read_numbers(&row, "y"), read_counts(&row, "sizes"));
         let mut rest = y.as_slice();
         let mut boots = Vec::new();
         for size in sizes {
@@ -128,83 +142,93 @@ fn noise_of_boots_as_by_analysis_of_variance_in_r() {
             boots.push(boot);
             rest = after;
         }
-        let noise = Noise::of_boots(&boots).unwrap();
-        close(noise.within, number(&row, "within"));
-        close(noise.between, number(&row, "between"));
+        let noise = TwoLevelNoise::from_boots(&boots).unwrap();
+        assert_close(noise.within, read_number(&row, "within"));
+        assert_close(noise.between, read_number(&row, "between"));
     }
 }
 
 #[test]
 fn prediction_of_r() {
-    for row in table("r_prediction") {
-        let (x, confidence) = (numbers(&row, "x"), number(&row, "confidence"));
-        all_close(&three(&prediction_interval(&x, confidence).unwrap()), &numbers(&row, "plain"));
-        all_close(&three(&prediction_interval_log(&x, confidence).unwrap()), &numbers(&row, "logs"));
+    for row in read_table("r_prediction") {
+        let (x, confidence) = (read_numbers(&row, "x"), read_number(&row, "confidence"));
+        assert_all_close(
+            &value_with_limits(&prediction_interval(&x, confidence).unwrap()),
+            &read_numbers(&row, "plain"),
+        );
+        assert_all_close(
+            &value_with_limits(&prediction_interval_log(&x, confidence).unwrap()),
+            &read_numbers(&row, "logs"),
+        );
     }
 }
 
 #[test]
 fn best_of_as_mmtests_defines_it() {
-    for row in table("best_of") {
-        let (x, percent) = (numbers(&row, "x"), number(&row, "percent"));
-        let better = if row["higher"] == true { Better::Higher } else { Better::Lower };
-        assert_eq!(best_of(&x, better, percent).unwrap().len() as f64, number(&row, "kept"));
-        close(best_of_mean(&x, better, percent).unwrap(), number(&row, "mean"));
-        close(best_of_percentile(&x, better, percent).unwrap(), number(&row, "percentile"));
+    for row in read_table("best_of") {
+        let (x, percent) = (read_numbers(&row, "x"), read_number(&row, "percent"));
+        let better = if row["higher"] == true { BetterDirection::Higher } else { BetterDirection::Lower };
+        assert_eq!(best_values(&x, better, percent).unwrap().len() as f64, read_number(&row, "kept"));
+        assert_close(best_of_mean(&x, better, percent).unwrap(), read_number(&row, "mean"));
+        assert_close(best_of_percentile(&x, better, percent).unwrap(), read_number(&row, "percentile"));
         if x.len() > 1 {
-            close(harmonic_sd(&x).unwrap(), number(&row, "harmonic_sd"));
+            assert_close(harmonic_sd(&x).unwrap(), read_number(&row, "harmonic_sd"));
         }
     }
 }
 
 #[test]
 fn quantiles_with_intervals() {
-    for row in table("quantiles") {
-        let (x, fraction) = (numbers(&row, "x"), number(&row, "fraction"));
-        let found = quantile_with_interval(&x, fraction, number(&row, "confidence")).unwrap();
-        close(found.value, number(&row, "value"));
-        same_interval(found.interval, &row["interval"]);
-        close(harrell_davis(&x, fraction).unwrap(), number(&row, "harrell_davis"));
+    for row in read_table("quantiles") {
+        let (x, fraction) = (read_numbers(&row, "x"), read_number(&row, "fraction"));
+        let found = quantile_with_interval(&x, fraction, read_number(&row, "confidence")).unwrap();
+        assert_close(found.value, read_number(&row, "value"));
+        assert_same_interval(found.interval, &row["interval"]);
+        assert_close(harrell_davis(&x, fraction).unwrap(), read_number(&row, "harrell_davis"));
     }
 }
 
 #[test]
 fn fieller_as_roots_of_the_polynomial() {
-    for row in table("fieller") {
-        let [x, y] = ["x", "y"].map(|key| UncertainMean::of(&numbers(&row, key)).unwrap());
-        let found = fieller(x, y, number(&row, "confidence")).unwrap();
-        close(found.value, number(&row, "value"));
-        same_interval(found.interval, &row["interval"]);
+    for row in read_table("fieller") {
+        let [x, y] = ["x", "y"].map(|key| UncertainMean::from_values(&read_numbers(&row, key)).unwrap());
+        let found = ratio_of_means(x, y, read_number(&row, "confidence")).unwrap();
+        assert_close(found.value, read_number(&row, "value"));
+        assert_same_interval(found.interval, &row["interval"]);
     }
 }
 
 #[test]
 fn cliffs_delta_over_all_pairs() {
-    for row in table("cliff") {
-        let found = cliffs_delta(&numbers(&row, "x"), &numbers(&row, "y"), 0.95).unwrap();
-        close(found.value, number(&row, "value"));
-        same_interval(found.interval, &row["interval"]);
+    for row in read_table("cliff") {
+        let found = cliffs_delta(&read_numbers(&row, "x"), &read_numbers(&row, "y"), 0.95).unwrap();
+        assert_close(found.value, read_number(&row, "value"));
+        assert_same_interval(found.interval, &row["interval"]);
     }
 }
 
 #[test]
 fn levels_of_nested_values() {
-    for row in table("levels") {
-        let found = Levels::of(&numbers(&row, "values"), &counts(&row, "repetitions")).unwrap();
-        close(found.mean, number(&row, "mean"));
-        all_close(&found.observed, &numbers(&row, "observed"));
-        all_close(&found.components, &numbers(&row, "components"));
+    for row in read_table("levels") {
+        let found = VarianceComponents::from_nested_values(
+            &read_numbers(&row, "values"),
+            &read_counts(&row, "repetitions"),
+        )
+        .unwrap();
+        assert_close(found.mean, read_number(&row, "mean"));
+        assert_all_close(&found.observed, &read_numbers(&row, "observed"));
+        assert_all_close(&found.components, &read_numbers(&row, "components"));
     }
 }
 
 #[test]
 fn segments_as_by_trying_every_cut() {
-    for row in table("segment_costs") {
-        let x = numbers(&row, "x");
-        let found = segments(&x, number(&row, "penalty")).unwrap();
-        assert_eq!(found.iter().map(|segment| segment.end).collect::<Vec<_>>(), counts(&row, "ends"));
+    for row in read_table("segment_costs") {
+        let x = read_numbers(&row, "x");
+        let found = find_segments(&x, read_number(&row, "penalty")).unwrap();
+        assert_eq!(found.iter().map(|segment| segment.end).collect::<Vec<_>>(), read_counts(&row, "ends"));
         for segment in &found {
-            close(segment.mean, mean(&x[segment.start..segment.end]).unwrap());
+            assert_close(segment.mean, mean(&x[segment.start..segment.end]).unwrap());
         }
     }
 }
@@ -214,40 +238,45 @@ fn segments_as_by_trying_every_cut() {
 fn tigerbeetle_of_otava() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tigerbeetle.json");
     let data: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let series = numbers(&data, "series");
+    let series = read_numbers(&data, "series");
     for case in data["cases"].as_array().unwrap() {
-        let window = number(case, "window") as usize;
-        let found = Hunter::as_otava(window, number(case, "level"), number(case, "least_change"))
-            .find(&series)
-            .unwrap();
-        assert_eq!(found.iter().map(|step| step.index).collect::<Vec<_>>(), counts(case, "steps"), "{case}");
+        let window = read_number(case, "window") as usize;
+        let found =
+            Hunter::with_otava_rules(window, read_number(case, "level"), read_number(case, "least_change"))
+                .find(&series)
+                .unwrap();
+        assert_eq!(
+            found.iter().map(|step| step.index).collect::<Vec<_>>(),
+            read_counts(case, "steps"),
+            "{case}"
+        );
     }
 }
 
 /// To the grid that the width is found on.
 #[test]
 fn the_width_with_one_peak() {
-    for row in table("one_mode") {
-        let x = numbers(&row, "x");
+    for row in read_table("one_mode") {
+        let x = read_numbers(&row, "x");
         let range = x.iter().fold(f64::MIN, |a, b| a.max(*b)) - x.iter().fold(f64::MAX, |a, b| a.min(*b));
-        let found = one_mode(&x, 1, 1).unwrap().width;
-        assert!((found - number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
+        let found = silverman_test(&x, 1, 1).unwrap().width;
+        assert!((found - read_number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
     }
 }
 
 /// The p-values of R's package are interpolated in a table made by simulation; ours are simulated for the size.
 #[test]
 fn the_dip_of_r() {
-    for row in table("r_dip") {
-        let x = numbers(&row, "x");
+    for row in read_table("r_dip") {
+        let x = read_numbers(&row, "x");
         let resamples = if x.len() <= 60 { 999 } else { 99 };
         let found = dip_test(&x, resamples, 1).unwrap();
-        close(found.dip, number(&row, "dip"));
+        assert_close(found.dip, read_number(&row, "dip"));
         // Below, the table's interpolation is coarse: its p of the least dip that there can be is not 1.
         if x.len() < 13 {
             continue;
         }
-        let wanted = number(&row, "p");
+        let wanted = read_number(&row, "p");
         let error = 4.0 * (wanted * (1.0 - wanted) / resamples as f64).sqrt() + 0.02;
         assert!((found.p - wanted).abs() <= error, "{found:?} {row}");
     }
@@ -255,12 +284,12 @@ fn the_dip_of_r() {
 
 #[test]
 fn two_one_sided_rank_tests_of_r() {
-    for row in table("r_rank_equivalence") {
-        let [x, y] = ["x", "y"].map(|key| numbers(&row, key));
-        let margin = number(&row, "margin");
-        let found = equivalent_shift_by_ranks(&x, &y, -margin, margin).unwrap();
-        close_p(found.p_above_low, number(&row, "above_low"));
-        close_p(found.p_below_high, number(&row, "below_high"));
+    for row in read_table("r_rank_equivalence") {
+        let [x, y] = ["x", "y"].map(|key| read_numbers(&row, key));
+        let margin = read_number(&row, "margin");
+        let found = test_equivalent_shift_by_ranks(&x, &y, -margin, margin).unwrap();
+        assert_close_p(found.p_above_low, read_number(&row, "above_low"));
+        assert_close_p(found.p_below_high, read_number(&row, "below_high"));
         let narrow = hodges_lehmann_shift(&x, &y, 0.9).unwrap().interval;
         let inside = narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin);
         assert_eq!(found.p <= 0.05, inside, "{found:?} {narrow:?} {margin}");
@@ -270,25 +299,25 @@ fn two_one_sided_rank_tests_of_r() {
 /// R gives the whole range where the sample is too small for the level; we give no interval.
 #[test]
 fn wilcoxon_of_r() {
-    for row in table("r_wilcoxon") {
-        let [x, y, z] = ["x", "y", "z"].map(|key| numbers(&row, key));
-        let confidence = number(&row, "confidence");
+    for row in read_table("r_wilcoxon") {
+        let [x, y, z] = ["x", "y", "z"].map(|key| read_numbers(&row, key));
+        let confidence = read_number(&row, "confidence");
         let (u, v) = (mann_whitney(&x, &z).unwrap(), signed_rank(&x, &y).unwrap());
-        all_close(&[u.u, v.positive], &[number(&row, "u"), number(&row, "v")]);
-        close_p(u.p, number(&row, "u_p"));
-        close_p(v.p, number(&row, "v_p"));
+        assert_all_close(&[u.u, v.positive], &[read_number(&row, "u"), read_number(&row, "v")]);
+        assert_close_p(u.p, read_number(&row, "u_p"));
+        assert_close_p(v.p, read_number(&row, "v_p"));
         let shifts = [
             (hodges_lehmann_shift(&x, &z, confidence).unwrap(), "u_shift"),
             (pseudo_median_shift(&x, &y, confidence).unwrap(), "v_shift"),
         ];
         for (shift, key) in shifts {
-            let wanted = numbers(&row, key);
-            close(shift.value, wanted[0]);
+            let wanted = read_numbers(&row, key);
+            assert_close(shift.value, wanted[0]);
             if let Some(interval) = shift.interval {
-                all_close(&[interval.low, interval.high], &wanted[1..]);
+                assert_all_close(&[interval.low, interval.high], &wanted[1..]);
             }
         }
-        let has = |estimate: &Estimate| estimate.interval.is_some();
+        let has = |estimate: &IntervalEstimate| estimate.interval.is_some();
         assert!(shifts.iter().all(|(shift, _)| has(shift)) || x.len() < 6, "{row}");
     }
 }

@@ -1,9 +1,9 @@
 //! Numbers printed in papers and manuals, with where they stand.
 
 use perflab_stats::{
-    Goal, Noise, Plan, benjamini_hochberg, benjamini_yekutieli, geometric_mean, harmonic_mean,
-    hodges_lehmann_shift, mann_whitney, many_outliers, median, outliers, quantile, signed_rank, smallest_p,
-    trimmed_mean, welch,
+    PowerGoal, PowerRules, TwoLevelNoise, benjamini_hochberg, benjamini_yekutieli, find_outlying_values,
+    find_rosner_outliers, geometric_mean, harmonic_mean, hodges_lehmann_shift, mann_whitney, median,
+    quantile, signed_rank, smallest_p, trimmed_mean, welch,
 };
 
 /// New York air quality, ozone in ppb, May and August 1973 (R data set `airquality`, missing days left out).
@@ -74,7 +74,8 @@ fn smallest_p_values() {
 #[test]
 fn needed_repetitions_of_cohen() {
     for (effect, t_test) in [(0.2, 393.0), (0.5, 64.0), (0.8, 26.0)] {
-        let needed = Plan::default().needed_repetitions(1.0, Goal::Detect(effect)).unwrap().unwrap();
+        let needed =
+            PowerRules::default().needed_repetitions(1.0, PowerGoal::Detect(effect)).unwrap().unwrap();
         let as_t_test = needed as f64 * 3.0 / std::f64::consts::PI;
         assert!((as_t_test - t_test).abs() <= 1.5, "{effect}: {needed}");
     }
@@ -85,9 +86,9 @@ fn small_numbers_by_hand() {
     assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Ok(2.5));
     assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.25), Ok(1.75));
     assert!((geometric_mean(&[1.0, 2.0, 4.0]).unwrap() - 2.0).abs() < 1e-15);
-    let found = outliers(&[10.0, 11.0, 9.0, 10.5, 30.0, 9.5]).unwrap();
+    let found = find_outlying_values(&[10.0, 11.0, 9.0, 10.5, 30.0, 9.5]).unwrap();
     assert_eq!(found.iter().map(|outlier| outlier.index).collect::<Vec<_>>(), [4]);
-    assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 90.0]).unwrap().len(), 1);
+    assert_eq!(find_outlying_values(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 90.0]).unwrap().len(), 1);
 }
 
 /// Benjamini and Yekutieli (2001), section 1: under any dependence the same fifteen p-values are held to 5 % divided by
@@ -126,9 +127,9 @@ fn outliers_of_rosner() {
         2.35, 2.37, 2.40, 2.47, 2.54, 2.62, 2.64, 2.90, 2.92, 2.92, 2.93, 3.21, 3.26, 3.30, 3.59, 3.68, 4.30,
         4.64, 5.34, 5.42, 6.01,
     ];
-    assert_eq!(many_outliers(&values, 10, 0.05), Ok(vec![53, 52, 51]));
+    assert_eq!(find_rosner_outliers(&values, 10, 0.05), Ok(vec![53, 52, 51]));
     // The first alone is masked by the other two: one at a time, nothing is found.
-    assert_eq!(many_outliers(&values, 1, 0.05), Ok(vec![]));
+    assert_eq!(find_rosner_outliers(&values, 1, 0.05), Ok(vec![]));
 }
 
 /// Davies and Goldsmith (1972), table 6.3, R data set `Dyestuff`: yield of five samples of six batches of dyestuff, in
@@ -143,17 +144,17 @@ fn dyestuff_of_davies() {
         &[1595., 1630., 1515., 1635., 1625.],
         &[1520., 1455., 1450., 1480., 1445.],
     ];
-    let noise = Noise::of_boots(&batches).unwrap();
+    let noise = TwoLevelNoise::from_boots(&batches).unwrap();
     assert!((noise.between - 42.00).abs() < 0.005 && (noise.within - 49.51).abs() < 0.005, "{noise:?}");
 }
 
 /// Field notes, section 3: iterations per boot √(boot cost / iteration cost · σ_iter² / σ_boot²).
 #[test]
 fn iterations_of_kalibera_and_jones() {
-    let noise = Noise { between: 0.5, within: 2.0 };
+    let noise = TwoLevelNoise { between: 0.5, within: 2.0 };
     assert_eq!(noise.best_iterations(90.0, 10.0), Ok(Some(12)));
-    assert_eq!(Noise { between: 4.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(Some(1)));
-    assert_eq!(Noise { between: 0.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(None));
+    assert_eq!(TwoLevelNoise { between: 4.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(Some(1)));
+    assert_eq!(TwoLevelNoise { between: 0.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(None));
 }
 
 /// 60 and 40 km/h over the same way are 48 km/h; R manual, `?mean`: `mean(c(0:10, 50), trim = 0.10)` is 5.5.

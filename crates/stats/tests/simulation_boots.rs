@@ -4,20 +4,20 @@
 
 mod noise;
 
-use noise::Noise as Simulated;
+use noise::NormalNoise as Simulated;
 use perflab_stats::*;
 
-fn rate(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
     (0..tries).filter(|_| hit()).count() as f64 / tries as f64
 }
 
 /// Times with log-normal noise of 2 % around `centre`.
-fn times(noise: &mut Simulated, n: usize, centre: f64) -> Vec<f64> {
+fn lognormal_times(noise: &mut Simulated, n: usize, centre: f64) -> Vec<f64> {
     noise.normals(n).iter().map(|normal| centre * (0.02 * normal).exp()).collect()
 }
 
 /// Boots of iterations around 100, with a standard deviation of 1 inside a boot and `between` among boots.
-fn boots_of(noise: &mut Simulated, boots: usize, iterations: usize, between: f64) -> Vec<Vec<f64>> {
+fn make_boots(noise: &mut Simulated, boots: usize, iterations: usize, between: f64) -> Vec<Vec<f64>> {
     let mut boot = || {
         let luck = 100.0 + between * noise.normal();
         noise.normals(iterations).iter().map(|value| value + luck).collect()
@@ -25,15 +25,15 @@ fn boots_of(noise: &mut Simulated, boots: usize, iterations: usize, between: f64
     (0..boots).map(|_| boot()).collect()
 }
 
-fn slices(boots: &[Vec<f64>]) -> Vec<&[f64]> {
+fn boot_slices(boots: &[Vec<f64>]) -> Vec<&[f64]> {
     boots.iter().map(Vec::as_slice).collect()
 }
 
-fn means(boots: &[Vec<f64>]) -> Vec<f64> {
+fn boot_means(boots: &[Vec<f64>]) -> Vec<f64> {
     boots.iter().map(|boot| mean(boot).unwrap()).collect()
 }
 
-fn holds(estimate: &Estimate, truth: f64) -> bool {
+fn covers_truth(estimate: &IntervalEstimate, truth: f64) -> bool {
     !estimate.interval.unwrap().excludes(truth)
 }
 
@@ -41,8 +41,8 @@ fn holds(estimate: &Estimate, truth: f64) -> bool {
 #[test]
 fn equal_means_are_called_different_in_5_percent() {
     for (n, least) in [(2, 0.01), (3, 0.025), (5, 0.035), (10, 0.04), (20, 0.04)] {
-        let mut noise = Simulated::seeded(n as u64);
-        let alarms = rate(4_000, || welch(&noise.normals(n), &noise.normals(n)).unwrap().p < 0.05);
+        let mut noise = Simulated::from_seed(n as u64);
+        let alarms = share_of_hits(4_000, || welch(&noise.normals(n), &noise.normals(n)).unwrap().p < 0.05);
         assert!((least..=0.06).contains(&alarms), "n = {n}: {alarms}");
     }
 }
@@ -53,12 +53,12 @@ fn iterations_are_no_independent_values() {
     for (boots, iterations, between, pooled_at_least) in
         [(5, 10, 1.0, 0.30), (10, 3, 1.0, 0.10), (5, 10, 0.3, 0.08)]
     {
-        let mut noise = Simulated::seeded(10 + boots as u64);
+        let mut noise = Simulated::from_seed(10 + boots as u64);
         let mut pooled = 0;
-        let alarms = rate(1_000, || {
-            let [x, y] = [(); 2].map(|()| boots_of(&mut noise, boots, iterations, between));
+        let alarms = share_of_hits(1_000, || {
+            let [x, y] = [(); 2].map(|()| make_boots(&mut noise, boots, iterations, between));
             pooled += usize::from(mann_whitney(&x.concat(), &y.concat()).unwrap().p < 0.05);
-            welch(&means(&x), &means(&y)).unwrap().p < 0.05
+            welch(&boot_means(&x), &boot_means(&y)).unwrap().p < 0.05
         });
         let pooled = pooled as f64 / 1_000.0;
         assert!((0.025..=0.065).contains(&alarms), "{boots} x {iterations}: {alarms}");
@@ -69,15 +69,15 @@ fn iterations_are_no_independent_values() {
 /// A warm room makes all later runs 3 % slower: blocks AAAA BBBB take it for a change, pairs do not.
 #[test]
 fn drift_fools_blocks_and_not_pairs() {
-    let mut noise = Simulated::seeded(20);
+    let mut noise = Simulated::from_seed(20);
     let mut series = || -> Vec<f64> {
         (0..20).map(|i| 100.0 * (1.0 + 0.03 * f64::from(i) / 19.0) * (0.01 * noise.normal()).exp()).collect()
     };
-    let blocks = rate(1_000, || {
+    let blocks = share_of_hits(1_000, || {
         let runs = series();
         welch(&runs[..10], &runs[10..]).unwrap().p < 0.05
     });
-    let pairs = rate(4_000, || {
+    let pairs = share_of_hits(4_000, || {
         // AB BA AB BA …
         let runs = series();
         let (mut x, mut y) = (vec![], vec![]);
@@ -95,16 +95,17 @@ fn drift_fools_blocks_and_not_pairs() {
 #[test]
 fn intervals_of_means_and_ratios_cover() {
     for n in [3, 5, 10] {
-        let mut noise = Simulated::seeded(30 + n as u64);
+        let mut noise = Simulated::from_seed(30 + n as u64);
         let (mut by_welch, mut by_fieller, mut of_mean, mut of_new) = (0, 0, 0, 0);
         for _ in 0..2_000 {
-            let (x, y) = (times(&mut noise, n, 100.0), times(&mut noise, n, 103.0));
-            by_welch += usize::from(holds(&welch_ratio(&x, &y, 0.95).unwrap(), 1.03));
-            let [a, b] = [&x, &y].map(|values| UncertainMean::of(values).unwrap());
-            by_fieller += usize::from(holds(&fieller(a, b, 0.95).unwrap(), 1.03));
-            of_mean += usize::from(holds(&mean_with_interval(&x, 0.9).unwrap(), 100.0 * 0.0002_f64.exp()));
-            let next = times(&mut noise, 1, 100.0)[0];
-            of_new += usize::from(holds(&prediction_interval_log(&x, 0.95).unwrap(), next));
+            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
+            by_welch += usize::from(covers_truth(&welch_ratio(&x, &y, 0.95).unwrap(), 1.03));
+            let [a, b] = [&x, &y].map(|values| UncertainMean::from_values(values).unwrap());
+            by_fieller += usize::from(covers_truth(&ratio_of_means(a, b, 0.95).unwrap(), 1.03));
+            of_mean +=
+                usize::from(covers_truth(&mean_with_interval(&x, 0.9).unwrap(), 100.0 * 0.0002_f64.exp()));
+            let next = lognormal_times(&mut noise, 1, 100.0)[0];
+            of_new += usize::from(covers_truth(&prediction_interval_log(&x, 0.95).unwrap(), next));
         }
         let [by_welch, by_fieller, of_mean, of_new] =
             [by_welch, by_fieller, of_mean, of_new].map(|hits| hits as f64 / 2_000.0);
@@ -119,10 +120,10 @@ fn intervals_of_means_and_ratios_cover() {
 #[test]
 fn a_change_at_the_margin_is_rarely_called_the_same() {
     for n in [5, 10, 30] {
-        let mut noise = Simulated::seeded(40 + n as u64);
-        let wrong = rate(4_000, || {
-            let (x, y) = (times(&mut noise, n, 100.0), times(&mut noise, n, 103.0));
-            equivalent_ratio(&x, &y, 1.0 / 1.03, 1.03).unwrap().p <= 0.05
+        let mut noise = Simulated::from_seed(40 + n as u64);
+        let wrong = share_of_hits(4_000, || {
+            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
+            test_equivalent_ratio(&x, &y, 1.0 / 1.03, 1.03).unwrap().p <= 0.05
         });
         assert!((0.03..=0.06).contains(&wrong), "n = {n}: {wrong}");
     }
@@ -132,13 +133,13 @@ fn a_change_at_the_margin_is_rarely_called_the_same() {
 #[test]
 fn bootstrap_over_boots_covers() {
     for (boots, tries, bca_least, t_least) in [(5, 250, 0.76, 0.88), (10, 100, 0.82, 0.88)] {
-        let mut noise = Simulated::seeded(50 + boots as u64);
+        let mut noise = Simulated::from_seed(50 + boots as u64);
         let (mut by_bca, mut by_t) = (0, 0);
         for seed in 0..tries {
-            let found = boots_of(&mut noise, boots, 3, 1.0);
-            let how = Bootstrap { resamples: 200, seed, confidence: 0.95 };
-            by_bca += usize::from(holds(&how.bca(&slices(&found), &mean).unwrap(), 100.0));
-            by_t += usize::from(holds(&how.studentized(&slices(&found), &mean).unwrap(), 100.0));
+            let found = make_boots(&mut noise, boots, 3, 1.0);
+            let how = ClusterBootstrap { resamples: 200, seed, confidence: 0.95 };
+            by_bca += usize::from(covers_truth(&how.bca(&boot_slices(&found), &mean).unwrap(), 100.0));
+            by_t += usize::from(covers_truth(&how.studentized(&boot_slices(&found), &mean).unwrap(), 100.0));
         }
         let [by_bca, by_t] = [by_bca, by_t].map(|hits| hits as f64 / tries as f64);
         assert!((bca_least..=0.96).contains(&by_bca), "{boots} boots, BCa: {by_bca}");
@@ -149,22 +150,22 @@ fn bootstrap_over_boots_covers() {
 /// The components are unbiased, for equal and for unequal boots.
 #[test]
 fn variance_components_are_found() {
-    let mut noise = Simulated::seeded(60);
+    let mut noise = Simulated::from_seed(60);
     let (mut between, mut within, mut three) = (0.0, 0.0, [0.0; 3]);
     for _ in 0..500 {
-        let mut boots = boots_of(&mut noise, 12, 8, 2.0);
+        let mut boots = make_boots(&mut noise, 12, 8, 2.0);
         boots.iter_mut().take(6).for_each(|boot| boot.truncate(4));
-        let found = Noise::of_boots(&slices(&boots)).unwrap();
+        let found = TwoLevelNoise::from_boots(&boot_slices(&boots)).unwrap();
         between += found.between.powi(2);
         within += found.within.powi(2);
         let mut nested = Vec::new();
         for _ in 0..6 {
             let boot = 3.0 * noise.normal();
-            for process in boots_of(&mut noise, 4, 5, 2.0) {
+            for process in make_boots(&mut noise, 4, 5, 2.0) {
                 nested.extend(process.iter().map(|value| value + boot));
             }
         }
-        let found = Levels::of(&nested, &[5, 4, 6]).unwrap();
+        let found = VarianceComponents::from_nested_values(&nested, &[5, 4, 6]).unwrap();
         three.iter_mut().zip(&found.components).for_each(|(sum, component)| *sum += component);
     }
     let shares =
@@ -177,15 +178,15 @@ fn variance_components_are_found() {
 /// What is planned from the components is what comes out: half width and the best use of a fixed time.
 #[test]
 fn a_plan_over_levels_keeps_its_word() {
-    let mut noise = Simulated::seeded(70);
-    let pilot = boots_of(&mut noise, 200, 10, 0.5);
-    let found = Levels::of(&pilot.concat(), &[10, 200]).unwrap();
+    let mut noise = Simulated::from_seed(70);
+    let pilot = make_boots(&mut noise, 200, 10, 0.5);
+    let found = VarianceComponents::from_nested_values(&pilot.concat(), &[10, 200]).unwrap();
     let best = found.best_repetitions(&[1.0, 20.0]).unwrap()[0].unwrap();
     assert!((8..=10).contains(&best), "√(20 · 1 / 0.25) is about 9: {best}");
-    let boots = found.needed_highest(&[best], 0.3, 0.95).unwrap().unwrap();
+    let boots = found.needed_highest_repetitions(&[best], 0.3, 0.95).unwrap().unwrap();
     let mut width = 0.0;
     for _ in 0..300 {
-        let means = means(&boots_of(&mut noise, boots, best, 0.5));
+        let means = boot_means(&make_boots(&mut noise, boots, best, 0.5));
         width += mean_with_interval(&means, 0.95).unwrap().interval.unwrap().half_width() / 300.0;
     }
     assert!((0.24..=0.31).contains(&width), "{boots} boots: {width}");
@@ -197,7 +198,7 @@ fn a_plan_over_levels_keeps_its_word() {
 /// Of the calls at q ≤ 5 %, at most 5 % are wrong on average; Yekutieli makes fewer.
 #[test]
 fn false_discoveries_stay_rare() {
-    let mut noise = Simulated::seeded(80);
+    let mut noise = Simulated::from_seed(80);
     let (mut wrong, mut careful, mut found) = (0.0, 0.0, 0.0);
     for _ in 0..400 {
         let p: Vec<f64> =
@@ -218,33 +219,36 @@ fn false_discoveries_stay_rare() {
 
 #[test]
 fn intervals_of_quantiles_and_delta_cover() {
-    let mut noise = Simulated::seeded(90);
+    let mut noise = Simulated::from_seed(90);
     for (n, fraction) in [(20, 0.5), (40, 0.9), (100, 0.25)] {
         let truth = [(0.5, 0.0), (0.9, 1.281_551_565_544_600_4), (0.25, -0.674_489_750_196_081_7)];
         let truth = truth.iter().find(|(at, _)| *at == fraction).unwrap().1;
-        let covered =
-            rate(2_000, || holds(&quantile_with_interval(&noise.normals(n), fraction, 0.9).unwrap(), truth));
+        let covered = share_of_hits(2_000, || {
+            covers_truth(&quantile_with_interval(&noise.normals(n), fraction, 0.9).unwrap(), truth)
+        });
         assert!((0.89..=0.965).contains(&covered), "{n}, {fraction}: {covered}");
     }
     for n in [8, 20] {
-        let covered =
-            rate(2_000, || holds(&cliffs_delta(&noise.normals(n), &noise.normals(n), 0.95).unwrap(), 0.0));
+        let covered = share_of_hits(2_000, || {
+            covers_truth(&cliffs_delta(&noise.normals(n), &noise.normals(n), 0.95).unwrap(), 0.0)
+        });
         assert!((0.93..=0.97).contains(&covered), "delta, {n}: {covered}");
     }
 }
 
 #[test]
 fn deciles_of_the_shift_function_cover() {
-    let mut noise = Simulated::seeded(100);
+    let mut noise = Simulated::from_seed(100);
     let (mut covered, tries) = ([0.0; 9], 100);
     for seed in 0..tries {
         let (x, y) =
             (noise.normals(25), noise.normals(25).iter().map(|value| value + 1.0).collect::<Vec<_>>());
-        let found = shift_function(&x, &y, &Bootstrap { resamples: 200, seed, confidence: 0.95 }).unwrap();
+        let found =
+            shift_function(&x, &y, &ClusterBootstrap { resamples: 200, seed, confidence: 0.95 }).unwrap();
         covered
             .iter_mut()
             .zip(&found)
-            .for_each(|(sum, row)| *sum += f64::from(u8::from(holds(&row.shift, 1.0))) / tries as f64);
+            .for_each(|(sum, row)| *sum += f64::from(u8::from(covers_truth(&row.shift, 1.0))) / tries as f64);
     }
     assert!(covered[1..8].iter().all(|share| *share >= 0.88), "{covered:?}");
 }

@@ -4,19 +4,19 @@
 
 mod noise;
 
-use noise::Noise;
+use noise::NormalNoise;
 use perflab_stats::*;
 
-fn rate(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
     (0..tries).filter(|_| hit()).count() as f64 / tries as f64
 }
 
 /// A flat history; E-divisive keeps its level.
 #[test]
 fn steps_are_rarely_imagined_by_e_divisive() {
-    let mut noise = Noise::seeded(1);
+    let mut noise = NormalNoise::from_seed(1);
     let mut seed = 0;
-    let alarms = rate(300, || {
+    let alarms = share_of_hits(300, || {
         seed += 1;
         let how = EDivisive { permutations: 39, seed, ..EDivisive::default() };
         !how.find(&noise.normals(20)).unwrap().is_empty()
@@ -28,19 +28,19 @@ fn steps_are_rarely_imagined_by_e_divisive() {
 #[test]
 fn steps_are_sometimes_imagined_by_hunter() {
     let alarms = |how: Hunter, seed| {
-        let mut noise = Noise::seeded(seed);
-        rate(80, || !how.find(&noise.normals(100)).unwrap().is_empty())
+        let mut noise = NormalNoise::from_seed(seed);
+        share_of_hits(80, || !how.find(&noise.normals(100)).unwrap().is_empty())
     };
-    let (ours, otava) = (alarms(Hunter::default(), 2), alarms(Hunter::as_otava(50, 0.001, 0.0), 2));
+    let (ours, otava) = (alarms(Hunter::default(), 2), alarms(Hunter::with_otava_rules(50, 0.001, 0.0), 2));
     assert!(ours <= 0.09, "{ours}");
     assert!(otava > ours, "{otava} {ours}");
 }
 
 #[test]
 fn a_step_is_found_where_it_is() {
-    let mut noise = Noise::seeded(3);
+    let mut noise = NormalNoise::from_seed(3);
     let mut near = |find: &dyn Fn(&[f64]) -> Vec<ChangePoint>| {
-        rate(40, || {
+        share_of_hits(40, || {
             let mut series = noise.normals(40);
             series.iter_mut().skip(25).for_each(|value| *value += 3.0);
             matches!(find(&series)[..], [step] if step.index.abs_diff(25) <= 1)
@@ -53,64 +53,76 @@ fn a_step_is_found_where_it_is() {
     assert!(divisive >= 0.8, "{divisive}");
 }
 
-fn courses(seed: u64, tries: usize, shape: impl Fn(f64) -> f64) -> Vec<SteadyState> {
-    let mut noise = Noise::seeded(seed);
+fn classify_series(seed: u64, tries: usize, shape: impl Fn(f64) -> f64) -> Vec<SteadyState> {
+    let mut noise = NormalNoise::from_seed(seed);
     let mut one =
         || -> Vec<f64> { (0..300).map(|i| shape(f64::from(i)) * (0.02 * noise.normal()).exp()).collect() };
-    (0..tries).map(|_| Warmup::default().judge(&one(), Better::Lower).unwrap()).collect()
+    (0..tries).map(|_| WarmupRules::default().classify(&one(), BetterDirection::Lower).unwrap()).collect()
 }
 
-fn share(found: &[SteadyState], course: Course) -> f64 {
-    found.iter().filter(|state| state.course == course).count() as f64 / found.len() as f64
+fn share_of_pattern(found: &[SteadyState], course: WarmupPattern) -> f64 {
+    found.iter().filter(|state| state.pattern == course).count() as f64 / found.len() as f64
 }
 
 #[test]
 fn the_course_of_a_process_is_told() {
-    let flat = courses(10, 25, |_| 100.0);
-    assert!(share(&flat, Course::Flat) >= 0.95, "{}", share(&flat, Course::Flat));
-    let warming = courses(11, 25, |i| 100.0 + 80.0 * (-i / 8.0).exp());
-    assert!(share(&warming, Course::WarmUp) >= 0.95, "{}", share(&warming, Course::WarmUp));
+    let flat = classify_series(10, 25, |_| 100.0);
+    assert!(
+        share_of_pattern(&flat, WarmupPattern::Flat) >= 0.95,
+        "{}",
+        share_of_pattern(&flat, WarmupPattern::Flat)
+    );
+    let warming = classify_series(11, 25, |i| 100.0 + 80.0 * (-i / 8.0).exp());
+    assert!(
+        share_of_pattern(&warming, WarmupPattern::WarmUp) >= 0.95,
+        "{}",
+        share_of_pattern(&warming, WarmupPattern::WarmUp)
+    );
     let from: Vec<f64> = warming.iter().filter_map(|state| state.from.map(|from| from as f64)).collect();
     assert!((10.0..=40.0).contains(&median(&from).unwrap()), "{from:?}");
-    let slowing = courses(12, 25, |i| if i < 120.0 { 100.0 } else { 110.0 });
-    assert!(share(&slowing, Course::SlowDown) >= 0.95);
+    let slowing = classify_series(12, 25, |i| if i < 120.0 { 100.0 } else { 110.0 });
+    assert!(share_of_pattern(&slowing, WarmupPattern::SlowDown) >= 0.95);
     assert!(
         slowing.iter().filter(|state| state.from.is_some_and(|from| from.abs_diff(120) <= 2)).count() >= 23
     );
-    let restless = courses(13, 25, |i| if i % 100.0 < 50.0 { 100.0 } else { 130.0 });
-    assert!(share(&restless, Course::NoSteadyState) >= 0.95);
+    let restless = classify_series(13, 25, |i| if i % 100.0 < 50.0 { 100.0 } else { 130.0 });
+    assert!(share_of_pattern(&restless, WarmupPattern::NoSteadyState) >= 0.95);
 }
 
 /// The rule of Georges et al. sees the end of a fast warm-up, and calls a slow drift steady: why it is not the default.
 #[test]
 fn the_variation_rule_does_not_see_a_slow_drift() {
-    let mut noise = Noise::seeded(14);
+    let mut noise = NormalNoise::from_seed(14);
     let mut series = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
         (0..200).map(|i| shape(f64::from(i)) * (0.005 * noise.normal()).exp()).collect()
     };
     let warming = series(&|i| 100.0 + 80.0 * (-i / 8.0).exp());
-    let from = steady_by_variation(&warming, 10, 0.02).unwrap().unwrap();
+    let from = first_steady_by_variation(&warming, 10, 0.02).unwrap().unwrap();
     assert!((10..=40).contains(&from), "{from}");
     let drifting = series(&|i| 100.0 + 0.2 * i);
-    assert_eq!(steady_by_variation(&drifting, 10, 0.02), Ok(Some(0)));
-    assert_eq!(Warmup::default().judge(&drifting, Better::Lower).unwrap().course, Course::NoSteadyState);
+    assert_eq!(first_steady_by_variation(&drifting, 10, 0.02), Ok(Some(0)));
+    assert_eq!(
+        WarmupRules::default().classify(&drifting, BetterDirection::Lower).unwrap().pattern,
+        WarmupPattern::NoSteadyState
+    );
 }
 
 #[test]
 fn many_outliers_keeps_its_level() {
-    let mut noise = Noise::seeded(15);
-    let alarms = rate(1_000, || !many_outliers(&noise.normals(40), 4, 0.05).unwrap().is_empty());
+    let mut noise = NormalNoise::from_seed(15);
+    let alarms =
+        share_of_hits(1_000, || !find_rosner_outliers(&noise.normals(40), 4, 0.05).unwrap().is_empty());
     assert!((0.03..=0.07).contains(&alarms), "{alarms}");
 }
 
 #[test]
 fn one_mode_is_believed_and_two_are_not() {
-    let mut noise = Noise::seeded(16);
+    let mut noise = NormalNoise::from_seed(16);
     let mut doubted = |gap: f64| {
-        rate(40, || {
+        share_of_hits(40, || {
             let mut sample = noise.normals(30);
             sample.iter_mut().take(10).for_each(|value| *value += gap);
-            one_mode(&sample, 19, 1).unwrap().p <= 0.05
+            silverman_test(&sample, 19, 1).unwrap().p <= 0.05
         })
     };
     let (one, two) = (doubted(0.0), doubted(8.0));

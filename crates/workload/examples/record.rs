@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use perflab_model::{Nanos, Value};
-use perflab_workload::{Catalogue, HostPaths, run};
+use perflab_model::{Nanos, Scalar};
+use perflab_workload::{Catalogue, HostPaths, execute_invocation};
 
 #[path = "../tests/host/mod.rs"]
 mod host;
@@ -22,16 +22,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut given = definition.brief.clone();
     given.extend(
         arguments.filter_map(|pair| {
-            pair.split_once('=').map(|(name, value)| (name.to_owned(), Value::from(value)))
+            pair.split_once('=').map(|(name, value)| (name.to_owned(), Scalar::from(value)))
         }),
     );
-    let parameters =
-        definition.resolve(&given, &host::scope()).map_err(|problems| format!("{problems:?}"))?;
+    let parameters = definition
+        .resolve_parameters(&given, &host::host_scope())
+        .map_err(|problems| format!("{problems:?}"))?;
     let scratch = std::env::temp_dir().join(format!("perflab-record-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let paths = HostPaths { perflab: host::load_binary(), scratch: Some(scratch.clone()), kept: None };
-    let invocation = definition.invocation(&parameters, &host::scope(), &paths)?;
-    let finished = run(&invocation, &[], Nanos(60_000_000_000), &AtomicBool::new(false));
+    let paths = HostPaths { perflab: host::find_load_binary(), scratch: Some(scratch.clone()), kept: None };
+    let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths)?;
+    let finished = execute_invocation(&invocation, &[], Nanos(60_000_000_000), &AtomicBool::new(false));
     fs::remove_dir_all(&scratch)?;
     let finished = finished?;
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(folder.join(format!("{name}.stderr")), &stderr)?;
     }
     let expected: serde_json::Map<String, serde_json::Value> = definition
-        .parse(&stdout, &stderr, Nanos(0))?
+        .parse_metrics(&stdout, &stderr, Nanos(0))?
         .into_iter()
         .map(|one| (one.metric.name, one.value.into()))
         .collect();
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "| {name} | `{}` | {} |",
         invocation.argv.join(" ").chars().take(160).collect::<String>(),
-        definition.version().unwrap_or_default()
+        definition.read_version().unwrap_or_default()
     );
     Ok(())
 }

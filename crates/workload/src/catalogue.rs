@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use perflab_model::Problems;
 use perflab_model::nearest;
-use perflab_model::study::Source;
+use perflab_model::study::TomlSource;
 
-use crate::Definition;
+use crate::WorkloadDefinition;
 
 /// The files of `workloads/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -17,9 +17,9 @@ const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.r
 /// Workloads by name: the name of the file without `.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    definitions: IndexMap<String, Definition>,
+    definitions: IndexMap<String, WorkloadDefinition>,
     /// The files, by the names of what they define.
-    sources: IndexMap<String, Source>,
+    sources: IndexMap<String, TomlSource>,
 }
 
 /// Why definitions cannot be read.
@@ -49,25 +49,25 @@ impl Catalogue {
     pub fn embedded() -> Result<Catalogue, CatalogueError> {
         let mut catalogue = Catalogue::default();
         for (file, text) in EMBEDDED {
-            catalogue.add(&Source::new(format!("workloads/{file}"), *text))?;
+            catalogue.add(&TomlSource::new(format!("workloads/{file}"), *text))?;
         }
         Ok(catalogue)
     }
 
     /// Definitions from elsewhere, such as [`Catalogue::source`] of another catalogue.
-    pub fn of(sources: &[Source]) -> Result<Catalogue, CatalogueError> {
+    pub fn from_sources(sources: &[TomlSource]) -> Result<Catalogue, CatalogueError> {
         let mut catalogue = Catalogue::default();
         sources.iter().try_for_each(|source| catalogue.add(source))?;
         Ok(catalogue)
     }
 
     /// The file that defines the workload of that name.
-    pub fn source(&self, name: &str) -> Option<&Source> {
+    pub fn source(&self, name: &str) -> Option<&TomlSource> {
         self.sources.get(name)
     }
 
     /// Adds all `*.toml` of a folder. A name that is known already is replaced: the user's file wins.
-    pub fn extend(&mut self, directory: &Path) -> Result<(), CatalogueError> {
+    pub fn extend_from_folder(&mut self, directory: &Path) -> Result<(), CatalogueError> {
         let refused = |source| CatalogueError::Read { path: directory.into(), source };
         let entries: Result<Vec<_>, _> = fs::read_dir(directory).map_err(refused)?.collect();
         let mut files: Vec<PathBuf> =
@@ -81,14 +81,14 @@ impl Catalogue {
     }
 
     /// The definition of that name.
-    pub fn get(&self, name: &str) -> Option<&Definition> {
+    pub fn get(&self, name: &str) -> Option<&WorkloadDefinition> {
         self.definitions.get(name)
     }
 
     /// What to do about a name that is not here: the nearest one, or all, and where others come from.
-    pub fn hint(&self, name: &str) -> String {
-        let hint = nearest::hint(name, self.names());
-        match nearest::nearest(name, self.names()) {
+    pub fn unknown_name_hint(&self, name: &str) -> String {
+        let hint = nearest::suggest_name(name, self.names());
+        match nearest::nearest_name(name, self.names()) {
             Some(_) => hint,
             None => format!("{hint}; `--workloads DIR` adds a folder of definitions"),
         }
@@ -100,18 +100,18 @@ impl Catalogue {
     }
 
     /// All definitions, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Definition> {
+    pub fn iter(&self) -> impl Iterator<Item = &WorkloadDefinition> {
         self.definitions.values()
     }
 
     fn extend_file(&mut self, path: &Path) -> Result<(), CatalogueError> {
         let text =
             fs::read_to_string(path).map_err(|source| CatalogueError::Read { path: path.into(), source })?;
-        Ok(self.add(&Source::new(path.display().to_string(), text))?)
+        Ok(self.add(&TomlSource::new(path.display().to_string(), text))?)
     }
 
-    fn add(&mut self, source: &Source) -> Result<(), Problems> {
-        let definition = Definition::read(source)?;
+    fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {
+        let definition = WorkloadDefinition::read(source)?;
         self.sources.insert(definition.name.clone(), source.clone());
         self.definitions.insert_sorted(definition.name.clone(), definition);
         Ok(())

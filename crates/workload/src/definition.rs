@@ -10,10 +10,10 @@ mod document;
 mod metric;
 mod parameter;
 
-pub use argument::Argument;
-pub use document::{Definition, Install, Needs, SourceArchive};
-pub use metric::{Aggregate, MetricRule, Rule, Stream};
-pub use parameter::{Kind, Parameter};
+pub use argument::ArgvElement;
+pub use document::{InstallSpec, Requirements, SourceArchive, WorkloadDefinition};
+pub use metric::{ExtractionRule, MetricAggregate, MetricRule, OutputStream};
+pub use parameter::{ParameterKind, WorkloadParameter};
 
 #[cfg(test)]
 mod tests;

@@ -11,20 +11,20 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use manager::Manager;
+pub use manager::PackageManager;
 
-use crate::Definition;
+use crate::WorkloadDefinition;
 use crate::definition::SourceArchive;
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Steps {
+pub enum InstallSteps {
     /// Nothing: a built-in load, or a part of every system.
     Nothing,
     /// Packages.
     Packages {
         /// by whom
-        manager: Manager,
+        manager: PackageManager,
         /// their names
         packages: Vec<String>,
     },
@@ -85,61 +85,63 @@ pub enum InstallError {
 }
 
 /// What would install `definition` here: packages where the system has them, else its source archive.
-pub fn plan(definition: &Definition) -> Result<Steps, InstallError> {
+pub fn plan_install(definition: &WorkloadDefinition) -> Result<InstallSteps, InstallError> {
     let install = &definition.install;
-    if *install == crate::definition::Install::default() {
-        return Ok(Steps::Nothing);
+    if *install == crate::definition::InstallSpec::default() {
+        return Ok(InstallSteps::Nothing);
     }
-    let manager = Manager::here();
+    let manager = PackageManager::detect();
     let packages =
-        manager.map(|manager| (manager, manager.packages(install))).filter(|(_, list)| !list.is_empty());
+        manager.map(|manager| (manager, manager.packages_of(install))).filter(|(_, list)| !list.is_empty());
     if let Some((manager, packages)) = packages {
-        return Ok(Steps::Packages { manager, packages: packages.to_vec() });
+        return Ok(InstallSteps::Packages { manager, packages: packages.to_vec() });
     }
     match &install.source {
-        Some(archive) => Ok(Steps::Source { archive: archive.clone(), into: folder(definition) }),
+        Some(archive) => {
+            Ok(InstallSteps::Source { archive: archive.clone(), into: build_folder(definition) })
+        }
         None => Err(InstallError::NoWay {
             workload: definition.name.clone(),
             found: manager.map_or_else(|| "no known package manager".into(), |manager| manager.to_string()),
-            homepage: see_homepage(definition),
+            homepage: homepage_hint(definition),
         }),
     }
 }
 
 /// Does it. `say` hears every command before it is run.
-pub fn apply(steps: &Steps, say: &mut dyn FnMut(&str)) -> Result<(), InstallError> {
+pub fn run_install(steps: &InstallSteps, say: &mut dyn FnMut(&str)) -> Result<(), InstallError> {
     match steps {
-        Steps::Nothing => Ok(()),
-        Steps::Packages { manager, packages } => packages_now(*manager, packages, say),
-        Steps::Source { archive, into } => archive::install(archive, into, say),
+        InstallSteps::Nothing => Ok(()),
+        InstallSteps::Packages { manager, packages } => install_packages(*manager, packages, say),
+        InstallSteps::Source { archive, into } => archive::install_archive(archive, into, say),
     }
 }
 
 /// The commands as one would type them, for showing.
-pub fn show(steps: &Steps) -> Vec<String> {
+pub fn install_commands(steps: &InstallSteps) -> Vec<String> {
     match steps {
-        Steps::Nothing => Vec::new(),
-        Steps::Packages { manager, packages } => vec![manager.command(packages).join(" ")],
-        Steps::Source { archive, into } => {
-            archive::commands(archive, into).iter().map(|argv| argv.join(" ")).collect()
+        InstallSteps::Nothing => Vec::new(),
+        InstallSteps::Packages { manager, packages } => vec![manager.install_command(packages).join(" ")],
+        InstallSteps::Source { archive, into } => {
+            archive::archive_commands(archive, into).iter().map(|argv| argv.join(" ")).collect()
         }
     }
 }
 
 /// What to tell somebody who lacks a workload.
-pub(crate) fn hint(definition: &Definition) -> String {
+pub(crate) fn install_hint(definition: &WorkloadDefinition) -> String {
     let general = format!("run `perflab workload install {}`", definition.name);
-    match plan(definition) {
-        Ok(Steps::Packages { manager, packages }) => {
-            format!("{general}, or `{}`", manager.command(&packages).join(" "))
+    match plan_install(definition) {
+        Ok(InstallSteps::Packages { manager, packages }) => {
+            format!("{general}, or `{}`", manager.install_command(&packages).join(" "))
         }
-        Ok(Steps::Source { .. }) => general,
-        Ok(Steps::Nothing) => "its definition says nothing about installing it".into(),
-        Err(_) => see_homepage(definition),
+        Ok(InstallSteps::Source { .. }) => general,
+        Ok(InstallSteps::Nothing) => "its definition says nothing about installing it".into(),
+        Err(_) => homepage_hint(definition),
     }
 }
 
-fn see_homepage(definition: &Definition) -> String {
+fn homepage_hint(definition: &WorkloadDefinition) -> String {
     match &definition.homepage {
         Some(homepage) => format!("see {homepage}"),
         None => "its definition names no homepage either".into(),
@@ -147,34 +149,38 @@ fn see_homepage(definition: &Definition) -> String {
 }
 
 /// PATH with the workload's own programs first; none where it is not built from source.
-pub(crate) fn search_path(definition: &Definition) -> Option<String> {
+pub(crate) fn program_search_path(definition: &WorkloadDefinition) -> Option<String> {
     definition.install.source.as_ref()?;
-    let own = folder(definition).join("bin").display().to_string();
+    let own = build_folder(definition).join("bin").display().to_string();
     Some(env::var("PATH").map_or_else(|_| own.clone(), |path| format!("{own}:{path}")))
 }
 
 /// `$XDG_DATA_HOME/perflab/workloads/NAME`, where source archives are built.
-fn folder(definition: &Definition) -> PathBuf {
+fn build_folder(definition: &WorkloadDefinition) -> PathBuf {
     let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
     let data = data.or_else(home).unwrap_or_else(|| "/var/tmp".into());
     data.join("perflab/workloads").join(&definition.name)
 }
 
-fn packages_now(
-    manager: Manager,
+fn install_packages(
+    manager: PackageManager,
     packages: &[String],
     say: &mut dyn FnMut(&str),
 ) -> Result<(), InstallError> {
-    let argv = manager.command(packages);
+    let argv = manager.install_command(packages);
     if !rustix::process::geteuid().is_root() {
         return Err(InstallError::NeedsRoot { command: argv.join(" ") });
     }
-    execute(&argv, None, say)
+    run_command(&argv, None, say)
 }
 
 /// Runs one command to its end, silent unless it fails.
-fn execute(argv: &[String], directory: Option<&Path>, say: &mut dyn FnMut(&str)) -> Result<(), InstallError> {
+fn run_command(
+    argv: &[String],
+    directory: Option<&Path>,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), InstallError> {
     let line = argv.join(" ");
     say(&line);
     let failed = |reason: String| InstallError::Failed { command: line.clone(), reason };

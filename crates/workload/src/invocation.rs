@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use perflab_model::Value;
-use perflab_model::expression::{ExpressionError, Scope};
+use perflab_model::Scalar;
+use perflab_model::expression::{ExpressionError, ExpressionScope};
 
-use crate::{Definition, WorkloadError, install};
+use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Places on the host that only the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,73 +38,83 @@ pub struct Invocation {
 impl Invocation {
     /// As one would have typed it, with perflab's own language and standard input.
     pub fn as_typed(mut self) -> Self {
-        self.environment.retain(|variable| *variable != c_locale());
+        self.environment.retain(|variable| *variable != c_locale_variable());
         self.inherits_stdin = true;
         self
     }
 }
 
 /// Numbers are parsed from what a workload prints, so it must print them as C does.
-fn c_locale() -> (String, String) {
+fn c_locale_variable() -> (String, String) {
     ("LC_ALL".into(), "C".into())
 }
 
-impl Definition {
-    /// Fills every template. `parameters` come from [`Definition::resolve`] under the same `scope`.
+impl WorkloadDefinition {
+    /// Fills every template. `parameters` come from [`WorkloadDefinition::resolve`] under the same `scope`.
     ///
     /// Errors name the key of the definition, or say that a scratch directory is needed.
-    pub fn invocation(
+    pub fn build_invocation(
         &self,
-        parameters: &IndexMap<String, Value>,
-        scope: &Scope,
+        parameters: &IndexMap<String, Scalar>,
+        scope: &ExpressionScope,
         host: &HostPaths,
     ) -> Result<Invocation, WorkloadError> {
         if self.needs.scratch && host.scratch.is_none() {
             return Err(WorkloadError::NeedsScratch { workload: self.name.clone() });
         }
-        let scope = names(parameters, scope, host);
-        let mut argv = if self.shell { self.interpreter() } else { Vec::new() };
+        let scope = build_scope(parameters, scope, host);
+        let mut argv = if self.shell { self.script_interpreter() } else { Vec::new() };
         for (index, argument) in self.argv.iter().enumerate() {
             let rendered = argument.render(&scope);
-            argv.extend(rendered.map_err(|source| self.template(format!("argv[{index}]"), source))?);
+            argv.extend(rendered.map_err(|source| self.template_error(format!("argv[{index}]"), source))?);
             if index == 0 && self.shell {
                 // `$0` of the script.
                 argv.push(self.name.clone());
             }
         }
         let directory = host.scratch.clone().filter(|_| self.needs.scratch);
-        Ok(Invocation { argv, environment: self.variables(&scope)?, directory, inherits_stdin: false })
+        Ok(Invocation {
+            argv,
+            environment: self.render_environment(&scope)?,
+            directory,
+            inherits_stdin: false,
+        })
     }
 
-    fn interpreter(&self) -> Vec<String> {
+    fn script_interpreter(&self) -> Vec<String> {
         vec!["/bin/sh".into(), "-c".into()]
     }
 
-    fn variables(&self, scope: &Scope) -> Result<Vec<(String, String)>, WorkloadError> {
-        let mut all = vec![c_locale()];
-        all.extend(install::search_path(self).map(|path| ("PATH".into(), path)));
+    fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {
+        let mut all = vec![c_locale_variable()];
+        all.extend(install::program_search_path(self).map(|path| ("PATH".into(), path)));
         for (name, text) in &self.environment {
             let rendered = scope.render(text);
-            let value = rendered.map_err(|source| self.template(format!("environment.{name}"), source))?;
+            let value =
+                rendered.map_err(|source| self.template_error(format!("environment.{name}"), source))?;
             all.push((name.clone(), value));
         }
         Ok(all)
     }
 
-    fn template(&self, key: String, source: ExpressionError) -> WorkloadError {
+    fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
         WorkloadError::Template { workload: self.name.clone(), key, source }
     }
 }
 
-fn names(parameters: &IndexMap<String, Value>, scope: &Scope, host: &HostPaths) -> Scope {
+fn build_scope(
+    parameters: &IndexMap<String, Scalar>,
+    scope: &ExpressionScope,
+    host: &HostPaths,
+) -> ExpressionScope {
     let mut scope = scope.clone();
     for (name, value) in parameters {
         scope.set(name, value.clone());
     }
-    scope.set("perflab", Value::Text(host.perflab.display().to_string()));
+    scope.set("perflab", Scalar::Text(host.perflab.display().to_string()));
     for (name, place) in [("scratch", &host.scratch), ("kept", &host.kept)] {
         if let Some(place) = place {
-            scope.set(name, Value::Text(place.display().to_string()));
+            scope.set(name, Scalar::Text(place.display().to_string()));
         }
     }
     scope

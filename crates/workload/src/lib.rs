@@ -29,11 +29,11 @@ pub mod resolve;
 pub mod run;
 
 pub use catalogue::{Catalogue, CatalogueError};
-pub use definition::{Definition, Kind, MetricRule, Needs, Parameter};
+pub use definition::{MetricRule, ParameterKind, Requirements, WorkloadDefinition, WorkloadParameter};
 pub use error::WorkloadError;
 pub use invocation::{HostPaths, Invocation};
-pub use load::load;
+pub use load::run_load;
 /// The variable that tells a program where to write its trace.
 pub use optrace::ENVIRONMENT as TRACE_VARIABLE;
-pub use parse::{Measured, ParseError};
-pub use run::{Ending, Finished, run, run_when};
+pub use parse::{MetricParseError, MetricValue};
+pub use run::{ExecutionEnd, WorkloadExecution, execute_invocation, execute_invocation_at};

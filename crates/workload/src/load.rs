@@ -20,17 +20,17 @@ use std::process::ExitCode;
 
 use perflab_model::nearest;
 
-use options::Options;
+use options::BuiltinLoadArgs;
 
-type Measure = fn(&mut Options) -> Result<serde_json::Value, LoadError>;
+type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError>;
 
-const LOADS: &[(&str, Measure)] = &[
-    ("context-switches", context_switches::measure),
-    ("drv_rand_ops", drv_rand_ops::measure),
-    ("memory-bandwidth", memory_bandwidth::measure),
-    ("memory-sweep", memory_sweep::measure),
-    ("page-faults", page_faults::measure),
-    ("small-files", small_files::measure),
+const LOADS: &[(&str, LoadFunction)] = &[
+    ("context-switches", context_switches::measure_context_switches),
+    ("drv_rand_ops", drv_rand_ops::measure_drv_rand_ops),
+    ("memory-bandwidth", memory_bandwidth::measure_memory_bandwidth),
+    ("memory-sweep", memory_sweep::measure_memory_sweep),
+    ("page-faults", page_faults::measure_page_faults),
+    ("small-files", small_files::measure_small_files),
 ];
 
 /// Why a load did not measure.
@@ -76,7 +76,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    fn refused(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LoadError {
+    fn system_error(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LoadError {
         let action = action.into();
         move |source| LoadError::Refused { action, source }
     }
@@ -84,8 +84,8 @@ impl LoadError {
 
 /// Runs the load that `arguments` name (`NAME --key value …`), prints its JSON object on stdout, and
 /// says how the process should exit: 0, also where `--help` asked for its keys, 2 for wrong arguments, 1 where it failed.
-pub fn load(arguments: &[OsString]) -> ExitCode {
-    match measure(arguments) {
+pub fn run_load(arguments: &[OsString]) -> ExitCode {
+    match measure_load(arguments) {
         // A reader that went away is no reason to panic.
         Ok(result) => match writeln!(std::io::stdout(), "{result}") {
             Ok(()) => ExitCode::SUCCESS,
@@ -109,11 +109,11 @@ pub fn load(arguments: &[OsString]) -> ExitCode {
 }
 
 /// The same without printing: the load's JSON object.
-pub fn measure(arguments: &[OsString]) -> Result<serde_json::Value, LoadError> {
-    let mut options = Options::read(arguments)?;
+pub fn measure_load(arguments: &[OsString]) -> Result<serde_json::Value, LoadError> {
+    let mut options = BuiltinLoadArgs::parse(arguments)?;
     let names = LOADS.iter().map(|(name, _)| *name);
     let Some((_, measure)) = LOADS.iter().find(|(name, _)| *name == options.load) else {
-        let hint = nearest::hint(&options.load, names);
+        let hint = nearest::suggest_name(&options.load, names);
         return Err(LoadError::Unknown { name: options.load, hint });
     };
     measure(&mut options)

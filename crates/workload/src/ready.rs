@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 
 use perflab_model::Bytes;
 
-use crate::{Definition, WorkloadError, install};
+use crate::{WorkloadDefinition, WorkloadError, install};
 
-impl Definition {
+impl WorkloadDefinition {
     /// Fine, or what is missing and what to do about it.
-    pub fn ready(&self) -> Result<(), WorkloadError> {
-        let programs = self.missing();
+    pub fn check_requirements(&self) -> Result<(), WorkloadError> {
+        let programs = self.missing_programs();
         if !programs.is_empty() {
-            let hint = install::hint(self);
+            let hint = install::install_hint(self);
             return Err(WorkloadError::NotInstalled { workload: self.name.clone(), programs, hint });
         }
         if self.needs.root && !rustix::process::geteuid().is_root() {
@@ -26,7 +26,7 @@ impl Definition {
     }
 
     /// Whether `directory` has the room that the definition asks for.
-    pub fn room(&self, directory: &Path) -> Result<(), WorkloadError> {
+    pub fn check_disk_room(&self, directory: &Path) -> Result<(), WorkloadError> {
         let (Some(needed), Ok(disk)) = (self.needs.disk, rustix::fs::statvfs(directory)) else {
             return Ok(());
         };
@@ -39,11 +39,11 @@ impl Definition {
     }
 
     /// The first line that its version command prints; none for built-in loads and where it fails.
-    pub fn version(&self) -> Option<String> {
+    pub fn read_version(&self) -> Option<String> {
         let (program, arguments) = self.version.split_first()?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
-        if let Some(path) = install::search_path(self) {
+        if let Some(path) = install::program_search_path(self) {
             command.env("PATH", path);
         }
         let output = command.output().ok()?;
@@ -53,15 +53,15 @@ impl Definition {
         lines.map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
 
-    fn missing(&self) -> Vec<String> {
-        let path = install::search_path(self).or_else(|| env::var("PATH").ok()).unwrap_or_default();
-        let missing = |program: &&String| find(program, &path).is_none();
+    fn missing_programs(&self) -> Vec<String> {
+        let path = install::program_search_path(self).or_else(|| env::var("PATH").ok()).unwrap_or_default();
+        let missing = |program: &&String| find_program(program, &path).is_none();
         self.needs.programs.iter().filter(missing).cloned().collect()
     }
 }
 
 /// Where `program` is, searched as the system would.
-pub(crate) fn find(program: &str, path: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(program: &str, path: &str) -> Option<PathBuf> {
     let executable = |file: &PathBuf| {
         file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
-use perflab_workload::{Ending, Finished, Invocation, WorkloadError, run};
+use perflab_workload::{ExecutionEnd, Invocation, WorkloadError, WorkloadExecution, execute_invocation};
 
 const LONG: Nanos = Nanos(60_000_000_000);
 const SHORT: Nanos = Nanos(500_000_000);
 
-fn script(directory: &Path, text: &str) -> Invocation {
+fn script_invocation(directory: &Path, text: &str) -> Invocation {
     let path = directory.join("script.sh");
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -26,13 +26,14 @@ fn script(directory: &Path, text: &str) -> Invocation {
     }
 }
 
-fn finished(text: &str, limit: Nanos) -> Finished {
+fn run_script(text: &str, limit: Nanos) -> WorkloadExecution {
     let directory = tempfile::tempdir().unwrap();
-    run(&script(directory.path(), text), &[], limit, &AtomicBool::new(false)).unwrap()
+    execute_invocation(&script_invocation(directory.path(), text), &[], limit, &AtomicBool::new(false))
+        .unwrap()
 }
 
 /// Processes whose environment holds `mark`, other than zombies.
-fn living(mark: &str) -> Vec<String> {
+fn find_living_by_mark(mark: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let carries = processes.filter(|entry| {
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
@@ -43,37 +44,37 @@ fn living(mark: &str) -> Vec<String> {
 }
 
 /// The script prints its mark first, so that survivors can be looked for.
-fn survivors(text: &str, limit: Nanos) -> (Finished, Vec<String>) {
-    let finished = finished(&format!("echo \"$PERFLAB_ITERATION\"\n{text}"), limit);
+fn run_and_find_survivors(text: &str, limit: Nanos) -> (WorkloadExecution, Vec<String>) {
+    let finished = run_script(&format!("echo \"$PERFLAB_ITERATION\"\n{text}"), limit);
     let stdout = finished.stdout.text();
     let mark = format!("PERFLAB_ITERATION={}", stdout.lines().next().unwrap());
-    (finished, living(&mark))
+    (finished, find_living_by_mark(&mark))
 }
 
 #[test]
 fn output_and_code_are_kept_apart() {
-    let ended = finished("echo out; echo err >&2; exit 3", LONG);
-    assert_eq!(ended.outcome, Ending::Exit { code: 3 });
+    let ended = run_script("echo out; echo err >&2; exit 3", LONG);
+    assert_eq!(ended.outcome, ExecutionEnd::Exit { code: 3 });
     assert_eq!((ended.stdout.text().as_str(), ended.stderr.text().as_str()), ("out\n", "err\n"));
     assert_eq!(ended.failure().unwrap(), "exited with code 3: err");
     assert!(ended.end > ended.start);
-    assert_eq!(finished("true", LONG).failure(), None);
+    assert_eq!(run_script("true", LONG).failure(), None);
 }
 
 #[test]
 fn standard_input_is_empty_and_variables_arrive() {
     let directory = tempfile::tempdir().unwrap();
-    let mut invocation = script(directory.path(), "cat; echo \"$A $B\"; pwd");
+    let mut invocation = script_invocation(directory.path(), "cat; echo \"$A $B\"; pwd");
     invocation.environment = vec![("A".into(), "1".into()), ("B".into(), "1".into())];
     let stop = AtomicBool::new(false);
-    let ended = run(&invocation, &[("B".into(), "2".into())], LONG, &stop).unwrap();
+    let ended = execute_invocation(&invocation, &[("B".into(), "2".into())], LONG, &stop).unwrap();
     assert_eq!(ended.stdout.text(), format!("1 2\n{}\n", directory.path().canonicalize().unwrap().display()));
 }
 
 #[test]
 fn a_crash_is_named() {
-    let ended = finished("kill -SEGV $$", LONG);
-    assert_eq!(ended.outcome, Ending::Signal { signal: 11 });
+    let ended = run_script("kill -SEGV $$", LONG);
+    assert_eq!(ended.outcome, ExecutionEnd::Signal { signal: 11 });
     assert_eq!(ended.failure().unwrap(), "was killed by signal 11, and said nothing");
 }
 
@@ -85,49 +86,50 @@ fn a_missing_program_is_a_clear_error() {
         directory: None,
         inherits_stdin: false,
     };
-    let error = run(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap_err();
+    let error = execute_invocation(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, WorkloadError::Start { .. }));
     assert!(error.to_string().starts_with("cannot start `no-such-benchmark`: No such file"), "{error}");
 }
 
 #[test]
 fn more_output_than_is_kept_is_counted() {
-    let ended = finished("head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end", LONG);
-    assert_eq!(ended.outcome, Ending::Exit { code: 0 });
-    assert_eq!(ended.stdout.dropped(), 30_000_005 - (16 << 20));
+    let ended = run_script("head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end", LONG);
+    assert_eq!(ended.outcome, ExecutionEnd::Exit { code: 0 });
+    assert_eq!(ended.stdout.dropped_bytes(), 30_000_005 - (16 << 20));
     assert_eq!(ended.stdout.last_lines(1), ["end"]);
 }
 
 #[test]
 fn one_that_never_ends_is_stopped() {
-    let (ended, left) = survivors("while :; do sleep 1; done", SHORT);
-    assert_eq!(ended.outcome, Ending::TimedOut);
+    let (ended, left) = run_and_find_survivors("while :; do sleep 1; done", SHORT);
+    assert_eq!(ended.outcome, ExecutionEnd::TimedOut);
     assert_eq!(left, Vec::<String>::new());
     assert!(ended.failure().unwrap().starts_with("was stopped at its time limit after"));
 }
 
 #[test]
 fn one_that_ignores_sigterm_is_killed() {
-    let (ended, left) = survivors(
+    let (ended, left) = run_and_find_survivors(
         "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 1; done' & while :; do sleep 1; done",
         SHORT,
     );
-    assert_eq!(ended.outcome, Ending::TimedOut);
+    assert_eq!(ended.outcome, ExecutionEnd::TimedOut);
     assert_eq!(left, Vec::<String>::new());
 }
 
 #[test]
 fn one_that_has_forked_twice_into_a_session_of_its_own_is_found() {
-    let (ended, left) = survivors("(setsid sh -c 'sleep 1000 & sleep 1001 & wait' &) ; sleep 1002", SHORT);
-    assert_eq!(ended.outcome, Ending::TimedOut);
+    let (ended, left) =
+        run_and_find_survivors("(setsid sh -c 'sleep 1000 & sleep 1001 & wait' &) ; sleep 1002", SHORT);
+    assert_eq!(ended.outcome, ExecutionEnd::TimedOut);
     assert_eq!(left, Vec::<String>::new());
 }
 
 #[test]
 fn a_daemon_left_behind_is_ended_and_counted() {
     // It also holds our pipe, which must not make us wait.
-    let (ended, left) = survivors("(setsid sleep 1003 &); echo done", LONG);
-    assert_eq!(ended.outcome, Ending::Exit { code: 0 });
+    let (ended, left) = run_and_find_survivors("(setsid sleep 1003 &); echo done", LONG);
+    assert_eq!(ended.outcome, ExecutionEnd::Exit { code: 0 });
     assert_eq!(ended.left_behind, 1);
     assert!(ended.stdout.text().ends_with("done\n"));
     assert_eq!(left, Vec::<String>::new());
@@ -146,7 +148,7 @@ fn one_that_forks_and_ends_while_it_is_looked_for_is_found() {
                 }
             });
         }
-        let once = |_| survivors("(setsid sh -c 'sleep 1006 & exit' &); echo done", LONG).1;
+        let once = |_| run_and_find_survivors("(setsid sh -c 'sleep 1006 & exit' &); echo done", LONG).1;
         let left: Vec<String> = (0..60).flat_map(once).collect();
         stop.store(true, Ordering::Relaxed);
         assert_eq!(left, Vec::<String>::new());
@@ -159,8 +161,14 @@ fn a_child_that_has_cleared_its_environment_is_found_by_its_parent() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("pid");
         let text = format!("setsid env -i {stubborn} & echo $! > {}; wait", file.display());
-        let ended = run(&script(directory.path(), &text), &[], SHORT, &AtomicBool::new(false)).unwrap();
-        assert_eq!(ended.outcome, Ending::TimedOut);
+        let ended = execute_invocation(
+            &script_invocation(directory.path(), &text),
+            &[],
+            SHORT,
+            &AtomicBool::new(false),
+        )
+        .unwrap();
+        assert_eq!(ended.outcome, ExecutionEnd::TimedOut);
         let pid = fs::read_to_string(file).unwrap();
         let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
         assert!(!command.contains("1004"), "{command}");
@@ -171,15 +179,15 @@ fn a_child_that_has_cleared_its_environment_is_found_by_its_parent() {
 fn stop_is_heard() {
     let stop = AtomicBool::new(false);
     let directory = tempfile::tempdir().unwrap();
-    let invocation = script(directory.path(), "sleep 1005");
+    let invocation = script_invocation(directory.path(), "sleep 1005");
     let began = Instant::now();
     thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(Duration::from_millis(100));
             stop.store(true, Ordering::Relaxed);
         });
-        let ended = run(&invocation, &[], LONG, &stop).unwrap();
-        assert_eq!(ended.outcome, Ending::Interrupted);
+        let ended = execute_invocation(&invocation, &[], LONG, &stop).unwrap();
+        assert_eq!(ended.outcome, ExecutionEnd::Interrupted);
     });
     assert!(began.elapsed() < Duration::from_secs(50), "the limit was waited for");
 }

@@ -7,57 +7,66 @@ mod host;
 use std::sync::atomic::AtomicBool;
 
 use perflab_model::Nanos;
-use perflab_workload::{Catalogue, Definition, Ending, HostPaths, Invocation, WorkloadError, run};
+use perflab_workload::{
+    Catalogue, ExecutionEnd, HostPaths, Invocation, WorkloadDefinition, WorkloadError, execute_invocation,
+};
 
 /// Generous: a busy CI machine is slow, and a hang is what it is for.
 const LIMIT: Nanos = Nanos(120_000_000_000);
 
-fn skipped(name: &str, reason: &str) {
+fn skip_test(name: &str, reason: &str) {
     assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none_or(|all| all != "1"), "{name}: {reason}");
     eprintln!("SKIP {name}: {reason}");
 }
 
-fn invocation(definition: &Definition, scratch: &std::path::Path) -> Invocation {
-    let scope = host::scope();
-    let parameters = definition.resolve(&definition.brief, &scope).expect("brief parameters are checked");
-    let paths = HostPaths { perflab: host::load_binary(), scratch: Some(scratch.into()), kept: None };
-    definition.invocation(&parameters, &scope, &paths).expect("templates are filled")
+fn brief_invocation(definition: &WorkloadDefinition, scratch: &std::path::Path) -> Invocation {
+    let scope = host::host_scope();
+    let parameters =
+        definition.resolve_parameters(&definition.brief, &scope).expect("brief parameters are checked");
+    let paths = HostPaths { perflab: host::find_load_binary(), scratch: Some(scratch.into()), kept: None };
+    definition.build_invocation(&parameters, &scope, &paths).expect("templates are filled")
 }
 
-fn runs(definition: &Definition) {
-    match definition.ready() {
+fn run_workload_twice(definition: &WorkloadDefinition) {
+    match definition.check_requirements() {
         Ok(()) => {}
         Err(missing @ (WorkloadError::NotInstalled { .. } | WorkloadError::NeedsRoot { .. })) => {
-            return skipped(&definition.name, &missing.to_string());
+            return skip_test(&definition.name, &missing.to_string());
         }
         Err(error) => panic!("{error}"),
     }
     let scratch = tempfile::tempdir().unwrap();
-    let invocation = invocation(definition, scratch.path());
+    let invocation = brief_invocation(definition, scratch.path());
     // Twice in the same directory, as two iterations are.
     for _ in 0..2 {
-        let finished = run(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
+        let finished = execute_invocation(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
-        assert_eq!(finished.outcome, Ending::Exit { code: 0 }, "{}\n{stdout}\n{stderr}", definition.name);
-        let measured = definition.parse(&stdout, &stderr, finished.wall());
+        assert_eq!(
+            finished.outcome,
+            ExecutionEnd::Exit { code: 0 },
+            "{}\n{stdout}\n{stderr}",
+            definition.name
+        );
+        let measured = definition.parse_metrics(&stdout, &stderr, finished.wall_time());
         let measured =
             measured.unwrap_or_else(|error| panic!("{}: {error}\n{stdout}\n{stderr}", definition.name));
         for one in measured.iter().filter(|one| one.metric.primary) {
             assert!(one.value > 0.0, "{}: {one:?}\n{stdout}", definition.name);
         }
     }
-    let installed = definition.built_in() || definition.version.is_empty() || definition.version().is_some();
+    let installed =
+        definition.is_built_in() || definition.version.is_empty() || definition.read_version().is_some();
     assert!(installed, "{} says no version", definition.name);
 }
 
 #[test]
 fn all_workloads_run_and_are_understood() {
-    if !host::load_binary().is_file() {
-        return skipped("all_workloads_run_and_are_understood", "the example `load` is not built");
+    if !host::find_load_binary().is_file() {
+        return skip_test("all_workloads_run_and_are_understood", "the example `load` is not built");
     }
     // A start is measured by the whole of perflab, whose own tests run it: `load` has the loads alone.
-    let loads = |definition: &&Definition| definition.name != "application-start";
-    Catalogue::embedded().unwrap().iter().filter(loads).for_each(runs);
+    let loads = |definition: &&WorkloadDefinition| definition.name != "application-start";
+    Catalogue::embedded().unwrap().iter().filter(loads).for_each(run_workload_twice);
 }
 
 #[test]
@@ -68,16 +77,16 @@ fn a_port_in_use_is_a_clear_failure() {
     let catalogue = Catalogue::embedded().unwrap();
     for name in ["iperf3", "redis-benchmark"] {
         let definition = catalogue.get(name).unwrap();
-        if let Err(missing) = definition.ready() {
-            skipped(name, &missing.to_string());
+        if let Err(missing) = definition.check_requirements() {
+            skip_test(name, &missing.to_string());
             continue;
         }
         let given = [("port".to_owned(), port.into())].into();
-        let parameters = definition.resolve(&given, &host::scope()).unwrap();
-        let paths = HostPaths { perflab: host::load_binary(), scratch: None, kept: None };
-        let invocation = definition.invocation(&parameters, &host::scope(), &paths).unwrap();
-        let finished = run(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
-        assert_eq!(finished.outcome, Ending::Exit { code: 1 }, "{}", finished.stderr.text());
+        let parameters = definition.resolve_parameters(&given, &host::host_scope()).unwrap();
+        let paths = HostPaths { perflab: host::find_load_binary(), scratch: None, kept: None };
+        let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths).unwrap();
+        let finished = execute_invocation(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
+        assert_eq!(finished.outcome, ExecutionEnd::Exit { code: 1 }, "{}", finished.stderr.text());
         let said = finished.failure().unwrap();
         assert!(said.ends_with(&format!("no server on port {port}: is the port in use?")), "{said}");
     }

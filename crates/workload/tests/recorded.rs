@@ -5,32 +5,32 @@ use std::fs;
 use std::path::PathBuf;
 
 use perflab_model::Nanos;
-use perflab_workload::{Catalogue, Definition};
+use perflab_workload::{Catalogue, WorkloadDefinition};
 
-fn file(definition: &Definition, ending: &str) -> PathBuf {
+fn recorded_output_path(definition: &WorkloadDefinition, ending: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../workloads/recorded");
     folder.join(format!("{}.{ending}", definition.name))
 }
 
-fn recorded(definition: &Definition) -> (String, String) {
-    let stdout = fs::read_to_string(file(definition, "stdout")).unwrap_or_else(|error| {
+fn read_recorded_output(definition: &WorkloadDefinition) -> (String, String) {
+    let stdout = fs::read_to_string(recorded_output_path(definition, "stdout")).unwrap_or_else(|error| {
         panic!(
             "workloads/{0}.toml has no recording ({error}); make one with `cargo run -p perflab-workload --example record {0}`",
             definition.name
         )
     });
-    (stdout, fs::read_to_string(file(definition, "stderr")).unwrap_or_default())
+    (stdout, fs::read_to_string(recorded_output_path(definition, "stderr")).unwrap_or_default())
 }
 
 #[test]
 fn every_definition_understands_its_recording() {
     for definition in Catalogue::embedded().unwrap().iter() {
-        let (stdout, stderr) = recorded(definition);
-        let measured = definition.parse(&stdout, &stderr, Nanos(1_000_000_000));
+        let (stdout, stderr) = read_recorded_output(definition);
+        let measured = definition.parse_metrics(&stdout, &stderr, Nanos(1_000_000_000));
         let measured = measured.unwrap_or_else(|error| panic!("{}: {error}", definition.name));
         let found: BTreeMap<String, f64> =
             measured.into_iter().map(|one| (one.metric.name, one.value)).collect();
-        let text = fs::read_to_string(file(definition, "expected.json")).unwrap();
+        let text = fs::read_to_string(recorded_output_path(definition, "expected.json")).unwrap();
         let expected: BTreeMap<String, f64> = serde_json::from_str(&text).unwrap();
         assert_eq!(
             found.keys().collect::<Vec<_>>(),
@@ -54,7 +54,8 @@ fn every_definition_understands_its_recording() {
 fn rubbish_is_an_error_that_names_metric_and_rule() {
     for definition in Catalogue::embedded().unwrap().iter() {
         for rubbish in ["", "Segmentation fault\n", "{\"hello\": [1, 2", "\u{0}\u{1}\n\n,,,\n"] {
-            let error = definition.parse(rubbish, "", Nanos(1)).expect_err(&definition.name).to_string();
+            let error =
+                definition.parse_metrics(rubbish, "", Nanos(1)).expect_err(&definition.name).to_string();
             let rule = &definition.rules[0];
             assert!(error.contains(&rule.metric.name), "{error}");
             assert!(error.contains(&rule.rule.to_string()), "{error}");
@@ -65,15 +66,15 @@ fn rubbish_is_an_error_that_names_metric_and_rule() {
 #[test]
 fn an_output_cut_short_never_passes_for_another() {
     for definition in Catalogue::embedded().unwrap().iter() {
-        let (stdout, stderr) = recorded(definition);
-        let whole = definition.parse(&stdout, &stderr, Nanos(1)).unwrap();
+        let (stdout, stderr) = read_recorded_output(definition);
+        let whole = definition.parse_metrics(&stdout, &stderr, Nanos(1)).unwrap();
         // Whatever is left of it after a cut at a line's end: an error, or nothing but true values.
         let cuts = stdout.match_indices('\n').map(|(at, _)| &stdout[..at]);
         for text in cuts {
-            for one in definition.parse(text, &stderr, Nanos(1)).unwrap_or_default() {
+            for one in definition.parse_metrics(text, &stderr, Nanos(1)).unwrap_or_default() {
                 let aggregated = definition.rules.iter().any(|rule| {
                     rule.metric == one.metric
-                        && rule.aggregate == perflab_workload::definition::Aggregate::Mean
+                        && rule.aggregate == perflab_workload::definition::MetricAggregate::Mean
                 });
                 assert!(aggregated || whole.contains(&one), "{}: {one:?}", definition.name);
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{Attack, Counts, Ground};
+use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Each victim is watched again and again for so many seconds: started by perflab, and attached to while it runs. Groups
@@ -21,14 +21,14 @@ pub const ATTACK: Attack = Attack {
             for so many seconds each: the same result, and every entry told",
     brief: 8,
     full: 600,
-    carry_out,
+    carry_out: attack_probed_programs,
 };
 
 /// How many groups: of 15 victims three follow one another, which at 600 seconds each is half an hour.
 const GROUPS: usize = 5;
 
 /// A program under probes.
-struct Victim {
+struct VictimProgram {
     name: &'static str,
     /// in `xtask/victims`
     source: &'static str,
@@ -38,46 +38,48 @@ struct Victim {
     calls: &'static str,
 }
 
-const fn victim(
+const fn declare_victim(
     name: &'static str,
     source: &'static str,
     flags: &'static [&'static str],
     operation: &'static str,
     calls: &'static str,
-) -> Victim {
-    Victim { name, source, flags, operation, calls }
+) -> VictimProgram {
+    VictimProgram { name, source, flags, operation, calls }
 }
 
 /// Neighbours are in one group: those that watch the C library's `malloc`, which all processes share, follow one another.
-const VICTIMS: &[Victim] = &[
-    victim("longjmp", "jumps.c", &[], "jumper", "20000000"),
-    victim("recursion", "jumps.c", &[], "deep", "20000000"),
-    victim("static", "jumps.c", &["-static"], "deep", "20000000"),
-    victim("stripped", "jumps.c", &["-s"], "ADDRESS", "20000000"),
-    victim("C++ exceptions", "throws.cc", &[], "tree::insert", "20000000"),
-    victim("Rust panics", "panics.rs", &["--crate-name=panics"], "panics::insert", "20000000"),
-    victim("Go, stacks that grow", "stacks.go", &[], "main.Deep", "1000000"),
-    victim("Go, goroutines that move", "stacks.go", &[], "main.Work", "1000000"),
-    victim("makecontext", "coroutines.c", &[], "step", "2000000"),
-    victim("setjmp coroutines", "fibers.c", &[], "step", "30000000"),
-    victim("cancelled threads, fork", "cancels.c", &[], "work", "60000"),
-    victim("exec", "execs.c", &[], "work", "50000000"),
-    victim("the C library", "cancels.c", &[], "libc.so.6:malloc", "60000"),
-    victim("Python", "calls.py", &[], "malloc", "1000000"),
-    victim("Java", "Calls.java", &[], "libc.so.6:malloc", "3000000"),
+const VICTIMS: &[VictimProgram] = &[
+    declare_victim("longjmp", "jumps.c", &[], "jumper", "20000000"),
+    declare_victim("recursion", "jumps.c", &[], "deep", "20000000"),
+    declare_victim("static", "jumps.c", &["-static"], "deep", "20000000"),
+    declare_victim("stripped", "jumps.c", &["-s"], "ADDRESS", "20000000"),
+    declare_victim("C++ exceptions", "throws.cc", &[], "tree::insert", "20000000"),
+    declare_victim("Rust panics", "panics.rs", &["--crate-name=panics"], "panics::insert", "20000000"),
+    declare_victim("Go, stacks that grow", "stacks.go", &[], "main.Deep", "1000000"),
+    declare_victim("Go, goroutines that move", "stacks.go", &[], "main.Work", "1000000"),
+    declare_victim("makecontext", "coroutines.c", &[], "step", "2000000"),
+    declare_victim("setjmp coroutines", "fibers.c", &[], "step", "30000000"),
+    declare_victim("cancelled threads, fork", "cancels.c", &[], "work", "60000"),
+    declare_victim("exec", "execs.c", &[], "work", "50000000"),
+    declare_victim("the C library", "cancels.c", &[], "libc.so.6:malloc", "60000"),
+    declare_victim("Python", "calls.py", &[], "malloc", "1000000"),
+    declare_victim("Java", "Calls.java", &[], "libc.so.6:malloc", "3000000"),
 ];
 
-fn carry_out(ground: &Ground, seconds: u32) -> Result<Counts> {
+fn attack_probed_programs(ground: &AttackEnvironment, seconds: u32) -> Result<AttackCounts> {
     if !needs::is_root() {
         bail!("uprobes are root's");
     }
-    let counts = Mutex::new(Counts::default());
-    let watch = &|(number, group): (usize, &[Victim])| -> Result<()> {
+    let counts = Mutex::new(AttackCounts::default());
+    let watch = &|(number, group): (usize, &[VictimProgram])| -> Result<()> {
         let folder = ground.folder.join(format!("group-{number}"));
         fs::create_dir_all(&folder)?;
-        let ground = Ground { perflab: ground.perflab.clone(), xtask: ground.xtask.clone(), folder };
+        let ground =
+            AttackEnvironment { perflab: ground.perflab.clone(), xtask: ground.xtask.clone(), folder };
         for victim in group {
-            let attempts = attempts(&ground, victim, seconds, &counts).with_context(|| victim.name)?;
+            let attempts =
+                watch_victim_repeatedly(&ground, victim, seconds, &counts).with_context(|| victim.name)?;
             println!("  {}: {attempts} times", victim.name);
         }
         Ok(())
@@ -91,42 +93,47 @@ fn carry_out(ground: &Ground, seconds: u32) -> Result<Counts> {
 }
 
 /// The victim watched again and again; how often that was.
-fn attempts(ground: &Ground, victim: &Victim, seconds: u32, counts: &Mutex<Counts>) -> Result<u32> {
-    let (program, operation) = build(ground, victim)?;
-    let alone = output(Command::new(&program[0]).args(&program[1..]).arg(victim.calls))?;
+fn watch_victim_repeatedly(
+    ground: &AttackEnvironment,
+    victim: &VictimProgram,
+    seconds: u32,
+    counts: &Mutex<AttackCounts>,
+) -> Result<u32> {
+    let (program, operation) = build_victim(ground, victim)?;
+    let alone = collect_output(Command::new(&program[0]).args(&program[1..]).arg(victim.calls))?;
     let since = Instant::now();
     let mut attempts = 0;
     // Once each way at least.
     while attempts < 2 || since.elapsed().as_secs() < u64::from(seconds) {
         let (watched, said) = if attempts % 2 == 0 {
-            started(ground, victim, &program, &operation)?
+            watch_from_start(ground, victim, &program, &operation)?
         } else {
-            running(ground, victim, &program, &operation)?
+            attach_while_running(ground, victim, &program, &operation)?
         };
-        let failure = failure(victim, &alone, &watched, &said);
-        counts.lock().map_err(|_| anyhow!("a thread died"))?.add(failure);
+        let failure = describe_watch_failure(victim, &alone, &watched, &said);
+        counts.lock().map_err(|_| anyhow!("a thread died"))?.count_attempt(failure);
         attempts += 1;
     }
     Ok(attempts)
 }
 
 /// What perflab starts: its output holds the program's.
-fn started(
-    ground: &Ground,
-    victim: &Victim,
+fn watch_from_start(
+    ground: &AttackEnvironment,
+    victim: &VictimProgram,
     program: &[String],
     operation: &str,
 ) -> Result<(Output, Output)> {
     let asked = format!("op={operation}");
-    let mut command = perflab(ground, &["trace", "attach", "--operation", &asked, "--"]);
-    let said = output(command.args(program).arg(victim.calls))?;
+    let mut command = attach_command(ground, &["trace", "attach", "--operation", &asked, "--"]);
+    let said = collect_output(command.args(program).arg(victim.calls))?;
     Ok((said.clone(), said))
 }
 
 /// What runs already: watched for a part of its time, then left alone.
-fn running(
-    ground: &Ground,
-    victim: &Victim,
+fn attach_while_running(
+    ground: &AttackEnvironment,
+    victim: &VictimProgram,
     program: &[String],
     operation: &str,
 ) -> Result<(Output, Output)> {
@@ -142,12 +149,17 @@ fn running(
     let asked = format!("op={operation}");
     let pid = child.id().to_string();
     let arguments = ["trace", "attach", "--operation", &asked, "--for", "500ms", "--pid", &pid];
-    let said = output(&mut perflab(ground, &arguments))?;
+    let said = collect_output(&mut attach_command(ground, &arguments))?;
     Ok((child.wait_with_output()?, said))
 }
 
 /// What was not as it should be.
-fn failure(victim: &Victim, alone: &Output, watched: &Output, said: &Output) -> Option<String> {
+fn describe_watch_failure(
+    victim: &VictimProgram,
+    alone: &Output,
+    watched: &Output,
+    said: &Output,
+) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (wanted, found, told) = (text(&alone.stdout), text(&watched.stdout), text(&said.stderr));
     let name = victim.name;
@@ -167,14 +179,14 @@ fn failure(victim: &Victim, alone: &Output, watched: &Output, said: &Output) -> 
     if said.status.code() != Some(0) {
         return Some(format!("{name}: perflab ended with {}: {told}", said.status));
     }
-    match told.lines().find(|line| line.starts_with("op: ")).map(adds_up) {
+    match told.lines().find(|line| line.starts_with("op: ")).map(has_balanced_entries) {
         Some(Some(true)) => None,
         _ => Some(format!("{name}: the entries do not add up: {told}")),
     }
 }
 
 /// Whether `op: 10 entries = 8 ended + 2 abandoned; …` is so.
-fn adds_up(line: &str) -> Option<bool> {
+fn has_balanced_entries(line: &str) -> Option<bool> {
     let (entered, kinds) = line.split(';').next()?.strip_prefix("op: ")?.split_once(" entries = ")?;
     let counts = kinds.split(" + ").map(|kind| kind.split(' ').next()?.parse::<u64>().ok());
     let sum: u64 = counts.collect::<Option<Vec<u64>>>()?.iter().sum();
@@ -182,7 +194,7 @@ fn adds_up(line: &str) -> Option<bool> {
 }
 
 /// The command that is the victim, and its operation.
-fn build(ground: &Ground, victim: &Victim) -> Result<(Vec<String>, String)> {
+fn build_victim(ground: &AttackEnvironment, victim: &VictimProgram) -> Result<(Vec<String>, String)> {
     let source = Path::new("xtask/victims").join(victim.source).canonicalize()?;
     let source = source.display().to_string();
     let folder = ground.folder.join(victim.name.replace([' ', ',', '+'], "-"));
@@ -211,7 +223,7 @@ fn build(ground: &Ground, victim: &Victim) -> Result<(Vec<String>, String)> {
     };
     if victim.operation == "ADDRESS" {
         run(&[])?;
-        let symbols = output(Command::new("nm").arg(&program))?;
+        let symbols = collect_output(Command::new("nm").arg(&program))?;
         let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
         let line = symbols.lines().find(|line| line.ends_with(" deep")).context("no function `deep`")?;
         let address = line.split(' ').next().unwrap_or_default().trim_start_matches('0').to_owned();
@@ -227,11 +239,11 @@ fn build(ground: &Ground, victim: &Victim) -> Result<(Vec<String>, String)> {
     Ok((vec![program], victim.operation.into()))
 }
 
-fn output(command: &mut Command) -> Result<Output> {
+fn collect_output(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {:?}", command.get_program()))
 }
 
-fn perflab(ground: &Ground, arguments: &[&str]) -> Command {
+fn attach_command(ground: &AttackEnvironment, arguments: &[&str]) -> Command {
     let archive: PathBuf = ground.folder.join("archive");
     let mut command = Command::new(&ground.perflab);
     command.arg("--archive").arg(archive).args(arguments);
@@ -241,7 +253,7 @@ fn perflab(ground: &Ground, arguments: &[&str]) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::adds_up;
+    use super::has_balanced_entries;
 
     #[test]
     fn an_account_adds_up_or_does_not() {
@@ -250,7 +262,7 @@ mod tests {
             "op: 0 entries = 0 ended; 5 ends without a begin",
             "op: 10 entries = 9 ended",
         ];
-        assert_eq!(lines.map(adds_up), [Some(true), Some(true), Some(false)]);
-        assert_eq!(adds_up("something else"), None);
+        assert_eq!(lines.map(has_balanced_entries), [Some(true), Some(true), Some(false)]);
+        assert_eq!(has_balanced_entries("something else"), None);
     }
 }

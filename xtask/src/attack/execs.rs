@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Attack, Counts, Ground};
+use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Everything that keeps the daemon from answering.
@@ -23,7 +23,7 @@ pub const ATTACK: Attack = Attack {
             its list changed, its mount gone: each goes on within 5 s and runs what it should",
     brief: 40,
     full: 400,
-    carry_out,
+    carry_out: attack_exec_daemon,
 };
 
 /// How long an exec may wait, with what its program takes.
@@ -37,7 +37,7 @@ const PROGRAMS: usize = 6;
 
 /// What is done to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Harm {
+enum DaemonHarm {
     Stop,
     Freeze,
     Kill,
@@ -51,36 +51,36 @@ enum Harm {
     TakeMountAway,
 }
 
-const HARMS: [Harm; 10] = [
-    Harm::Stop,
-    Harm::KillGuard,
-    Harm::DamageTraces,
-    Harm::Freeze,
-    Harm::Kill,
-    Harm::ChangeList,
-    Harm::StopGuard,
-    Harm::TakeMountAway,
-    Harm::KillBesideStoppedGuard,
-    Harm::ShortOfMemory,
+const HARMS: [DaemonHarm; 10] = [
+    DaemonHarm::Stop,
+    DaemonHarm::KillGuard,
+    DaemonHarm::DamageTraces,
+    DaemonHarm::Freeze,
+    DaemonHarm::Kill,
+    DaemonHarm::ChangeList,
+    DaemonHarm::StopGuard,
+    DaemonHarm::TakeMountAway,
+    DaemonHarm::KillBesideStoppedGuard,
+    DaemonHarm::ShortOfMemory,
 ];
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+fn attack_exec_daemon(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
     if !needs::is_root() {
         bail!("the daemon is root's");
     }
-    let mut scene = Scene::new(ground)?;
-    let mut counts = Counts::default();
+    let mut scene = DaemonScene::new(ground)?;
+    let mut counts = AttackCounts::default();
     for (number, harm) in (0..count).zip(HARMS.iter().cycle()) {
-        let failure = scene.attempt(*harm, u64::from(number)).with_context(|| format!("{harm:?}"))?;
-        counts.add(failure.map(|failure| format!("{harm:?} ({number}): {failure}")));
+        let failure = scene.attempt_harm(*harm, u64::from(number)).with_context(|| format!("{harm:?}"))?;
+        counts.count_attempt(failure.map(|failure| format!("{harm:?} ({number}): {failure}")));
     }
     println!("{} execs", scene.execs.load(Ordering::Relaxed));
     Ok(counts)
 }
 
 /// A file system with programs, and a daemon that watches it.
-struct Scene<'a> {
-    ground: &'a Ground,
+struct DaemonScene<'a> {
+    ground: &'a AttackEnvironment,
     daemon: Option<Child>,
     /// Groups that the daemon is put into: one that can be frozen, one of which the memory is bounded.
     freezer: PathBuf,
@@ -88,11 +88,11 @@ struct Scene<'a> {
     execs: AtomicUsize,
 }
 
-impl Drop for Scene<'_> {
+impl Drop for DaemonScene<'_> {
     fn drop(&mut self) {
-        self.set_group(false);
+        self.set_group_frozen(false);
         self.kill_daemon();
-        let _ = Command::new("umount").arg("--lazy").arg(self.mount()).status();
+        let _ = Command::new("umount").arg("--lazy").arg(self.mount_path()).status();
         for group in [&self.freezer, &self.memory] {
             (0..50)
                 .take_while(|_| fs::remove_dir(group).is_err())
@@ -101,58 +101,64 @@ impl Drop for Scene<'_> {
     }
 }
 
-impl<'a> Scene<'a> {
-    fn new(ground: &'a Ground) -> Result<Self> {
+impl<'a> DaemonScene<'a> {
+    fn new(ground: &'a AttackEnvironment) -> Result<Self> {
         let name = format!("perflab-attack-{}", std::process::id());
-        let freezer = group(&["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"], &name)?;
-        let memory = group(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &format!("{name}-memory"))?;
-        let scene = Scene { ground, daemon: None, freezer, memory, execs: AtomicUsize::new(0) };
-        fs::create_dir(scene.mount())?;
-        File::create(scene.image())?.set_len(64 << 20)?;
-        good(Command::new("mkfs.ext4").arg("-q").arg(scene.image()))?;
+        let freezer = create_control_group(
+            &["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"],
+            &name,
+        )?;
+        let memory =
+            create_control_group(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &format!("{name}-memory"))?;
+        let scene = DaemonScene { ground, daemon: None, freezer, memory, execs: AtomicUsize::new(0) };
+        fs::create_dir(scene.mount_path())?;
+        File::create(scene.image_path())?.set_len(64 << 20)?;
+        require_success(Command::new("mkfs.ext4").arg("-q").arg(scene.image_path()))?;
         scene.mount_image()?;
         fs::write(scene.ground.folder.join("list"), "")?;
         for number in 0..PROGRAMS {
-            fs::write(scene.data(number), vec![b'x'; 400 << 10])?;
+            fs::write(scene.data_path(number), vec![b'x'; 400 << 10])?;
             let text = format!(
                 "#!/bin/sh\ncat {} > /dev/null\necho program {number}\n",
-                scene.data(number).display()
+                scene.data_path(number).display()
             );
-            fs::write(scene.program(number), text)?;
-            fs::set_permissions(scene.program(number), fs::Permissions::from_mode(0o755))?;
+            fs::write(scene.program_path(number), text)?;
+            fs::set_permissions(scene.program_path(number), fs::Permissions::from_mode(0o755))?;
         }
         Ok(scene)
     }
 
-    fn mount(&self) -> PathBuf {
+    fn mount_path(&self) -> PathBuf {
         self.ground.folder.join("mount")
     }
 
-    fn image(&self) -> PathBuf {
+    fn image_path(&self) -> PathBuf {
         self.ground.folder.join("image")
     }
 
-    fn store(&self) -> PathBuf {
+    fn store_path(&self) -> PathBuf {
         self.ground.folder.join("store")
     }
 
-    fn program(&self, number: usize) -> PathBuf {
-        self.mount().join(format!("program-{number}"))
+    fn program_path(&self, number: usize) -> PathBuf {
+        self.mount_path().join(format!("program-{number}"))
     }
 
-    fn data(&self, number: usize) -> PathBuf {
-        self.mount().join(format!("data-{number}"))
+    fn data_path(&self, number: usize) -> PathBuf {
+        self.mount_path().join(format!("data-{number}"))
     }
 
     fn mount_image(&self) -> Result<()> {
-        good(Command::new("mount").args(["-o", "loop"]).arg(self.image()).arg(self.mount()))
+        require_success(
+            Command::new("mount").args(["-o", "loop"]).arg(self.image_path()).arg(self.mount_path()),
+        )
     }
 
     /// Starts the daemon where none lives, and waits until it answers.
     fn start_daemon(&mut self) -> Result<()> {
         if let Some(daemon) = &mut self.daemon
             && daemon.try_wait()?.is_none()
-            && self.answers()
+            && self.is_answering()
         {
             return Ok(());
         }
@@ -163,14 +169,14 @@ impl<'a> Scene<'a> {
         let log = File::options().create(true).append(true).open(folder.join("daemon.log"))?;
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$1\"; echo $$ > \"$2\"; shift 2; exec \"$@\"", "sh"]).args(&procs);
-        command.arg(&self.ground.perflab).args(["prefetch", "--store"]).arg(self.store()).arg("daemon");
-        command.arg("--on").arg(self.mount()).arg("--socket").arg(folder.join("socket"));
+        command.arg(&self.ground.perflab).args(["prefetch", "--store"]).arg(self.store_path()).arg("daemon");
+        command.arg("--on").arg(self.mount_path()).arg("--socket").arg(folder.join("socket"));
         command.arg("--list").arg(folder.join("list"));
         command.args(["--worth-read", "64KiB", "--worth-wait", "1us", "--for", "2s", "--mode", "sync"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.daemon = Some(command.spawn().context("cannot start the daemon")?);
         let begun = Instant::now();
-        while !self.answers() {
+        while !self.is_answering() {
             let said = || fs::read_to_string(folder.join("daemon.log")).unwrap_or_default();
             ensure!(begun.elapsed() < Duration::from_secs(60), "the daemon does not answer: {}", said());
             sleep(Duration::from_millis(50));
@@ -178,7 +184,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn answers(&self) -> bool {
+    fn is_answering(&self) -> bool {
         let Ok(mut stream) = UnixStream::connect(self.ground.folder.join("socket")) else { return false };
         let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
         let mut text = String::new();
@@ -193,16 +199,16 @@ impl<'a> Scene<'a> {
     }
 
     /// One harm, done at a random moment while programs are started, for as long as the guard needs; then undone.
-    fn attempt(&mut self, harm: Harm, number: u64) -> Result<Option<String>> {
+    fn attempt_harm(&mut self, harm: DaemonHarm, number: u64) -> Result<Option<String>> {
         self.start_daemon()?;
         for one in 0..PROGRAMS {
             // Out of memory, so that there is something to read ahead.
-            let file = format!("if={}", self.data(one).display());
-            good(Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]))?;
+            let file = format!("if={}", self.data_path(one).display());
+            require_success(Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]))?;
         }
         let done = AtomicBool::new(false);
-        let may_be_gone = harm == Harm::TakeMountAway;
-        let (daemon, guard) = self.processes()?;
+        let may_be_gone = harm == DaemonHarm::TakeMountAway;
+        let (daemon, guard) = self.daemon_and_guard_pids()?;
         let failures = std::thread::scope(|scope| {
             let scene = &*self;
             let starters: Vec<_> = (0..STARTERS)
@@ -214,7 +220,7 @@ impl<'a> Scene<'a> {
                 })
                 .collect();
             sleep(Duration::from_millis(number * 37 % 300));
-            let harmed = scene.harm(harm, (daemon, guard));
+            let harmed = scene.inflict_harm(harm, (daemon, guard));
             done.store(true, Ordering::Relaxed);
             let failures: Vec<String> = starters
                 .into_iter()
@@ -226,60 +232,60 @@ impl<'a> Scene<'a> {
     }
 
     /// The daemon and its guard.
-    fn processes(&self) -> Result<(u32, u32)> {
+    fn daemon_and_guard_pids(&self) -> Result<(u32, u32)> {
         let daemon = self.daemon.as_ref().context("there is no daemon")?.id();
         let children = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/children"))?;
         let guard = children.split_whitespace().next_back().context("the daemon has no guard")?;
         Ok((daemon, guard.parse()?))
     }
 
-    fn harm(&self, harm: Harm, (daemon, guard): (u32, u32)) -> Result<()> {
+    fn inflict_harm(&self, harm: DaemonHarm, (daemon, guard): (u32, u32)) -> Result<()> {
         let silence = || sleep(Duration::from_millis(3200));
         let moment = || sleep(Duration::from_millis(700));
         match harm {
-            Harm::Stop => {
-                signal("-STOP", daemon)?;
+            DaemonHarm::Stop => {
+                signal_process("-STOP", daemon)?;
                 silence();
-                signal("-CONT", daemon)?;
+                signal_process("-CONT", daemon)?;
                 moment();
             }
-            Harm::Freeze => {
-                self.set_group(true);
+            DaemonHarm::Freeze => {
+                self.set_group_frozen(true);
                 silence();
-                self.set_group(false);
+                self.set_group_frozen(false);
                 moment();
             }
-            Harm::Kill => {
-                signal("-KILL", daemon)?;
+            DaemonHarm::Kill => {
+                signal_process("-KILL", daemon)?;
                 moment();
             }
-            Harm::KillGuard => {
-                signal("-KILL", guard)?;
+            DaemonHarm::KillGuard => {
+                signal_process("-KILL", guard)?;
                 moment();
             }
-            Harm::StopGuard => {
-                signal("-STOP", guard)?;
+            DaemonHarm::StopGuard => {
+                signal_process("-STOP", guard)?;
                 silence();
             }
-            Harm::KillBesideStoppedGuard => {
-                signal("-STOP", guard)?;
-                signal("-KILL", daemon)?;
+            DaemonHarm::KillBesideStoppedGuard => {
+                signal_process("-STOP", guard)?;
+                signal_process("-KILL", daemon)?;
                 moment();
             }
-            Harm::ShortOfMemory => self.shorten_memory(moment)?,
-            Harm::DamageTraces => {
+            DaemonHarm::ShortOfMemory => self.restrict_memory(moment)?,
+            DaemonHarm::DamageTraces => {
                 self.damage_traces()?;
                 moment();
             }
-            Harm::ChangeList => {
+            DaemonHarm::ChangeList => {
                 let list = self.ground.folder.join("list");
                 for text in ["never /\n", "rubbish\0\u{1b}[2J\n", "only /no/such/place\n", ""] {
                     fs::write(&list, text)?;
                     sleep(Duration::from_millis(400));
                 }
             }
-            Harm::TakeMountAway => {
-                good(Command::new("umount").arg("--lazy").arg(self.mount()))?;
+            DaemonHarm::TakeMountAway => {
+                require_success(Command::new("umount").arg("--lazy").arg(self.mount_path()))?;
                 moment();
                 self.mount_image()?;
                 moment();
@@ -288,7 +294,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn shorten_memory(&self, moment: impl Fn()) -> Result<()> {
+    fn restrict_memory(&self, moment: impl Fn()) -> Result<()> {
         let limit = ["memory.limit_in_bytes", "memory.max"].map(|name| self.memory.join(name));
         let limit = limit.iter().find(|path| path.exists()).context("no limit of memory")?;
         // What cannot be had is refused, or the daemon is killed: both are part of it.
@@ -300,7 +306,7 @@ impl<'a> Scene<'a> {
     }
 
     fn damage_traces(&self) -> Result<()> {
-        for entry in fs::read_dir(self.store()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.store_path()).into_iter().flatten().flatten() {
             let mut bytes = fs::read(entry.path()).unwrap_or_default();
             let middle = bytes.len() / 2;
             bytes.truncate(if middle % 3 == 0 { middle } else { bytes.len() });
@@ -310,7 +316,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn set_group(&self, frozen: bool) {
+    fn set_group_frozen(&self, frozen: bool) {
         let files = [("cgroup.freeze", ["0", "1"]), ("freezer.state", ["THAWED", "FROZEN"])];
         for (file, words) in files {
             let path = self.freezer.join(file);
@@ -338,7 +344,7 @@ impl<'a> Scene<'a> {
     fn start_program(&self, number: usize, may_be_gone: bool) -> Result<Option<String>> {
         let begun = Instant::now();
         let mut shell = Command::new("sh");
-        shell.args(["-c", "exec \"$0\""]).arg(self.program(number)).stdin(Stdio::null());
+        shell.args(["-c", "exec \"$0\""]).arg(self.program_path(number)).stdin(Stdio::null());
         let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -367,18 +373,18 @@ impl<'a> Scene<'a> {
 }
 
 /// A control group of the attack's own in the first of these hierarchies that there is.
-fn group(places: &[&str], name: &str) -> Result<PathBuf> {
+fn create_control_group(places: &[&str], name: &str) -> Result<PathBuf> {
     let place = places.iter().map(Path::new).find(|place| place.join("cgroup.procs").exists());
     let path = place.context("there are no control groups")?.join(name);
     fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
     Ok(path)
 }
 
-fn signal(name: &str, process: u32) -> Result<()> {
-    good(Command::new("kill").args([name, &process.to_string()]))
+fn signal_process(name: &str, process: u32) -> Result<()> {
+    require_success(Command::new("kill").args([name, &process.to_string()]))
 }
 
-fn good(command: &mut Command) -> Result<()> {
+fn require_success(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())

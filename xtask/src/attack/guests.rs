@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::processes::{random, signal};
-use super::{Attack, Counts, Ground, fake_guest};
+use super::processes::{random_below, send_signal};
+use super::{Attack, AttackCounts, AttackEnvironment, fake_guest};
 use crate::needs;
 
 /// Real guests under TCG or KVM, and liars in their place.
@@ -24,12 +24,12 @@ pub const ATTACK: Attack = Attack {
     tries: "runs in two guests: QEMU killed, stopped, panicking or a liar; perflab killed or interrupted above them",
     brief: 22,
     full: 100,
-    carry_out,
+    carry_out: attack_guests,
 };
 
 /// What happens to a run.
 #[derive(Debug, Clone, Copy)]
-enum Harm {
+enum GuestHarm {
     /// kill -9 of the second guest's QEMU
     Kill,
     /// its QEMU is stopped for good,
@@ -78,27 +78,34 @@ const COMING: Duration = Duration::from_secs(30);
 /// What may go on after perflab has ended: a process that gives back its memory.
 const LINGER: Duration = Duration::from_secs(10);
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+fn attack_guests(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
     if !needs::is_root() {
         bail!("guests are root's");
     }
-    let fetched = perflab(ground, &["kernel", "fetch", "debian-cloud"])?;
+    let fetched = run_guest_perflab(ground, &["kernel", "fetch", "debian-cloud"])?;
     if !fetched.status.success() {
         bail!("no kernel: {}", String::from_utf8_lossy(&fetched.stderr));
     }
-    let real = [Harm::Kill, Harm::Freeze, Harm::Panic, Harm::KillPerflab, Harm::Pause, Harm::Interrupt];
+    let real = [
+        GuestHarm::Kill,
+        GuestHarm::Freeze,
+        GuestHarm::Panic,
+        GuestHarm::KillPerflab,
+        GuestHarm::Pause,
+        GuestHarm::Interrupt,
+    ];
     // By turns, so that a brief attack has some of each.
-    let liars: Vec<Harm> = fake_guest::kinds().map(Harm::Lie).collect();
+    let liars: Vec<GuestHarm> = fake_guest::fake_guest_kinds().map(GuestHarm::Lie).collect();
     let turns = real.iter().cycle().zip(liars.iter().cycle()).flat_map(|(real, liar)| [*real, *liar]);
-    let mut counts = Counts::default();
+    let mut counts = AttackCounts::default();
     for harm in turns.take(count as usize) {
-        counts.add(attempt(ground, harm).with_context(|| format!("{harm:?}"))?);
+        counts.count_attempt(attempt_guest_run(ground, harm).with_context(|| format!("{harm:?}"))?);
     }
     Ok(counts)
 }
 
 /// One run and what is left of it; what went wrong, in words.
-fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
+fn attempt_guest_run(ground: &AttackEnvironment, harm: GuestHarm) -> Result<Option<String>> {
     for folder in ["run", "tmp", "archive", "bin"] {
         let path = ground.folder.join(folder);
         let _ = fs::remove_dir_all(&path);
@@ -107,21 +114,24 @@ fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
     }
     let study = ground.folder.join("guests.toml");
     fs::write(&study, STUDY)?;
-    if let Harm::Lie(kind) = harm {
-        liar(ground, kind)?;
+    if let GuestHarm::Lie(kind) = harm {
+        install_fake_qemu(ground, kind)?;
     }
-    let mut run = start(ground, &study)?;
-    let after = disturb(ground, harm, &mut run)?;
-    let ended = wait(&mut run, END)?;
+    let mut run = start_guest_run(ground, &study)?;
+    let after = disturb_run(ground, harm, &mut run)?;
+    let ended = wait_until_ended(&mut run, END)?;
     let mut wrong = Vec::new();
     if !ended {
-        signal(run.id(), "KILL", false)?;
+        send_signal(run.id(), "KILL", false)?;
         run.wait()?;
         wrong.push(format!("it did not end within {END:?}"));
     }
     let said = fs::read_to_string(ground.folder.join("run.log"))?;
-    wrong.extend(left(ground, &said)?);
-    wrong.extend(unreadable(ground, !matches!(harm, Harm::KillPerflab | Harm::Interrupt | Harm::Lie(_)))?);
+    wrong.extend(find_leftovers(ground, &said)?);
+    wrong.extend(find_unreadable_runs(
+        ground,
+        !matches!(harm, GuestHarm::KillPerflab | GuestHarm::Interrupt | GuestHarm::Lie(_)),
+    )?);
     if said.contains("panicked at") {
         wrong.push("perflab itself panicked".into());
     }
@@ -130,7 +140,7 @@ fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
 }
 
 /// Puts a program that lies in the place of the second guest's QEMU.
-fn liar(ground: &Ground, kind: &str) -> Result<()> {
+fn install_fake_qemu(ground: &AttackEnvironment, kind: &str) -> Result<()> {
     let real = String::from_utf8(Command::new("which").arg("qemu-system-x86_64").output()?.stdout)?;
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *guest2,process*) exec {} fake-guest '{kind}' \"$@\";; esac\nexec {} \"$@\"\n",
@@ -143,13 +153,13 @@ fn liar(ground: &Ground, kind: &str) -> Result<()> {
 }
 
 /// Waits for the second guest, then for a random moment, and does it. Gives that moment.
-fn disturb(ground: &Ground, harm: Harm, run: &mut Child) -> Result<Duration> {
+fn disturb_run(ground: &AttackEnvironment, harm: GuestHarm, run: &mut Child) -> Result<Duration> {
     let begun = Instant::now();
-    while second(ground).is_none() {
+    while find_second_guest(ground).is_none() {
         let has_ended = run.try_wait()?.is_some() || begun.elapsed() > COMING;
         let said = fs::read_to_string(ground.folder.join("run.log"))?;
         // A liar may be found out between two looks.
-        if matches!(harm, Harm::Lie(_)) && said.contains("guest2 ") {
+        if matches!(harm, GuestHarm::Lie(_)) && said.contains("guest2 ") {
             break;
         }
         if has_ended {
@@ -157,31 +167,31 @@ fn disturb(ground: &Ground, harm: Harm, run: &mut Child) -> Result<Duration> {
         }
         sleep(Duration::from_millis(10));
     }
-    let moment = Duration::from_millis(random(7000)?);
+    let moment = Duration::from_millis(random_below(7000)?);
     sleep(moment);
     let perflab = run.id();
     let has_ended = run.try_wait()?.is_some();
-    let qemu = second(ground);
+    let qemu = find_second_guest(ground);
     match (harm, qemu) {
         _ if has_ended => {}
-        (Harm::KillPerflab, _) => signal(perflab, "KILL", false)?,
-        (Harm::Interrupt | Harm::Lie(_), _) => signal(perflab, "INT", false)?,
-        (Harm::Kill, Some((pid, _))) => signal(pid, "KILL", false)?,
-        (Harm::Freeze, Some((pid, _))) => signal(pid, "STOP", false)?,
-        (Harm::Pause, Some((pid, _))) => {
-            signal(pid, "STOP", false)?;
+        (GuestHarm::KillPerflab, _) => send_signal(perflab, "KILL", false)?,
+        (GuestHarm::Interrupt | GuestHarm::Lie(_), _) => send_signal(perflab, "INT", false)?,
+        (GuestHarm::Kill, Some((pid, _))) => send_signal(pid, "KILL", false)?,
+        (GuestHarm::Freeze, Some((pid, _))) => send_signal(pid, "STOP", false)?,
+        (GuestHarm::Pause, Some((pid, _))) => {
+            send_signal(pid, "STOP", false)?;
             sleep(Duration::from_secs(1));
-            signal(pid, "CONT", false)?;
+            send_signal(pid, "CONT", false)?;
         }
         // A guest that is gone by now has no monitor.
-        (Harm::Panic, Some((_, folder))) => drop(inject(&folder)),
+        (GuestHarm::Panic, Some((_, folder))) => drop(inject_nmi(&folder)),
         (_, None) => {}
     }
     Ok(moment)
 }
 
 /// QEMU's process of the second guest, and its folder, once it was noted.
-fn second(ground: &Ground) -> Option<(u32, PathBuf)> {
+fn find_second_guest(ground: &AttackEnvironment) -> Option<(u32, PathBuf)> {
     let folders = fs::read_dir(ground.folder.join("run/perflab")).ok()?.flatten();
     let mut folders = folders.filter(|folder| folder.file_name().to_string_lossy().starts_with("guest2-"));
     let folder = folders.next()?.path();
@@ -190,7 +200,7 @@ fn second(ground: &Ground) -> Option<(u32, PathBuf)> {
     Some((pid, folder))
 }
 
-fn inject(folder: &Path) -> Result<()> {
+fn inject_nmi(folder: &Path) -> Result<()> {
     let mut monitor = UnixStream::connect(folder.join("qmp"))?;
     for order in ["qmp_capabilities", "inject-nmi"] {
         writeln!(monitor, "{{\"execute\": \"{order}\"}}")?;
@@ -199,7 +209,7 @@ fn inject(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn wait(run: &mut Child, longest: Duration) -> Result<bool> {
+fn wait_until_ended(run: &mut Child, longest: Duration) -> Result<bool> {
     let begun = Instant::now();
     while run.try_wait()?.is_none() {
         if begun.elapsed() > longest {
@@ -211,13 +221,13 @@ fn wait(run: &mut Child, longest: Duration) -> Result<bool> {
 }
 
 /// What is left that should not be: processes, mounts, folders of guests, and temporary folders that nobody was told of.
-fn left(ground: &Ground, said: &str) -> Result<Vec<String>> {
+fn find_leftovers(ground: &AttackEnvironment, said: &str) -> Result<Vec<String>> {
     let begun = Instant::now();
-    while !processes(ground)?.is_empty() && begun.elapsed() < LINGER {
+    while !list_attack_processes(ground)?.is_empty() && begun.elapsed() < LINGER {
         sleep(Duration::from_millis(50));
     }
     let mut left: Vec<String> =
-        processes(ground)?.iter().map(|line| format!("left: process {line}")).collect();
+        list_attack_processes(ground)?.iter().map(|line| format!("left: process {line}")).collect();
     let mark = ground.folder.display().to_string();
     let mounts = fs::read_to_string("/proc/mounts")?;
     left.extend(mounts.lines().filter(|line| line.contains(&mark)).map(|line| format!("left: mount {line}")));
@@ -229,8 +239,8 @@ fn left(ground: &Ground, said: &str) -> Result<Vec<String>> {
         for guest in entries(&guests) {
             File::open(guest)?.set_modified(old)?;
         }
-        perflab(ground, &["vm", "list"])?;
-        perflab(ground, &["undo"])?;
+        run_guest_perflab(ground, &["vm", "list"])?;
+        run_guest_perflab(ground, &["undo"])?;
         // A QEMU that is being killed has no command line any more when its socket still answers.
         if entries(&guests).next().is_none() || begun.elapsed() > LINGER {
             break;
@@ -244,7 +254,7 @@ fn left(ground: &Ground, said: &str) -> Result<Vec<String>> {
 }
 
 /// Processes that have the attack's folder in their command line.
-fn processes(ground: &Ground) -> Result<Vec<String>> {
+fn list_attack_processes(ground: &AttackEnvironment) -> Result<Vec<String>> {
     let mark = format!("{}/run", ground.folder.display());
     let all = fs::read_dir("/proc")?.flatten();
     let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -254,18 +264,18 @@ fn processes(ground: &Ground) -> Result<Vec<String>> {
 
 /// Why a run that has begun cannot be read, or what values it has that it should not; where `is_whole`, each value has the company
 /// that its level says (who is interrupted may be told of in part).
-fn unreadable(ground: &Ground, is_whole: bool) -> Result<Vec<String>> {
+fn find_unreadable_runs(ground: &AttackEnvironment, is_whole: bool) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let runs = fs::read_dir(ground.folder.join("archive/runs")).into_iter().flatten().flatten();
     for run in runs.filter(|run| !run.file_name().to_string_lossy().starts_with('.')) {
         let name = run.file_name().to_string_lossy().into_owned();
-        let shown = perflab(ground, &["show", &name])?;
-        let table = perflab(ground, &["export", &name, "--to", "csv"])?;
+        let shown = run_guest_perflab(ground, &["show", &name])?;
+        let table = run_guest_perflab(ground, &["export", &name, "--to", "csv"])?;
         if !shown.status.success() || !table.status.success() {
             wrong.push(format!("run {name} cannot be read: {}", String::from_utf8_lossy(&shown.stderr)));
             continue;
         }
-        for ((level, iteration, metric), count) in values(&String::from_utf8_lossy(&table.stdout)) {
+        for ((level, iteration, metric), count) in count_values(&String::from_utf8_lossy(&table.stdout)) {
             let company: usize = level.parse().unwrap_or_default();
             if count > company || is_whole && count < company {
                 wrong.push(format!(
@@ -278,7 +288,7 @@ fn unreadable(ground: &Ground, is_whole: bool) -> Result<Vec<String>> {
 }
 
 /// How many values there are of each level, iteration and metric, in a table of samples.
-fn values(table: &str) -> BTreeMap<(String, String, String), usize> {
+fn count_values(table: &str) -> BTreeMap<(String, String, String), usize> {
     let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<&str>>());
     let head = lines.next().unwrap_or_default();
     let column = |name: &str| head.iter().position(|title| *title == name).unwrap_or(usize::MAX);
@@ -292,18 +302,18 @@ fn values(table: &str) -> BTreeMap<(String, String, String), usize> {
     counts
 }
 
-fn start(ground: &Ground, study: &Path) -> Result<Child> {
+fn start_guest_run(ground: &AttackEnvironment, study: &Path) -> Result<Child> {
     let log = File::create(ground.folder.join("run.log"))?;
-    let mut command = command(ground, &["run", &study.display().to_string(), "--no-report"]);
+    let mut command = guest_perflab_command(ground, &["run", &study.display().to_string(), "--no-report"]);
     command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     command.spawn().context("cannot start perflab")
 }
 
-fn perflab(ground: &Ground, arguments: &[&str]) -> Result<Output> {
-    command(ground, arguments).output().context("cannot start perflab")
+fn run_guest_perflab(ground: &AttackEnvironment, arguments: &[&str]) -> Result<Output> {
+    guest_perflab_command(ground, arguments).output().context("cannot start perflab")
 }
 
-fn command(ground: &Ground, arguments: &[&str]) -> Command {
+fn guest_perflab_command(ground: &AttackEnvironment, arguments: &[&str]) -> Command {
     let folder = |name: &str| ground.folder.join(name);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(&ground.perflab);
@@ -323,7 +333,7 @@ mod tests {
     #[test]
     fn values_are_counted_by_level_iteration_and_metric() {
         let table = "run,target,factor.guests,iteration,metric,value\nR,guest1,2,0,access,1.5\nR,guest2,2,0,access,1.6\nR,guest1,1,0,access,1\n";
-        let counted: Vec<usize> = values(table).into_values().collect();
+        let counted: Vec<usize> = count_values(table).into_values().collect();
         assert_eq!(counted, [1, 2]);
     }
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::mutants::{Chance, mutated};
-use super::trial::{Bench, LIMITS, copy, files, repeat};
-use super::{Attack, Counts, Ground};
+use super::mutants::{MutationRandom, mutate_bytes};
+use super::trial::{LIMITS, TrialBench, copy_folder, list_files, repeat_trials};
+use super::{Attack, AttackCounts, AttackEnvironment};
 
 /// Mutants of what other tools wrote, through every importer.
 pub const ATTACK: Attack = Attack {
@@ -18,7 +18,7 @@ pub const ATTACK: Attack = Attack {
             characters), and of pipes, devices, bombs and endless lines, with 1.5 GB and 30 s each",
     brief: 1000,
     full: 5000,
-    carry_out,
+    carry_out: attack_imports,
 };
 
 const RECORDED: &str = "crates/archive/tests/recorded";
@@ -37,45 +37,51 @@ const FOLDERS: [&str; 8] = [
 const EVIDENCE: &str = "blktrace-2007";
 
 /// A path to import, and the file in it that is mutated.
-struct Original {
+struct OriginalRecording {
     root: PathBuf,
     file: PathBuf,
 }
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
-    let originals = originals()?;
-    let mut counts = special(ground)?;
-    let mutants = repeat(ground, &LIMITS, count.saturating_sub(counts.tried), |bench, number, chance| {
-        attempt(bench, originals.get(chance.below(originals.len())).context("no recording")?, number, chance)
-    })?;
+fn attack_imports(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
+    let originals = list_original_recordings()?;
+    let mut counts = attempt_special_files(ground)?;
+    let mutants =
+        repeat_trials(ground, &LIMITS, count.saturating_sub(counts.tried), |bench, number, chance| {
+            attempt_mutated_import(
+                bench,
+                originals.get(chance.next_below(originals.len())).context("no recording")?,
+                number,
+                chance,
+            )
+        })?;
     counts.tried += mutants.tried;
     counts.held += mutants.held;
     counts.failures.extend(mutants.failures);
     Ok(counts)
 }
 
-fn originals() -> Result<Vec<Original>> {
+fn list_original_recordings() -> Result<Vec<OriginalRecording>> {
     let recorded = Path::new(RECORDED).canonicalize()?;
     let mut all = Vec::new();
     for folder in ["tools", "blktrace"] {
-        let files = files(&recorded.join(folder))?
+        let files = list_files(&recorded.join(folder))?
             .into_iter()
             .filter(|file| !file.starts_with(recorded.join("tools/criterion")));
-        all.extend(files.map(|file| Original { root: file.clone(), file }));
+        all.extend(files.map(|file| OriginalRecording { root: file.clone(), file }));
     }
     for folder in FOLDERS {
         let root = recorded.join(folder);
-        all.extend(files(&root)?.into_iter().map(|file| Original { root: root.clone(), file }));
+        all.extend(list_files(&root)?.into_iter().map(|file| OriginalRecording { root: root.clone(), file }));
     }
     all.retain(|one| !one.file.ends_with("PROVENANCE") && !one.file.ends_with("make.py"));
     Ok(all)
 }
 
-fn attempt(
-    bench: &Bench<'_>,
-    original: &Original,
+fn attempt_mutated_import(
+    bench: &TrialBench<'_>,
+    original: &OriginalRecording,
     number: u32,
-    chance: &mut Chance,
+    chance: &mut MutationRandom,
 ) -> Result<Option<String>> {
     bench.empty_archive(number)?;
     let name = original.root.file_name().unwrap_or_default();
@@ -85,19 +91,21 @@ fn attempt(
     }
     fs::create_dir(&room)?;
     let root = room.join(name);
-    copy(&original.root, &root)?;
+    copy_folder(&original.root, &root)?;
     let place = if inner.as_os_str().is_empty() { root.clone() } else { root.join(inner) };
-    let mutant = changed(&fs::read(&place)?, chance);
+    let mutant = damage_bytes(&fs::read(&place)?, chance);
     fs::write(&place, &mutant)?;
     let failure = match name == EVIDENCE {
-        true => cover(bench, &root, inner)?,
-        false => bench.try_out(&["import", &root.display().to_string()])?,
+        true => attempt_coverage(bench, &root, inner)?,
+        false => bench.try_command(&["import", &root.display().to_string()])?,
     };
-    failure.map(|failure| bench.keep(&inner.display().to_string(), number, &mutant, &failure)).transpose()
+    failure
+        .map(|failure| bench.keep_mutant(&inner.display().to_string(), number, &mutant, &failure))
+        .transpose()
 }
 
 /// Imports a trace with its map, and compares it with what was in memory; one of the files is the mutant.
-fn cover(bench: &Bench<'_>, folder: &Path, mutant: &Path) -> Result<Option<String>> {
+fn attempt_coverage(bench: &TrialBench<'_>, folder: &Path, mutant: &Path) -> Result<Option<String>> {
     let mutant = mutant.to_string_lossy();
     let place = |kind: &str, usual: &str| {
         folder.join(if mutant.contains(kind) { &*mutant } else { usual }).display().to_string()
@@ -105,15 +113,15 @@ fn cover(bench: &Bench<'_>, folder: &Path, mutant: &Path) -> Result<Option<Strin
     let trace = place("blktrace", "partition.blktrace.0");
     let map = place(if mutant.ends_with("times") { "times" } else { "map" }, "partition.map");
     let dump = place("prefetch-trace", "prefetch-trace.64");
-    let import = bench.try_out(&["io", "import", &trace, "--map", &map, "--label", "old"])?;
+    let import = bench.try_command(&["io", "import", &trace, "--map", &map, "--label", "old"])?;
     match import {
         Some(failure) => Ok(Some(failure)),
-        None => bench.try_out(&["io", "coverage", "old", "--trace", &dump]),
+        None => bench.try_command(&["io", "coverage", "old", "--trace", &dump]),
     }
 }
 
 /// Bytes as they may be damaged, or, of a text, a value in it.
-fn changed(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
+fn damage_bytes(bytes: &[u8], chance: &mut MutationRandom) -> Vec<u8> {
     const VALUES: [&str; 12] = [
         "null",
         "-1",
@@ -128,26 +136,26 @@ fn changed(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
         "\u{202e}",
         "\u{9b}5m",
     ];
-    let text = std::str::from_utf8(bytes).ok().filter(|_| chance.below(2) == 0);
-    let Some(text) = text else { return mutated(bytes, chance) };
+    let text = std::str::from_utf8(bytes).ok().filter(|_| chance.next_below(2) == 0);
+    let Some(text) = text else { return mutate_bytes(bytes, chance) };
     // A number or a word of it becomes another value.
     let is_value = |sign: char| sign.is_ascii_alphanumeric() || ".-+".contains(sign);
     let starts: Vec<usize> =
         text.char_indices().filter(|(_, sign)| is_value(*sign)).map(|(at, _)| at).collect();
-    let Some(at) = starts.get(chance.below(starts.len())) else { return mutated(bytes, chance) };
+    let Some(at) = starts.get(chance.next_below(starts.len())) else { return mutate_bytes(bytes, chance) };
     let (before, after) = text.split_at(*at);
     let before = before.trim_end_matches(is_value);
     let after = after.trim_start_matches(is_value);
-    format!("{before}{}{after}", VALUES[chance.below(VALUES.len())]).into_bytes()
+    format!("{before}{}{after}", VALUES[chance.next_below(VALUES.len())]).into_bytes()
 }
 
 /// What is no file, or one that is made to cost more than it has.
-fn special(ground: &Ground) -> Result<Counts> {
-    let bench = Bench::new(ground, "special", &LIMITS)?;
+fn attempt_special_files(ground: &AttackEnvironment) -> Result<AttackCounts> {
+    let bench = TrialBench::new(ground, "special", &LIMITS)?;
     let at = |name: &str| bench.folder.join(name);
-    make_endless(&bench.folder)?;
-    make_costly(&bench.folder)?;
-    let mut counts = Counts::default();
+    make_endless_files(&bench.folder)?;
+    make_costly_files(&bench.folder)?;
+    let mut counts = AttackCounts::default();
     let plain = [
         "fifo",
         "kmsg",
@@ -175,7 +183,7 @@ fn special(ground: &Ground) -> Result<Counts> {
             &["io", "import", &path],
             &["trace", "import", &path],
         ] {
-            counts.add(bench.try_out(words)?);
+            counts.count_attempt(bench.try_command(words)?);
         }
     }
     fs::remove_dir_all(&bench.folder)?;
@@ -183,7 +191,7 @@ fn special(ground: &Ground) -> Result<Counts> {
 }
 
 /// Pipes, devices and logs of the kernel, by themselves and among files.
-fn make_endless(room: &Path) -> Result<()> {
+fn make_endless_files(room: &Path) -> Result<()> {
     let at = |name: &str| room.join(name);
     let made = Command::new("mkfifo").arg(at("fifo")).status()?;
     ensure!(made.success(), "mkfifo failed");
@@ -202,7 +210,7 @@ fn make_endless(room: &Path) -> Result<()> {
 }
 
 /// Depth, entities, lines and bombs.
-fn make_costly(room: &Path) -> Result<()> {
+fn make_costly_files(room: &Path) -> Result<()> {
     let at = |name: &str| room.join(name);
     let suite = "<?xml version=\"1.0\"?><PhoronixTestSuite>";
     fs::write(at("deep.xml"), format!("{suite}{}", "<a>".repeat(300_000)))?;

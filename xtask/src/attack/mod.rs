@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-pub use fake_guest::speak;
+pub use fake_guest::run_fake_guest;
 
 /// All attacks, in the order in which they are carried out.
 const ALL: &[Attack] = &[
@@ -56,11 +56,11 @@ pub struct Attack {
     /// How many attempts without: of all attacks together, under 3 hours.
     pub full: u32,
     /// Carries out so many attempts. An error means that attacking itself failed, not that perflab did.
-    pub carry_out: fn(&Ground, u32) -> Result<Counts>,
+    pub carry_out: fn(&AttackEnvironment, u32) -> Result<AttackCounts>,
 }
 
 /// Where an attack is carried out.
-pub struct Ground {
+pub struct AttackEnvironment {
     /// The perflab under attack: a copy, so that one who builds meanwhile does not change it.
     pub perflab: PathBuf,
     /// A copy of this program, which stands in for others.
@@ -71,7 +71,7 @@ pub struct Ground {
 
 /// What came of an attack.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct AttackCounts {
     /// Attempts.
     pub tried: u32,
     /// Those that perflab stood.
@@ -80,9 +80,9 @@ pub struct Counts {
     pub failures: Vec<String>,
 }
 
-impl Counts {
+impl AttackCounts {
     /// Counts one attempt; `failure` says what went wrong, if something did.
-    pub fn add(&mut self, failure: Option<String>) {
+    pub fn count_attempt(&mut self, failure: Option<String>) {
         self.tried += 1;
         match failure {
             None => self.held += 1,
@@ -95,7 +95,7 @@ impl Counts {
     }
 
     /// Attempts that perflab did not stand.
-    pub fn failed(&self) -> u32 {
+    pub fn failed_attempts(&self) -> u32 {
         self.tried - self.held
     }
 }
@@ -103,21 +103,21 @@ impl Counts {
 /// Carries out all attacks, or some; `false` where something did not hold.
 ///
 /// `arguments` are what follows `long attack`: `--brief`, `--only NAME` (several times for several).
-pub fn attack(arguments: &[String]) -> Result<bool> {
-    let (brief, only) = chosen(arguments)?;
+pub fn run_attacks(arguments: &[String]) -> Result<bool> {
+    let (brief, only) = parse_attack_arguments(arguments)?;
     if let Some(name) = only.iter().find(|name| !ALL.iter().any(|attack| attack.name == name.as_str())) {
         let names: Vec<&str> = ALL.iter().map(|attack| attack.name).collect();
         bail!("there is no attack `{name}`; there are: {}", names.join(", "));
     }
-    let commit = reliability::commit()?;
-    let programs = temporary_folder("programs")?;
-    let all_held = build(&programs).and_then(|()| {
+    let commit = reliability::attacked_commit()?;
+    let programs = create_temporary_folder("programs")?;
+    let all_held = build_attacked_programs(&programs).and_then(|()| {
         let mut all_held = true;
         for attack in
             ALL.iter().filter(|attack| only.is_empty() || only.iter().any(|name| name == attack.name))
         {
             let count = if brief { attack.brief } else { attack.full };
-            all_held &= carry_out(attack, &programs, count, &commit)?;
+            all_held &= run_attack(attack, &programs, count, &commit)?;
         }
         Ok(all_held)
     });
@@ -125,7 +125,7 @@ pub fn attack(arguments: &[String]) -> Result<bool> {
     all_held
 }
 
-fn chosen(arguments: &[String]) -> Result<(bool, Vec<String>)> {
+fn parse_attack_arguments(arguments: &[String]) -> Result<(bool, Vec<String>)> {
     let (mut brief, mut only) = (false, Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -138,10 +138,10 @@ fn chosen(arguments: &[String]) -> Result<(bool, Vec<String>)> {
     Ok((brief, only))
 }
 
-fn carry_out(attack: &Attack, programs: &Path, count: u32, commit: &str) -> Result<bool> {
-    let folder = temporary_folder(attack.name)?;
+fn run_attack(attack: &Attack, programs: &Path, count: u32, commit: &str) -> Result<bool> {
+    let folder = create_temporary_folder(attack.name)?;
     let (perflab, xtask) = (programs.join("perflab"), programs.join("xtask"));
-    let ground = Ground { perflab, xtask, folder: folder.clone() };
+    let ground = AttackEnvironment { perflab, xtask, folder: folder.clone() };
     let begun = Instant::now();
     println!("=== {}: {}, {count} times", attack.name, attack.tries);
     let counts = (attack.carry_out)(&ground, count);
@@ -152,23 +152,23 @@ fn carry_out(attack: &Attack, programs: &Path, count: u32, commit: &str) -> Resu
         attack.name,
         counts.tried,
         counts.held,
-        counts.failed(),
+        counts.failed_attempts(),
         begun.elapsed().as_secs()
     );
     counts.failures.iter().for_each(|failure| println!("  {failure}"));
-    reliability::record(attack, &counts, commit)?;
-    Ok(counts.failed() == 0)
+    reliability::record_counts(attack, &counts, commit)?;
+    Ok(counts.failed_attempts() == 0)
 }
 
 /// A new folder of this process's own.
-fn temporary_folder(name: &str) -> Result<PathBuf> {
+fn create_temporary_folder(name: &str) -> Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("perflab-attack-{name}-{}", std::process::id()));
     std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder)
 }
 
 /// Copies the perflab that cargo builds here, and this program, into a folder.
-fn build(folder: &Path) -> Result<()> {
+fn build_attacked_programs(folder: &Path) -> Result<()> {
     let built = Command::new("cargo").args(["build", "--quiet", "--package", "perflab"]).status()?;
     if !built.success() {
         bail!("perflab cannot be built");

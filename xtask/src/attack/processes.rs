@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::Ground;
+use super::AttackEnvironment;
 
 /// After this, something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// perflab in the attack's folder, with state, archive and temporary files there.
-pub fn command(ground: &Ground, arguments: &[&str]) -> Command {
+pub fn perflab_command(ground: &AttackEnvironment, arguments: &[&str]) -> Command {
     let mut command = Command::new(&ground.perflab);
     command.args(arguments).current_dir(&ground.folder).stdin(Stdio::null());
-    command.env("PERFLAB_STATE", ground.folder.join("state")).env("TMPDIR", temporary(ground));
+    command.env("PERFLAB_STATE", ground.folder.join("state")).env("TMPDIR", perflab_temporary_folder(ground));
     command
 }
 
 /// Runs perflab to its end.
-pub fn perflab(ground: &Ground, arguments: &[&str]) -> Result<Output> {
-    command(ground, arguments).output().context("cannot start perflab")
+pub fn run_perflab(ground: &AttackEnvironment, arguments: &[&str]) -> Result<Output> {
+    perflab_command(ground, arguments).output().context("cannot start perflab")
 }
 
 /// Where perflab's temporary files go.
-pub fn temporary(ground: &Ground) -> PathBuf {
+pub fn perflab_temporary_folder(ground: &AttackEnvironment) -> PathBuf {
     let folder = ground.folder.join("temporary");
     // What cannot be made is told by who writes there.
     let _ = fs::create_dir(&folder);
@@ -36,21 +36,21 @@ pub fn temporary(ground: &Ground) -> PathBuf {
 }
 
 /// Names in the folder of temporary files, and half-made runs.
-pub fn left_files(ground: &Ground) -> Vec<String> {
+pub fn list_left_files(ground: &AttackEnvironment) -> Vec<String> {
     let names = |folder: PathBuf| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
     };
     let halves = names(ground.folder.join("perflab-archive/runs")).filter(|name| name.starts_with(".half-"));
-    names(temporary(ground)).chain(halves).collect()
+    names(perflab_temporary_folder(ground)).chain(halves).collect()
 }
 
 /// Processes that live and were started in the attack's folder, by their environment or a word of their command line, after some
 /// time to end.
-pub fn survivors(ground: &Ground, word: &str) -> Vec<String> {
+pub fn find_survivors(ground: &AttackEnvironment, word: &str) -> Vec<String> {
     let begun = Instant::now();
     loop {
-        let found = living(&ground.folder, word);
+        let found = list_living_processes(&ground.folder, word);
         if found.is_empty() || begun.elapsed() > Duration::from_secs(3) {
             return found;
         }
@@ -59,14 +59,14 @@ pub fn survivors(ground: &Ground, word: &str) -> Vec<String> {
 }
 
 /// Kills what survived, so that the next attempt counts for itself.
-pub fn kill_survivors(ground: &Ground, word: &str) {
-    for process in living(&ground.folder, word) {
+pub fn kill_survivors(ground: &AttackEnvironment, word: &str) {
+    for process in list_living_processes(&ground.folder, word) {
         let pid = process.split(' ').next().unwrap_or_default();
         let _ = Command::new("kill").args(["-9", pid]).stderr(Stdio::null()).status();
     }
 }
 
-fn living(folder: &Path, word: &str) -> Vec<String> {
+fn list_living_processes(folder: &Path, word: &str) -> Vec<String> {
     let own = std::process::id().to_string();
     let mark = folder.display().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -84,14 +84,14 @@ fn living(folder: &Path, word: &str) -> Vec<String> {
 }
 
 /// Sends a signal by its name (`INT`) to one process, or to its whole group.
-pub fn signal(process: u32, name: &str, group: bool) -> Result<()> {
+pub fn send_signal(process: u32, name: &str, group: bool) -> Result<()> {
     let target = if group { format!("-{process}") } else { process.to_string() };
     let sent = Command::new("kill").args([&format!("-{name}"), "--", &target]).stderr(Stdio::null()).status();
     sent.map(drop).context("cannot run kill")
 }
 
 /// How a process ended, and how much memory it had at most, in bytes.
-pub struct Ended {
+pub struct ProcessEnd {
     /// its exit code, or 128 and the signal; none where it hung and was killed
     pub code: Option<i32>,
     /// the peak of its resident set, as seen while it lived
@@ -99,7 +99,7 @@ pub struct Ended {
 }
 
 /// Waits for a process; one that hangs is killed with its group.
-pub fn wait(child: &mut Child) -> Result<Ended> {
+pub fn wait_for_process(child: &mut Child) -> Result<ProcessEnd> {
     use std::os::unix::process::ExitStatusExt;
     let (begun, mut peak) = (Instant::now(), 0);
     loop {
@@ -109,20 +109,20 @@ pub fn wait(child: &mut Child) -> Result<Ended> {
         peak = peak.max(kib.unwrap_or(0) * 1024);
         if let Some(status) = child.try_wait()? {
             let code = status.code().or(status.signal().map(|signal| 128 + signal));
-            return Ok(Ended { code, peak });
+            return Ok(ProcessEnd { code, peak });
         }
         if begun.elapsed() > PATIENCE {
-            signal(child.id(), "KILL", true)?;
+            send_signal(child.id(), "KILL", true)?;
             child.kill()?;
             child.wait()?;
-            return Ok(Ended { code: None, peak });
+            return Ok(ProcessEnd { code: None, peak });
         }
         sleep(Duration::from_millis(10));
     }
 }
 
 /// A number below another, of the kernel's.
-pub fn random(below: u64) -> Result<u64> {
+pub fn random_below(below: u64) -> Result<u64> {
     let mut bytes = [0; 8];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes) % below)

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::mutants::{Chance, mutated};
-use super::trial::{Bench, Limits, repeat};
-use super::{Attack, Counts, Ground};
+use super::mutants::{MutationRandom, mutate_bytes};
+use super::trial::{TrialBench, TrialLimits, repeat_trials};
+use super::{Attack, AttackCounts, AttackEnvironment};
 
 /// Mutants of perf.data, pprof and optrace files.
 pub const ATTACK: Attack = Attack {
@@ -18,11 +18,12 @@ pub const ATTACK: Attack = Attack {
             optrace files, with 2 GB and 60 s each",
     brief: 1500,
     full: 6000,
-    carry_out,
+    carry_out: attack_profiles,
 };
 
 /// An import's memory: its own, the kernel's symbols and hundreds of times the file. It reads, or refuses what is damaged.
-const LIMITS: Limits = Limits { memory: 2_000_000, patience: Duration::from_secs(60), codes: &[0, 2] };
+const LIMITS: TrialLimits =
+    TrialLimits { memory: 2_000_000, patience: Duration::from_secs(60), codes: &[0, 2] };
 /// What a sampled command does: some time in user space, some in the kernel.
 const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; cat /proc/kallsyms > /dev/null";
 
@@ -37,46 +38,58 @@ const RECORDINGS: &[(&str, &[&str])] = &[
 ];
 
 /// A file to mutate, and the words that import it.
-struct Original {
+struct OriginalProfile {
     name: String,
     bytes: Vec<u8>,
     import: [&'static str; 2],
 }
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
-    let originals = originals(&Bench::new(ground, "originals", &LIMITS)?)?;
-    repeat(ground, &LIMITS, count, |bench, number, chance| {
+fn attack_profiles(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
+    let originals = record_original_profiles(&TrialBench::new(ground, "originals", &LIMITS)?)?;
+    repeat_trials(ground, &LIMITS, count, |bench, number, chance| {
         bench.empty_archive(number)?;
-        attempt(bench, originals.get(number as usize % originals.len()).context("no files")?, number, chance)
+        attempt_mutated_profile(
+            bench,
+            originals.get(number as usize % originals.len()).context("no files")?,
+            number,
+            chance,
+        )
     })
 }
 
-fn originals(bench: &Bench<'_>) -> Result<Vec<Original>> {
+fn record_original_profiles(bench: &TrialBench<'_>) -> Result<Vec<OriginalProfile>> {
     let flame = ["flame", "import"];
     let mut all = Vec::new();
     for (name, options) in RECORDINGS {
         let path = bench.folder.join(format!("{name}.perf.data"));
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-o"]).arg(&path).args(*options).args(["--", "sh", "-c", WORK]);
-        done(&mut perf, "perf (apt install linux-perf, and as root)")?;
-        all.push(Original { name: (*name).into(), bytes: fs::read(path)?, import: flame });
+        capture_stdout(&mut perf, "perf (apt install linux-perf, and as root)")?;
+        all.push(OriginalProfile { name: (*name).into(), bytes: fs::read(path)?, import: flame });
     }
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-g", "-o", "-", "--", "sh", "-c", WORK]);
-    let bytes = done(&mut perf, "perf")?;
-    all.push(Original { name: "pipe".into(), bytes, import: flame });
+    let bytes = capture_stdout(&mut perf, "perf")?;
+    all.push(OriginalProfile { name: "pipe".into(), bytes, import: flame });
     let pprof = bench.folder.join("pprof.pb");
-    done(&mut bench.command(&["flame", "import", "stacks.perf.data"]), "flame import")?;
-    done(&mut bench.command(&["flame", "export", "--to", "pprof", "-o", "pprof.pb"]), "flame export")?;
-    all.push(Original { name: "pprof".into(), bytes: fs::read(pprof)?, import: flame });
+    capture_stdout(&mut bench.limited_command(&["flame", "import", "stacks.perf.data"]), "flame import")?;
+    capture_stdout(
+        &mut bench.limited_command(&["flame", "export", "--to", "pprof", "-o", "pprof.pb"]),
+        "flame export",
+    )?;
+    all.push(OriginalProfile { name: "pprof".into(), bytes: fs::read(pprof)?, import: flame });
     let trace = bench.folder.join("trace.optrace");
-    let mut load = bench.command(&["load", "drv_rand_ops", "2000", "intsrt"]);
-    done(load.env("OPTRACE_FILE", &trace), "the load")?;
-    all.push(Original { name: "optrace".into(), bytes: fs::read(trace)?, import: ["trace", "import"] });
+    let mut load = bench.limited_command(&["load", "drv_rand_ops", "2000", "intsrt"]);
+    capture_stdout(load.env("OPTRACE_FILE", &trace), "the load")?;
+    all.push(OriginalProfile {
+        name: "optrace".into(),
+        bytes: fs::read(trace)?,
+        import: ["trace", "import"],
+    });
     Ok(all)
 }
 
-fn done(command: &mut Command, what: &str) -> Result<Vec<u8>> {
+fn capture_stdout(command: &mut Command, what: &str) -> Result<Vec<u8>> {
     let output = command.output().with_context(|| format!("cannot run {what}"))?;
     if !output.status.success() {
         bail!("{what}: {}", String::from_utf8_lossy(&output.stderr));
@@ -85,15 +98,15 @@ fn done(command: &mut Command, what: &str) -> Result<Vec<u8>> {
 }
 
 /// Imports one mutant.
-fn attempt(
-    bench: &Bench<'_>,
-    original: &Original,
+fn attempt_mutated_profile(
+    bench: &TrialBench<'_>,
+    original: &OriginalProfile,
     number: u32,
-    chance: &mut Chance,
+    chance: &mut MutationRandom,
 ) -> Result<Option<String>> {
-    let mutant = mutated(&original.bytes, chance);
+    let mutant = mutate_bytes(&original.bytes, chance);
     fs::write(bench.folder.join("mutant"), &mutant)?;
     let [noun, verb] = original.import;
-    let failure = bench.try_out(&[noun, verb, "mutant"])?;
-    failure.map(|failure| bench.keep(&original.name, number, &mutant, &failure)).transpose()
+    let failure = bench.try_command(&[noun, verb, "mutant"])?;
+    failure.map(|failure| bench.keep_mutant(&original.name, number, &mutant, &failure)).transpose()
 }

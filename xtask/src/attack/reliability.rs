@@ -4,38 +4,41 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attack, Counts};
+use super::{Attack, AttackCounts};
 
 const PAGE: &str = "docs/reliability.md";
 /// The line under the table's head: rows follow it, up to the first line that is none.
 const RULE: &str = "|:--|:--|--:|--:|--:|:--|:--|";
 
 /// Puts the counts into the attack's row; the rest of the page is people's.
-pub fn record(attack: &Attack, counts: &Counts, commit: &str) -> Result<()> {
+pub fn record_counts(attack: &Attack, counts: &AttackCounts, commit: &str) -> Result<()> {
     let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
-    let date = output("date", &["--utc", "+%F"])?;
+    let date = capture_trimmed_stdout("date", &["--utc", "+%F"])?;
     let row = format!(
         "| {} | {} | {} | {} | {} | {date} | {commit} |",
         attack.name,
         attack.tries,
         counts.tried,
         counts.held,
-        counts.failed()
+        counts.failed_attempts()
     );
-    let page =
-        with_row(&page, attack.name, &row).with_context(|| format!("{PAGE} has no table of attacks"))?;
+    let page = replace_page_row(&page, attack.name, &row)
+        .with_context(|| format!("{PAGE} has no table of attacks"))?;
     std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
 }
 
 /// What is attacked: the commit, and `-dirty` where files differ from it, this page aside, to which each attack adds.
-pub fn commit() -> Result<String> {
-    let commit = output("git", &["rev-parse", "--short=7", "HEAD"])?;
+pub fn attacked_commit() -> Result<String> {
+    let commit = capture_trimmed_stdout("git", &["rev-parse", "--short=7", "HEAD"])?;
     let exclude = format!(":(exclude){PAGE}");
-    let changed = output("git", &["status", "--porcelain", "--untracked-files=no", "--", ".", &exclude])?;
+    let changed = capture_trimmed_stdout(
+        "git",
+        &["status", "--porcelain", "--untracked-files=no", "--", ".", &exclude],
+    )?;
     Ok(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-fn output(program: &str, arguments: &[&str]) -> Result<String> {
+fn capture_trimmed_stdout(program: &str, arguments: &[&str]) -> Result<String> {
     let output =
         Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
     if !output.status.success() {
@@ -45,7 +48,7 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
 }
 
 /// The page with `row` in place of the row of that name, or behind the last one.
-fn with_row(page: &str, name: &str, row: &str) -> Option<String> {
+fn replace_page_row(page: &str, name: &str, row: &str) -> Option<String> {
     let (head, rest) = page.split_once(&format!("{RULE}\n"))?;
     let table: Vec<&str> = rest.lines().take_while(|line| line.starts_with('|')).collect();
     let behind: Vec<&str> = rest.lines().skip(table.len()).collect();
@@ -66,10 +69,10 @@ mod tests {
     #[test]
     fn a_row_is_added_once_and_replaced_after() {
         let page = format!("# R\n\n| head |\n{RULE}\n| a | 1 |\n\nText.\n");
-        let with_b = with_row(&page, "b", "| b | 2 |").unwrap();
+        let with_b = replace_page_row(&page, "b", "| b | 2 |").unwrap();
         assert_eq!(with_b, format!("# R\n\n| head |\n{RULE}\n| a | 1 |\n| b | 2 |\n\nText.\n"));
-        let again = with_row(&with_b, "a", "| a | 3 |").unwrap();
+        let again = replace_page_row(&with_b, "a", "| a | 3 |").unwrap();
         assert_eq!(again, format!("# R\n\n| head |\n{RULE}\n| a | 3 |\n| b | 2 |\n\nText.\n"));
-        assert_eq!(with_row("# no table\n", "a", "| a |"), None);
+        assert_eq!(replace_page_row("# no table\n", "a", "| a |"), None);
     }
 }

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::processes::{command, kill_survivors, left_files, random, signal, survivors};
-use super::{Attack, Counts, Ground};
+use super::processes::{
+    find_survivors, kill_survivors, list_left_files, perflab_command, random_below, send_signal,
+};
+use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// kill -9 of a run that changes settings of every kind.
@@ -19,11 +21,11 @@ pub const ATTACK: Attack = Attack {
     tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, also by other spellings of a file, both of a pair, with other homes; rounded, refused, under a read-only /sys, below a path with a blank; then `undo`",
     brief: 39,
     full: 300,
-    carry_out,
+    carry_out: attack_settings,
 };
 
 /// A study, and what it changes.
-struct Scene {
+struct SettingsScene {
     name: &'static str,
     study: &'static str,
     /// What every other run of it carries out instead.
@@ -40,38 +42,60 @@ struct Scene {
     blank: bool,
 }
 
-impl Scene {
+impl SettingsScene {
     const fn new(name: &'static str, study: &'static str, files: &'static [&'static str]) -> Self {
-        Scene { name, study, other: None, files, runs: 1, read_only: false, homes: false, blank: false }
+        SettingsScene {
+            name,
+            study,
+            other: None,
+            files,
+            runs: 1,
+            read_only: false,
+            homes: false,
+            blank: false,
+        }
     }
 }
 
-const SCENES: &[Scene] = &[
-    Scene::new("every kind at once", EVERY_KIND, &[PRESSURE, PAGES]),
-    Scene::new("a disk of its own", DISK, &[PRESSURE]),
-    Scene::new("an emulated disk", EMULATED, &[]),
-    Scene::new("a good level, then a refused one", REFUSED, &["/proc/sys/vm/swappiness"]),
-    Scene::new("a value that the kernel rounds", ROUNDED, &["/proc/sys/fs/pipe-max-size"]),
-    Scene::new(
+const SCENES: &[SettingsScene] = &[
+    SettingsScene::new("every kind at once", EVERY_KIND, &[PRESSURE, PAGES]),
+    SettingsScene::new("a disk of its own", DISK, &[PRESSURE]),
+    SettingsScene::new("an emulated disk", EMULATED, &[]),
+    SettingsScene::new("a good level, then a refused one", REFUSED, &["/proc/sys/vm/swappiness"]),
+    SettingsScene::new("a value that the kernel rounds", ROUNDED, &["/proc/sys/fs/pipe-max-size"]),
+    SettingsScene::new(
         "a pair of which one zeroes the other",
         PAIR,
         &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
     ),
-    Scene { runs: 2, ..Scene::new("two runs at once", SHARED, &[PRESSURE]) },
-    Scene {
+    SettingsScene { runs: 2, ..SettingsScene::new("two runs at once", SHARED, &[PRESSURE]) },
+    SettingsScene {
         runs: 2,
         other: Some(SPELT_OTHERWISE),
-        ..Scene::new("two spellings of one file", SHARED, &[PRESSURE])
+        ..SettingsScene::new("two spellings of one file", SHARED, &[PRESSURE])
     },
-    Scene {
+    SettingsScene {
         runs: 2,
         other: Some(COUNTERPART),
-        ..Scene::new("both of a pair", PAIR, &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"])
+        ..SettingsScene::new(
+            "both of a pair",
+            PAIR,
+            &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
+        )
     },
-    Scene { runs: 2, homes: true, ..Scene::new("two homes of root's", SHARED, &[PRESSURE]) },
-    Scene { blank: true, ..Scene::new("a disk below a path with a blank", DISK, &[PRESSURE]) },
-    Scene { runs: 3, ..Scene::new("three runs at once, of every kind", EVERY_KIND, &[PRESSURE, PAGES]) },
-    Scene { read_only: true, ..Scene::new("a read-only /sys", EVERY_KIND, &[PRESSURE, PAGES]) },
+    SettingsScene { runs: 2, homes: true, ..SettingsScene::new("two homes of root's", SHARED, &[PRESSURE]) },
+    SettingsScene {
+        blank: true,
+        ..SettingsScene::new("a disk below a path with a blank", DISK, &[PRESSURE])
+    },
+    SettingsScene {
+        runs: 3,
+        ..SettingsScene::new("three runs at once, of every kind", EVERY_KIND, &[PRESSURE, PAGES])
+    },
+    SettingsScene {
+        read_only: true,
+        ..SettingsScene::new("a read-only /sys", EVERY_KIND, &[PRESSURE, PAGES])
+    },
 ];
 
 const PRESSURE: &str = "/proc/sys/vm/vfs_cache_pressure";
@@ -161,44 +185,50 @@ levels = [31, 17]
 /// What all scenes begin with.
 const HEAD: &str = "title = \"attack\"\nrun = { iterations = 2, warmup = 0, order = \"sequential\" }\n";
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+fn attack_settings(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
     if !needs::is_root() {
         bail!("settings are root's");
     }
-    let mut counts = Counts::default();
+    let mut counts = AttackCounts::default();
     for (number, scene) in (0..count).zip(SCENES.iter().cycle()) {
-        counts.add(attempt(ground, scene, number).with_context(|| scene.name)?);
+        counts.count_attempt(attempt_killed_run(ground, scene, number).with_context(|| scene.name)?);
     }
     Ok(counts)
 }
 
 /// Runs, killed at a random moment (or not at all, where they are over before), then undone.
-fn attempt(ground: &Ground, scene: &Scene, number: u32) -> Result<Option<String>> {
+fn attempt_killed_run(
+    ground: &AttackEnvironment,
+    scene: &SettingsScene,
+    number: u32,
+) -> Result<Option<String>> {
     for (name, study) in [("study.toml", scene.study), ("other.toml", scene.other.unwrap_or(scene.study))] {
         let text = format!("{HEAD}{study}").replace("FOLDER", &ground.folder.display().to_string());
         fs::write(ground.folder.join(name), text)?;
     }
-    let before = State::read(ground, scene)?;
-    let runs = (0..scene.runs).map(|run| start(ground, scene, run)).collect::<Result<Vec<_>>>()?;
+    let before = MachineState::read(ground, scene)?;
+    let runs =
+        (0..scene.runs).map(|run| start_settings_run(ground, scene, run)).collect::<Result<Vec<_>>>()?;
     // Perflab alone in every other round of all scenes.
     let group = (number / u32::try_from(SCENES.len())?).is_multiple_of(2);
     let mut killed = Vec::new();
     for mut run in runs {
-        let moment = Duration::from_millis(random(1500)?);
+        let moment = Duration::from_millis(random_below(1500)?);
         sleep(moment);
-        if kill(&mut run, group)? {
+        if kill_run(&mut run, group)? {
             killed.push(moment);
         }
     }
-    let left = survivors(ground, "");
+    let left = find_survivors(ground, "");
     kill_survivors(ground, "");
-    let undo = arranged(ground, scene, scene.runs, command(ground, &["undo"])).output()?;
-    let after = State::read(ground, scene)?;
+    let undo =
+        with_scene_environment(ground, scene, scene.runs, perflab_command(ground, &["undo"])).output()?;
+    let after = MachineState::read(ground, scene)?;
     let mut differences = before.differences(&after);
     differences.extend((!left.is_empty()).then(|| format!("processes live on: {}", left.concat())));
-    let mut files = left_files(ground);
+    let mut files = list_left_files(ground);
     if scene.blank {
-        let strange = fs::read_dir(strange(ground)).into_iter().flatten().flatten();
+        let strange = fs::read_dir(strange_folder(ground)).into_iter().flatten().flatten();
         files.extend(strange.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     }
     differences.extend((!files.is_empty()).then(|| format!("left behind: {}", files.join(", "))));
@@ -213,24 +243,24 @@ fn attempt(ground: &Ground, scene: &Scene, number: u32) -> Result<Option<String>
 
 /// What a run may leave changed.
 #[derive(Debug, PartialEq, Eq)]
-struct State {
+struct MachineState {
     files: Vec<(PathBuf, String)>,
     flag: bool,
     mounts: usize,
     loops: usize,
 }
 
-impl State {
-    fn read(ground: &Ground, scene: &Scene) -> Result<Self> {
+impl MachineState {
+    fn read(ground: &AttackEnvironment, scene: &SettingsScene) -> Result<Self> {
         let file = |path: &&str| Ok((PathBuf::from(path), fs::read_to_string(path)?));
-        let runs = runs(ground);
+        let runs = list_run_ids(ground);
         let ours = |text: &str| {
             text.lines()
                 .filter(|line| runs.iter().any(|run| line.contains(&format!("perflab-{run}"))))
                 .count()
         };
         let loops = Command::new("losetup").arg("--list").output()?;
-        Ok(State {
+        Ok(MachineState {
             files: scene.files.iter().map(file).collect::<Result<_>>()?,
             flag: ground.folder.join("flag").exists(),
             mounts: ours(&fs::read_to_string("/proc/self/mounts")?),
@@ -238,14 +268,14 @@ impl State {
         })
     }
 
-    fn differences(&self, after: &State) -> Vec<String> {
+    fn differences(&self, after: &MachineState) -> Vec<String> {
         let files = self.files.iter().zip(&after.files).filter(|(before, after)| before != after);
         let mut found: Vec<String> = files
             .map(|((path, before), (_, after))| {
                 format!("{} was {} and is {}", path.display(), before.trim(), after.trim())
             })
             .collect();
-        let rest = |state: &State| (state.flag, state.mounts, state.loops);
+        let rest = |state: &MachineState| (state.flag, state.mounts, state.loops);
         if rest(self) != rest(after) {
             found.push(format!("flag, mounts, loops were {:?} and are {:?}", rest(self), rest(after)));
         }
@@ -262,23 +292,28 @@ impl State {
 }
 
 /// The ids of the attack's runs, by which mounts and loop devices of others' are told from its own.
-fn runs(ground: &Ground) -> Vec<String> {
+fn list_run_ids(ground: &AttackEnvironment) -> Vec<String> {
     let entries = fs::read_dir(ground.folder.join("perflab-archive/runs")).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn start(ground: &Ground, scene: &Scene, number: u32) -> Result<Child> {
+fn start_settings_run(ground: &AttackEnvironment, scene: &SettingsScene, number: u32) -> Result<Child> {
     let log = File::create(ground.folder.join("run.log"))?;
     let study = ground.folder.join(if number.is_multiple_of(2) { "study.toml" } else { "other.toml" });
-    let own = command(ground, &["run", &study.display().to_string(), "--no-report"]);
-    let own = arranged(ground, scene, number, own);
-    let mut run = if scene.read_only { under_read_only_sys(&own) } else { own };
+    let own = perflab_command(ground, &["run", &study.display().to_string(), "--no-report"]);
+    let own = with_scene_environment(ground, scene, number, own);
+    let mut run = if scene.read_only { with_read_only_sys(&own) } else { own };
     run.process_group(0).stdout(log.try_clone()?).stderr(log);
     run.spawn().context("cannot start perflab")
 }
 
 /// The command with the variables that the scene gives to the run of this number.
-fn arranged(ground: &Ground, scene: &Scene, number: u32, mut command: Command) -> Command {
+fn with_scene_environment(
+    ground: &AttackEnvironment,
+    scene: &SettingsScene,
+    number: u32,
+    mut command: Command,
+) -> Command {
     if scene.homes {
         command.env_remove("PERFLAB_STATE").env_remove("XDG_STATE_HOME");
         match number % 2 {
@@ -288,18 +323,18 @@ fn arranged(ground: &Ground, scene: &Scene, number: u32, mut command: Command) -
     }
     if scene.blank {
         // What cannot be made is told by who writes there.
-        let _ = fs::create_dir(strange(ground));
-        command.env("TMPDIR", strange(ground));
+        let _ = fs::create_dir(strange_folder(ground));
+        command.env("TMPDIR", strange_folder(ground));
     }
     command
 }
 
-fn strange(ground: &Ground) -> PathBuf {
+fn strange_folder(ground: &AttackEnvironment) -> PathBuf {
     ground.folder.join("a blank\tand \\")
 }
 
 /// The command among mounts of its own, of which /sys is read-only.
-fn under_read_only_sys(own: &Command) -> Command {
+fn with_read_only_sys(own: &Command) -> Command {
     let mounted = "mount --bind /sys /sys && mount -o remount,bind,ro /sys && exec \"$@\"";
     let mut shut = Command::new("unshare");
     shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
@@ -310,10 +345,10 @@ fn under_read_only_sys(own: &Command) -> Command {
 }
 
 /// Kills a run, alone or with its group; `false` where it had ended by itself.
-fn kill(run: &mut Child, group: bool) -> Result<bool> {
+fn kill_run(run: &mut Child, group: bool) -> Result<bool> {
     let lives = run.try_wait()?.is_none();
     if lives {
-        signal(run.id(), "KILL", group)?;
+        send_signal(run.id(), "KILL", group)?;
         run.wait()?;
     }
     Ok(lives)

@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::processes::{command, kill_survivors, left_files, perflab, random, signal, survivors, wait};
-use super::{Attack, Counts, Ground};
+use super::processes::{
+    find_survivors, kill_survivors, list_left_files, perflab_command, random_below, run_perflab, send_signal,
+    wait_for_process,
+};
+use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Signals, terminals and readers that go.
@@ -20,7 +23,7 @@ pub const ATTACK: Attack = Attack {
     tries: "^C, ^C twice, TERM, HUP, QUIT, a closed terminal, a closed stdout, a full stderr, a stop of 3 s, at random moments of run, slab record, flame record, report, import",
     brief: 45,
     full: 200,
-    carry_out,
+    carry_out: attack_with_signals,
 };
 
 /// The setting that the study changes.
@@ -48,47 +51,48 @@ const PHASES: &[&[&str]] = &[
 
 /// What happens to it.
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum PhaseDisturbance {
     Signals(&'static [&'static str], Duration),
     ClosedTerminal,
     ClosedOutput,
     FullErrors,
 }
 
-const EVENTS: &[Event] = &[
-    Event::Signals(&["INT"], Duration::ZERO),
-    Event::Signals(&["INT", "INT"], Duration::from_millis(10)),
-    Event::Signals(&["INT", "INT"], Duration::from_millis(400)),
-    Event::Signals(&["TERM"], Duration::ZERO),
-    Event::Signals(&["HUP"], Duration::ZERO),
-    Event::Signals(&["QUIT"], Duration::ZERO),
-    Event::Signals(&["STOP", "CONT"], Duration::from_secs(3)),
-    Event::ClosedTerminal,
-    Event::ClosedOutput,
-    Event::FullErrors,
+const EVENTS: &[PhaseDisturbance] = &[
+    PhaseDisturbance::Signals(&["INT"], Duration::ZERO),
+    PhaseDisturbance::Signals(&["INT", "INT"], Duration::from_millis(10)),
+    PhaseDisturbance::Signals(&["INT", "INT"], Duration::from_millis(400)),
+    PhaseDisturbance::Signals(&["TERM"], Duration::ZERO),
+    PhaseDisturbance::Signals(&["HUP"], Duration::ZERO),
+    PhaseDisturbance::Signals(&["QUIT"], Duration::ZERO),
+    PhaseDisturbance::Signals(&["STOP", "CONT"], Duration::from_secs(3)),
+    PhaseDisturbance::ClosedTerminal,
+    PhaseDisturbance::ClosedOutput,
+    PhaseDisturbance::FullErrors,
 ];
 
-fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+fn attack_with_signals(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
     if !needs::is_root() {
         bail!("settings are root's");
     }
-    let mut counts = Counts::default();
+    let mut counts = AttackCounts::default();
     // Every phase meets every event before one comes again: the two numbers have no common divisor but 5.
     let pairs = EVENTS.iter().flat_map(|event| PHASES.iter().map(move |phase| (*event, *phase)));
     let pairs: Vec<_> = pairs.collect();
     for (number, (event, phase)) in (0..count as usize).zip(pairs.iter().cycle()) {
         // Runs are not piled up: each is listed after every attempt.
         if number.is_multiple_of(pairs.len()) {
-            prepare(ground)?;
+            prepare_inputs(ground)?;
         }
-        let failure = attempt(ground, phase, *event).with_context(|| format!("{event:?} in {phase:?}"))?;
-        counts.add(failure.map(|failure| format!("{event:?} in `{}`: {failure}", phase.join(" "))));
+        let failure = attempt_disturbed_phase(ground, phase, *event)
+            .with_context(|| format!("{event:?} in {phase:?}"))?;
+        counts.count_attempt(failure.map(|failure| format!("{event:?} in `{}`: {failure}", phase.join(" "))));
     }
     Ok(counts)
 }
 
 /// A study, an archive with a run for reports, and a file to import.
-fn prepare(ground: &Ground) -> Result<()> {
+fn prepare_inputs(ground: &AttackEnvironment) -> Result<()> {
     let archive = ground.folder.join("perflab-archive");
     if archive.exists() {
         fs::remove_dir_all(&archive)?;
@@ -96,35 +100,39 @@ fn prepare(ground: &Ground) -> Result<()> {
     fs::write(ground.folder.join("study.toml"), STUDY)?;
     let lines = (0..20_000).map(|number| format!("BenchmarkX{}-2 \t 1000 \t {number} ns/op\n", number % 50));
     fs::write(ground.folder.join("bench.txt"), format!("goos: linux\n{}", lines.collect::<String>()))?;
-    let made = perflab(ground, &["run", "study.toml", "--no-report"])?;
+    let made = run_perflab(ground, &["run", "study.toml", "--no-report"])?;
     if !made.status.success() {
         bail!("no run for reports: {}", String::from_utf8_lossy(&made.stderr));
     }
     Ok(())
 }
 
-fn attempt(ground: &Ground, phase: &[&str], event: Event) -> Result<Option<String>> {
+fn attempt_disturbed_phase(
+    ground: &AttackEnvironment,
+    phase: &[&str],
+    event: PhaseDisturbance,
+) -> Result<Option<String>> {
     let before = fs::read_to_string(SETTING)?;
-    let mut child = start(ground, phase, event)?;
-    sleep(Duration::from_millis(50 + random(900)?));
+    let mut child = start_phase(ground, phase, event)?;
+    sleep(Duration::from_millis(50 + random_below(900)?));
     match event {
-        Event::Signals(names, pause) => {
+        PhaseDisturbance::Signals(names, pause) => {
             for (index, name) in names.iter().enumerate() {
                 if index > 0 {
                     sleep(pause);
                 }
                 if child.try_wait()?.is_none() {
-                    signal(child.id(), name, false)?;
+                    send_signal(child.id(), name, false)?;
                 }
             }
         }
         // The terminal goes with who holds its other end.
-        Event::ClosedTerminal => signal(child.id(), "KILL", false)?,
-        Event::ClosedOutput => drop(child.stdout.take()),
-        Event::FullErrors => {}
+        PhaseDisturbance::ClosedTerminal => send_signal(child.id(), "KILL", false)?,
+        PhaseDisturbance::ClosedOutput => drop(child.stdout.take()),
+        PhaseDisturbance::FullErrors => {}
     }
-    let ended = wait(&mut child)?;
-    let left = survivors(ground, "");
+    let ended = wait_for_process(&mut child)?;
+    let left = find_survivors(ground, "");
     kill_survivors(ground, "");
     let after = fs::read_to_string(SETTING)?;
     if after != before {
@@ -138,13 +146,13 @@ fn attempt(ground: &Ground, phase: &[&str], event: Event) -> Result<Option<Strin
     if !left.is_empty() {
         return Ok(Some(format!("processes live on: {}", left.concat())));
     }
-    is_whole(ground)
+    find_remaining_damage(ground)
 }
 
 /// Nothing is left after the next start, and what was kept is read.
-fn is_whole(ground: &Ground) -> Result<Option<String>> {
+fn find_remaining_damage(ground: &AttackEnvironment) -> Result<Option<String>> {
     for words in [&["undo"][..], &["list"], &["show", "@latest"]] {
-        let told = perflab(ground, words)?;
+        let told = run_perflab(ground, words)?;
         if !told.status.success() {
             return Ok(Some(format!(
                 "{}: {}",
@@ -153,30 +161,30 @@ fn is_whole(ground: &Ground) -> Result<Option<String>> {
             )));
         }
     }
-    let files = left_files(ground);
+    let files = list_left_files(ground);
     Ok((!files.is_empty()).then(|| format!("left behind: {}", files.join(", "))))
 }
 
-fn start(ground: &Ground, phase: &[&str], event: Event) -> Result<Child> {
-    let own = command(ground, phase);
+fn start_phase(ground: &AttackEnvironment, phase: &[&str], event: PhaseDisturbance) -> Result<Child> {
+    let own = perflab_command(ground, phase);
     let mut started = match event {
-        Event::ClosedTerminal => terminal(&own),
+        PhaseDisturbance::ClosedTerminal => with_terminal(&own),
         _ => own,
     };
     let log = || File::create(ground.folder.join("log"));
     started.stderr(match event {
-        Event::FullErrors => File::options().write(true).open("/dev/full")?,
+        PhaseDisturbance::FullErrors => File::options().write(true).open("/dev/full")?,
         _ => log()?,
     });
     match event {
-        Event::ClosedOutput => started.stdout(Stdio::piped()),
+        PhaseDisturbance::ClosedOutput => started.stdout(Stdio::piped()),
         _ => started.stdout(Stdio::null()),
     };
     started.process_group(0).spawn().context("cannot start perflab")
 }
 
 /// The command in a terminal of its own, held by script(1).
-fn terminal(own: &Command) -> Command {
+fn with_terminal(own: &Command) -> Command {
     let words = [own.get_program()].into_iter().chain(own.get_args());
     let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
     let mut script = Command::new("script");

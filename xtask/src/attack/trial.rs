@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::mutants::Chance;
-use super::{Counts, Ground};
+use super::mutants::MutationRandom;
+use super::{AttackCounts, AttackEnvironment};
 
 /// What a command may take, and how it may end.
-pub struct Limits {
+pub struct TrialLimits {
     /// memory, in KiB
     pub memory: u32,
     /// time
@@ -23,61 +23,61 @@ pub struct Limits {
 }
 
 /// Limits of most commands.
-pub const LIMITS: Limits =
-    Limits { memory: 1_500_000, patience: Duration::from_secs(30), codes: &[0, 1, 2, 3, 4, 5, 6, 7] };
+pub const LIMITS: TrialLimits =
+    TrialLimits { memory: 1_500_000, patience: Duration::from_secs(30), codes: &[0, 1, 2, 3, 4, 5, 6, 7] };
 /// Attempts after which a worker's archive is emptied: each import is looked for among those before.
 const EMPTIED: u32 = 20;
 /// Bytes that a command may print: a message is cut, a table is as long as what it is of.
 const MOST_PRINTED: u64 = 4 << 20;
 
 /// Where a worker tries: a folder of its own, with an archive in it.
-pub struct Bench<'a> {
-    ground: &'a Ground,
-    limits: &'a Limits,
+pub struct TrialBench<'a> {
+    ground: &'a AttackEnvironment,
+    limits: &'a TrialLimits,
     /// the folder
     pub folder: PathBuf,
 }
 
-impl<'a> Bench<'a> {
-    pub fn new(ground: &'a Ground, name: &str, limits: &'a Limits) -> Result<Self> {
+impl<'a> TrialBench<'a> {
+    pub fn new(ground: &'a AttackEnvironment, name: &str, limits: &'a TrialLimits) -> Result<Self> {
         let folder = ground.folder.join(name);
         fs::create_dir_all(&folder)?;
-        Ok(Bench { ground, limits, folder })
+        Ok(TrialBench { ground, limits, folder })
     }
 
-    pub fn archive(&self) -> PathBuf {
+    pub fn archive_path(&self) -> PathBuf {
         self.folder.join("archive")
     }
 
     /// Empties the archive before every few attempts.
     pub fn empty_archive(&self, number: u32) -> Result<()> {
-        if number.is_multiple_of(EMPTIED) && self.archive().exists() {
-            fs::remove_dir_all(self.archive())?;
+        if number.is_multiple_of(EMPTIED) && self.archive_path().exists() {
+            fs::remove_dir_all(self.archive_path())?;
         }
         Ok(())
     }
 
     /// Keeps a mutant that perflab did not stand beside the attack's folder, and says so.
-    pub fn keep(&self, name: &str, number: u32, mutant: &[u8], failure: &str) -> Result<String> {
+    pub fn keep_mutant(&self, name: &str, number: u32, mutant: &[u8], failure: &str) -> Result<String> {
         let kept = std::env::temp_dir().join(format!("perflab-mutant-{}-{number}", std::process::id()));
         fs::write(&kept, mutant)?;
         Ok(format!("{name} (kept as {}): {failure}", kept.display()))
     }
 
     /// perflab with the bench's archive and limited memory.
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub fn limited_command(&self, words: &[&str]) -> Command {
         let limited = format!("ulimit -v {}; exec \"$@\"", self.limits.memory);
         let mut command = Command::new("sh");
         command.args(["-c", &limited, "sh"]).arg(&self.ground.perflab).args(words).current_dir(&self.folder);
-        command.env("PERFLAB_ARCHIVE", self.archive()).env("PERFLAB_STATE", self.folder.join("state"));
+        command.env("PERFLAB_ARCHIVE", self.archive_path()).env("PERFLAB_STATE", self.folder.join("state"));
         command.env("TMPDIR", &self.folder).stdin(Stdio::null());
         command
     }
 
     /// Runs perflab; says what was wrong with how it ended, if something was.
-    pub fn try_out(&self, words: &[&str]) -> Result<Option<String>> {
+    pub fn try_command(&self, words: &[&str]) -> Result<Option<String>> {
         let (out, err) = (self.folder.join("out"), self.folder.join("err"));
-        let mut command = self.command(words);
+        let mut command = self.limited_command(words);
         let mut child = command.stdout(File::create(&out)?).stderr(File::create(&err)?).spawn()?;
         let since = Instant::now();
         let status = loop {
@@ -109,22 +109,23 @@ impl<'a> Bench<'a> {
 }
 
 /// Does `attempt` so many times, as many at once as there are processors.
-pub fn repeat(
-    ground: &Ground,
-    limits: &Limits,
+pub fn repeat_trials(
+    ground: &AttackEnvironment,
+    limits: &TrialLimits,
     count: u32,
-    attempt: impl Fn(&Bench<'_>, u32, &mut Chance) -> Result<Option<String>> + Sync,
-) -> Result<Counts> {
-    let (counts, next) = (Mutex::new(Counts::default()), AtomicU32::new(0));
+    attempt: impl Fn(&TrialBench<'_>, u32, &mut MutationRandom) -> Result<Option<String>> + Sync,
+) -> Result<AttackCounts> {
+    let (counts, next) = (Mutex::new(AttackCounts::default()), AtomicU32::new(0));
     let work = |worker: usize| -> Result<()> {
-        let (bench, mut chance) = (Bench::new(ground, &format!("worker-{worker}"), limits)?, Chance::new()?);
+        let (bench, mut chance) =
+            (TrialBench::new(ground, &format!("worker-{worker}"), limits)?, MutationRandom::new()?);
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return Ok(());
             }
             let failure = attempt(&bench, number, &mut chance)?;
-            counts.lock().map_err(|_| anyhow::anyhow!("a thread died"))?.add(failure);
+            counts.lock().map_err(|_| anyhow::anyhow!("a thread died"))?.count_attempt(failure);
         }
     };
     let work = &work;
@@ -137,12 +138,12 @@ pub fn repeat(
 }
 
 /// All files under a folder, sorted.
-pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
         match entry.file_type()?.is_dir() {
-            true => found.extend(files(&entry.path())?),
+            true => found.extend(list_files(&entry.path())?),
             false => found.push(entry.path()),
         }
     }
@@ -151,7 +152,7 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Copies a folder.
-pub fn copy(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     let done = Command::new("cp").arg("-r").arg(from).arg(to).status()?;
     anyhow::ensure!(done.success(), "cannot copy {}", from.display());
     Ok(())

@@ -4,11 +4,11 @@
 use indexmap::IndexSet;
 
 use super::edited::EditedCases;
-use super::{common, finish, noise, overall};
+use super::{common, conclude_comparison, noise, overall};
 use crate::comparison::Comparison;
 use crate::planned;
-use crate::seen::{Index, Selection, Table};
-use crate::{AnalyzeError, Options, Side};
+use crate::seen::{AlignedSide, CaseSelection, SampleIndex};
+use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// Compares the levels of `factor` within runs (one, or repetitions of one another), the first level being the
 /// baseline; one row a combination of the other factors' levels.
@@ -16,34 +16,38 @@ use crate::{AnalyzeError, Options, Side};
 /// # Errors
 /// No run; a factor that was not varied, naming those that were; a factor with one level only; a level without
 /// samples; options out of range.
-pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result<Comparison, AnalyzeError> {
-    options.checked()?;
-    common::has_runs(&[side])?;
-    let levels = baseline_first(levels(side, factor)?, factor, side, options)?;
-    let mut index = Index::default();
+pub fn compare_levels(
+    side: &ComparisonSide,
+    factor: &str,
+    options: &AnalysisOptions,
+) -> Result<Comparison, AnalyzeError> {
+    options.validate()?;
+    common::check_runs_present(&[side])?;
+    let levels = put_baseline_first(factor_levels(side, factor)?, factor, side, options)?;
+    let mut index = SampleIndex::default();
     let mut tables = levels.iter().map(|level| {
         let selection =
-            Selection { level: Some((factor.into(), level.clone())), hidden: vec![factor.into()] };
-        index.table(side, level, &selection, options)
+            CaseSelection { level: Some((factor.into(), level.clone())), hidden: vec![factor.into()] };
+        index.align_side(side, level, &selection, options)
     });
     let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: side.name.clone() })?;
-    let theirs: Vec<Table> = tables.collect();
-    common::have_something(&index, &ours, &theirs, &[side], options)?;
+    let theirs: Vec<AlignedSide> = tables.collect();
+    common::check_sides_overlap(&index, &ours, &theirs, &[side], options)?;
     for run in &mut index.runs {
         run.side.clear();
     }
-    let edited = edited_repetitions(side, factor, theirs.iter().map(|table| table.name.clone()));
-    let mut warnings = edited.first().map_or(Vec::new(), |one| one.warnings(&ours.name, options));
-    warnings.extend(overall::of_sides(&[side]));
-    warnings.extend(noise::doubts(&[side], options));
-    let mut found = finish(index, ours, theirs, warnings, &edited, options)?;
+    let edited = edited_repetition_cases(side, factor, theirs.iter().map(|table| table.name.clone()));
+    let mut warnings = edited.first().map_or(Vec::new(), |one| one.diagnostics(&ours.name, options));
+    warnings.extend(overall::check_runs(&[side]));
+    warnings.extend(noise::noise_card_diagnostic(&[side], options));
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
     found.by = Some(factor.into());
     Ok(found)
 }
 
 /// Cases that were edited between the runs that are taken for repetitions of one another.
-fn edited_repetitions(
-    side: &Side,
+fn edited_repetition_cases(
+    side: &ComparisonSide,
     factor: &str,
     candidates: impl Iterator<Item = String>,
 ) -> Vec<EditedCases> {
@@ -53,11 +57,11 @@ fn edited_repetitions(
 }
 
 /// The levels with the wanted baseline in front.
-fn baseline_first(
+fn put_baseline_first(
     mut levels: Vec<String>,
     factor: &str,
-    side: &Side,
-    options: &Options,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
 ) -> Result<Vec<String>, AnalyzeError> {
     let Some(wanted) = &options.baseline else { return Ok(levels) };
     let at = levels.iter().position(|level| level == wanted).ok_or_else(|| AnalyzeError::UnknownLevel {
@@ -71,7 +75,7 @@ fn baseline_first(
 }
 
 /// Its levels that were run, in the order of the study.
-pub(crate) fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeError> {
+pub(crate) fn factor_levels(side: &ComparisonSide, factor: &str) -> Result<Vec<String>, AnalyzeError> {
     let plans = || side.runs.iter().map(|run| &run.manifest.plan);
     let used: IndexSet<&String> =
         plans().flat_map(|plan| &plan.cases).filter_map(|case| case.levels.get(factor)).collect();
@@ -79,7 +83,7 @@ pub(crate) fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeEr
     let ordered: IndexSet<&String> = declared.filter(|level| used.contains(level)).collect();
     let levels: IndexSet<&String> = ordered.into_iter().chain(used).collect();
     match levels.len() {
-        0 => Err(unknown(side, factor)),
+        0 => Err(unknown_factor(side, factor)),
         1 => Err(AnalyzeError::OneLevel {
             factor: factor.into(),
             level: levels.iter().map(|level| (*level).clone()).collect(),
@@ -89,7 +93,7 @@ pub(crate) fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeEr
     }
 }
 
-fn unknown(side: &Side, factor: &str) -> AnalyzeError {
+fn unknown_factor(side: &ComparisonSide, factor: &str) -> AnalyzeError {
     let cases = side.runs.iter().flat_map(|run| &run.manifest.plan.cases);
     let known: IndexSet<&String> = cases.flat_map(|case| case.levels.keys()).collect();
     AnalyzeError::UnknownFactor {

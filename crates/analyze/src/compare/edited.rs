@@ -3,11 +3,11 @@
 
 use indexmap::IndexMap;
 
-use crate::Options;
-use crate::comparison::{Row, Verdict};
-use crate::flag::Flag;
+use crate::AnalysisOptions;
+use crate::comparison::{Verdict, VerdictRow};
+use crate::flag::RowFlag;
 use crate::planned::PlanDifference;
-use crate::warning::Warning;
+use crate::warning::ComparisonDiagnostic;
 
 /// The cases of one candidate that differ from the baseline's of the same name.
 #[derive(Debug)]
@@ -19,34 +19,35 @@ pub(super) struct EditedCases {
 
 impl EditedCases {
     /// One warning a case.
-    pub(super) fn warnings(&self, baseline: &str, options: &Options) -> Vec<Warning> {
+    pub(super) fn diagnostics(&self, baseline: &str, options: &AnalysisOptions) -> Vec<ComparisonDiagnostic> {
         let cases = self.cases.iter().filter(|(_, differences)| !differences.is_empty());
-        let warning = |(subject, differences): (&String, &Vec<PlanDifference>)| Warning::DifferentCase {
-            baseline: baseline.into(),
-            candidate: self.candidate.clone(),
-            subject: subject.clone(),
-            differences: differences.iter().map(ToString::to_string).collect(),
-            withheld: !options.across,
-        };
+        let warning =
+            |(subject, differences): (&String, &Vec<PlanDifference>)| ComparisonDiagnostic::DifferentCase {
+                baseline: baseline.into(),
+                candidate: self.candidate.clone(),
+                subject: subject.clone(),
+                differences: differences.iter().map(ToString::to_string).collect(),
+                withheld: !options.across,
+            };
         cases.map(warning).collect()
     }
 }
 
 /// Flags a row whose two sides did different things, and takes its verdict unless the difference is meant.
-pub(super) fn withhold(row: &mut Row, edited: &[EditedCases], options: &Options) {
+pub(super) fn withhold_verdict(row: &mut VerdictRow, edited: &[EditedCases], options: &AnalysisOptions) {
     let of_row = edited.iter().filter(|edited| edited.candidate == row.candidate_name);
     let found: Vec<String> = of_row
         .filter_map(|edited| edited.cases.get(&row.subject))
         .flatten()
         .map(ToString::to_string)
         .collect();
-    if found.is_empty() || row.flags.contains(&Flag::OneSided) {
+    if found.is_empty() || row.flags.contains(&RowFlag::OneSided) {
         return;
     }
-    row.flags.push(Flag::OtherCase);
+    row.flags.push(RowFlag::OtherCase);
     row.flags.sort_unstable();
     if !options.across {
-        row.flags.retain(|flag| *flag != Flag::Changed);
+        row.flags.retain(|flag| *flag != RowFlag::Changed);
         row.verdict = Verdict::Unclear;
         row.needed = None;
         row.withheld = Some(found.join("; "));

@@ -6,18 +6,18 @@ use std::collections::hash_map::Entry;
 
 use perflab_model::Unit;
 
-use crate::comparison::Summary;
-use crate::rows::Draft;
+use crate::comparison::SideSummary;
+use crate::rows::RowEstimate;
 
 /// What two rows must share to be one: case, candidate, unit, and every value of both sides, bit by bit.
-type Likeness = (String, String, Unit, Vec<u64>, Vec<u64>);
+type TwinRowKey = (String, String, Unit, Vec<u64>, Vec<u64>);
 
 /// Leaves one row of each set of twins, the first, which then names the others.
-pub(super) fn merge(drafts: &mut Vec<Draft>) {
-    let mut first: HashMap<Likeness, usize> = HashMap::new();
-    let mut kept: Vec<Draft> = Vec::with_capacity(drafts.len());
+pub(super) fn merge_twin_rows(drafts: &mut Vec<RowEstimate>) {
+    let mut first: HashMap<TwinRowKey, usize> = HashMap::new();
+    let mut kept: Vec<RowEstimate> = Vec::with_capacity(drafts.len());
     for draft in drafts.drain(..) {
-        let twin = likeness(&draft).and_then(|likeness| match first.entry(likeness) {
+        let twin = twin_row_key(&draft).and_then(|likeness| match first.entry(likeness) {
             Entry::Occupied(known) => Some(*known.get()),
             Entry::Vacant(new) => {
                 new.insert(kept.len());
@@ -32,9 +32,9 @@ pub(super) fn merge(drafts: &mut Vec<Draft>) {
     *drafts = kept;
 }
 
-fn likeness(draft: &Draft) -> Option<Likeness> {
+fn twin_row_key(draft: &RowEstimate) -> Option<TwinRowKey> {
     let row = &draft.row;
-    let bits = |side: &Option<Summary>| {
+    let bits = |side: &Option<SideSummary>| {
         Some(side.as_ref()?.values.iter().map(|point| point.value.to_bits()).collect::<Vec<u64>>())
     };
     let (ours, theirs) = (bits(&row.baseline)?, bits(&row.candidate)?);

@@ -3,13 +3,13 @@
 //! A stack's answer follows from its caller's and its own frame, so each node of the tree is looked at
 //! once, callers first, however many samples it has.
 
-use perflab_model::profile::{Anchor, Frame, FrameKind, Profile};
+use perflab_model::profile::{FrameKind, Profile, StackFrame, SymbolAnchor};
 
-use super::rules::{Named, Pick, Rules};
+use super::rules::{CategoryPick, CategoryRules, FrameGroup};
 
 /// What one stack is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct StackCategory {
     /// Index into the rules' operations; those beyond are [`UNRECOGNISED`].
     pub operation: Option<u8>,
     /// Index into the rules' categories; the last one where no rule spoke.
@@ -31,9 +31,9 @@ pub const UNRECOGNISED: u8 = u8::MAX;
 
 /// What every node of a profile is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdicts {
+pub struct ProfileCategories {
     /// By node.
-    pub nodes: Vec<Verdict>,
+    pub nodes: Vec<StackCategory>,
     /// Whether the window could be used, or why not.
     pub window: Result<(), String>,
     /// What the kernel is, where a variant's function was found.
@@ -42,7 +42,7 @@ pub struct Verdicts {
 
 /// What a table says of one frame.
 #[derive(Debug, Clone, Copy, Default)]
-struct Said {
+struct FrameMatch {
     is_boundary: bool,
     operation: Option<u8>,
     category: Option<u8>,
@@ -53,38 +53,43 @@ struct Said {
 }
 
 /// Looks at every node of a profile.
-pub fn categorise(profile: &Profile, rules: &Rules) -> Verdicts {
-    let anchors = profile.pieces.first().map_or(&[][..], |piece| &piece.about.anchors);
-    let window = window(rules, anchors);
+pub fn categorise_profile(profile: &Profile, rules: &CategoryRules) -> ProfileCategories {
+    let anchors = profile.iterations.first().map_or(&[][..], |piece| &piece.summary.anchors);
+    let window = window_bounds(rules, anchors);
     let range = window.as_ref().ok().copied();
-    let said: Vec<Said> = profile.frames.iter().map(|frame| said(frame, rules, range)).collect();
+    let said: Vec<FrameMatch> = profile.frames.iter().map(|frame| match_frame(frame, rules, range)).collect();
     let otherwise = u8::try_from(rules.categories.len().saturating_sub(1)).unwrap_or(0);
-    let mut nodes: Vec<Verdict> = Vec::with_capacity(profile.nodes.len());
+    let mut nodes: Vec<StackCategory> = Vec::with_capacity(profile.nodes.len());
     for node in &profile.nodes {
         let caller = node.parent.and_then(|parent| nodes.get(parent.0 as usize)).copied();
-        let caller = caller.unwrap_or(Verdict { category: otherwise, ..Verdict::default() });
+        let caller = caller.unwrap_or(StackCategory { category: otherwise, ..StackCategory::default() });
         let said = said.get(node.frame.0 as usize).copied().unwrap_or_default();
-        nodes.push(next(caller, said, rules.pick, otherwise));
+        nodes.push(inherit_category(caller, said, rules.pick, otherwise));
     }
-    Verdicts { nodes, window: window.map(drop), variant: variant(profile, rules, anchors) }
+    ProfileCategories { nodes, window: window.map(drop), variant: kernel_variant(profile, rules, anchors) }
 }
 
 /// From a caller's verdict and what is said of a frame to the callee's.
-fn next(caller: Verdict, said: Said, pick: Pick, otherwise: u8) -> Verdict {
-    let fresh = Verdict { category: otherwise, ..Verdict::default() };
+fn inherit_category(
+    caller: StackCategory,
+    said: FrameMatch,
+    pick: CategoryPick,
+    otherwise: u8,
+) -> StackCategory {
+    let fresh = StackCategory { category: otherwise, ..StackCategory::default() };
     let before = if said.is_boundary { fresh } else { caller };
-    let mut verdict = Verdict { leaf: said.leaf, beside: before.beside | said.beside, ..before };
+    let mut verdict = StackCategory { leaf: said.leaf, beside: before.beside | said.beside, ..before };
     verdict.is_suspect |= said.is_suspect;
     let begins = match (said.operation, before.operation) {
         (None, _) => false,
         (Some(_), None | Some(UNRECOGNISED)) => true,
-        (Some(new), Some(old)) => pick == Pick::Innermost && new != old,
+        (Some(new), Some(old)) => pick == CategoryPick::Innermost && new != old,
     };
     if begins {
         (verdict.operation, verdict.by_window) = (said.operation, false);
         (verdict.category, verdict.overlay) = (otherwise, 0);
         // An innermost part may be a category of its own as well: the function that begins it counts.
-        if pick == Pick::Outermost {
+        if pick == CategoryPick::Outermost {
             return verdict;
         }
     } else if verdict.operation.is_none() && said.in_window {
@@ -97,13 +102,13 @@ fn next(caller: Verdict, said: Said, pick: Pick, otherwise: u8) -> Verdict {
     verdict
 }
 
-fn said(frame: &Frame, rules: &Rules, window: Option<(i64, i64)>) -> Said {
+fn match_frame(frame: &StackFrame, rules: &CategoryRules, window: Option<(i64, i64)>) -> FrameMatch {
     if frame.kind == FrameKind::User {
-        return Said::default();
+        return FrameMatch::default();
     }
     let name = frame.name.as_str();
-    let any = |patterns: &[super::Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
-    let first = |all: &[Named]| {
+    let any = |patterns: &[super::NamePattern]| patterns.iter().any(|pattern| pattern.matches(name));
+    let first = |all: &[FrameGroup]| {
         let at = all.iter().position(|named| any(&named.patterns))?;
         u8::try_from(at).ok().filter(|at| *at != UNRECOGNISED)
     };
@@ -111,7 +116,7 @@ fn said(frame: &Frame, rules: &Rules, window: Option<(i64, i64)>) -> Said {
     let operation = first(&rules.operations);
     let beside = beside.fold(0, |bits, (at, _)| bits | (1 << at));
     let (is_meant, is_not) = (any(&rules.suspect.0), any(&rules.suspect.1));
-    Said {
+    FrameMatch {
         is_boundary: any(&rules.boundary),
         operation,
         category: first(&rules.categories),
@@ -123,7 +128,7 @@ fn said(frame: &Frame, rules: &Rules, window: Option<(i64, i64)>) -> Said {
 }
 
 /// Where the table's object file lies in the kernel's text.
-fn window(rules: &Rules, anchors: &[Anchor]) -> Result<(i64, i64), String> {
+fn window_bounds(rules: &CategoryRules, anchors: &[SymbolAnchor]) -> Result<(i64, i64), String> {
     let Some(window) = &rules.window else { return Err("the table has no window".into()) };
     let known = anchors.iter().filter(|anchor| window.anchors.contains(&anchor.name));
     let starts: Vec<i64> = known.map(|anchor| anchor.start).collect();
@@ -140,7 +145,7 @@ fn window(rules: &Rules, anchors: &[Anchor]) -> Result<(i64, i64), String> {
     Ok((*low, *high))
 }
 
-fn variant(profile: &Profile, rules: &Rules, anchors: &[Anchor]) -> Option<String> {
+fn kernel_variant(profile: &Profile, rules: &CategoryRules, anchors: &[SymbolAnchor]) -> Option<String> {
     let has = |name: &str| {
         anchors.iter().any(|anchor| anchor.name == name)
             || profile.frames.iter().any(|frame| frame.name == name)

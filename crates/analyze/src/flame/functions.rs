@@ -3,26 +3,26 @@
 use serde::Serialize;
 
 use super::tree::find_outermost_nodes;
-use super::{Amount, Function, Role, Tree};
+use super::{CallTree, FrameRole, ProfileAmount, ProfileFunction};
 
 /// One function over the whole tree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FunctionRow {
     /// which
     #[serde(flatten)]
-    pub function: Function,
+    pub function: ProfileFunction,
     /// samples that end in it
-    pub own: Amount,
+    pub own: ProfileAmount,
     /// samples that it is on the stack of, each once however often it calls itself
-    pub inclusive: Amount,
+    pub inclusive: ProfileAmount,
 }
 
 /// All functions of a tree, those with most samples of their own first. Commands and node 0 are none.
-pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
-    let row = |function: &Function| FunctionRow {
+pub fn function_rows(tree: &CallTree) -> Vec<FunctionRow> {
+    let row = |function: &ProfileFunction| FunctionRow {
         function: function.clone(),
-        own: Amount::default(),
-        inclusive: Amount::default(),
+        own: ProfileAmount::default(),
+        inclusive: ProfileAmount::default(),
     };
     let mut rows: Vec<FunctionRow> = tree.functions.iter().map(row).collect();
     let nodes: Vec<_> = tree.nodes.iter().map(|node| (node.parent, node.function)).collect();
@@ -33,7 +33,7 @@ pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
             row.inclusive += node.total;
         }
     }
-    rows.retain(|row| !matches!(row.function.role, Role::All | Role::Command));
+    rows.retain(|row| !matches!(row.function.role, FrameRole::All | FrameRole::Command));
     rows.sort_by(|a, b| {
         let key = |row: &FunctionRow| std::cmp::Reverse((row.own.samples, row.inclusive.samples));
         key(a).cmp(&key(b)).then_with(|| a.function.name.cmp(&b.function.name))

@@ -2,15 +2,15 @@
 
 /// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pattern(String);
+pub struct NamePattern(String);
 
-impl Pattern {
+impl NamePattern {
     /// Checks that a normalised name can match at all.
     ///
     /// # Errors
     /// The reason why none can.
-    pub fn new(text: &str) -> Result<Pattern, String> {
-        let stripped = perflab_model::profile::normalised(text);
+    pub fn new(text: &str) -> Result<NamePattern, String> {
+        let stripped = perflab_model::profile::strip_compiler_suffixes(text);
         if text.is_empty() || text.chars().all(|c| c == '*') {
             return Err(format!("`{text}` names no function in particular"));
         }
@@ -21,7 +21,7 @@ impl Pattern {
         }
         match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
             Some(odd) => Err(format!("`{text}` matches nothing: no function's name has a {odd:?} in it")),
-            None => Ok(Pattern(text.into())),
+            None => Ok(NamePattern(text.into())),
         }
     }
 
@@ -32,18 +32,18 @@ impl Pattern {
 
     /// Whether a name fits.
     pub fn matches(&self, name: &str) -> bool {
-        fits(self.0.as_bytes(), name.as_bytes())
+        matches_pattern(self.0.as_bytes(), name.as_bytes())
     }
 
     /// Whether everything that fits `other` fits this: then `other` behind this one matches nothing.
-    pub fn covers(&self, other: &Pattern) -> bool {
+    pub fn covers(&self, other: &NamePattern) -> bool {
         // A `*` of the other stands for any text, and only a `*` of this one can take that.
-        fits(self.0.as_bytes(), other.0.as_bytes())
+        matches_pattern(self.0.as_bytes(), other.0.as_bytes())
     }
 }
 
 /// Wildcards by going back to the last one: linear for the few that patterns have.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n, mut back) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {
@@ -70,15 +70,19 @@ mod tests {
 
     use super::*;
 
-    fn fits(pattern: &str, name: &str) -> bool {
-        Pattern::new(pattern).unwrap().matches(name)
+    fn is_match(pattern: &str, name: &str) -> bool {
+        NamePattern::new(pattern).unwrap().matches(name)
     }
 
     #[test]
     fn stars_stand_for_anything() {
-        assert!(fits("kfree", "kfree") && !fits("kfree", "kfree_skb"));
-        assert!(fits("kfree*", "kfree") && fits("*free", "kfree") && fits("*memcg*", "__memcg_charge"));
-        assert!(fits("a*b*c", "axbxbc") && !fits("a*b*c", "axbxb"));
+        assert!(is_match("kfree", "kfree") && !is_match("kfree", "kfree_skb"));
+        assert!(
+            is_match("kfree*", "kfree")
+                && is_match("*free", "kfree")
+                && is_match("*memcg*", "__memcg_charge")
+        );
+        assert!(is_match("a*b*c", "axbxbc") && !is_match("a*b*c", "axbxb"));
     }
 
     #[test]
@@ -90,13 +94,13 @@ mod tests {
             ("kmem_cache_alloc_noprof", "as `kmem_cache_alloc`"),
             ("do it", "' '"),
         ] {
-            assert!(Pattern::new(text).unwrap_err().contains(reason), "{text}");
+            assert!(NamePattern::new(text).unwrap_err().contains(reason), "{text}");
         }
     }
 
     #[test]
     fn a_wider_pattern_covers_a_narrower_one() {
-        let covers = |a: &str, b: &str| Pattern::new(a).unwrap().covers(&Pattern::new(b).unwrap());
+        let covers = |a: &str, b: &str| NamePattern::new(a).unwrap().covers(&NamePattern::new(b).unwrap());
         assert!(covers("kfree*", "kfree") && covers("*a*", "xay*") && covers("a*", "a*"));
         assert!(!covers("kfree", "kfree*") && !covers("a*b", "a*"));
     }
@@ -106,7 +110,7 @@ mod tests {
         fn a_pattern_made_of_a_name_fits_it(name in "[a-z_]{3,12}", cut in 0..3_usize, end in 0..3_usize) {
             let middle = &name[cut..name.len() - end.min(name.len() - cut)];
             let pattern = format!("*{middle}*");
-            if let Ok(pattern) = Pattern::new(&pattern) {
+            if let Ok(pattern) = NamePattern::new(&pattern) {
                 prop_assert!(pattern.matches(&name));
             }
         }

@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Pattern;
+use super::NamePattern;
 
 /// The tables that come with perflab: name and text.
-pub const SHIPPED: [(&str, &str); 2] = [
+pub const SHIPPED_RULES: [(&str, &str); 2] = [
     ("slab", include_str!("../../../../rules/slab.toml")),
     ("kernel", include_str!("../../../../rules/kernel.toml")),
 ];
 
 /// A mistake in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct RuleMistake {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong.
@@ -28,17 +28,17 @@ pub struct Mistake {
 /// A table that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .mistakes.iter().map(|one| format!("{}:{}: {}", .file, one.line, one.reason)).collect::<Vec<_>>().join("\n"))]
-pub struct RulesError {
+pub struct CategoryRulesError {
     /// The file.
     pub file: String,
     /// What is wrong with it, in order of lines.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<RuleMistake>,
 }
 
 /// Which operation a stack is in, where several of its functions begin one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pick {
+pub enum CategoryPick {
     /// that of the caller: what it calls is part of it
     Outermost,
     /// that of the callee: parts of a system, each of which calls the next
@@ -47,16 +47,16 @@ pub enum Pick {
 
 /// Something with patterns.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct FrameGroup {
     /// Its name.
     pub name: String,
     /// What functions make it.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<NamePattern>,
 }
 
 /// Functions of one object file lie together in the kernel's text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Window {
+pub struct AddressWindow {
     /// The most bytes that its anchors may lie apart; more means that the linker moved functions.
     pub largest: u64,
     /// Functions that are in it.
@@ -65,63 +65,63 @@ pub struct Window {
 
 /// A checked table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
+pub struct CategoryRules {
     /// `slab`, or the path of a file.
     pub name: String,
     /// One line.
     pub title: String,
     /// Which operation a stack is in.
-    pub pick: Pick,
+    pub pick: CategoryPick,
     /// What came in between.
-    pub boundary: Vec<Pattern>,
+    pub boundary: Vec<NamePattern>,
     /// What is done: `allocation`, `free`.
-    pub operations: Vec<Named>,
+    pub operations: Vec<FrameGroup>,
     /// How it is done, the one of highest rank first; the last has everything else.
-    pub categories: Vec<Named>,
+    pub categories: Vec<FrameGroup>,
     /// What samples end in, beside the categories.
-    pub leaves: Vec<Named>,
+    pub leaves: Vec<FrameGroup>,
     /// What is next to the operations.
-    pub beside: Vec<Named>,
+    pub beside: Vec<FrameGroup>,
     /// Where functions without a rule count all the same.
-    pub window: Option<Window>,
+    pub window: Option<AddressWindow>,
     /// What sounds as if a rule were missing, and what does only so.
-    pub suspect: (Vec<Pattern>, Vec<Pattern>),
+    pub suspect: (Vec<NamePattern>, Vec<NamePattern>),
     /// What the kernel is, by a function that it has.
     pub variants: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct RulesDocument {
     title: String,
     #[serde(default, rename = "about")]
     _about: String,
-    pick: Pick,
+    pick: CategoryPick,
     #[serde(default)]
     boundary: Vec<Spanned<String>>,
-    operation: Vec<OperationTable>,
+    operation: Vec<OperationRuleEntry>,
     #[serde(default)]
-    category: Vec<CategoryTable>,
+    category: Vec<CategoryRuleEntry>,
     #[serde(default)]
-    leaf: Vec<FramesTable>,
+    leaf: Vec<FrameGroupEntry>,
     #[serde(default)]
-    beside: Vec<FramesTable>,
-    window: Option<WindowTable>,
-    suspect: Option<SuspectTable>,
+    beside: Vec<FrameGroupEntry>,
+    window: Option<WindowRuleEntry>,
+    suspect: Option<SuspectRuleEntry>,
     #[serde(default)]
-    variant: Vec<VariantTable>,
+    variant: Vec<VariantRuleEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OperationTable {
+struct OperationRuleEntry {
     name: Spanned<String>,
     roots: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CategoryTable {
+struct CategoryRuleEntry {
     name: Spanned<String>,
     priority: Spanned<i64>,
     #[serde(default)]
@@ -132,7 +132,7 @@ struct CategoryTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FramesTable {
+struct FrameGroupEntry {
     name: Spanned<String>,
     #[serde(default, rename = "about")]
     _about: String,
@@ -141,14 +141,14 @@ struct FramesTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WindowTable {
+struct WindowRuleEntry {
     largest: Spanned<String>,
     anchors: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SuspectTable {
+struct SuspectRuleEntry {
     frames: Vec<Spanned<String>>,
     #[serde(default)]
     except: Vec<Spanned<String>>,
@@ -156,123 +156,126 @@ struct SuspectTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VariantTable {
+struct VariantRuleEntry {
     name: String,
     has: String,
 }
 
-impl Rules {
+impl CategoryRules {
     /// A table that comes with perflab.
-    pub fn shipped(name: &str) -> Option<Result<Rules, RulesError>> {
-        let (name, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
-        Some(Rules::parse(name, text))
+    pub fn load_shipped(name: &str) -> Option<Result<CategoryRules, CategoryRulesError>> {
+        let (name, text) = SHIPPED_RULES.iter().find(|(known, _)| *known == name)?;
+        Some(CategoryRules::parse(name, text))
     }
 
     /// Reads and checks a table.
     ///
     /// # Errors
-    /// [`RulesError`] with every mistake and its line.
-    pub fn parse(file: &str, text: &str) -> Result<Rules, RulesError> {
-        let mut reading = Reading { text, mistakes: Vec::new() };
-        let document = toml::from_str::<Document>(text).map_err(|error| {
+    /// [`CategoryRulesError`] with every mistake and its line.
+    pub fn parse(file: &str, text: &str) -> Result<CategoryRules, CategoryRulesError> {
+        let mut reading = RulesParser { text, mistakes: Vec::new() };
+        let document = toml::from_str::<RulesDocument>(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            reading.mistake(at, error.message().to_owned());
+            reading.add_mistake(at, error.message().to_owned());
         });
-        let rules = document.ok().map(|document| reading.rules(file, document));
+        let rules = document.ok().map(|document| reading.check_document(file, document));
         reading.mistakes.sort_by_key(|mistake| mistake.line);
         match rules {
             Some(rules) if reading.mistakes.is_empty() => Ok(rules),
-            _ => Err(RulesError { file: file.into(), mistakes: reading.mistakes }),
+            _ => Err(CategoryRulesError { file: file.into(), mistakes: reading.mistakes }),
         }
     }
 
     /// Kernel symbols that this table asks for: anchors of its window, and what tells variants apart.
-    pub fn anchors(&self) -> Vec<String> {
+    pub fn anchor_symbols(&self) -> Vec<String> {
         let window = self.window.iter().flat_map(|window| window.anchors.iter().cloned());
         window.chain(self.variants.iter().map(|(_, has)| has.clone())).collect()
     }
 }
 
 /// Kernel symbols that any shipped table asks for.
-pub fn anchors() -> Vec<String> {
-    let tables = SHIPPED.iter().filter_map(|(name, _)| Rules::shipped(name)?.ok());
-    let mut all: Vec<String> = tables.flat_map(|rules| rules.anchors()).collect();
+pub fn shipped_anchors() -> Vec<String> {
+    let tables = SHIPPED_RULES.iter().filter_map(|(name, _)| CategoryRules::load_shipped(name)?.ok());
+    let mut all: Vec<String> = tables.flat_map(|rules| rules.anchor_symbols()).collect();
     all.sort();
     all.dedup();
     all
 }
 
 /// A table being checked.
-struct Reading<'a> {
+struct RulesParser<'a> {
     text: &'a str,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<RuleMistake>,
 }
 
-impl Reading<'_> {
-    fn mistake(&mut self, at: usize, reason: String) {
+impl RulesParser<'_> {
+    fn add_mistake(&mut self, at: usize, reason: String) {
         let before = self.text.get(..at).unwrap_or_default();
         let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-        self.mistakes.push(Mistake { line, reason });
+        self.mistakes.push(RuleMistake { line, reason });
     }
 
-    fn rules(&mut self, file: &str, document: Document) -> Rules {
-        let categories = self.categories(document.category);
+    fn check_document(&mut self, file: &str, document: RulesDocument) -> CategoryRules {
+        let categories = self.check_categories(document.category);
         let operations = document.operation.into_iter().map(|one| (one.name, one.roots)).collect();
-        let window = document.window.and_then(|window| self.window(window));
+        let window = document.window.and_then(|window| self.check_window(window));
         let suspect =
             document.suspect.map_or((Vec::new(), Vec::new()), |suspect| (suspect.frames, suspect.except));
-        Rules {
+        CategoryRules {
             name: file.into(),
             title: document.title,
             pick: document.pick,
-            boundary: self.patterns(document.boundary),
-            operations: self.disjoint(operations),
+            boundary: self.check_patterns(document.boundary),
+            operations: self.check_disjoint_groups(operations),
             categories,
-            leaves: self.all_named(document.leaf),
-            beside: self.all_named(document.beside),
+            leaves: self.check_frame_groups(document.leaf),
+            beside: self.check_frame_groups(document.beside),
             window,
-            suspect: (self.patterns(suspect.0), self.patterns(suspect.1)),
+            suspect: (self.check_patterns(suspect.0), self.check_patterns(suspect.1)),
             variants: document.variant.into_iter().map(|one| (one.name, one.has)).collect(),
         }
     }
 
-    fn patterns(&mut self, texts: Vec<Spanned<String>>) -> Vec<Pattern> {
-        let pattern = |text: Spanned<String>| match Pattern::new(text.get_ref()) {
+    fn check_patterns(&mut self, texts: Vec<Spanned<String>>) -> Vec<NamePattern> {
+        let pattern = |text: Spanned<String>| match NamePattern::new(text.get_ref()) {
             Ok(pattern) => Some(pattern),
             Err(reason) => {
-                self.mistake(text.span().start, reason);
+                self.add_mistake(text.span().start, reason);
                 None
             }
         };
         texts.into_iter().filter_map(pattern).collect()
     }
 
-    fn all_named(&mut self, tables: Vec<FramesTable>) -> Vec<Named> {
-        let named = |table: FramesTable| {
-            let patterns = self.patterns(table.frames);
-            Named { name: table.name.into_inner(), patterns }
+    fn check_frame_groups(&mut self, tables: Vec<FrameGroupEntry>) -> Vec<FrameGroup> {
+        let named = |table: FrameGroupEntry| {
+            let patterns = self.check_patterns(table.frames);
+            FrameGroup { name: table.name.into_inner(), patterns }
         };
         tables.into_iter().map(named).collect()
     }
 
     /// Names once each, and no pattern that an earlier one covers: it would match nothing.
-    fn disjoint(&mut self, tables: Vec<(Spanned<String>, Vec<Spanned<String>>)>) -> Vec<Named> {
-        let mut seen: Vec<(Pattern, String)> = Vec::new();
+    fn check_disjoint_groups(
+        &mut self,
+        tables: Vec<(Spanned<String>, Vec<Spanned<String>>)>,
+    ) -> Vec<FrameGroup> {
+        let mut seen: Vec<(NamePattern, String)> = Vec::new();
         let mut names = HashMap::new();
         let mut all = Vec::new();
         for (name, texts) in tables {
             let at = name.span().start;
             let name = name.into_inner();
             if names.insert(name.clone(), ()).is_some() {
-                self.mistake(at, format!("`{name}` is there twice"));
+                self.add_mistake(at, format!("`{name}` is there twice"));
             }
             let mut patterns = Vec::new();
             for text in texts {
                 let at = text.span().start;
-                let Some(pattern) = self.patterns(vec![text]).pop() else { continue };
+                let Some(pattern) = self.check_patterns(vec![text]).pop() else { continue };
                 if let Some((earlier, of)) = seen.iter().find(|(earlier, _)| earlier.covers(&pattern)) {
                     let (pattern, earlier) = (pattern.text(), earlier.text());
-                    self.mistake(
+                    self.add_mistake(
                         at,
                         format!("`{pattern}` matches nothing: `{earlier}` of `{of}` takes it before"),
                     );
@@ -281,20 +284,20 @@ impl Reading<'_> {
                 seen.push((pattern.clone(), name.clone()));
                 patterns.push(pattern);
             }
-            all.push(Named { name, patterns });
+            all.push(FrameGroup { name, patterns });
         }
         all
     }
 
     /// The highest rank first. One has everything else, and no two have the same priority.
-    fn categories(&mut self, mut tables: Vec<CategoryTable>) -> Vec<Named> {
+    fn check_categories(&mut self, mut tables: Vec<CategoryRuleEntry>) -> Vec<FrameGroup> {
         tables.sort_by_key(|table| (table.otherwise, *table.priority.get_ref()));
         for (first, second) in tables.iter().zip(tables.iter().skip(1)) {
             if first.priority.get_ref() == second.priority.get_ref() {
                 let (a, b) = (first.name.get_ref(), second.name.get_ref());
                 let priority = second.priority.get_ref();
                 let at = first.priority.span().start.max(second.priority.span().start);
-                self.mistake(
+                self.add_mistake(
                     at,
                     format!("`{a}` and `{b}` both have priority {priority}: which of them wins?"),
                 );
@@ -304,26 +307,26 @@ impl Reading<'_> {
             tables.iter().filter(|table| table.otherwise).map(|table| table.name.span().start).collect();
         match rests.as_slice() {
             [_] => {}
-            [] => self.mistake(
+            [] => self.add_mistake(
                 0,
                 "no category has `otherwise = true`: what is in none of them would be lost".into(),
             ),
             [_, more @ ..] => more.iter().for_each(|at| {
-                self.mistake(*at, "more than one category has `otherwise = true`".into());
+                self.add_mistake(*at, "more than one category has `otherwise = true`".into());
             }),
         }
         for table in tables.iter().filter(|table| table.otherwise != table.frames.is_empty()) {
             let reason = "a category has either `frames` or `otherwise = true`";
-            self.mistake(table.name.span().start, reason.into());
+            self.add_mistake(table.name.span().start, reason.into());
         }
-        self.disjoint(tables.into_iter().map(|table| (table.name, table.frames)).collect())
+        self.check_disjoint_groups(tables.into_iter().map(|table| (table.name, table.frames)).collect())
     }
 
-    fn window(&mut self, table: WindowTable) -> Option<Window> {
+    fn check_window(&mut self, table: WindowRuleEntry) -> Option<AddressWindow> {
         match perflab_model::Bytes::parse(table.largest.get_ref()) {
-            Ok(largest) => Some(Window { largest: largest.0, anchors: table.anchors }),
+            Ok(largest) => Some(AddressWindow { largest: largest.0, anchors: table.anchors }),
             Err(error) => {
-                self.mistake(table.largest.span().start, error.to_string());
+                self.add_mistake(table.largest.span().start, error.to_string());
                 None
             }
         }

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use perflab_model::profile::{NodeId, Parts, Piece, Profile, StackSample};
-use perflab_stats::{Interval, mean_with_interval};
+use perflab_model::profile::{IterationProfile, NodeId, Profile, SampleCounts, StackSample};
+use perflab_stats::{ConfidenceInterval, mean_with_interval};
 use serde::Serialize;
 
-use super::categorise::{UNRECOGNISED, Verdict, Verdicts};
-use super::rules::Rules;
-use super::{Amount, categorise};
+use super::categorise::{ProfileCategories, StackCategory, UNRECOGNISED};
+use super::rules::CategoryRules;
+use super::{ProfileAmount, categorise_profile};
 
 /// The confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -21,7 +21,7 @@ const LISTED: usize = 20;
 
 /// What to look at.
 #[derive(Debug, Clone, Default)]
-pub struct ShareOptions {
+pub struct CategoryShareOptions {
     /// Only these slots; all where left out. Warm-ups should be.
     pub slots: Option<Vec<u32>>,
     /// Only samples of this command.
@@ -32,7 +32,7 @@ pub struct ShareOptions {
 
 /// A share, in every iteration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Share {
+pub struct ShareEstimate {
     /// over all iterations together, in [0, 1]; `None` where there is nothing to be a share of
     pub value: Option<f64>,
     /// confidence interval of the mean over iterations: low, high; `None` with fewer than two
@@ -41,26 +41,26 @@ pub struct Share {
 
 /// A row of the partition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ShareRow {
+pub struct CategoryShareRow {
     /// `allocation`; `allocation and free` for the sum
     pub operation: String,
     /// `slow`; `None` for the whole operation
     pub category: Option<String>,
     /// its samples
-    pub amount: Amount,
+    pub amount: ProfileAmount,
     /// of all samples that were looked at
-    pub of_all: Share,
+    pub of_all: ShareEstimate,
     /// of the operation's samples
-    pub of_operation: Share,
+    pub of_operation: ShareEstimate,
     /// of the operation's samples: those that pass the category anywhere, whatever they are counted as
     pub touching: Option<f64>,
     /// its time divided by the number of operations, in the profile's unit
-    pub per_operation: Option<PerOperation>,
+    pub per_operation: Option<CostPerOperation>,
 }
 
 /// Time per operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PerOperation {
+pub struct CostPerOperation {
     /// mean over iterations, in the profile's unit
     pub value: f64,
     /// confidence interval of that mean
@@ -71,7 +71,7 @@ pub struct PerOperation {
 
 /// How samples of the operations were recognised.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Coverage {
+pub struct RuleCoverage {
     /// samples in an operation by the name of a function
     pub by_name: u64,
     /// samples in an operation by its place in the kernel's text
@@ -86,33 +86,33 @@ pub struct Coverage {
 
 /// The whole answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shares {
+pub struct CategoryShares {
     /// which table
     pub rules: String,
     /// what the kernel is: `SLUB`
     pub variant: Option<String>,
     /// samples that were looked at: the denominator of `of_all`
-    pub all: Amount,
+    pub all: ProfileAmount,
     /// iterations that were looked at
     pub iterations: usize,
     /// operations and their categories
-    pub rows: Vec<ShareRow>,
+    pub rows: Vec<CategoryShareRow>,
     /// operations' samples that end in such a function: name and share of the operations' samples
-    pub leaves: Vec<(String, Share)>,
+    pub leaves: Vec<(String, ShareEstimate)>,
     /// what is next to the operations: name, share of all samples, inclusive
-    pub beside: Vec<(String, Share)>,
+    pub beside: Vec<(String, ShareEstimate)>,
     /// how samples were recognised
-    pub coverage: Coverage,
+    pub coverage: RuleCoverage,
     /// patterns that no function of the profile fits, for who writes a table
     pub unmatched: Vec<String>,
 }
 
 /// One iteration's sums.
 #[derive(Debug, Clone, Default)]
-struct Tally {
-    all: Amount,
+struct CategoryTally {
+    all: ProfileAmount,
     /// by operation and category
-    cells: BTreeMap<(u8, u8), Amount>,
+    cells: BTreeMap<(u8, u8), ProfileAmount>,
     /// samples of an operation that pass a category anywhere
     touching: BTreeMap<(u8, u8), u64>,
     leaves: BTreeMap<u8, u64>,
@@ -122,67 +122,72 @@ struct Tally {
 }
 
 /// Divides the samples of a profile among the operations and categories of a table.
-pub fn shares(profile: &Profile, rules: &Rules, options: &ShareOptions) -> Shares {
-    let verdicts = categorise(profile, rules);
-    let wanted =
-        |piece: &&Piece| options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.about.slot));
-    let pieces: Vec<&Piece> = profile.pieces.iter().filter(wanted).collect();
-    let tallies: Vec<Tally> =
-        pieces.iter().map(|piece| tally(profile, piece, &verdicts, rules, options)).collect();
-    let unit = pieces.first().map_or("", |piece| piece.about.unit.0.as_str());
-    let mut coverage = coverage(profile, &pieces, &verdicts, options);
+pub fn category_shares(
+    profile: &Profile,
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+) -> CategoryShares {
+    let verdicts = categorise_profile(profile, rules);
+    let wanted = |piece: &&IterationProfile| {
+        options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.summary.slot))
+    };
+    let pieces: Vec<&IterationProfile> = profile.iterations.iter().filter(wanted).collect();
+    let tallies: Vec<CategoryTally> =
+        pieces.iter().map(|piece| tally_piece(profile, piece, &verdicts, rules, options)).collect();
+    let unit = pieces.first().map_or("", |piece| piece.summary.unit.0.as_str());
+    let mut coverage = rule_coverage(profile, &pieces, &verdicts, options);
     coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
     coverage.by_window = saturating_sum(tallies.iter().map(|tally| tally.by_window));
     coverage.undecided = saturating_sum(tallies.iter().map(|tally| tally.undecided));
-    let recognised = saturating_sum(tallies.iter().map(|tally| sum(tally, |_| true).samples));
+    let recognised = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, |_| true).samples));
     coverage.by_name = recognised.saturating_sub(coverage.by_window);
-    Shares {
+    CategoryShares {
         rules: rules.name.clone(),
         variant: verdicts.variant.clone(),
-        all: total(tallies.iter().map(|tally| tally.all)),
+        all: sum_amounts(tallies.iter().map(|tally| tally.all)),
         iterations: tallies.len(),
-        rows: rows(&tallies, rules, options, unit),
-        leaves: leaves(&tallies, rules),
-        beside: beside(&tallies, rules),
+        rows: share_rows(&tallies, rules, options, unit),
+        leaves: leaf_shares(&tallies, rules),
+        beside: beside_shares(&tallies, rules),
         coverage,
-        unmatched: unmatched(profile, rules),
+        unmatched: unmatched_patterns(profile, rules),
     }
 }
 
 /// What became of the samples of the pieces that shares are of.
-pub fn parts(profile: &Profile, slots: Option<&[u32]>) -> Parts {
-    let wanted = |piece: &&Piece| slots.is_none_or(|slots| slots.contains(&piece.about.slot));
-    profile.pieces.iter().filter(wanted).fold(Parts::default(), |mut sum, piece| {
-        sum += piece.parts();
+pub fn profile_parts(profile: &Profile, slots: Option<&[u32]>) -> SampleCounts {
+    let wanted = |piece: &&IterationProfile| slots.is_none_or(|slots| slots.contains(&piece.summary.slot));
+    profile.iterations.iter().filter(wanted).fold(SampleCounts::default(), |mut sum, piece| {
+        sum += piece.sample_counts();
         sum
     })
 }
 
-fn is_wanted(profile: &Profile, sample: &StackSample, options: &ShareOptions) -> bool {
+fn is_selected_sample(profile: &Profile, sample: &StackSample, options: &CategoryShareOptions) -> bool {
     options.comm.as_ref().is_none_or(|comm| profile.comm(sample.comm) == comm)
 }
 
-fn tally(
+fn tally_piece(
     profile: &Profile,
-    piece: &Piece,
-    verdicts: &Verdicts,
-    rules: &Rules,
-    options: &ShareOptions,
-) -> Tally {
-    let mut tally = Tally { beside: vec![0; rules.beside.len()], ..Tally::default() };
-    for sample in piece.samples.iter().filter(|sample| is_wanted(profile, sample, options)) {
-        let amount = Amount { samples: sample.count, weight: sample.weight };
+    piece: &IterationProfile,
+    verdicts: &ProfileCategories,
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+) -> CategoryTally {
+    let mut tally = CategoryTally { beside: vec![0; rules.beside.len()], ..CategoryTally::default() };
+    for sample in piece.samples.iter().filter(|sample| is_selected_sample(profile, sample, options)) {
+        let amount = ProfileAmount { samples: sample.count, weight: sample.weight };
         tally.all += amount;
         let verdict = sample.leaf.and_then(|leaf| verdicts.nodes.get(leaf.0 as usize));
         if let Some(verdict) = verdict {
-            tally.add(*verdict, amount, rules.categories.len());
+            tally.add_sample(*verdict, amount, rules.categories.len());
         }
     }
     tally
 }
 
-impl Tally {
-    fn add(&mut self, verdict: Verdict, amount: Amount, categories: usize) {
+impl CategoryTally {
+    fn add_sample(&mut self, verdict: StackCategory, amount: ProfileAmount, categories: usize) {
         for (at, samples) in self.beside.iter_mut().enumerate() {
             let more = if verdict.beside >> at & 1 == 1 { amount.samples } else { 0 };
             *samples = samples.saturating_add(more);
@@ -213,20 +218,25 @@ fn saturating_sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-fn total(amounts: impl Iterator<Item = Amount>) -> Amount {
-    amounts.fold(Amount::default(), |mut sum, amount| {
+fn sum_amounts(amounts: impl Iterator<Item = ProfileAmount>) -> ProfileAmount {
+    amounts.fold(ProfileAmount::default(), |mut sum, amount| {
         sum += amount;
         sum
     })
 }
 
 /// The sum of a tally's cells whose operation and category are wanted.
-fn sum(tally: &Tally, wanted: impl Fn(&(u8, u8)) -> bool) -> Amount {
-    total(tally.cells.iter().filter(|(cell, _)| wanted(cell)).map(|(_, amount)| *amount))
+fn sum_cells(tally: &CategoryTally, wanted: impl Fn(&(u8, u8)) -> bool) -> ProfileAmount {
+    sum_amounts(tally.cells.iter().filter(|(cell, _)| wanted(cell)).map(|(_, amount)| *amount))
 }
 
 /// A row each for the sum of all operations, each operation, and each of its categories that has samples.
-fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) -> Vec<ShareRow> {
+fn share_rows(
+    tallies: &[CategoryTally],
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+    unit: &str,
+) -> Vec<CategoryShareRow> {
     let operations: Vec<(u8, &str)> =
         (0..).zip(rules.operations.iter().map(|one| one.name.as_str())).collect();
     let names: Vec<&str> = operations.iter().map(|(_, name)| *name).collect();
@@ -237,12 +247,14 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
         |operation: &str, category, of: &dyn Fn(&(u8, u8)) -> bool, within: &dyn Fn(&(u8, u8)) -> bool| {
             let touching = None;
             let per_operation =
-                options.counts.get(operation).and_then(|count| per_operation(tallies, of, *count, unit));
-            let amount = total(tallies.iter().map(|tally| sum(tally, of)));
-            let of_all = share(tallies.iter().map(|tally| (sum(tally, of).samples, tally.all.samples)));
-            let of_operation =
-                share(tallies.iter().map(|tally| (sum(tally, of).samples, sum(tally, within).samples)));
-            ShareRow {
+                options.counts.get(operation).and_then(|count| cost_per_operation(tallies, of, *count, unit));
+            let amount = sum_amounts(tallies.iter().map(|tally| sum_cells(tally, of)));
+            let of_all =
+                estimate_share(tallies.iter().map(|tally| (sum_cells(tally, of).samples, tally.all.samples)));
+            let of_operation = estimate_share(
+                tallies.iter().map(|tally| (sum_cells(tally, of).samples, sum_cells(tally, within).samples)),
+            );
+            CategoryShareRow {
                 operation: operation.into(),
                 category,
                 amount,
@@ -264,7 +276,7 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
             let mut row = line(name, Some(named.name.clone()), &of, &within);
             let touching = tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category)));
             let touching = saturating_sum(touching.copied());
-            let base = saturating_sum(tallies.iter().map(|tally| sum(tally, within).samples));
+            let base = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, within).samples));
             row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
             rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
         }
@@ -273,64 +285,71 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
 }
 
 /// The share of all iterations together, and the interval of the mean over them.
-fn share(counts: impl Iterator<Item = (u64, u64)>) -> Share {
+fn estimate_share(counts: impl Iterator<Item = (u64, u64)>) -> ShareEstimate {
     let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
     let part = saturating_sum(counts.iter().map(|(part, _)| *part));
     let all = saturating_sum(counts.iter().map(|(_, all)| *all));
     let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
-    let interval = interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
-    Share { value: (all > 0).then(|| part as f64 / all as f64), interval }
+    let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
+    ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
 }
 
-fn interval(values: &[f64]) -> Option<Interval> {
+fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
     mean_with_interval(values, CONFIDENCE).ok().filter(|_| values.len() > 1)?.interval
 }
 
-fn per_operation(
-    tallies: &[Tally],
+fn cost_per_operation(
+    tallies: &[CategoryTally],
     of: impl Fn(&(u8, u8)) -> bool,
     count: f64,
     unit: &str,
-) -> Option<PerOperation> {
+) -> Option<CostPerOperation> {
     if count <= 0.0 || !["ns", "cycles"].contains(&unit) {
         return None;
     }
-    let each: Vec<f64> = tallies.iter().map(|tally| sum(tally, &of).weight as f64 / count).collect();
+    let each: Vec<f64> = tallies.iter().map(|tally| sum_cells(tally, &of).weight as f64 / count).collect();
     let value = perflab_stats::mean(&each).ok()?;
-    let interval = interval(&each).map(|found| (found.low.max(0.0), found.high));
-    Some(PerOperation { value, interval, unit: unit.into() })
+    let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high));
+    Some(CostPerOperation { value, interval, unit: unit.into() })
 }
 
-fn leaves(tallies: &[Tally], rules: &Rules) -> Vec<(String, Share)> {
-    let of = |at: u8| {
-        share(
-            tallies
-                .iter()
-                .map(|tally| (tally.leaves.get(&at).copied().unwrap_or(0), sum(tally, |_| true).samples)),
-        )
-    };
+fn leaf_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
+    let of =
+        |at: u8| {
+            estimate_share(tallies.iter().map(|tally| {
+                (tally.leaves.get(&at).copied().unwrap_or(0), sum_cells(tally, |_| true).samples)
+            }))
+        };
     (0..).zip(&rules.leaves).map(|(at, named)| (named.name.clone(), of(at))).collect()
 }
 
-fn beside(tallies: &[Tally], rules: &Rules) -> Vec<(String, Share)> {
+fn beside_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
     let of = |at: usize| {
-        share(tallies.iter().map(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples)))
+        estimate_share(
+            tallies.iter().map(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples)),
+        )
     };
     rules.beside.iter().enumerate().map(|(at, named)| (named.name.clone(), of(at))).collect()
 }
 
 /// The functions by which samples were taken for an operation without a rule, or sound like one.
-fn coverage(profile: &Profile, pieces: &[&Piece], verdicts: &Verdicts, options: &ShareOptions) -> Coverage {
+fn rule_coverage(
+    profile: &Profile,
+    pieces: &[&IterationProfile],
+    verdicts: &ProfileCategories,
+    options: &CategoryShareOptions,
+) -> RuleCoverage {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
     // By node that is odd: the outermost odd one below it, which is the function that the verdict began with.
-    let is_odd = |verdict: &Verdict| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
+    let is_odd =
+        |verdict: &StackCategory| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
     let mut began: Vec<Option<u32>> = Vec::with_capacity(profile.nodes.len());
     for ((at, node), verdict) in (0..).zip(&profile.nodes).zip(&verdicts.nodes) {
         let caller = || node.parent.and_then(|parent| began.get(parent.0 as usize).copied().flatten());
         began.push(is_odd(verdict).then(|| caller().unwrap_or(at)));
     }
     let samples = pieces.iter().flat_map(|piece| &piece.samples);
-    for sample in samples.filter(|sample| is_wanted(profile, sample, options)) {
+    for sample in samples.filter(|sample| is_selected_sample(profile, sample, options)) {
         let Some(leaf) = sample.leaf else { continue };
         let Some(Some(node)) = began.get(leaf.0 as usize) else { continue };
         let frame = profile.node(NodeId(*node)).and_then(|node| profile.frame(node.frame));
@@ -341,11 +360,11 @@ fn coverage(profile: &Profile, pieces: &[&Piece], verdicts: &Verdicts, options: 
         functions.into_iter().map(|(name, count)| (name.into(), count)).collect();
     without_rule.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     without_rule.truncate(LISTED);
-    Coverage { without_rule, ..Coverage::default() }
+    RuleCoverage { without_rule, ..RuleCoverage::default() }
 }
 
-fn unmatched(profile: &Profile, rules: &Rules) -> Vec<String> {
+fn unmatched_patterns(profile: &Profile, rules: &CategoryRules) -> Vec<String> {
     let all = rules.operations.iter().chain(&rules.categories).flat_map(|named| &named.patterns);
-    let fits = |pattern: &super::Pattern| profile.frames.iter().any(|frame| pattern.matches(&frame.name));
+    let fits = |pattern: &super::NamePattern| profile.frames.iter().any(|frame| pattern.matches(&frame.name));
     all.filter(|pattern| !fits(pattern)).map(|pattern| pattern.text().to_owned()).collect()
 }

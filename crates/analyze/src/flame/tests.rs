@@ -1,31 +1,33 @@
-use perflab_model::profile::{CommId, Frame, FrameKind, Piece, Profile, Profiled, StackSample, Weaver};
+use perflab_model::profile::{
+    CommId, FrameKind, IterationProfile, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder,
+};
 
 use super::*;
 
 /// A profile of folded lines: `comm;outer;inner 3`, a piece for each list of lines.
-fn profile(pieces: &[&[&str]]) -> Profile {
+fn make_profile(pieces: &[&[&str]]) -> Profile {
     let mut profile = Profile::default();
-    let mut weaver = Weaver::default();
+    let mut weaver = StackTreeBuilder::default();
     for (slot, lines) in (0..).zip(pieces) {
-        let samples = lines.iter().map(|line| sample(&mut weaver, line)).collect();
-        profile.take(weaver.batch(slot, samples));
+        let samples = lines.iter().map(|line| make_sample(&mut weaver, line)).collect();
+        profile.add_batch(weaver.take_batch(slot, samples));
     }
     profile
 }
 
-fn sample(weaver: &mut Weaver, line: &str) -> StackSample {
+fn make_sample(weaver: &mut StackTreeBuilder, line: &str) -> StackSample {
     let (stack, count) = line.rsplit_once(' ').unwrap();
     let mut frames = stack.split(';');
-    let comm = weaver.comm(frames.next().unwrap());
+    let comm = weaver.intern_comm(frames.next().unwrap());
     let leaf = frames.fold(None, |parent, name| {
-        let frame = weaver.frame(Frame::new(name, FrameKind::Kernel));
-        Some(weaver.node(parent, frame))
+        let frame = weaver.intern_frame(StackFrame::new(name, FrameKind::Kernel));
+        Some(weaver.intern_node(parent, frame))
     });
     let count: u64 = count.parse().unwrap();
     StackSample { at: None, cpu: None, pid: None, tid: None, comm, leaf, count, weight: count * 10 }
 }
 
-fn lines(tree: &Tree) -> Vec<String> {
+fn tree_lines(tree: &CallTree) -> Vec<String> {
     let line = |at: usize| {
         let mut names: Vec<_> =
             tree.ancestors(at as u32).map(|node| tree.function(node).unwrap().name.clone()).collect();
@@ -38,44 +40,44 @@ fn lines(tree: &Tree) -> Vec<String> {
 
 #[test]
 fn every_sample_is_below_node_zero() {
-    let profile = profile(&[&["a;f;g 3", "b;f 2", "a 1"], &["a;f;g.isra.0 4"]]);
-    let grown = grow(&profile, &GrowOptions::default());
-    assert_eq!(lines(&grown.tree), ["all 0/10", "all;f 2/9", "all;f;g 7/7", "all;[no stack] 1/1"]);
-    assert_eq!(grown.tree.all(), Amount { samples: 10, weight: 100 });
+    let profile = make_profile(&[&["a;f;g 3", "b;f 2", "a 1"], &["a;f;g.isra.0 4"]]);
+    let grown = build_call_tree(&profile, &CallTreeOptions::default());
+    assert_eq!(tree_lines(&grown.tree), ["all 0/10", "all;f 2/9", "all;f;g 7/7", "all;[no stack] 1/1"]);
+    assert_eq!(grown.tree.total_amount(), ProfileAmount { samples: 10, weight: 100 });
     assert_eq!(grown.leaves, [vec![2, 1, 3], vec![2]]);
 }
 
 #[test]
 fn two_versions_of_a_program_share_the_box_of_their_command() {
-    let before = profile(&[&["v1;main;work 30", "sh;main 2"]]);
-    let after = profile(&[&["v2;main;work 10", "sh;main 2"]]);
-    let shared = SharedCommands::of(&[vec![&before], vec![&after]]);
+    let before = make_profile(&[&["v1;main;work 30", "sh;main 2"]]);
+    let after = make_profile(&[&["v2;main;work 10", "sh;main 2"]]);
+    let shared = SharedCommands::from_sides(&[vec![&before], vec![&after]]);
     assert_eq!(shared.as_ref().map(|shared| shared.label.as_str()), Some("v1 | v2"));
-    let options = GrowOptions { commands: true, shared, ..GrowOptions::default() };
-    let joined = join(&[vec![(&before, options.clone())], vec![(&after, options)]]);
+    let options = CallTreeOptions { commands: true, shared, ..CallTreeOptions::default() };
+    let joined = join_profiles(&[vec![(&before, options.clone())], vec![(&after, options)]]);
     let name = |node: &JoinedNode| joined.functions[node.function as usize].name.as_str();
     let names: Vec<&str> = joined.nodes.iter().map(name).collect();
     assert_eq!(names, ["all", "v1 | v2", "main", "work", "sh", "main"]);
     // One side that has all commands of the other has more of them, and no other version.
-    let more = profile(&[&["v1;main 1", "sh;main 2", "ld;main 1"]]);
-    assert_eq!(SharedCommands::of(&[vec![&before], vec![&more]]), None);
-    assert_eq!(SharedCommands::of(&[vec![&before]]), None);
+    let more = make_profile(&[&["v1;main 1", "sh;main 2", "ld;main 1"]]);
+    assert_eq!(SharedCommands::from_sides(&[vec![&before], vec![&more]]), None);
+    assert_eq!(SharedCommands::from_sides(&[vec![&before]]), None);
 }
 
 #[test]
 fn commands_stand_under_their_stacks_and_slots_are_chosen() {
-    let profile = profile(&[&["a;f 3", "b;f 2", "a 1"], &["a;f 4"]]);
-    let options = GrowOptions { slots: Some(vec![0]), commands: true, ..GrowOptions::default() };
-    let grown = grow(&profile, &options);
+    let profile = make_profile(&[&["a;f 3", "b;f 2", "a 1"], &["a;f 4"]]);
+    let options = CallTreeOptions { slots: Some(vec![0]), commands: true, ..CallTreeOptions::default() };
+    let grown = build_call_tree(&profile, &options);
     let wanted = ["all 0/6", "all;a 0/4", "all;a;f 3/3", "all;b 0/2", "all;b;f 2/2", "all;a;[no stack] 1/1"];
-    assert_eq!(lines(&grown.tree), wanted);
+    assert_eq!(tree_lines(&grown.tree), wanted);
     assert_eq!(grown.leaves, [vec![2, 4, 5], vec![]]);
 }
 
 #[test]
 fn a_function_that_calls_itself_is_counted_once() {
-    let profile = profile(&[&["a;f;f;g 3", "a;f;f 2", "a;g;f 1"]]);
-    let rows = functions(&grow(&profile, &GrowOptions::default()).tree);
+    let profile = make_profile(&[&["a;f;f;g 3", "a;f;f 2", "a;g;f 1"]]);
+    let rows = function_rows(&build_call_tree(&profile, &CallTreeOptions::default()).tree);
     let rows: Vec<_> =
         rows.iter().map(|row| (row.function.name.as_str(), row.own.samples, row.inclusive.samples)).collect();
     assert_eq!(rows, [("f", 3, 6), ("g", 3, 4)]);
@@ -83,24 +85,29 @@ fn a_function_that_calls_itself_is_counted_once() {
 
 #[test]
 fn what_became_of_every_sample_adds_up() {
-    let mut profile = profile(&[&["a;f 3", "a 2"]]);
-    let dead = StackSample { pid: Some(-1), ..profile.pieces[0].samples[0] };
-    let about = Profiled { slot: 1, lost: 4, unreadable: 1, ..Profiled::default() };
-    profile.pieces.push(Piece { about, samples: vec![StackSample { comm: CommId(0), ..dead }] });
-    let parts = profile.parts();
+    let mut profile = make_profile(&[&["a;f 3", "a 2"]]);
+    let dead = StackSample { pid: Some(-1), ..profile.iterations[0].samples[0] };
+    let about = ProfileSummary { slot: 1, lost: 4, unreadable: 1, ..ProfileSummary::default() };
+    profile
+        .iterations
+        .push(IterationProfile { summary: about, samples: vec![StackSample { comm: CommId(0), ..dead }] });
+    let parts = profile.sample_counts();
     assert_eq!((parts.stacks, parts.stackless, parts.dead, parts.lost, parts.unreadable), (3, 2, 3, 4, 1));
-    assert_eq!(parts.all(), 13);
-    assert_eq!(parts.kept(), grow(&profile, &GrowOptions::default()).tree.all().samples);
+    assert_eq!(parts.total(), 13);
+    assert_eq!(
+        parts.in_profile(),
+        build_call_tree(&profile, &CallTreeOptions::default()).tree.total_amount().samples
+    );
 }
 
-fn slab() -> Rules {
-    Rules::shipped("slab").unwrap().unwrap()
+fn slab_rules() -> CategoryRules {
+    CategoryRules::load_shipped("slab").unwrap().unwrap()
 }
 
 /// `operation/category` of each line, by the slab table.
-fn verdicts(lines: &[&str]) -> Vec<String> {
-    let (profile, rules) = (profile(&[lines]), slab());
-    let found = categorise(&profile, &rules);
+fn category_names(lines: &[&str]) -> Vec<String> {
+    let (profile, rules) = (make_profile(&[lines]), slab_rules());
+    let found = categorise_profile(&profile, &rules);
     let said = |leaf: perflab_model::profile::NodeId| {
         let verdict = found.nodes[leaf.0 as usize];
         let category = &rules.categories[verdict.category as usize].name;
@@ -108,21 +115,25 @@ fn verdicts(lines: &[&str]) -> Vec<String> {
             .operation
             .map_or("-".into(), |at| format!("{}/{category}", rules.operations[at as usize].name))
     };
-    profile.pieces[0].samples.iter().map(|sample| said(sample.leaf.unwrap())).collect()
+    profile.iterations[0].samples.iter().map(|sample| said(sample.leaf.unwrap())).collect()
 }
 
 #[test]
 fn shipped_tables_are_sound() {
-    for (name, _) in rules::SHIPPED {
-        assert!(Rules::shipped(name).unwrap().is_ok(), "{:?}", Rules::shipped(name).unwrap());
+    for (name, _) in rules::SHIPPED_RULES {
+        assert!(
+            CategoryRules::load_shipped(name).unwrap().is_ok(),
+            "{:?}",
+            CategoryRules::load_shipped(name).unwrap()
+        );
     }
-    assert!(Rules::shipped("nothing").is_none());
-    assert!(rules::anchors().contains(&"___slab_alloc".to_owned()));
+    assert!(CategoryRules::load_shipped("nothing").is_none());
+    assert!(rules::shipped_anchors().contains(&"___slab_alloc".to_owned()));
 }
 
 #[test]
 fn operations_begin_outermost_and_categories_have_ranks() {
-    let found = verdicts(&[
+    let found = category_names(&[
         "a;sys;kmem_cache_alloc_node_noprof 1",
         "a;sys;__kmalloc_node_track_caller_noprof;___slab_alloc 1",
         "a;kmem_cache_alloc;___slab_alloc;get_partial_node;native_queued_spin_lock_slowpath 1",
@@ -151,7 +162,7 @@ fn operations_begin_outermost_and_categories_have_ranks() {
 
 #[test]
 fn what_interrupts_an_allocation_is_not_the_allocators() {
-    let found = verdicts(&[
+    let found = category_names(&[
         "a;kmem_cache_alloc;asm_sysvec_apic_timer_interrupt;update_curr 1",
         "a;kmem_cache_alloc;asm_sysvec_apic_timer_interrupt;handle_softirqs;rcu_do_batch;kfree 1",
     ]);
@@ -159,32 +170,36 @@ fn what_interrupts_an_allocation_is_not_the_allocators() {
 }
 
 /// A frame that only its place tells, among anchors.
-fn windowed(name: &str, start: i64, apart: i64) -> Profile {
-    let mut weaver = Weaver::default();
-    let frame = weaver.frame(Frame { start: Some(start), ..Frame::new(name, FrameKind::Kernel) });
-    let leaf = Some(weaver.node(None, frame));
+fn profile_with_window(name: &str, start: i64, apart: i64) -> Profile {
+    let mut weaver = StackTreeBuilder::default();
+    let frame =
+        weaver.intern_frame(StackFrame { start: Some(start), ..StackFrame::new(name, FrameKind::Kernel) });
+    let leaf = Some(weaver.intern_node(None, frame));
     let (at, cpu, pid, tid) = (None, None, None, None);
     let one = StackSample { at, cpu, pid, tid, comm: CommId(0), leaf, count: 4, weight: 4 };
     let mut profile = Profile::default();
-    profile.take(weaver.batch(0, vec![one]));
-    let anchor = |(name, start): (&str, i64)| perflab_model::profile::Anchor { name: name.into(), start };
+    profile.add_batch(weaver.take_batch(0, vec![one]));
+    let anchor =
+        |(name, start): (&str, i64)| perflab_model::profile::SymbolAnchor { name: name.into(), start };
     let anchors = [("kfree", 1000), ("kmem_cache_free", 1500), ("___slab_alloc", 1000 + apart)].map(anchor);
-    profile.tell(Profiled { anchors: anchors.into(), ..Profiled::default() });
+    profile.add_summary(ProfileSummary { anchors: anchors.into(), ..ProfileSummary::default() });
     profile
 }
 
 #[test]
 fn functions_without_a_rule_are_found_by_their_place() {
-    let coverage = |profile: &Profile| shares(profile, &slab(), &ShareOptions::default()).coverage;
-    let inside = coverage(&windowed("brand_new", 1200, 2000));
+    let coverage = |profile: &Profile| {
+        category_shares(profile, &slab_rules(), &CategoryShareOptions::default()).coverage
+    };
+    let inside = coverage(&profile_with_window("brand_new", 1200, 2000));
     assert_eq!((inside.by_name, inside.by_window), (0, 4));
     assert_eq!(inside.without_rule, [("brand_new".to_owned(), 4)]);
-    assert_eq!(coverage(&windowed("elsewhere", 9000, 2000)).by_window, 0);
-    let apart = coverage(&windowed("brand_new", 1200, 1 << 20));
+    assert_eq!(coverage(&profile_with_window("elsewhere", 9000, 2000)).by_window, 0);
+    let apart = coverage(&profile_with_window("brand_new", 1200, 1 << 20));
     assert_eq!(apart.by_window, 0);
     assert!(apart.no_window.unwrap().contains("the linker moved functions"));
     assert_eq!(
-        coverage(&windowed("new_slab_thing", 9000, 2000)).undecided,
+        coverage(&profile_with_window("new_slab_thing", 9000, 2000)).undecided,
         4,
         "it sounds like a rule is missing"
     );
@@ -192,7 +207,7 @@ fn functions_without_a_rule_are_found_by_their_place() {
 
 #[test]
 fn shares_have_denominators_and_intervals_of_iterations() {
-    let profile = profile(&[
+    let profile = make_profile(&[
         &["h;kmem_cache_alloc 10", "h;kmem_cache_alloc;___slab_alloc 10", "h;kfree 20", "h;rest 60"],
         &[
             "h;kmem_cache_alloc 20",
@@ -203,9 +218,13 @@ fn shares_have_denominators_and_intervals_of_iterations() {
         ],
     ]);
     let mut profile = profile;
-    profile.pieces.iter_mut().for_each(|piece| piece.about.unit = perflab_model::Unit::new("ns"));
+    profile.iterations.iter_mut().for_each(|piece| piece.summary.unit = perflab_model::Unit::new("ns"));
     let counts = [("allocation".to_owned(), 5.0)].into();
-    let found = shares(&profile, &slab(), &ShareOptions { counts, ..ShareOptions::default() });
+    let found = category_shares(
+        &profile,
+        &slab_rules(),
+        &CategoryShareOptions { counts, ..CategoryShareOptions::default() },
+    );
     let row = |operation: &str, category: Option<&str>| {
         found
             .rows
@@ -226,10 +245,10 @@ fn shares_have_denominators_and_intervals_of_iterations() {
     assert_eq!(alloc.per_operation.as_ref().unwrap().value, 50.0);
     let sum: u64 = found.rows.iter().filter(|row| row.category.is_some()).map(|row| row.amount.samples).sum();
     assert_eq!(sum, all.amount.samples, "the categories are a partition");
-    let one = shares(
+    let one = category_shares(
         &profile,
-        &slab(),
-        &ShareOptions { slots: Some(vec![0]), comm: Some("h".into()), ..Default::default() },
+        &slab_rules(),
+        &CategoryShareOptions { slots: Some(vec![0]), comm: Some("h".into()), ..Default::default() },
     );
     assert_eq!((one.all.samples, one.rows[0].of_all.interval), (100, None), "one iteration has no interval");
     assert_eq!(one.variant.as_deref(), Some("SLUB"));
@@ -237,14 +256,14 @@ fn shares_have_denominators_and_intervals_of_iterations() {
 
 #[test]
 fn parts_of_the_kernel_are_told_by_the_innermost() {
-    let rules = Rules::shipped("kernel").unwrap().unwrap();
-    let profile = profile(&[&[
+    let rules = CategoryRules::load_shipped("kernel").unwrap().unwrap();
+    let profile = make_profile(&[&[
         "h;do_syscall_64;sock_write_iter;unix_stream_sendmsg;__alloc_skb;kmem_cache_alloc_node 1",
         "h;do_syscall_64;unix_stream_sendmsg;sock_def_readable;try_to_wake_up;native_queued_spin_lock_slowpath 1",
         "h;do_syscall_64 1",
         "h;main 1",
     ]]);
-    let found = shares(&profile, &rules, &ShareOptions::default());
+    let found = category_shares(&profile, &rules, &CategoryShareOptions::default());
     let told: Vec<_> = found
         .rows
         .iter()
@@ -278,43 +297,45 @@ fn every_mistake_in_a_table_has_its_line() {
         ),
         (table(""), "t.toml:1: no category has `otherwise = true`: what is in none of them would be lost"),
     ] {
-        assert_eq!(Rules::parse("t.toml", &text).unwrap_err().to_string(), wanted);
+        assert_eq!(CategoryRules::parse("t.toml", &text).unwrap_err().to_string(), wanted);
     }
 }
 
 #[test]
 fn two_profiles_stand_over_one_tree() {
-    let (before, after) = (profile(&[&["a;f;g 3", "a;f 1"], &["a;f;g 4"]]), profile(&[&["a;f;h 2", "a 2"]]));
-    let how = GrowOptions::default;
-    let joined = join(&[vec![(&before, how())], vec![(&after, how())]]);
+    let (before, after) =
+        (make_profile(&[&["a;f;g 3", "a;f 1"], &["a;f;g 4"]]), make_profile(&[&["a;f;h 2", "a 2"]]));
+    let how = CallTreeOptions::default;
+    let joined = join_profiles(&[vec![(&before, how())], vec![(&after, how())]]);
     let name = |node: &JoinedNode| joined.functions[node.function as usize].name.as_str();
     assert_eq!(joined.nodes.iter().map(name).collect::<Vec<_>>(), ["all", "f", "g", "h", NO_STACK]);
-    let samples = |side: &JoinedSide<'_>| side.own(5).iter().map(|own| own.samples).collect::<Vec<_>>();
+    let samples =
+        |side: &JoinedSide<'_>| side.own_amounts(5).iter().map(|own| own.samples).collect::<Vec<_>>();
     assert_eq!(samples(&joined.sides[0]), [0, 1, 7, 0, 0]);
-    assert_eq!(joined.totals(&samples(&joined.sides[1])), [4, 2, 0, 2, 2]);
-    let repeated = joined.sides[0].repetitions(5);
+    assert_eq!(joined.totals_from_own(&samples(&joined.sides[1])), [4, 2, 0, 2, 2]);
+    let repeated = joined.sides[0].own_by_repetition(5);
     assert_eq!(repeated.iter().map(|own| own[2].samples).collect::<Vec<_>>(), [3, 4]);
-    assert_eq!((joined.sides[0].parts().all(), joined.sides[1].parts().stackless), (8, 2));
+    assert_eq!((joined.sides[0].sample_parts().total(), joined.sides[1].sample_parts().stackless), (8, 2));
 }
 
 /// A profile whose repetitions give `f` so many of 1000 samples, and `g` the others.
-fn shared(shares: &[u64]) -> Profile {
+fn profile_with_shares(shares: &[u64]) -> Profile {
     let lines: Vec<_> =
         shares.iter().map(|f| [format!("a;m;f {f}"), format!("a;m;g {}", 1000 - f)]).collect();
     let lines: Vec<Vec<&str>> = lines.iter().map(|pair| pair.iter().map(String::as_str).collect()).collect();
-    profile(&lines.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    make_profile(&lines.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-fn judged(before: &[u64], after: &[u64]) -> Changes {
-    let (before, after) = (shared(before), shared(after));
-    let how = GrowOptions::default;
-    changes(&join(&[vec![(&before, how())], vec![(&after, how())]]), 0, 1).unwrap()
+fn changes_between(before: &[u64], after: &[u64]) -> ProfileChanges {
+    let (before, after) = (profile_with_shares(before), profile_with_shares(after));
+    let how = CallTreeOptions::default;
+    profile_changes(&join_profiles(&[vec![(&before, how())], vec![(&after, how())]]), 0, 1).unwrap()
 }
 
 #[test]
 fn a_difference_beyond_the_noise_of_repetitions_is_a_change() {
-    let found = judged(&[250, 255, 245, 252], &[300, 296, 305, 301]);
-    assert_eq!(found.basis, Basis::Repetitions(4, 4));
+    let found = changes_between(&[250, 255, 245, 252], &[300, 296, 305, 301]);
+    assert_eq!(found.basis, NoiseBasis::Repetitions(4, 4));
     let f = found.nodes.iter().find(|node| node.of == 2).unwrap();
     assert!(f.is_change() && (f.difference - 0.05).abs() < 1e-9, "{f:?}");
     assert!(f.low > 0.02 && f.high < 0.08, "{f:?}");
@@ -326,21 +347,21 @@ fn a_difference_beyond_the_noise_of_repetitions_is_a_change() {
 
 #[test]
 fn repetitions_that_vary_as_much_as_they_differ_are_noise() {
-    let found = judged(&[200, 300, 250, 280], &[300, 240, 330, 310]);
+    let found = changes_between(&[200, 300, 250, 280], &[300, 240, 330, 310]);
     assert!(found.nodes.iter().all(|node| !node.is_change()), "{found:?}");
 }
 
 #[test]
 fn repetitions_that_agree_by_chance_do_not_beat_counting() {
     // 2.5 % and 3 % of 1000 samples twice, without any spread: counting alone gives ± 0.5 %.
-    let found = judged(&[25, 25], &[30, 30]);
+    let found = changes_between(&[25, 25], &[30, 30]);
     assert!(found.nodes.iter().all(|node| !node.is_change()), "{found:?}");
 }
 
 #[test]
 fn without_repetitions_counting_is_all_that_is_known() {
-    let found = judged(&[250], &[300, 310]);
-    assert_eq!(found.basis, Basis::Counts);
+    let found = changes_between(&[250], &[300, 310]);
+    assert_eq!(found.basis, NoiseBasis::Counts);
     let f = found.nodes.iter().find(|node| node.of == 2).unwrap();
     // p = 0.25 of 1000 and 0.305 of 2000: ± 1.96 √(0.25 · 0.75 / 1000 + 0.305 · 0.695 / 2000) = ± 0.03358
     assert!((f.high - f.low - 2.0 * 0.033_58).abs() < 2e-4, "{f:?}");
@@ -349,19 +370,19 @@ fn without_repetitions_counting_is_all_that_is_known() {
 
 #[test]
 fn boxes_with_few_samples_are_not_judged() {
-    let (before, after) = (profile(&[&["a;f 500", "a;g 7"]]), profile(&[&["a;f 500", "a;g 8"]]));
-    let how = GrowOptions::default;
-    let joined = join(&[vec![(&before, how())], vec![(&after, how())]]);
-    let found = changes(&joined, 0, 1).unwrap();
+    let (before, after) = (make_profile(&[&["a;f 500", "a;g 7"]]), make_profile(&[&["a;f 500", "a;g 8"]]));
+    let how = CallTreeOptions::default;
+    let joined = join_profiles(&[vec![(&before, how())], vec![(&after, how())]]);
+    let found = profile_changes(&joined, 0, 1).unwrap();
     assert_eq!(found.nodes.iter().map(|node| node.of).collect::<Vec<_>>(), [1]);
-    assert!(changes(&joined, 0, 2).is_none());
+    assert!(profile_changes(&joined, 0, 2).is_none());
 }
 
 #[test]
 fn runs_that_repeat_each_other_are_the_repetitions() {
-    let (one, two) = (shared(&[250, 250]), shared(&[260]));
-    let how = GrowOptions::default;
-    let joined = join(&[vec![(&one, how()), (&two, how())], vec![(&one, how())]]);
-    assert_eq!(joined.sides[0].repetitions(4).len(), 2);
-    assert_eq!(joined.sides[1].repetitions(4).len(), 2, "iterations, where there is one run");
+    let (one, two) = (profile_with_shares(&[250, 250]), profile_with_shares(&[260]));
+    let how = CallTreeOptions::default;
+    let joined = join_profiles(&[vec![(&one, how()), (&two, how())], vec![(&one, how())]]);
+    assert_eq!(joined.sides[0].own_by_repetition(4).len(), 2);
+    assert_eq!(joined.sides[1].own_by_repetition(4).len(), 2, "iterations, where there is one run");
 }

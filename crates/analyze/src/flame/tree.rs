@@ -11,15 +11,15 @@ pub const NO_STACK: &str = "[no stack]";
 /// How much: samples, and what they weigh in the profile's unit. Sums stop at the largest number there is, as archives may
 /// claim any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Amount {
+pub struct ProfileAmount {
     /// number of samples
     pub samples: u64,
     /// their periods' sum: ns, cycles
     pub weight: u64,
 }
 
-impl std::ops::AddAssign for Amount {
-    fn add_assign(&mut self, other: Amount) {
+impl std::ops::AddAssign for ProfileAmount {
+    fn add_assign(&mut self, other: ProfileAmount) {
         self.samples = self.samples.saturating_add(other.samples);
         self.weight = self.weight.saturating_add(other.weight);
     }
@@ -28,7 +28,7 @@ impl std::ops::AddAssign for Amount {
 /// What a box of the tree stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum FrameRole {
     /// everything: node 0
     All,
     /// a command, at the root of its stacks
@@ -43,52 +43,52 @@ pub enum Role {
     Nothing,
 }
 
-impl From<FrameKind> for Role {
+impl From<FrameKind> for FrameRole {
     fn from(kind: FrameKind) -> Self {
         match kind {
-            FrameKind::Kernel => Role::Kernel,
-            FrameKind::User => Role::User,
-            FrameKind::Unknown => Role::Unknown,
+            FrameKind::Kernel => FrameRole::Kernel,
+            FrameKind::User => FrameRole::User,
+            FrameKind::Unknown => FrameRole::Unknown,
         }
     }
 }
 
 /// What boxes are merged by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Function {
+pub struct ProfileFunction {
     /// normalised name
     pub name: String,
     /// what it stands for
-    pub role: Role,
+    pub role: FrameRole,
     /// whether its code is part of its caller's
     pub inlined: bool,
 }
 
 /// A box of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct TreeNode {
+pub struct CallTreeNode {
     /// The box that it stands on, always of a lower number; `None` for node 0.
     pub parent: Option<u32>,
-    /// Index into [`Tree::functions`].
+    /// Index into [`CallTree::function_rows`].
     pub function: u32,
     /// Samples that end here.
-    pub own: Amount,
+    pub own: ProfileAmount,
     /// Samples that end here or above.
-    pub total: Amount,
+    pub total: ProfileAmount,
 }
 
 /// Merged stacks. Node 0 is everything; a node stands after the one that it stands on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tree {
+pub struct CallTree {
     /// What the nodes stand for, each once.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ProfileFunction>,
     /// The boxes.
-    pub nodes: Vec<TreeNode>,
+    pub nodes: Vec<CallTreeNode>,
 }
 
 /// What of a profile goes into a tree.
 #[derive(Debug, Clone, Default)]
-pub struct GrowOptions {
+pub struct CallTreeOptions {
     /// Only these slots; all where left out.
     pub slots: Option<Vec<u32>>,
     /// Put a box for the command under its stacks, as flame graphs have it.
@@ -112,10 +112,10 @@ impl SharedCommands {
 
     /// The commands that do not occur on every side, where each side has some: `./v1` and `./v2` are the two versions of one
     /// program that are compared, more likely than two programs.
-    pub fn of(sides: &[Vec<&Profile>]) -> Option<Self> {
+    pub fn from_sides(sides: &[Vec<&Profile>]) -> Option<Self> {
         let commands = |side: &Vec<&Profile>| -> BTreeSet<String> {
             let samples = side.iter().flat_map(|profile| {
-                let samples = profile.pieces.iter().flat_map(|piece| &piece.samples);
+                let samples = profile.iterations.iter().flat_map(|piece| &piece.samples);
                 samples.map(|sample| profile.comm(sample.comm).to_owned())
             });
             samples.collect()
@@ -139,38 +139,42 @@ impl SharedCommands {
 
 /// A tree, and where each sample ended in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grown {
+pub struct MappedCallTree {
     /// The tree.
-    pub tree: Tree,
+    pub tree: CallTree,
     /// For each piece of the profile, for each of its samples: its node. Empty for pieces that were left out.
     pub leaves: Vec<Vec<u32>>,
 }
 
 /// Merges the stacks of a profile.
-pub fn grow(profile: &Profile, options: &GrowOptions) -> Grown {
-    let mut grower = Grower::new(profile, options);
+pub fn build_call_tree(profile: &Profile, options: &CallTreeOptions) -> MappedCallTree {
+    let mut grower = CallTreeBuilder::new(profile, options);
     let wanted = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
-    let place = |samples: &[StackSample]| samples.iter().map(|sample| grower.add(sample)).collect();
+    let place = |samples: &[StackSample]| samples.iter().map(|sample| grower.add_sample(sample)).collect();
     let samples = |slot, samples| if wanted(slot) { samples } else { &[][..] };
-    let leaves =
-        profile.pieces.iter().map(|piece| samples(piece.about.slot, &piece.samples)).map(place).collect();
-    Grown { tree: grower.tree.summed(), leaves }
+    let leaves = profile
+        .iterations
+        .iter()
+        .map(|piece| samples(piece.summary.slot, &piece.samples))
+        .map(place)
+        .collect();
+    MappedCallTree { tree: grower.tree.sum_totals(), leaves }
 }
 
-impl Tree {
+impl CallTree {
     fn new() -> Self {
-        let all = Function { name: "all".into(), role: Role::All, inlined: false };
-        let (own, total) = (Amount::default(), Amount::default());
-        Tree { functions: vec![all], nodes: vec![TreeNode { parent: None, function: 0, own, total }] }
+        let all = ProfileFunction { name: "all".into(), role: FrameRole::All, inlined: false };
+        let (own, total) = (ProfileAmount::default(), ProfileAmount::default());
+        CallTree { functions: vec![all], nodes: vec![CallTreeNode { parent: None, function: 0, own, total }] }
     }
 
     /// All samples that were kept: the denominator of shares.
-    pub fn all(&self) -> Amount {
+    pub fn total_amount(&self) -> ProfileAmount {
         self.nodes.first().map(|node| node.total).unwrap_or_default()
     }
 
     /// What a node stands for.
-    pub fn function(&self, node: u32) -> Option<&Function> {
+    pub fn function(&self, node: u32) -> Option<&ProfileFunction> {
         self.functions.get(self.nodes.get(node as usize)?.function as usize)
     }
 
@@ -181,7 +185,7 @@ impl Tree {
     }
 
     /// Totals from own amounts: callees stand after their callers, so one walk from the end does.
-    fn summed(mut self) -> Self {
+    fn sum_totals(mut self) -> Self {
         for node in &mut self.nodes {
             node.total = node.own;
         }
@@ -205,25 +209,25 @@ pub(super) fn find_outermost_nodes(nodes: &[(Option<u32>, u32)]) -> Vec<bool> {
     for (at, (parent, _)) in nodes.iter().enumerate() {
         match parent.and_then(|parent| callees.get_mut(parent as usize)) {
             Some(of_parent) => of_parent.push(at),
-            None => steps.push(Step::Into(at)),
+            None => steps.push(TreeWalkStep::Into(at)),
         }
     }
     let functions = nodes.iter().map(|(_, function)| *function as usize + 1).max().unwrap_or(0);
     let (mut open, mut found) = (vec![0_u32; functions], vec![true; nodes.len()]);
     while let Some(step) = steps.pop() {
-        let (Step::Into(at) | Step::OutOf(at)) = step;
+        let (TreeWalkStep::Into(at) | TreeWalkStep::OutOf(at)) = step;
         let Some(times) = nodes.get(at).and_then(|(_, function)| open.get_mut(*function as usize)) else {
             continue;
         };
         match step {
-            Step::OutOf(_) => *times -= 1,
-            Step::Into(_) => {
+            TreeWalkStep::OutOf(_) => *times -= 1,
+            TreeWalkStep::Into(_) => {
                 if let Some(found) = found.get_mut(at) {
                     *found = *times == 0;
                 }
                 *times += 1;
-                steps.push(Step::OutOf(at));
-                steps.extend(callees.get(at).into_iter().flatten().map(|callee| Step::Into(*callee)));
+                steps.push(TreeWalkStep::OutOf(at));
+                steps.extend(callees.get(at).into_iter().flatten().map(|callee| TreeWalkStep::Into(*callee)));
             }
         }
     }
@@ -232,17 +236,17 @@ pub(super) fn find_outermost_nodes(nodes: &[(Option<u32>, u32)]) -> Vec<bool> {
 
 /// A step of a walk through a tree.
 #[derive(Clone, Copy)]
-enum Step {
+enum TreeWalkStep {
     Into(usize),
     OutOf(usize),
 }
 
 /// A tree that is being put together.
-struct Grower<'a> {
+struct CallTreeBuilder<'a> {
     profile: &'a Profile,
-    options: &'a GrowOptions,
-    tree: Tree,
-    functions: HashMap<Function, u32>,
+    options: &'a CallTreeOptions,
+    tree: CallTree,
+    functions: HashMap<ProfileFunction, u32>,
     nodes: HashMap<(u32, u32), u32>,
     /// The function of each frame of the profile, once it was met.
     of_frame: Vec<Option<u32>>,
@@ -250,32 +254,32 @@ struct Grower<'a> {
     of_stack: HashMap<(CommId, Option<NodeId>), u32>,
 }
 
-impl<'a> Grower<'a> {
-    fn new(profile: &'a Profile, options: &'a GrowOptions) -> Self {
+impl<'a> CallTreeBuilder<'a> {
+    fn new(profile: &'a Profile, options: &'a CallTreeOptions) -> Self {
         let of_frame = vec![None; profile.frames.len()];
         let (functions, nodes, of_stack) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Grower { profile, options, tree: Tree::new(), functions, nodes, of_frame, of_stack }
+        CallTreeBuilder { profile, options, tree: CallTree::new(), functions, nodes, of_frame, of_stack }
     }
 
-    fn add(&mut self, sample: &StackSample) -> u32 {
+    fn add_sample(&mut self, sample: &StackSample) -> u32 {
         let comm = if self.options.commands { sample.comm } else { CommId::default() };
         let at = match self.of_stack.get(&(comm, sample.leaf)) {
             Some(known) => *known,
-            None => self.place(comm, sample.leaf),
+            None => self.add_stack(comm, sample.leaf),
         };
         if let Some(node) = self.tree.nodes.get_mut(at as usize) {
-            node.own += Amount { samples: sample.count, weight: sample.weight };
+            node.own += ProfileAmount { samples: sample.count, weight: sample.weight };
         }
         at
     }
 
     /// The node of a stack; its callers' first.
-    fn place(&mut self, comm: CommId, leaf: Option<NodeId>) -> u32 {
+    fn add_stack(&mut self, comm: CommId, leaf: Option<NodeId>) -> u32 {
         let Some(leaf) = leaf else {
-            let base = self.base(comm);
-            let nothing = Function { name: NO_STACK.into(), role: Role::Nothing, inlined: false };
-            let function = self.function(nothing);
-            return self.remember(comm, None, base, function);
+            let base = self.base_node(comm);
+            let nothing = ProfileFunction { name: NO_STACK.into(), role: FrameRole::Nothing, inlined: false };
+            let function = self.find_or_add_function(nothing);
+            return self.add_stack_node(comm, None, base, function);
         };
         let (mut missing, mut at) = (Vec::new(), Some(leaf));
         while let Some(stack) = at.filter(|stack| !self.of_stack.contains_key(&(comm, Some(*stack)))) {
@@ -283,58 +287,59 @@ impl<'a> Grower<'a> {
             at = self.profile.node(stack).and_then(|node| node.parent);
         }
         let known = at.and_then(|stack| self.of_stack.get(&(comm, Some(stack))).copied());
-        let base = known.unwrap_or_else(|| self.base(comm));
+        let base = known.unwrap_or_else(|| self.base_node(comm));
         missing.into_iter().rev().fold(base, |parent, stack| {
-            let function = self.of(stack);
-            self.remember(comm, Some(stack), parent, function)
+            let function = self.innermost_function(stack);
+            self.add_stack_node(comm, Some(stack), parent, function)
         })
     }
 
     /// What stacks stand on: everything, or their command.
-    fn base(&mut self, comm: CommId) -> u32 {
+    fn base_node(&mut self, comm: CommId) -> u32 {
         if !self.options.commands {
             return 0;
         }
         let name = self.profile.comm(comm);
         let shared = self.options.shared.as_ref().filter(|shared| shared.names.contains(name));
         let name = shared.map_or(name, |shared| &shared.label).to_owned();
-        let function = self.function(Function { name, role: Role::Command, inlined: false });
-        self.node(0, function)
+        let function =
+            self.find_or_add_function(ProfileFunction { name, role: FrameRole::Command, inlined: false });
+        self.find_or_add_node(0, function)
     }
 
-    fn remember(&mut self, comm: CommId, stack: Option<NodeId>, parent: u32, function: u32) -> u32 {
-        let node = self.node(parent, function);
+    fn add_stack_node(&mut self, comm: CommId, stack: Option<NodeId>, parent: u32, function: u32) -> u32 {
+        let node = self.find_or_add_node(parent, function);
         self.of_stack.insert((comm, stack), node);
         node
     }
 
-    fn node(&mut self, parent: u32, function: u32) -> u32 {
-        let next = number(self.tree.nodes.len());
+    fn find_or_add_node(&mut self, parent: u32, function: u32) -> u32 {
+        let next = node_number(self.tree.nodes.len());
         let nodes = &mut self.tree.nodes;
         *self.nodes.entry((parent, function)).or_insert_with(|| {
-            let (own, total) = (Amount::default(), Amount::default());
-            nodes.push(TreeNode { parent: Some(parent), function, own, total });
+            let (own, total) = (ProfileAmount::default(), ProfileAmount::default());
+            nodes.push(CallTreeNode { parent: Some(parent), function, own, total });
             next
         })
     }
 
     /// The function of a stack's innermost frame.
-    fn of(&mut self, stack: NodeId) -> u32 {
+    fn innermost_function(&mut self, stack: NodeId) -> u32 {
         let Some(frame) = self.profile.node(stack).map(|node| node.frame) else { return 0 };
         if let Some(Some(known)) = self.of_frame.get(frame.0 as usize) {
             return *known;
         }
         let Some(of) = self.profile.frame(frame) else { return 0 };
-        let function = Function { name: of.name.clone(), role: of.kind.into(), inlined: of.inlined };
-        let function = self.function(function);
+        let function = ProfileFunction { name: of.name.clone(), role: of.kind.into(), inlined: of.inlined };
+        let function = self.find_or_add_function(function);
         if let Some(slot) = self.of_frame.get_mut(frame.0 as usize) {
             *slot = Some(function);
         }
         function
     }
 
-    fn function(&mut self, function: Function) -> u32 {
-        let next = number(self.tree.functions.len());
+    fn find_or_add_function(&mut self, function: ProfileFunction) -> u32 {
+        let next = node_number(self.tree.functions.len());
         let functions = &mut self.tree.functions;
         *self.functions.entry(function).or_insert_with_key(|function| {
             functions.push(function.clone());
@@ -343,6 +348,6 @@ impl<'a> Grower<'a> {
     }
 }
 
-fn number(count: usize) -> u32 {
+fn node_number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -9,18 +9,18 @@ use perflab_model::Unit;
 use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
 use serde::Serialize;
 
-use super::{History, MetricHistory, SHORTEST, steps};
-use crate::comparison::{Change, Interval, Scale, Verdict};
-use crate::{AnalyzeError, Options};
+use super::{MetricHistories, MetricHistory, SHORTEST_SEGMENT, steps};
+use crate::comparison::{ChangeInterval, ChangeScale, MetricChange, Verdict};
+use crate::{AnalysisOptions, AnalyzeError};
 
 /// Fewest runs before the newest one that make a history.
-pub const FEWEST: usize = 5;
+pub const FEWEST_HISTORY_RUNS: usize = 5;
 /// A step alarms while no more runs than these lie behind it.
-const RECENT: usize = 10;
+const RECENT_STEP_RUNS: usize = 10;
 
 /// The newest run against its history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Guard {
+pub struct GuardReport {
     /// The newest run.
     pub run: String,
     /// One row a series that the newest run has.
@@ -47,13 +47,13 @@ pub struct GuardRow {
     /// Runs of the reference: those since the last step before the newest run.
     pub runs: usize,
     /// Where the newest value was expected, at the confidence asked for; absent where the reference is too short.
-    pub expected: Option<Interval>,
+    pub expected: Option<ChangeInterval>,
     /// The interval of the newest value itself; absent where it has too few iterations.
-    pub own: Option<Interval>,
+    pub own: Option<ChangeInterval>,
     /// The level of the reference; absent where it is too short.
     pub level: Option<f64>,
     /// From the reference to the newest value.
-    pub change: Option<Change>,
+    pub change: Option<MetricChange>,
     /// How surprising the newest value is.
     pub p: Option<f64>,
     /// The same, adjusted for all series.
@@ -61,26 +61,26 @@ pub struct GuardRow {
     /// What it means.
     pub verdict: Verdict,
     /// Why it alarms, if it does.
-    pub alarm: Option<Alarm>,
+    pub alarm: Option<GuardAlarm>,
 }
 
 /// An alarm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Alarm {
+pub struct GuardAlarm {
     /// What was seen.
-    pub reason: Reason,
+    pub reason: AlarmReason,
     /// The last run that was good.
     pub last_good: String,
     /// The first run that was not.
     pub first_bad: String,
     /// The size of the change for the worse, and its interval where it has one.
-    pub change: Change,
+    pub change: MetricChange,
 }
 
 /// What was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum AlarmReason {
     /// the newest value falls out of its history
     Outside,
     /// a step for the worse among the last runs
@@ -91,7 +91,10 @@ pub enum Reason {
 ///
 /// # Errors
 /// A history of one run; numbers that no statistic takes.
-pub fn guard(history: &History, options: &Options) -> Result<Guard, AnalyzeError> {
+pub fn check_newest_run(
+    history: &MetricHistories,
+    options: &AnalysisOptions,
+) -> Result<GuardReport, AnalyzeError> {
     let (newest, before) =
         history.runs.split_last().ok_or_else(|| AnalyzeError::NoRun { side: "the history".into() })?;
     if before.is_empty() {
@@ -101,9 +104,9 @@ pub fn guard(history: &History, options: &Options) -> Result<Guard, AnalyzeError
     let in_newest = |series: &&MetricHistory| series.points.last().is_some_and(|point| point.run == last);
     let mut rows = Vec::new();
     for series in history.series.iter().filter(in_newest) {
-        rows.push(row(series, history, options)?);
+        rows.push(guard_row(series, history, options)?);
     }
-    settle(&mut rows, history, options);
+    set_guard_verdicts(&mut rows, history, options);
     let is_there = |series: &MetricHistory| {
         rows.iter().any(|row| (&row.subject, &row.metric) == (&series.subject, &series.metric))
     };
@@ -115,21 +118,25 @@ pub fn guard(history: &History, options: &Options) -> Result<Guard, AnalyzeError
     let lost =
         history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
     let lost: Vec<String> = lost.collect();
-    Ok(Guard { run: newest.id.clone(), rows, lost, notes: notes(options) })
+    Ok(GuardReport { run: newest.id.clone(), rows, lost, notes: describe_guard_methods(options) })
 }
 
-fn notes(options: &Options) -> Vec<String> {
+fn describe_guard_methods(options: &AnalysisOptions) -> Vec<String> {
     let percent = options.confidence * 100.0;
     vec![format!(
         "expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
          Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest value's own interval, or a step (E-divisive) among the last \
-         {RECENT} runs",
+         {RECENT_STEP_RUNS} runs",
         1.0 - options.confidence
     )]
 }
 
 /// Everything but q and what follows from it.
-fn row(series: &MetricHistory, history: &History, options: &Options) -> Result<GuardRow, AnalyzeError> {
+fn guard_row(
+    series: &MetricHistory,
+    history: &MetricHistories,
+    options: &AnalysisOptions,
+) -> Result<GuardRow, AnalyzeError> {
     let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
     let error = |source| AnalyzeError::Statistic {
         subject: series.subject.clone(),
@@ -137,7 +144,7 @@ fn row(series: &MetricHistory, history: &History, options: &Options) -> Result<G
         source,
     };
     let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
-    let start = steps::places(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let start = steps::change_point_indexes(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
     let reference = before.get(start..).unwrap_or_default();
     let mut row = GuardRow {
         subject: series.subject.clone(),
@@ -155,18 +162,18 @@ fn row(series: &MetricHistory, history: &History, options: &Options) -> Result<G
         verdict: Verdict::Unclear,
         alarm: None,
     };
-    if reference.len() >= FEWEST {
-        predict(&mut row, reference, value, options).map_err(error)?;
+    if reference.len() >= FEWEST_HISTORY_RUNS {
+        predict_newest(&mut row, reference, value, options).map_err(error)?;
     }
-    row.alarm = stepped(series, history);
+    row.alarm = recent_step_alarm(series, history);
     Ok(row)
 }
 
-fn predict(
+fn predict_newest(
     row: &mut GuardRow,
     reference: &[f64],
     value: f64,
-    options: &Options,
+    options: &AnalysisOptions,
 ) -> Result<(), perflab_stats::StatsError> {
     let positive = value > 0.0 && reference.iter().all(|value| *value > 0.0);
     let scaled = |value: f64| if positive { value.ln() } else { value };
@@ -176,25 +183,26 @@ fn predict(
     let found = prediction_interval(&past, options.confidence)?;
     let shift = scaled(value) - found.value;
     row.level = Some(back(found.value));
-    row.expected = found.interval.map(|i| Interval { low: back(i.low), high: back(i.high), level: i.level });
+    row.expected =
+        found.interval.map(|i| ChangeInterval { low: back(i.low), high: back(i.high), level: i.level });
     let interval = found.interval.map(|i| {
         let (low, high) = (scaled(value) - i.high, scaled(value) - i.low);
-        Interval { low: on(low), high: on(high), level: i.level }
+        ChangeInterval { low: on(low), high: on(high), level: i.level }
     });
-    let scale = if positive { Scale::Ratio } else { Scale::Absolute };
-    row.change = Some(Change { scale, value: on(shift), interval, narrow: None });
+    let scale = if positive { ChangeScale::Ratio } else { ChangeScale::Absolute };
+    row.change = Some(MetricChange { scale, value: on(shift), interval, narrow: None });
     row.p = Some(prediction_p(&past, scaled(value))?);
     Ok(())
 }
 
 /// A step for the worse among the last runs, the newest lying behind it.
-fn stepped(series: &MetricHistory, history: &History) -> Option<Alarm> {
+fn recent_step_alarm(series: &MetricHistory, history: &MetricHistories) -> Option<GuardAlarm> {
     let step = series.steps.last().filter(|step| step.verdict == Verdict::Worse)?;
     let behind = series.points.len() - step.at;
     let certain = step.change.interval.is_none_or(|i| i.low > 0.0 || i.high < 0.0);
     let newest = history.runs.len() == series.points.last()?.run + 1;
-    (newest && certain && (SHORTEST..=RECENT).contains(&behind)).then(|| Alarm {
-        reason: Reason::Step,
+    (newest && certain && (SHORTEST_SEGMENT..=RECENT_STEP_RUNS).contains(&behind)).then(|| GuardAlarm {
+        reason: AlarmReason::Step,
         last_good: step.last_good.clone(),
         first_bad: step.first_bad.clone(),
         change: step.change,
@@ -202,7 +210,7 @@ fn stepped(series: &MetricHistory, history: &History) -> Option<Alarm> {
 }
 
 /// q, verdicts and the alarms that follow from them.
-fn settle(rows: &mut [GuardRow], history: &History, options: &Options) {
+fn set_guard_verdicts(rows: &mut [GuardRow], history: &MetricHistories, options: &AnalysisOptions) {
     for primary in [true, false] {
         let mut family: Vec<&mut GuardRow> =
             rows.iter_mut().filter(|row| row.primary == primary && row.p.is_some()).collect();
@@ -210,7 +218,7 @@ fn settle(rows: &mut [GuardRow], history: &History, options: &Options) {
         let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
         for (row, q) in family.iter_mut().zip(q_values) {
             row.q = Some(q);
-            judge(row, history, options);
+            set_guard_verdict(row, history, options);
         }
     }
     for row in rows {
@@ -220,7 +228,7 @@ fn settle(rows: &mut [GuardRow], history: &History, options: &Options) {
     }
 }
 
-fn judge(row: &mut GuardRow, history: &History, options: &Options) {
+fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &AnalysisOptions) {
     let last = history.runs.len() - 1;
     let same = |series: &&MetricHistory| {
         series.points.last().is_some_and(|point| point.run == last)
@@ -235,18 +243,21 @@ fn judge(row: &mut GuardRow, history: &History, options: &Options) {
     let holds_old_level =
         row.own.zip(row.level).is_some_and(|(own, level)| own.low <= level && level <= own.high);
     let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence) && !holds_old_level;
-    let margin =
-        if change.scale == Scale::Ratio { series.margin } else { series.margin * reference.value.abs() };
+    let margin = if change.scale == ChangeScale::Ratio {
+        series.margin
+    } else {
+        series.margin * reference.value.abs()
+    };
     let inside = change.interval.is_some_and(|i| -margin < i.low && i.high < margin);
     row.verdict = match (surprising, inside) {
-        (true, _) => steps::verdict(change, reference.value, series),
+        (true, _) => steps::step_verdict(change, reference.value, series),
         (false, true) => Verdict::Same,
         (false, false) => Verdict::Unclear,
     };
     if row.verdict == Verdict::Worse && row.alarm.is_none() {
         let id = |run: usize| history.runs.get(run).map_or(String::new(), |run| run.id.clone());
-        row.alarm = Some(Alarm {
-            reason: Reason::Outside,
+        row.alarm = Some(GuardAlarm {
+            reason: AlarmReason::Outside,
             last_good: id(reference.run),
             first_bad: id(history.runs.len() - 1),
             change,
@@ -254,7 +265,7 @@ fn judge(row: &mut GuardRow, history: &History, options: &Options) {
     }
 }
 
-impl Guard {
+impl GuardReport {
     /// Whether nothing that decides could be held against a history.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -14,27 +14,27 @@ mod tests;
 use perflab_model::{Direction, RunRecord, Unit};
 use serde::Serialize;
 
+use crate::AnalysisOptions;
 use crate::AnalyzeError;
-use crate::Options;
-use crate::comparison::{Change, RunInfo, Verdict};
+use crate::comparison::{ComparedRun, MetricChange, Verdict};
 
-pub use guard::{Alarm, FEWEST, Guard, GuardRow, Reason, guard};
+pub use guard::{AlarmReason, FEWEST_HISTORY_RUNS, GuardAlarm, GuardReport, GuardRow, check_newest_run};
 pub use points::HistoryPoint;
 
-/// Version of the shape of [`History`] as JSON.
+/// Version of the shape of [`MetricHistories`] as JSON.
 pub const HISTORY_FORMAT: u32 = 1;
 /// Fewest runs between two steps, so at least twice as many for a step to be found at all.
-pub const SHORTEST: usize = 3;
+pub const SHORTEST_SEGMENT: usize = 3;
 
 /// Metrics over runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct History {
+pub struct MetricHistories {
     /// [`HISTORY_FORMAT`].
     pub format: u32,
     /// The writer: `perflab 0.1.0`.
     pub writer: String,
     /// The runs, the oldest first.
-    pub runs: Vec<RunInfo>,
+    pub runs: Vec<ComparedRun>,
     /// One series a case, metric and unit.
     pub series: Vec<MetricHistory>,
     /// How the numbers came about, and what was left out.
@@ -62,12 +62,12 @@ pub struct MetricHistory {
     /// One value a run, the oldest first.
     pub points: Vec<HistoryPoint>,
     /// The steps, the oldest first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<HistoryChangePoint>,
 }
 
 /// A step between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
+pub struct HistoryChangePoint {
     /// First point after the step, index into [`MetricHistory::points`].
     pub at: usize,
     /// The last run before it.
@@ -77,7 +77,7 @@ pub struct Step {
     /// Runs of the archive between the two that do not have the metric: the step may lie at any of them.
     pub between: Vec<String>,
     /// From the segment before to the segment after.
-    pub change: Change,
+    pub change: MetricChange,
     /// What it means: *same* where it is smaller than the margin, *unclear* where the metric has no direction.
     pub verdict: Verdict,
     /// How surprising it is, were there none; no smaller than one over the number of permutations.
@@ -92,28 +92,31 @@ pub struct Step {
 ///
 /// # Errors
 /// No run; no sample of what was chosen; options out of range.
-pub fn history(runs: &[RunRecord], options: &Options) -> Result<History, AnalyzeError> {
-    options.checked()?;
+pub fn metric_histories(
+    runs: &[RunRecord],
+    options: &AnalysisOptions,
+) -> Result<MetricHistories, AnalyzeError> {
+    options.validate()?;
     let mut ordered: Vec<&RunRecord> = runs.iter().collect();
     ordered.sort_by_key(|run| (run.manifest.anchor.realtime, run.manifest.id.clone()));
     if ordered.is_empty() {
         return Err(AnalyzeError::NoRun { side: "the history".into() });
     }
-    let mut series = points::series(&ordered, options)?;
+    let mut series = points::collect_series(&ordered, options)?;
     for one in &mut series {
-        one.steps = steps::steps(one, &ordered, options)?;
+        one.steps = steps::find_change_points(one, &ordered, options)?;
     }
-    steps::count_together(&mut series);
-    Ok(History {
+    steps::count_simultaneous(&mut series);
+    Ok(MetricHistories {
         format: HISTORY_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
-        runs: ordered.iter().map(|run| points::info(run)).collect(),
-        notes: notes(&series, &ordered),
+        runs: ordered.iter().map(|run| points::compared_run(run)).collect(),
+        notes: describe_history_methods(&series, &ordered),
         series,
     })
 }
 
-fn notes(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
+fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
     let mut notes = vec![
         "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
          and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
@@ -131,10 +134,12 @@ fn notes(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
             ));
         }
     }
-    let short = series.iter().filter(|one| one.points.len() < 2 * SHORTEST).count();
+    let short = series.iter().filter(|one| one.points.len() < 2 * SHORTEST_SEGMENT).count();
     if short > 0 {
-        notes
-            .push(format!("{short} series have fewer than {} runs: too few to look for steps", 2 * SHORTEST));
+        notes.push(format!(
+            "{short} series have fewer than {} runs: too few to look for steps",
+            2 * SHORTEST_SEGMENT
+        ));
     }
     notes
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::Nanos;
-use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, PAGE, Runs, SECTOR};
+use perflab_model::io::{DeviceNumber, FileClass, IoEventKind, IoFile, IoRecording, PAGE, PageSet, SECTOR};
 
-use super::disk::{BLOCK, DiskMap, Owner, Piece};
+use super::disk::{BLOCK, BlockOwner, BlockOwners, OwnedSectors};
 
 /// A file, as the recording saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FileUse {
+pub struct FileIoUse {
     /// its file system
-    pub device: Device,
+    pub device: DeviceNumber,
     /// its number there
     pub inode: u64,
     /// its path, or the best that can be said
@@ -21,9 +21,9 @@ pub struct FileUse {
     /// bytes that were read of it: whole pages where pages were traced, else the sectors that requests asked for
     pub read: u64,
     /// pages that came into the cache
-    pub added: Runs,
+    pub added: PageSet,
     /// pages that were needed, whether they had to come or were there
-    pub used: Runs,
+    pub used: PageSet,
     /// when the first of either happened, since tracing began
     pub first: Nanos,
     /// pieces in which it lies on its disk; none where unknown
@@ -31,7 +31,7 @@ pub struct FileUse {
 }
 
 #[derive(Default)]
-struct Seen {
+struct ObservedFileIo {
     /// sectors of requests, where no pages were traced
     sectors: Option<u64>,
     added: Vec<(u64, u64)>,
@@ -41,76 +41,83 @@ struct Seen {
 
 /// Every file that pages were added to or used of, the one of which most was read first. Where pages were not traced, but
 /// only disk requests, the sectors that these read, which sum to the requests.
-pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
-    let is_of_a_page = |kind| matches!(kind, IoKind::Added | IoKind::Mapped) || kind.is_use();
+pub fn reads_by_file(recording: &IoRecording) -> Vec<FileIoUse> {
+    let is_of_a_page = |kind| matches!(kind, IoEventKind::Added | IoEventKind::Mapped) || kind.is_page_use();
     if !recording.events.iter().any(|event| is_of_a_page(event.kind)) {
-        return by_requests(recording);
+        return requests_by_file(recording);
     }
-    let known: HashMap<(Device, u64), &IoFile> =
+    let known: HashMap<(DeviceNumber, u64), &IoFile> =
         recording.files.iter().map(|file| ((file.device, file.inode), file)).collect();
-    let mut seen: BTreeMap<(Device, u64), Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<(DeviceNumber, u64), ObservedFileIo> = BTreeMap::new();
     for event in &recording.events {
-        let of = |kind: IoKind| kind == IoKind::Added || kind.is_use();
+        let of = |kind: IoEventKind| kind == IoEventKind::Added || kind.is_page_use();
         if !of(event.kind) {
             continue;
         }
         let seen = seen.entry((event.device, event.inode)).or_default();
         seen.first.get_or_insert(event.at.since(recording.told.begun));
-        let list = if event.kind == IoKind::Added { &mut seen.added } else { &mut seen.used };
+        let list = if event.kind == IoEventKind::Added { &mut seen.added } else { &mut seen.used };
         list.push((event.first, event.count));
     }
-    sorted(seen.into_iter().map(|(key, seen)| file_use(key, known.get(&key).copied(), seen)).collect())
+    sort_by_read(
+        seen.into_iter().map(|(key, seen)| build_file_use(key, known.get(&key).copied(), seen)).collect(),
+    )
 }
 
-fn sorted(mut all: Vec<FileUse>) -> Vec<FileUse> {
+fn sort_by_read(mut all: Vec<FileIoUse>) -> Vec<FileIoUse> {
     all.sort_by_key(|file| (std::cmp::Reverse(file.read), file.first));
     all
 }
 
 /// What disks were asked to read, by the file that it belongs to; by its class, where it is a file system's own.
-fn by_requests(recording: &IoRecording) -> Vec<FileUse> {
-    let map = DiskMap::new(recording);
-    let mut all: BTreeMap<(Device, u64, String), (Option<&IoFile>, Seen)> = BTreeMap::new();
+fn requests_by_file(recording: &IoRecording) -> Vec<FileIoUse> {
+    let map = BlockOwners::new(recording);
+    let mut all: BTreeMap<(DeviceNumber, u64, String), (Option<&IoFile>, ObservedFileIo)> = BTreeMap::new();
     for event in recording.events.iter().filter(|event| event.is_disk_read()) {
-        for piece in map.pieces(event) {
-            let (file, page, name) = whose(&piece, event.device);
+        for piece in map.split_by_owner(event) {
+            let (file, page, name) = owner_of_piece(&piece, event.device);
             let (device, inode) = file.map_or((event.device, 0), |file| (file.device, file.inode));
-            let (_, seen) = all.entry((device, inode, name)).or_insert_with(|| (file, Seen::default()));
+            let (_, seen) =
+                all.entry((device, inode, name)).or_insert_with(|| (file, ObservedFileIo::default()));
             seen.first.get_or_insert(event.at.since(recording.told.begun));
             seen.added.push((page, 1));
             *seen.sectors.get_or_insert_default() += piece.end - piece.sector;
         }
     }
-    let found = |((device, inode, name), (file, seen)): (_, (Option<&IoFile>, Seen))| {
-        let found = file_use((device, inode), file, seen);
-        if file.is_some() { found } else { FileUse { name, class: FileClass::Disk, ..found } }
+    let found = |((device, inode, name), (file, seen)): (_, (Option<&IoFile>, ObservedFileIo))| {
+        let found = build_file_use((device, inode), file, seen);
+        if file.is_some() { found } else { FileIoUse { name, class: FileClass::Disk, ..found } }
     };
-    sorted(all.into_iter().map(found).collect())
+    sort_by_read(all.into_iter().map(found).collect())
 }
 
 /// The file of a piece and its page there, or the disk's page and what it is for.
-fn whose<'a>(piece: &Piece<'a>, disk: Device) -> (Option<&'a IoFile>, u64, String) {
+fn owner_of_piece<'a>(piece: &OwnedSectors<'a>, disk: DeviceNumber) -> (Option<&'a IoFile>, u64, String) {
     let block = piece.sector / BLOCK;
     match piece.owner {
-        Some(Owner::File(file, page)) => (Some(file), page, String::new()),
-        Some(Owner::Metadata(class)) => (None, block, format!("{} of {disk}", class.name())),
+        Some(BlockOwner::File(file, page)) => (Some(file), page, String::new()),
+        Some(BlockOwner::Metadata(class)) => (None, block, format!("{} of {disk}", class.name())),
         None => (None, block, format!("no known file of {disk}")),
     }
 }
 
-fn file_use((device, inode): (Device, u64), file: Option<&IoFile>, seen: Seen) -> FileUse {
+fn build_file_use(
+    (device, inode): (DeviceNumber, u64),
+    file: Option<&IoFile>,
+    seen: ObservedFileIo,
+) -> FileIoUse {
     let name = file.and_then(|file| file.path.clone());
     let pages = file.map(|file| file.size.div_ceil(PAGE)).filter(|pages| *pages > 0);
     // A read asks for whole windows, and a mapping for what lies behind the end of the file.
     let within = |runs: Vec<(u64, u64)>| {
-        let runs: Runs = runs.into_iter().collect();
-        pages.map_or_else(|| runs.clone(), |pages| runs.below(pages))
+        let runs: PageSet = runs.into_iter().collect();
+        pages.map_or_else(|| runs.clone(), |pages| runs.pages_below(pages))
     };
     let added = within(seen.added);
-    FileUse {
+    FileIoUse {
         device,
         inode,
-        read: seen.sectors.map_or_else(|| added.pages() * PAGE, |sectors| sectors * SECTOR),
+        read: seen.sectors.map_or_else(|| added.page_count() * PAGE, |sectors| sectors * SECTOR),
         name: name.unwrap_or_else(|| format!("inode {inode} of {device}")),
         class: file.map_or(FileClass::Other, |file| file.class),
         added,
@@ -122,20 +129,20 @@ fn file_use((device, inode): (Device, u64), file: Option<&IoFile>, seen: Seen) -
 
 /// All files of a directory, those of its directories not among them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Folder {
+pub struct DirectoryUse {
     /// its path; the disk's for what is not a file's
     pub name: String,
     /// how many files
     pub files: usize,
-    /// bytes that were read, as of [`FileUse::read`]
+    /// bytes that were read, as of [`FileIoUse::read_side`]
     pub read: u64,
     /// pages that were needed
     pub used: u64,
 }
 
 /// The same by directory, the one of which most was read first.
-pub fn by_directory(files: &[FileUse]) -> Vec<Folder> {
-    let mut folders: BTreeMap<&str, Folder> = BTreeMap::new();
+pub fn reads_by_directory(files: &[FileIoUse]) -> Vec<DirectoryUse> {
+    let mut folders: BTreeMap<&str, DirectoryUse> = BTreeMap::new();
     for file in files {
         let name = match (file.class, file.name.rsplit_once('/')) {
             (FileClass::File | FileClass::Other, Some((folder, _))) => {
@@ -147,13 +154,13 @@ pub fn by_directory(files: &[FileUse]) -> Vec<Folder> {
             }
             _ => file.name.as_str(),
         };
-        let empty = || Folder { name: name.into(), files: 0, read: 0, used: 0 };
+        let empty = || DirectoryUse { name: name.into(), files: 0, read: 0, used: 0 };
         let folder = folders.entry(name).or_insert_with(empty);
         folder.files += 1;
         folder.read += file.read;
-        folder.used += file.used.pages();
+        folder.used += file.used.page_count();
     }
-    let mut all: Vec<Folder> = folders.into_values().collect();
+    let mut all: Vec<DirectoryUse> = folders.into_values().collect();
     all.sort_by_key(|folder| std::cmp::Reverse(folder.read));
     all
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use perflab_model::Nanos;
-use perflab_model::io::{Device, FileClass, IoKind, IoRecording, SECTOR};
+use perflab_model::io::{DeviceNumber, FileClass, IoEventKind, IoRecording, SECTOR};
 
 /// What happened in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tick {
+pub struct IoInterval {
     /// its beginning, since tracing began
     pub at: Nanos,
     /// pages of files that came into the cache
@@ -23,21 +23,24 @@ pub struct Tick {
 }
 
 /// As many equal stretches of time as wanted, from the beginning of tracing to its end.
-pub fn over_time(recording: &IoRecording, wanted: usize) -> Vec<Tick> {
+pub fn reads_over_time(recording: &IoRecording, wanted: usize) -> Vec<IoInterval> {
     let told = &recording.told;
     let whole = told.ended.since(told.begun).0.max(1);
     let width = whole.div_ceil(wanted.max(1) as u64).max(1);
-    let mut ticks: Vec<Tick> =
-        (0..whole.div_ceil(width)).map(|tick| Tick { at: Nanos(tick * width), ..Tick::default() }).collect();
-    let disks = disks(recording);
+    let mut ticks: Vec<IoInterval> = (0..whole.div_ceil(width))
+        .map(|tick| IoInterval { at: Nanos(tick * width), ..IoInterval::default() })
+        .collect();
+    let disks = disk_inodes(recording);
     for event in &recording.events {
         let at = (event.at.since(told.begun).0 / width) as usize;
         let Some(tick) = ticks.get_mut(at) else { continue };
         match event.kind {
-            IoKind::Added if disks.contains(&(event.device, event.inode)) => tick.metadata += event.count,
-            IoKind::Added => tick.added += event.count,
-            IoKind::Fault | IoKind::Read => tick.used += 1,
-            IoKind::Issued if event.is_disk_read() => {
+            IoEventKind::Added if disks.contains(&(event.device, event.inode)) => {
+                tick.metadata += event.count
+            }
+            IoEventKind::Added => tick.added += event.count,
+            IoEventKind::Fault | IoEventKind::Read => tick.used += 1,
+            IoEventKind::Issued if event.is_disk_read() => {
                 tick.requests += 1;
                 tick.bytes += event.count * SECTOR;
             }
@@ -48,16 +51,16 @@ pub fn over_time(recording: &IoRecording, wanted: usize) -> Vec<Tick> {
 }
 
 /// What events call a disk itself: its pages are file systems' own blocks.
-fn disks(recording: &IoRecording) -> HashSet<(Device, u64)> {
+fn disk_inodes(recording: &IoRecording) -> HashSet<(DeviceNumber, u64)> {
     let disks = recording.files.iter().filter(|file| file.class == FileClass::Disk);
     disks.map(|file| (file.device, file.inode)).collect()
 }
 
 /// Requests that went to a stretch of a disk.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct DiskRegion {
     /// the disk
-    pub disk: Device,
+    pub disk: DeviceNumber,
     /// first byte of the stretch
     pub from: u64,
     /// its length
@@ -72,23 +75,24 @@ pub struct Place {
 
 /// Each disk that was read, from its first byte that was to its last, in as many equal stretches as wanted; those that were
 /// not read are left out.
-pub fn over_disk(recording: &IoRecording, wanted: usize) -> Vec<Place> {
-    let mut disks: BTreeMap<Device, Vec<(u64, u64)>> = BTreeMap::new();
+pub fn reads_over_disk(recording: &IoRecording, wanted: usize) -> Vec<DiskRegion> {
+    let mut disks: BTreeMap<DeviceNumber, Vec<(u64, u64)>> = BTreeMap::new();
     for event in recording.events.iter().filter(|event| event.is_disk_read()) {
         disks.entry(event.device).or_default().push((event.first * SECTOR, event.count * SECTOR));
     }
-    disks.into_iter().flat_map(|(disk, requests)| places(disk, &requests, wanted)).collect()
+    disks.into_iter().flat_map(|(disk, requests)| disk_regions(disk, &requests, wanted)).collect()
 }
 
-fn places(disk: Device, requests: &[(u64, u64)], wanted: usize) -> Vec<Place> {
+fn disk_regions(disk: DeviceNumber, requests: &[(u64, u64)], wanted: usize) -> Vec<DiskRegion> {
     let first = requests.iter().map(|(at, _)| *at).min().unwrap_or(0);
     let end = requests.iter().map(|(at, length)| at + length).max().unwrap_or(0);
     let length = (end - first).div_ceil(wanted.max(1) as u64).max(SECTOR);
-    let mut all: BTreeMap<u64, Place> = BTreeMap::new();
+    let mut all: BTreeMap<u64, DiskRegion> = BTreeMap::new();
     let mut before = None;
     for (at, bytes) in requests {
         let from = first + (at - first) / length * length;
-        let place = all.entry(from).or_insert(Place { disk, from, length, requests: 0, bytes: 0, seeks: 0 });
+        let place =
+            all.entry(from).or_insert(DiskRegion { disk, from, length, requests: 0, bytes: 0, seeks: 0 });
         place.requests += 1;
         place.bytes += bytes;
         place.seeks += u64::from(before.is_some_and(|before| before != *at));

@@ -2,12 +2,14 @@
 //! these can be checked, and said why ours differ.
 //!
 //! For each read that came to the disk's queue: whose its first sector is by the map, and whether the dump has that. What is
-//! wrong with it is kept to the digit; [`PublishedReason`] says what it is.
+//! wrong with it is kept to the digit; [`PublishedDifference`] says what it is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use perflab_model::io::{Device, IoEvent, IoKind, IoRecording, PAGE, PageRange, Programs, Runs, SECTOR};
+use perflab_model::io::{
+    DeviceNumber, IoEvent, IoEventKind, IoRecording, PAGE, PageRange, PageSet, SECTOR, ThreadNames,
+};
 
 /// Reads by what the comparison of 2007 calls them, each counted once, whatever its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -21,13 +23,13 @@ pub struct PublishedCoverage {
     /// `Cannot find inode`
     pub unknown: u64,
     /// why these figures differ from those by block
-    pub reasons: Vec<PublishedReason>,
+    pub reasons: Vec<PublishedDifference>,
 }
 
 /// Why a figure of 2007 differs from ours.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
-pub enum PublishedReason {
+pub enum PublishedDifference {
     /// Each request counts one, of whatever length.
     RequestsCounted {
         /// requests that are counted
@@ -58,7 +60,7 @@ pub enum PublishedReason {
     DirectoriesTogether,
 }
 
-impl fmt::Display for PublishedReason {
+impl fmt::Display for PublishedDifference {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RequestsCounted { requests, blocks } => {
@@ -90,7 +92,7 @@ impl fmt::Display for PublishedReason {
 
 /// Why the figures of 2007 cannot be computed of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotPublished {
+pub enum PublishedCoverageError {
     /// Its files are not those of a map.
     #[error("the comparison of 2007 needs a map from blocks to files, and this run has none")]
     NoMap,
@@ -108,31 +110,31 @@ pub enum NotPublished {
 pub fn published_coverage(
     recording: &IoRecording,
     ranges: &[PageRange],
-) -> Result<PublishedCoverage, NotPublished> {
-    let map = recording.told.block_map.ok_or(NotPublished::NoMap)?;
-    if !recording.events.iter().any(|event| event.kind == IoKind::Queued) {
-        return Err(NotPublished::NoQueue);
+) -> Result<PublishedCoverage, PublishedCoverageError> {
+    let map = recording.told.block_map.ok_or(PublishedCoverageError::NoMap)?;
+    if !recording.events.iter().any(|event| event.kind == IoEventKind::Queued) {
+        return Err(PublishedCoverageError::NoQueue);
     }
-    let owners = FirstOffsets::of(recording, map.block_size.max(1));
+    let owners = FirstOffsetMap::from_recording(recording, map.block_size.max(1));
     let mut pages: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     ranges.iter().for_each(|range| pages.entry(range.inode).or_default().push((range.first, range.count)));
-    let pages: HashMap<u64, Runs> =
+    let pages: HashMap<u64, PageSet> =
         pages.into_iter().map(|(inode, pages)| (inode, pages.into_iter().collect())).collect();
-    let programs = Programs::of(recording);
+    let programs = ThreadNames::from_recording(recording);
     let mut found = PublishedCoverage::default();
     let (mut blocks, mut left_out, mut names) = (0, 0, BTreeSet::new());
-    for event in recording.events.iter().filter(|event| is_counted(event)) {
-        let name = programs.name(event.pid, event.at);
-        if !name.is_some_and(is_understood) {
+    for event in recording.events.iter().filter(|event| is_counted_read(event)) {
+        let name = programs.name_at(event.pid, event.at);
+        if !name.is_some_and(is_understood_name) {
             left_out += 1;
             names.insert(name.unwrap_or("no known program"));
             continue;
         }
         blocks += (event.count * SECTOR).div_ceil(PAGE);
-        *match owners.owner(event.device, event.first) {
+        *match owners.owner_at(event.device, event.first) {
             None => &mut found.unknown,
-            Some(FirstOffset::Indirect) => &mut found.indirect,
-            Some(FirstOffset::File { inode, offset }) => {
+            Some(FirstOffsetOwner::Indirect) => &mut found.indirect,
+            Some(FirstOffsetOwner::File { inode, offset }) => {
                 // A page N of the dump became sectors 8 N to 8 N + 7.
                 let is_found =
                     pages.get(&inode).is_some_and(|pages| pages.contains(offset / (PAGE / SECTOR)));
@@ -141,19 +143,19 @@ pub fn published_coverage(
         } += 1;
     }
     found.reasons = vec![
-        PublishedReason::RequestsCounted { requests: found.requests(), blocks },
-        PublishedReason::UnitsMixed { sectors: PAGE / SECTOR },
-        PublishedReason::FirstBlockOfExtent,
+        PublishedDifference::RequestsCounted { requests: found.requests(), blocks },
+        PublishedDifference::UnitsMixed { sectors: PAGE / SECTOR },
+        PublishedDifference::FirstBlockOfExtent,
     ];
     if left_out > 0 {
         let programs = names.into_iter().map(String::from).collect();
-        found.reasons.push(PublishedReason::ProgramsLeftOut { requests: left_out, programs });
+        found.reasons.push(PublishedDifference::ProgramsLeftOut { requests: left_out, programs });
     }
     let devices = ranges.iter().map(|range| range.device).collect::<BTreeSet<_>>().len();
     if devices > 1 {
-        found.reasons.push(PublishedReason::DevicesIgnored { devices });
+        found.reasons.push(PublishedDifference::DevicesIgnored { devices });
     }
-    found.reasons.push(PublishedReason::DirectoriesTogether);
+    found.reasons.push(PublishedDifference::DirectoriesTogether);
     Ok(found)
 }
 
@@ -166,17 +168,17 @@ impl PublishedCoverage {
 }
 
 /// Reads for data or metadata as they came to the queue; those with other flags are not looked at.
-fn is_counted(event: &IoEvent) -> bool {
-    event.kind == IoKind::Queued && event.count > 0 && matches!(event.name.as_deref(), Some("R" | "RM"))
+fn is_counted_read(event: &IoEvent) -> bool {
+    event.kind == IoEventKind::Queued && event.count > 0 && matches!(event.name.as_deref(), Some("R" | "RM"))
 }
 
-fn is_understood(name: &str) -> bool {
+fn is_understood_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// What the comparison takes a sector for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum FirstOffset {
+enum FirstOffsetOwner {
     /// of this file, at the block with which its extent begins
     File { inode: u64, offset: u64 },
     /// a block that says where others lie
@@ -184,30 +186,30 @@ enum FirstOffset {
 }
 
 /// Extents of a map by the first sector, with their ends.
-struct FirstOffsets(HashMap<Device, BTreeMap<u64, (u64, FirstOffset)>>);
+struct FirstOffsetMap(HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner)>>);
 
-impl FirstOffsets {
-    fn of(recording: &IoRecording, block_size: u64) -> Self {
+impl FirstOffsetMap {
+    fn from_recording(recording: &IoRecording, block_size: u64) -> Self {
         let told = &recording.told;
-        let mut all: HashMap<Device, BTreeMap<u64, (u64, FirstOffset)>> = HashMap::new();
-        let mut add = |device: Device, physical: u64, length: u64, of: FirstOffset| {
-            let (disk, start) = told.disk(device);
+        let mut all: HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner)>> = HashMap::new();
+        let mut add = |device: DeviceNumber, physical: u64, length: u64, of: FirstOffsetOwner| {
+            let (disk, start) = told.disk_below(device);
             let first = (start + physical) / SECTOR;
             all.entry(disk).or_default().insert(first, (first + length / SECTOR, of));
         };
         for range in &told.metadata {
-            add(range.device, range.physical, range.length, FirstOffset::Indirect);
+            add(range.device, range.physical, range.length, FirstOffsetOwner::Indirect);
         }
         for file in &recording.files {
             for extent in &file.extents {
-                let of = FirstOffset::File { inode: file.inode, offset: extent.logical / block_size };
+                let of = FirstOffsetOwner::File { inode: file.inode, offset: extent.logical / block_size };
                 add(file.device, extent.physical, extent.length, of);
             }
         }
-        FirstOffsets(all)
+        FirstOffsetMap(all)
     }
 
-    fn owner(&self, disk: Device, sector: u64) -> Option<FirstOffset> {
+    fn owner_at(&self, disk: DeviceNumber, sector: u64) -> Option<FirstOffsetOwner> {
         let (_, (end, of)) = self.0.get(&disk)?.range(..=sector).next_back()?;
         (sector < *end).then_some(*of)
     }

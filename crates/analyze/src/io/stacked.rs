@@ -1,15 +1,15 @@
 //! Each read once, where disks lie upon one another: it counts on the highest disk that had requests of its own, which is the
 //! one that a file system lies on, and not again on what lies below.
 
-use perflab_model::io::{Device, IoEvent, IoKind, IoRecording, SECTOR, SectorRange};
+use perflab_model::io::{DeviceNumber, IoEvent, IoEventKind, IoRecording, SECTOR, SectorRange};
 
 /// A recording without the requests that other requests caused below, and how many bytes of reads these were.
 ///
 /// A device without any request of its own (RAID and most of device mapper pass theirs on) leaves those below as they are.
 #[must_use]
-pub fn count_once(mut recording: IoRecording) -> (IoRecording, u64) {
-    let has_own = |device: Device| {
-        recording.events.iter().any(|event| event.kind == IoKind::Issued && event.device == device)
+pub fn remove_stacked_requests(mut recording: IoRecording) -> (IoRecording, u64) {
+    let has_own = |device: DeviceNumber| {
+        recording.events.iter().any(|event| event.kind == IoEventKind::Issued && event.device == device)
     };
     let stacks = recording.told.stacks.iter().filter(|stack| has_own(stack.device));
     let mut below: Vec<SectorRange> = stacks.flat_map(|stack| stack.below.iter().copied()).collect();
@@ -21,11 +21,11 @@ pub fn count_once(mut recording: IoRecording) -> (IoRecording, u64) {
     let events = std::mem::take(&mut recording.events);
     for event in events {
         // A request without sectors, a flush, lies nowhere.
-        if !matches!(event.kind, IoKind::Issued | IoKind::Completed) || event.count == 0 {
+        if !matches!(event.kind, IoEventKind::Issued | IoEventKind::Completed) || event.count == 0 {
             recording.events.push(event);
             continue;
         }
-        let kept = outside(&event, &below);
+        let kept = parts_outside(&event, &below);
         let left: u64 = kept.iter().map(|part| part.count).sum();
         caused += if event.is_disk_read() { (event.count - left) * SECTOR } else { 0 };
         recording.events.extend(kept);
@@ -34,7 +34,7 @@ pub fn count_once(mut recording: IoRecording) -> (IoRecording, u64) {
 }
 
 /// The parts of a request that lie in none of some ranges, which are in order.
-fn outside(event: &IoEvent, ranges: &[SectorRange]) -> Vec<IoEvent> {
+fn parts_outside(event: &IoEvent, ranges: &[SectorRange]) -> Vec<IoEvent> {
     let (mut at, end) = (event.first, event.first.saturating_add(event.count));
     let mut parts = Vec::new();
     for range in ranges.iter().filter(|range| range.disk == event.device) {

@@ -14,6 +14,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use plain::{PlainRow, PlainTable, durations, monitors};
-pub use ratio::{RatioCell, RatioRow, RatioTable, ratios};
-pub use table::{StatCell, StatRow, StatTable, tables};
+pub use plain::{MmtestsPlainRow, MmtestsPlainTable, mmtests_duration_tables, mmtests_monitor_tables};
+pub use ratio::{MmtestsRatioCell, MmtestsRatioRow, MmtestsRatioTable, mmtests_ratio_tables};
+pub use table::{MmtestsCell, MmtestsRow, MmtestsTable, mmtests_tables};

@@ -5,32 +5,32 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
-use perflab_stats::Better;
+use perflab_stats::BetterDirection;
 
-use crate::comparison::{Comparison, Row, Summary};
-use crate::statistic::Statistic;
+use crate::comparison::{Comparison, SideSummary, VerdictRow};
+use crate::statistic::SampleStatistic;
 
 /// The workload under which imports keep durations; its parameter `of` names the benchmark.
-pub(super) const WORKLOAD: &str = "duration";
+pub(super) const DURATION_WORKLOAD: &str = "duration";
 /// What follows the name of a benchmark in workloads that imports make of its other reports.
 const OTHER_REPORTS: [&str; 2] = ["-time", "-latency"];
 
 /// One benchmark.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlainTable {
+pub struct MmtestsPlainTable {
     /// The benchmark's name.
     pub benchmark: String,
     /// Names of the sides, the baseline first.
     pub sides: Vec<String>,
     /// The rows, by statistic.
-    pub rows: Vec<PlainRow>,
+    pub rows: Vec<MmtestsPlainRow>,
     /// What MMTests itself would print.
     pub notes: Vec<String>,
 }
 
 /// One statistic of one figure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlainRow {
+pub struct MmtestsPlainRow {
     /// `Duration`, `Amean` or `Max`.
     pub statistic: String,
     /// `User`, `vda-w_await`
@@ -41,10 +41,11 @@ pub struct PlainRow {
 
 /// The durations of a comparison in seconds, a table a benchmark.
 #[must_use]
-pub fn durations(comparison: &Comparison) -> Vec<PlainTable> {
-    let rows = comparison.rows.iter().filter(|row| row.workload == WORKLOAD);
-    let benchmark = |row: &Row| row.point.values().cloned().collect::<Vec<_>>().join("-");
-    let mut tables = tables(rows, benchmark, comparison, &[("Duration", Statistic::Mean)]);
+pub fn mmtests_duration_tables(comparison: &Comparison) -> Vec<MmtestsPlainTable> {
+    let rows = comparison.rows.iter().filter(|row| row.workload == DURATION_WORKLOAD);
+    let benchmark = |row: &VerdictRow| row.point.values().cloned().collect::<Vec<_>>().join("-");
+    let mut tables =
+        mmtests_plain_tables(rows, benchmark, comparison, &[("Duration", SampleStatistic::Mean)]);
     for (table, most) in &mut tables {
         if *most > 1 {
             table.notes.push(format!("the mean of {most} iterations; MMTests would print the shortest"));
@@ -56,21 +57,21 @@ pub fn durations(comparison: &Comparison) -> Vec<PlainTable> {
 /// Means and maxima of what a monitor read while each benchmark ran, from a comparison whose samples are
 /// [readings](crate::monitor::readings).
 #[must_use]
-pub fn monitors(comparison: &Comparison, monitor: &str) -> Vec<PlainTable> {
+pub fn mmtests_monitor_tables(comparison: &Comparison, monitor: &str) -> Vec<MmtestsPlainTable> {
     let names: BTreeSet<&str> = comparison.rows.iter().map(|row| row.workload.as_str()).collect();
     let repeats = |name: &str| {
         let of = |ending: &&str| name.strip_suffix(ending).is_some_and(|benchmark| names.contains(benchmark));
-        name == WORKLOAD || OTHER_REPORTS.iter().any(of)
+        name == DURATION_WORKLOAD || OTHER_REPORTS.iter().any(of)
     };
     let rows = comparison.rows.iter().filter(|row| !repeats(&row.workload));
-    let wanted = [("Amean", Statistic::Mean), ("Max", Statistic::Max)];
-    let notes: Vec<String> = theirs(monitor).map(String::from).into_iter().collect();
-    let found = tables(rows, |row| row.workload.clone(), comparison, &wanted).into_iter();
-    found.map(|(table, _)| PlainTable { notes: notes.clone(), ..table }).collect()
+    let wanted = [("Amean", SampleStatistic::Mean), ("Max", SampleStatistic::Max)];
+    let notes: Vec<String> = monitor_table_difference(monitor).map(String::from).into_iter().collect();
+    let found = mmtests_plain_tables(rows, |row| row.workload.clone(), comparison, &wanted).into_iter();
+    found.map(|(table, _)| MmtestsPlainTable { notes: notes.clone(), ..table }).collect()
 }
 
 /// Where MMTests' own table of a monitor differs.
-fn theirs(monitor: &str) -> Option<&'static str> {
+fn monitor_table_difference(monitor: &str) -> Option<&'static str> {
     Some(match monitor {
         "vmstat" => {
             "MMTests prints one column (--sub-heading), counts the first row too, which is of the time since the machine was started, and prints memory in MiB; here it is bytes"
@@ -88,15 +89,15 @@ fn theirs(monitor: &str) -> Option<&'static str> {
 }
 
 /// A table a benchmark, each with the most values that a side has in a row.
-fn tables<'a>(
-    rows: impl Iterator<Item = &'a Row>,
-    benchmark: impl Fn(&Row) -> String,
+fn mmtests_plain_tables<'a>(
+    rows: impl Iterator<Item = &'a VerdictRow>,
+    benchmark: impl Fn(&VerdictRow) -> String,
     comparison: &Comparison,
-    wanted: &[(&str, Statistic)],
-) -> Vec<(PlainTable, usize)> {
+    wanted: &[(&str, SampleStatistic)],
+) -> Vec<(MmtestsPlainTable, usize)> {
     let sides: Vec<String> =
         std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
-    let mut found: IndexMap<String, IndexMap<&str, Vec<Option<&Summary>>>> = IndexMap::new();
+    let mut found: IndexMap<String, IndexMap<&str, Vec<Option<&SideSummary>>>> = IndexMap::new();
     for row in rows {
         let figures = found.entry(benchmark(row)).or_default();
         let cells = figures.entry(row.metric.as_str()).or_insert_with(|| vec![None; sides.len()]);
@@ -107,21 +108,21 @@ fn tables<'a>(
             }
         }
     }
-    let table = |(benchmark, figures): (String, IndexMap<&str, Vec<Option<&Summary>>>)| {
+    let table = |(benchmark, figures): (String, IndexMap<&str, Vec<Option<&SideSummary>>>)| {
         let most = figures.values().flatten().flatten().map(|side| side.n).max().unwrap_or(0);
         let rows = wanted.iter().flat_map(|(title, statistic)| {
-            figures.iter().map(move |(name, cells)| PlainRow {
+            figures.iter().map(move |(name, cells)| MmtestsPlainRow {
                 statistic: (*title).into(),
                 operation: (*name).into(),
-                cells: cells.iter().map(|side| value(*statistic, (*side)?)).collect(),
+                cells: cells.iter().map(|side| side_statistic(*statistic, (*side)?)).collect(),
             })
         });
-        (PlainTable { benchmark, sides: sides.clone(), rows: rows.collect(), notes: Vec::new() }, most)
+        (MmtestsPlainTable { benchmark, sides: sides.clone(), rows: rows.collect(), notes: Vec::new() }, most)
     };
     found.into_iter().map(table).collect()
 }
 
-fn value(statistic: Statistic, side: &Summary) -> Option<f64> {
+fn side_statistic(statistic: SampleStatistic, side: &SideSummary) -> Option<f64> {
     let values: Vec<f64> = side.values.iter().map(|point| point.value).collect();
-    statistic.of(&values, Better::Lower).ok()
+    statistic.compute(&values, BetterDirection::Lower).ok()
 }

@@ -1,17 +1,17 @@
 //! Owns the ratio table: candidate over baseline for each operation, and the geometric mean over them. It refuses to mix
 //! directions (a metric of the other direction is turned round) and to take missing data for "no change".
 
-use perflab_stats::{Better, geometric_mean};
+use perflab_stats::{BetterDirection, geometric_mean};
 
-use super::operation::{Benchmark, Operation, benchmarks};
-use super::report::decides;
+use super::operation::{MmtestsBenchmark, MmtestsOperation, mmtests_benchmarks};
+use super::report::is_deciding_metric;
 use super::{band, note, table};
 use crate::comparison::Comparison;
-use crate::statistic::Statistic;
+use crate::statistic::SampleStatistic;
 
 /// The ratios of one benchmark.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RatioTable {
+pub struct MmtestsRatioTable {
     /// The benchmark's name.
     pub benchmark: String,
     /// Names of the sides, the baseline first.
@@ -21,7 +21,7 @@ pub struct RatioTable {
     /// Which way is good: `Lower` or `Higher`.
     pub direction: &'static str,
     /// One row an operation.
-    pub rows: Vec<RatioRow>,
+    pub rows: Vec<MmtestsRatioRow>,
     /// Mean, minimum and maximum of the distances of each side; absent where there is none.
     pub distances: Vec<Option<[f64; 3]>>,
     /// Geometric mean of the ratios of each side; absent where no operation has one.
@@ -32,16 +32,16 @@ pub struct RatioTable {
 
 /// One operation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RatioRow {
+pub struct MmtestsRatioRow {
     /// `time-4`
     pub operation: String,
     /// The sides, the baseline first; absent where there is no ratio.
-    pub cells: Vec<Option<RatioCell>>,
+    pub cells: Vec<Option<MmtestsRatioCell>>,
 }
 
 /// One side of an operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RatioCell {
+pub struct MmtestsRatioCell {
     /// Mean over mean of the baseline.
     pub ratio: f64,
     /// The same as a change in percent, positive being good.
@@ -52,76 +52,93 @@ pub struct RatioCell {
 
 /// The ratio tables of a comparison.
 #[must_use]
-pub fn ratios(comparison: &Comparison) -> Vec<RatioTable> {
-    benchmarks(comparison).into_iter().map(|benchmark| of(&deciding(benchmark), comparison)).collect()
+pub fn mmtests_ratio_tables(comparison: &Comparison) -> Vec<MmtestsRatioTable> {
+    mmtests_benchmarks(comparison)
+        .into_iter()
+        .map(|benchmark| mmtests_ratio_table(&keep_deciding_operations(benchmark), comparison))
+        .collect()
 }
 
 /// The operations that MMTests' ratios are over.
-fn deciding(mut benchmark: Benchmark) -> Benchmark {
+fn keep_deciding_operations(mut benchmark: MmtestsBenchmark) -> MmtestsBenchmark {
     let name = &benchmark.name;
-    if benchmark.operations.iter().any(|operation| decides(name, &operation.metric)) {
-        benchmark.operations.retain(|operation| decides(name, &operation.metric));
+    if benchmark.operations.iter().any(|operation| is_deciding_metric(name, &operation.metric)) {
+        benchmark.operations.retain(|operation| is_deciding_metric(name, &operation.metric));
     }
     benchmark
 }
 
-fn of(benchmark: &Benchmark, comparison: &Comparison) -> RatioTable {
-    let main = direction(benchmark);
-    let rows: Vec<RatioRow> = benchmark.operations.iter().map(|operation| row(operation, main)).collect();
+fn mmtests_ratio_table(benchmark: &MmtestsBenchmark, comparison: &Comparison) -> MmtestsRatioTable {
+    let main = majority_direction(benchmark);
+    let rows: Vec<MmtestsRatioRow> =
+        benchmark.operations.iter().map(|operation| mmtests_ratio_row(operation, main)).collect();
     let sides: Vec<String> =
         std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
     let per_side = 0..sides.len();
-    RatioTable {
+    MmtestsRatioTable {
         benchmark: benchmark.name.clone(),
-        decimals: table::decimals(benchmark),
-        direction: if main == Better::Lower { "Lower" } else { "Higher" },
-        distances: per_side.clone().map(|side| distances(&rows, side)).collect(),
-        geometric: per_side.map(|side| geometric(&rows, side)).collect(),
-        notes: note::of_ratios(benchmark, main, &rows, &sides),
+        decimals: table::table_decimals(benchmark),
+        direction: if main == BetterDirection::Lower { "Lower" } else { "Higher" },
+        distances: per_side.clone().map(|side| band_distance_range(&rows, side)).collect(),
+        geometric: per_side.map(|side| geometric_mean_ratio(&rows, side)).collect(),
+        notes: note::ratio_differences(benchmark, main, &rows, &sides),
         rows,
         sides,
     }
 }
 
 /// The direction of most operations; MMTests' own where they are split.
-fn direction(benchmark: &Benchmark) -> Better {
-    let lower = benchmark.operations.iter().filter(|operation| operation.better == Better::Lower).count();
+fn majority_direction(benchmark: &MmtestsBenchmark) -> BetterDirection {
+    let lower =
+        benchmark.operations.iter().filter(|operation| operation.better == BetterDirection::Lower).count();
     match (lower * 2).cmp(&benchmark.operations.len()) {
-        std::cmp::Ordering::Greater => Better::Lower,
-        std::cmp::Ordering::Less => Better::Higher,
-        std::cmp::Ordering::Equal => benchmark.report.direction.unwrap_or(Better::Lower),
+        std::cmp::Ordering::Greater => BetterDirection::Lower,
+        std::cmp::Ordering::Less => BetterDirection::Higher,
+        std::cmp::Ordering::Equal => benchmark.report.direction.unwrap_or(BetterDirection::Lower),
     }
 }
 
-fn row(operation: &Operation, main: Better) -> RatioRow {
-    let statistic = if operation.better == Better::Lower { Statistic::Mean } else { Statistic::Harmonic };
-    let mean = |values: &Vec<f64>| statistic.of(values, operation.better).ok().filter(|mean| *mean > 0.0);
+fn mmtests_ratio_row(operation: &MmtestsOperation, main: BetterDirection) -> MmtestsRatioRow {
+    let statistic = if operation.better == BetterDirection::Lower {
+        SampleStatistic::Mean
+    } else {
+        SampleStatistic::Harmonic
+    };
+    let mean =
+        |values: &Vec<f64>| statistic.compute(values, operation.better).ok().filter(|mean| *mean > 0.0);
     let means: Vec<Option<f64>> = operation.sides.iter().map(mean).collect();
     let base = means.first().copied().flatten();
     let turned = operation.better != main;
     let cell = |(side, mean): (usize, &Option<f64>)| {
         let (mean, base) = ((*mean)?, base?);
         let ratio = if turned { base / mean } else { mean / base };
-        let distance = if side == 0 { Some(0.0) } else { band::distance(operation, side) };
-        Some(RatioCell {
+        let distance = if side == 0 { Some(0.0) } else { band::band_distance(operation, side) };
+        Some(MmtestsRatioCell {
             ratio,
-            change: if main == Better::Lower { 100.0 - 100.0 * ratio } else { 100.0 * ratio - 100.0 },
+            change: if main == BetterDirection::Lower {
+                100.0 - 100.0 * ratio
+            } else {
+                100.0 * ratio - 100.0
+            },
             distance: distance.map(|s| if turned { 0.0 - s } else { s }),
         })
     };
-    RatioRow { operation: operation.label.clone(), cells: means.iter().enumerate().map(cell).collect() }
+    MmtestsRatioRow {
+        operation: operation.label.clone(),
+        cells: means.iter().enumerate().map(cell).collect(),
+    }
 }
 
-fn cells(rows: &[RatioRow], side: usize) -> impl Iterator<Item = RatioCell> {
+fn cells_of_side(rows: &[MmtestsRatioRow], side: usize) -> impl Iterator<Item = MmtestsRatioCell> {
     rows.iter().filter_map(move |row| row.cells.get(side).copied().flatten())
 }
 
-fn distances(rows: &[RatioRow], side: usize) -> Option<[f64; 3]> {
-    let known: Vec<f64> = cells(rows, side).filter_map(|cell| cell.distance).collect();
-    let of = |statistic: Statistic| statistic.of(&known, Better::Lower).ok();
-    Some([of(Statistic::Mean)?, of(Statistic::Min)?, of(Statistic::Max)?])
+fn band_distance_range(rows: &[MmtestsRatioRow], side: usize) -> Option<[f64; 3]> {
+    let known: Vec<f64> = cells_of_side(rows, side).filter_map(|cell| cell.distance).collect();
+    let of = |statistic: SampleStatistic| statistic.compute(&known, BetterDirection::Lower).ok();
+    Some([of(SampleStatistic::Mean)?, of(SampleStatistic::Min)?, of(SampleStatistic::Max)?])
 }
 
-fn geometric(rows: &[RatioRow], side: usize) -> Option<f64> {
-    geometric_mean(&cells(rows, side).map(|cell| cell.ratio).collect::<Vec<_>>()).ok()
+fn geometric_mean_ratio(rows: &[MmtestsRatioRow], side: usize) -> Option<f64> {
+    geometric_mean(&cells_of_side(rows, side).map(|cell| cell.ratio).collect::<Vec<_>>()).ok()
 }

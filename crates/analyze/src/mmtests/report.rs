@@ -2,13 +2,13 @@
 //! prints. It refuses results. Facts from the `shellpack.yaml` files at 638401e; benchmarks that are not listed are
 //! shown as `Multiops`, lower being better there as in MMTests.
 
-use perflab_stats::Better;
+use perflab_stats::BetterDirection;
 
-use crate::statistic::Statistic;
+use crate::statistic::SampleStatistic;
 
 /// The rows of a table, by the name that MMTests gives the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MmtestsTableKind {
     Multiops,
     Normalisedops,
     LeftSkew,
@@ -17,19 +17,19 @@ pub(super) enum Kind {
 
 /// What MMTests knows of one benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Report {
-    pub(super) kind: Kind,
+pub(super) struct MmtestsReport {
+    pub(super) kind: MmtestsTableKind,
     /// The direction that it takes for every metric of the benchmark; absent where it knows no such benchmark.
-    pub(super) direction: Option<Better>,
+    pub(super) direction: Option<BetterDirection>,
     pub(super) decimals: Option<usize>,
 }
 
-use Better::{Higher, Lower};
-use Kind::{LeftSkew, Multiops, Normalisedops, Singleops};
+use BetterDirection::{Higher, Lower};
+use MmtestsTableKind::{LeftSkew, Multiops, Normalisedops, Singleops};
 
 /// Beginning of the benchmark's name, kind, direction, decimals; the longest beginning decides.
 #[rustfmt::skip]
-const REPORTS: &[(&str, Kind, Better, usize)] = &[
+const REPORTS: &[(&str, MmtestsTableKind, BetterDirection, usize)] = &[
     ("aim9", Multiops, Higher, 2), ("apachebench", Multiops, Lower, 2), ("autonumabench", Multiops, Lower, 2),
     ("blogbench", Multiops, Higher, 2), ("bonnie", Multiops, Lower, 4), ("coremark", Multiops, Higher, 2),
     ("cyclictest", Multiops, Lower, 2), ("dbench", LeftSkew, Lower, 4), ("easywave", Multiops, Lower, 2),
@@ -58,11 +58,11 @@ const REPORTS: &[(&str, Kind, Better, usize)] = &[
 const ON_DEMAND: &[(&str, &str, usize)] = &[("", "-time", 2), ("fio", "-latency", 4)];
 
 /// What the geometric mean of ratios is over, where its parsers say so: the benchmark's beginning, what the metric holds.
-const DECIDING: &[(&str, &str)] =
+const DECIDING_METRICS: &[(&str, &str)] =
     &[("dbench", "loadfile"), ("tbench", "loadfile"), ("redis-memtier", "ops/sec"), ("redis", "-RPS")];
 
 /// Metrics that perflab reads and MMTests does not: the benchmark's beginning, what the metric holds.
-const UNKNOWN: &[(&str, &str)] = &[
+const UNREAD_METRICS: &[(&str, &str)] = &[
     ("sysbenchmutex", "events/sec"),
     ("sysbenchcpu", "latency"),
     ("sysbench", "events/sec"),
@@ -71,56 +71,59 @@ const UNKNOWN: &[(&str, &str)] = &[
 ];
 
 /// Benchmarks whose rows MMTests leaves in the order of the logs; those of others are by metric.
-const UNSORTED: [&str; 2] = ["netperf", "stream"];
+const UNSORTED_BENCHMARKS: [&str; 2] = ["netperf", "stream"];
 
 /// The longest of these beginnings that a benchmark's name has: that one decides.
-fn longest<'a>(beginnings: impl Iterator<Item = &'a str>, benchmark: &str) -> Option<&'a str> {
+fn longest_prefix<'a>(beginnings: impl Iterator<Item = &'a str>, benchmark: &str) -> Option<&'a str> {
     beginnings.filter(|beginning| benchmark.starts_with(beginning)).max_by_key(|beginning| beginning.len())
 }
 
-fn of_benchmark<'a>(table: &'a [(&'a str, &'a str)], benchmark: &str) -> impl Iterator<Item = &'a str> {
-    let longest = longest(table.iter().map(|(name, _)| *name), benchmark);
+fn entries_of_benchmark<'a>(
+    table: &'a [(&'a str, &'a str)],
+    benchmark: &str,
+) -> impl Iterator<Item = &'a str> {
+    let longest = longest_prefix(table.iter().map(|(name, _)| *name), benchmark);
     table.iter().filter(move |(name, _)| Some(*name) == longest).map(|(_, metric)| *metric)
 }
 
 /// Whether MMTests' ratios are over this metric, where they are not over all.
-pub(super) fn decides(benchmark: &str, metric: &str) -> bool {
-    of_benchmark(DECIDING, benchmark).any(|part| metric.contains(part))
+pub(super) fn is_deciding_metric(benchmark: &str, metric: &str) -> bool {
+    entries_of_benchmark(DECIDING_METRICS, benchmark).any(|part| metric.contains(part))
 }
 
 /// Whether MMTests reads no such metric of the benchmark.
-pub(super) fn is_unknown(benchmark: &str, metric: &str) -> bool {
-    of_benchmark(UNKNOWN, benchmark).any(|part| metric.contains(part))
+pub(super) fn is_unread_metric(benchmark: &str, metric: &str) -> bool {
+    entries_of_benchmark(UNREAD_METRICS, benchmark).any(|part| metric.contains(part))
 }
 
-impl Report {
+impl MmtestsReport {
     /// Whether its rows are by metric.
-    pub(super) fn is_sorted(self, benchmark: &str) -> bool {
-        self.direction.is_some() && !UNSORTED.iter().any(|name| benchmark.starts_with(name))
+    pub(super) fn is_sorted_by_metric(self, benchmark: &str) -> bool {
+        self.direction.is_some() && !UNSORTED_BENCHMARKS.iter().any(|name| benchmark.starts_with(name))
     }
 
     /// What MMTests knows of the benchmark of this name.
-    pub(super) fn of(benchmark: &str) -> Self {
+    pub(super) fn for_benchmark(benchmark: &str) -> Self {
         let on_demand =
             |(begin, end, _): &&(&str, &str, usize)| benchmark.starts_with(begin) && benchmark.ends_with(end);
         if let Some((.., decimals)) = ON_DEMAND.iter().find(on_demand) {
-            return Report { kind: Multiops, direction: Some(Lower), decimals: Some(*decimals) };
+            return MmtestsReport { kind: Multiops, direction: Some(Lower), decimals: Some(*decimals) };
         }
-        let longest = longest(REPORTS.iter().map(|(name, ..)| *name), benchmark);
+        let longest = longest_prefix(REPORTS.iter().map(|(name, ..)| *name), benchmark);
         match REPORTS.iter().find(|(name, ..)| Some(*name) == longest) {
             Some((_, kind, direction, decimals)) => {
-                Report { kind: *kind, direction: Some(*direction), decimals: Some(*decimals) }
+                MmtestsReport { kind: *kind, direction: Some(*direction), decimals: Some(*decimals) }
             }
-            None => Report { kind: Multiops, direction: None, decimals: None },
+            None => MmtestsReport { kind: Multiops, direction: None, decimals: None },
         }
     }
 }
 
-impl Kind {
+impl MmtestsTableKind {
     /// The statistics of its rows, in order, for a metric of this direction.
-    pub(super) fn statistics(self, better: Better) -> Vec<Statistic> {
-        use Statistic::{Best, BestPercentile, Max, Min};
-        let [mean, sd, variation] = moments(better);
+    pub(super) fn statistics(self, better: BetterDirection) -> Vec<SampleStatistic> {
+        use SampleStatistic::{Best, BestPercentile, Max, Min};
+        let [mean, sd, variation] = moment_statistics(better);
         match self {
             Multiops => vec![Min, mean, sd, variation, Max, Best(95.0)],
             Normalisedops => vec![Min, mean, Best(95.0), BestPercentile(95.0), sd, variation, Max],
@@ -138,8 +141,8 @@ impl Kind {
 }
 
 /// Mean, standard deviation and variation: harmonic for rates, arithmetic for times.
-fn moments(better: Better) -> [Statistic; 3] {
-    use Statistic::{Harmonic, HarmonicSd, HarmonicVariation, Mean, Sd, Variation};
+fn moment_statistics(better: BetterDirection) -> [SampleStatistic; 3] {
+    use SampleStatistic::{Harmonic, HarmonicSd, HarmonicVariation, Mean, Sd, Variation};
     match better {
         Lower => [Mean, Sd, Variation],
         Higher => [Harmonic, HarmonicSd, HarmonicVariation],

@@ -1,32 +1,32 @@
 //! Every reading of a monitor's series while a workload ran, for tables over readings as other tools print them. Refuses to
-//! make one value of an iteration's: [`summarise`](super::summarise) does.
+//! make one value of an iteration's: [`summarise`](super::summarise_monitor) does.
 
 use std::collections::BTreeMap;
 
-use perflab_model::series::{Column, ColumnData, ColumnKind, Series};
+use perflab_model::series::{ColumnData, ColumnKind, ColumnSpec, Series};
 use perflab_model::{Direction, Nanos, RunRecord, Sample};
 
-use super::{Span, keyed, number, untimed, within};
+use super::{TimeSpan, number_at, rows_by_key, rows_within, spans_of_unknown_time};
 
 /// Every reading of a series as a sample of the workload that ran then, for tables over readings: the value of a gauge,
 /// the growth of a counter since the reading before. `vda-w_await`: keys, then the column.
 #[must_use]
-pub fn readings(record: &RunRecord, series: &Series) -> RunRecord {
+pub fn monitor_readings(record: &RunRecord, series: &Series) -> RunRecord {
     let told = |column: &str, text: &str| {
         (!["unit", "flags"].contains(&column) && !text.is_empty()).then(|| text.to_owned())
     };
-    let keyed = keyed(series, "-", told);
+    let keyed = rows_by_key(series, "-", told);
     let mut samples: Vec<Sample> = Vec::new();
-    for ((case, boot, ..), span) in spans(record) {
+    for ((case, boot, ..), span) in workload_spans(record) {
         for (key, rows) in &keyed {
-            let inside = within(rows, series, span);
+            let inside = rows_within(rows, series, span);
             for (column, data) in series.schema.columns.iter().zip(&series.columns) {
                 let metric = match (key.as_str(), column.name.as_str()) {
                     ("", name) => name.to_owned(),
                     (key, "value") => key.to_owned(),
                     (key, name) => format!("{key}-{name}"),
                 };
-                let values = steps(column, data, inside);
+                let values = column_readings(column, data, inside);
                 samples.extend((0..).zip(values).map(|(iteration, value)| Sample {
                     boot,
                     target: None,
@@ -47,10 +47,10 @@ pub fn readings(record: &RunRecord, series: &Series) -> RunRecord {
 }
 
 /// Case and boot of a workload's readings, which iterations of imported benchmarks share.
-type Place = (u32, u32, Nanos);
+type WorkloadReadingKey = (u32, u32, Nanos);
 
 /// When each workload ran, each stretch once, in the workload's first case.
-fn spans(record: &RunRecord) -> BTreeMap<Place, Span> {
+fn workload_spans(record: &RunRecord) -> BTreeMap<WorkloadReadingKey, TimeSpan> {
     let plan = &record.manifest.plan;
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();
     let mut found = BTreeMap::new();
@@ -60,14 +60,14 @@ fn spans(record: &RunRecord) -> BTreeMap<Place, Span> {
         let case = *first.entry(case.workload.as_str()).or_insert(slot.case);
         found.insert((case, slot.boot, iteration.start), (iteration.start, iteration.end));
     }
-    let untimed = untimed(record);
+    let untimed = spans_of_unknown_time(record);
     found.retain(|_, span| !untimed.contains(span));
     found
 }
 
 /// The readings of a gauge, the growth of a counter; a counter that went back was reset.
-fn steps(column: &Column, data: &ColumnData, rows: &[usize]) -> Vec<f64> {
-    let values = rows.iter().filter_map(|row| number(data, *row));
+fn column_readings(column: &ColumnSpec, data: &ColumnData, rows: &[usize]) -> Vec<f64> {
+    let values = rows.iter().filter_map(|row| number_at(data, *row));
     match column.kind {
         ColumnKind::Gauge => values.collect(),
         ColumnKind::Counter => {

@@ -1,15 +1,15 @@
 //! Owns the question "which caches hold more or fewer bytes?" between runs or groups of runs. It refuses statistics of
-//! its own: bytes become samples, and samples are judged by [`crate::compare()`]; only the noise floor in bytes is new.
+//! its own: bytes become samples, and samples are judged by [`crate::compare_caches()`]; only the noise floor in bytes is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::error::SlabError;
-use super::floor::{FLOOR, Floors};
-use super::measured::{Measure, Measured, Repetition, has_iterations};
-use crate::comparison::{Change, Comparison, Row, Scale, Verdict};
-use crate::{Gate, Options, Side};
+use super::floor::{NOISE_FLOOR_METHOD, NoiseFloors};
+use super::measured::{BytesMeasure, CacheSamples, SlabRepetition, has_iterations};
+use crate::comparison::{ChangeScale, Comparison, MetricChange, Verdict, VerdictRow};
+use crate::{AnalysisOptions, ComparisonSide, Gate};
 
 /// One side: runs that are repetitions of one another.
 #[derive(Debug, Clone)]
@@ -17,14 +17,14 @@ pub struct SlabSide<'a> {
     /// What people call it.
     pub name: String,
     /// Its runs, at least one.
-    pub runs: Vec<Repetition<'a>>,
+    pub runs: Vec<SlabRepetition<'a>>,
 }
 
 /// How to compare slabs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SlabCompareOptions {
     /// Confidence and margin.
-    pub options: Options,
+    pub options: AnalysisOptions,
     /// Compare whole runs, not iterations; so it is anyway where a run has none.
     pub whole_runs: bool,
 }
@@ -52,13 +52,13 @@ pub struct CacheChange {
     /// Name of the candidate.
     pub candidate_name: String,
     /// S on average over time: the row that decides.
-    pub mean: Row,
+    pub mean: VerdictRow,
     /// The largest S.
-    pub peak: Option<Row>,
+    pub peak: Option<VerdictRow>,
     /// S at the last tick.
-    pub end: Option<Row>,
+    pub end: Option<VerdictRow>,
     /// Change of the mean in bytes, with its interval; null where a side has no value.
-    pub bytes: Option<ChangeInBytes>,
+    pub bytes: Option<BytesChange>,
     /// Changes up to here are noise whatever the statistics say, bytes; see [`SlabComparison`] notes.
     pub floor: f64,
     /// The mean's verdict; `same` for a change within the floor.
@@ -69,7 +69,7 @@ pub struct CacheChange {
 
 /// A change in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ChangeInBytes {
+pub struct BytesChange {
     /// candidate - baseline; of a ratio, times the baseline's median.
     pub value: f64,
     /// Lower limit; null without an interval.
@@ -81,43 +81,46 @@ pub struct ChangeInBytes {
 /// Compares slab bytes of one side with others.
 ///
 /// # Errors
-/// As [`crate::compare()`]: a side without runs, no candidate, no case in common, options out of range.
-pub fn compare(
+/// As [`crate::compare_caches()`]: a side without runs, no candidate, no case in common, options out of range.
+pub fn compare_caches(
     baseline: &SlabSide,
     candidates: &[SlabSide],
     options: &SlabCompareOptions,
 ) -> Result<SlabComparison, SlabError> {
     let sides: Vec<&SlabSide> = std::iter::once(baseline).chain(candidates).collect();
     let whole = options.whole_runs || !sides.iter().flat_map(|side| &side.runs).all(has_iterations);
-    let measured: Vec<Vec<Measured>> =
-        sides.iter().map(|side| side.runs.iter().map(|run| Measured::of(run, whole)).collect()).collect();
-    let labels: BTreeSet<&String> = measured.iter().flatten().flat_map(Measured::labels).collect();
+    let measured: Vec<Vec<CacheSamples>> = sides
+        .iter()
+        .map(|side| side.runs.iter().map(|run| CacheSamples::from_repetition(run, whole)).collect())
+        .collect();
+    let labels: BTreeSet<&String> = measured.iter().flatten().flat_map(CacheSamples::labels).collect();
     let judged = |measure| {
-        let side = |(side, measured): (&&SlabSide, &Vec<Measured>)| Side {
+        let side = |(side, measured): (&&SlabSide, &Vec<CacheSamples>)| ComparisonSide {
             name: side.name.clone(),
             runs: side
                 .runs
                 .iter()
                 .zip(measured)
-                .map(|(run, m)| m.record(run, &labels, measure, whole))
+                .map(|(run, m)| m.to_run_record(run, &labels, measure, whole))
                 .collect(),
         };
         let mut all = sides.iter().zip(&measured).map(side);
-        let first = all.next().unwrap_or_else(|| Side { name: baseline.name.clone(), runs: Vec::new() });
-        crate::compare(&first, &all.collect::<Vec<_>>(), &options.options)
+        let first =
+            all.next().unwrap_or_else(|| ComparisonSide { name: baseline.name.clone(), runs: Vec::new() });
+        crate::compare_sides(&first, &all.collect::<Vec<_>>(), &options.options)
     };
-    let mut mean = judged(Measure::Mean)?;
-    let (peak, end) = (by_place(judged(Measure::Peak)?), by_place(judged(Measure::End)?));
-    mean.notes.push(FLOOR.into());
-    let (members, floors) = (members(&sides), Floors::of(&sides, &measured));
-    let change = |row: &Row| CacheChange {
+    let mut mean = judged(BytesMeasure::Mean)?;
+    let (peak, end) = (rows_by_key(judged(BytesMeasure::Peak)?), rows_by_key(judged(BytesMeasure::End)?));
+    mean.notes.push(NOISE_FLOOR_METHOD.into());
+    let (members, floors) = (members_by_label(&sides), NoiseFloors::from_samples(&sides, &measured));
+    let change = |row: &VerdictRow| CacheChange {
         members: members.get(&row.metric).map(|names| names.iter().cloned().collect()).unwrap_or_default(),
-        peak: peak.get(&place(row)).cloned(),
-        end: end.get(&place(row)).cloned(),
-        ..judged_by_floor(row, floors.floor(row))
+        peak: peak.get(&cache_change_key(row)).cloned(),
+        end: end.get(&cache_change_key(row)).cloned(),
+        ..apply_noise_floor(row, floors.row_floor(row))
     };
     let mut caches: Vec<CacheChange> = mean.rows.iter().map(change).collect();
-    caches.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then_with(|| a.cache.cmp(&b.cache)));
+    caches.sort_by(|a, b| change_rank(b).total_cmp(&change_rank(a)).then_with(|| a.cache.cmp(&b.cache)));
     Ok(SlabComparison { whole_runs: whole, caches, mean })
 }
 
@@ -125,32 +128,33 @@ impl SlabComparison {
     /// The changes that a gate does not accept; changes within the noise floor are accepted always.
     #[must_use]
     pub fn violations(&self, gate: &Gate) -> Vec<&CacheChange> {
-        let hit: BTreeSet<Place> = self.mean.violations(gate).into_iter().map(place).collect();
+        let hit: BTreeSet<CacheChangeKey> =
+            self.mean.violations(gate).into_iter().map(cache_change_key).collect();
         self.caches
             .iter()
-            .filter(|change| !change.within_floor && hit.contains(&place(&change.mean)))
+            .filter(|change| !change.within_floor && hit.contains(&cache_change_key(&change.mean)))
             .collect()
     }
 }
 
 /// Case, cache and candidate.
-type Place = (String, String, String);
+type CacheChangeKey = (String, String, String);
 
-fn place(row: &Row) -> Place {
+fn cache_change_key(row: &VerdictRow) -> CacheChangeKey {
     (row.subject.clone(), row.metric.clone(), row.candidate_name.clone())
 }
 
-fn by_place(comparison: Comparison) -> BTreeMap<Place, Row> {
-    comparison.rows.into_iter().map(|row| (place(&row), row)).collect()
+fn rows_by_key(comparison: Comparison) -> BTreeMap<CacheChangeKey, VerdictRow> {
+    comparison.rows.into_iter().map(|row| (cache_change_key(&row), row)).collect()
 }
 
-fn rank(change: &CacheChange) -> f64 {
+fn change_rank(change: &CacheChange) -> f64 {
     let all = change.cache == super::measured::ALL_CACHES;
     if all { f64::INFINITY } else { change.bytes.map_or(0.0, |bytes| bytes.value.abs()) }
 }
 
 /// The names behind each label, of all runs.
-fn members(sides: &[&SlabSide]) -> BTreeMap<String, BTreeSet<String>> {
+fn members_by_label(sides: &[&SlabSide]) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for cache in sides.iter().flat_map(|side| &side.runs).flat_map(|run| run.recording.caches()) {
         found.entry(cache.label()).or_default().extend(cache.members());
@@ -158,8 +162,8 @@ fn members(sides: &[&SlabSide]) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-fn judged_by_floor(row: &Row, floor: f64) -> CacheChange {
-    let bytes = row.change.as_ref().and_then(|change| in_bytes(row, change));
+fn apply_noise_floor(row: &VerdictRow, floor: f64) -> CacheChange {
+    let bytes = row.change.as_ref().and_then(|change| change_in_bytes(row, change));
     // Through logarithms and back, a change of exactly one slab is a hair off.
     let small = bytes.is_some_and(|bytes| bytes.value.abs() <= floor * (1.0 + 1e-9));
     let within_floor = small && matches!(row.verdict, Verdict::Better | Verdict::Worse);
@@ -178,12 +182,12 @@ fn judged_by_floor(row: &Row, floor: f64) -> CacheChange {
     }
 }
 
-fn in_bytes(row: &Row, change: &Change) -> Option<ChangeInBytes> {
+fn change_in_bytes(row: &VerdictRow, change: &MetricChange) -> Option<BytesChange> {
     let scale = match change.scale {
-        Scale::Ratio => row.baseline.as_ref()?.median,
-        Scale::Absolute => 1.0,
+        ChangeScale::Ratio => row.baseline.as_ref()?.median,
+        ChangeScale::Absolute => 1.0,
     };
-    Some(ChangeInBytes {
+    Some(BytesChange {
         value: change.value * scale,
         low: change.interval.map(|interval| interval.low * scale),
         high: change.interval.map(|interval| interval.high * scale),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Marks on one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct RowFlags {
+pub struct SlabRowFlags {
     /// Its counts were not taken at one instant: more objects than slots, or more slots than its slabs hold.
     pub torn: bool,
     /// The kernel extrapolated `active_objs` (more than 10,000 partial slabs on a node, 6.12 and later).
@@ -15,10 +15,10 @@ pub struct RowFlags {
     pub smaller_slabs: bool,
 }
 
-impl RowFlags {
+impl SlabRowFlags {
     /// Reads the `flags` column; unknown words count as malformed.
     pub(super) fn parse(text: &str) -> Self {
-        let mut flags = RowFlags::default();
+        let mut flags = SlabRowFlags::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word {
                 "torn" => flags.torn = true,
@@ -31,14 +31,14 @@ impl RowFlags {
 
     /// Whether any mark makes the row's numbers doubtful; smaller slabs are no doubt, but a fact.
     #[must_use]
-    pub fn any(self) -> bool {
+    pub fn is_doubtful(self) -> bool {
         self.torn || self.approximate || self.malformed
     }
 }
 
 /// What became of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct RowCounts {
+pub struct SlabRowCounts {
     /// Rows of the series.
     pub read: usize,
     /// Rows that every sum contains, flagged ones among them.
@@ -59,16 +59,16 @@ pub struct RowCounts {
     pub empty: usize,
 }
 
-impl RowCounts {
+impl SlabRowCounts {
     /// Counts as many rows that say the same; nothing stands for unusable ones.
-    pub(super) fn count(&mut self, row: Option<(RowFlags, bool)>, times: usize) {
+    pub(super) fn count_row(&mut self, row: Option<(SlabRowFlags, bool)>, times: usize) {
         self.read += times;
         let Some((flags, empty)) = row else {
             self.unusable += times;
             return;
         };
         self.used += times;
-        self.flagged += times * usize::from(flags.any());
+        self.flagged += times * usize::from(flags.is_doubtful());
         self.torn += times * usize::from(flags.torn);
         self.approximate += times * usize::from(flags.approximate);
         self.malformed += times * usize::from(flags.malformed);

@@ -22,13 +22,13 @@ pub enum SlabError {
     )]
     NoPageSize,
     /// Scans of one run disagree.
-    #[error("mixed page sizes in one run: {}", list(sizes))]
+    #[error("mixed page sizes in one run: {}", list_sizes(sizes))]
     MixedPageSizes {
         /// All of them, bytes.
         sizes: Vec<u64>,
     },
     /// No cache of that name.
-    #[error("no cache `{name}`{}", suggestion(near))]
+    #[error("no cache `{name}`{}", suggest_names(near))]
     UnknownCache {
         /// What was asked for.
         name: String,
@@ -54,10 +54,10 @@ pub enum SlabError {
     },
 }
 
-fn list(sizes: &[u64]) -> String {
+fn list_sizes(sizes: &[u64]) -> String {
     sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn suggestion(near: &[String]) -> String {
+fn suggest_names(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }

@@ -3,23 +3,23 @@
 
 use serde::Serialize;
 
-use super::recording::Recording;
-use super::usage::{Usage, times};
+use super::recording::SlabRecording;
+use super::usage::{SlabUsage, saturating_product};
 
 /// Efficiencies (U / S) of all rows in equal bins from 0 to 100 %.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Histogram {
+pub struct EfficiencyHistogram {
     /// From 0 to 100 %; the last contains 100 % itself.
-    pub bins: Vec<Bin>,
+    pub bins: Vec<EfficiencyBin>,
     /// Rows above 100 %: torn.
-    pub above: Bin,
+    pub above: EfficiencyBin,
     /// Rows of caches without slabs, which have no efficiency.
     pub empty_rows: usize,
 }
 
 /// Rows whose efficiency lies in [low, high).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Bin {
+pub struct EfficiencyBin {
     /// Lower limit, per cent.
     pub low: f64,
     /// Upper limit, per cent; null for no limit.
@@ -32,35 +32,36 @@ pub struct Bin {
 
 /// Makes the histogram with that many bins, at least one.
 #[must_use]
-pub fn histogram(recording: &Recording, bins: usize) -> Histogram {
+pub fn efficiency_histogram(recording: &SlabRecording, bins: usize) -> EfficiencyHistogram {
     let count = bins.max(1);
-    let elapsed = recording.elapsed();
-    let all = elapsed.of(0..recording.ticks().len());
+    let elapsed = recording.elapsed_weights();
+    let all = elapsed.weight_of(0..recording.ticks().len());
     let mut found = vec![(0_usize, 0_u128); count + 1];
     let mut empty_rows = 0;
     for row in recording.rows() {
         let usage = row.usage();
-        let Some(number) = number(&usage, count) else {
-            empty_rows += row.times();
+        let Some(number) = bin_of(&usage, count) else {
+            empty_rows += row.tick_count();
             continue;
         };
         if let Some((rows, bytes)) = found.get_mut(number) {
-            *rows += row.times();
-            *bytes = bytes.saturating_add(times(usage.slab_bytes, elapsed.of(row.ticks())));
+            *rows += row.tick_count();
+            *bytes =
+                bytes.saturating_add(saturating_product(usage.slab_bytes, elapsed.weight_of(row.ticks())));
         }
     }
     let limit = |number: usize| 100.0 * number as f64 / count as f64;
     let bin = |(number, (rows, bytes)): (usize, (usize, u128))| {
         let high = (number < count).then(|| limit(number + 1));
-        Bin { low: limit(number), high, rows, bytes: bytes as f64 / all.max(1) as f64 }
+        EfficiencyBin { low: limit(number), high, rows, bytes: bytes as f64 / all.max(1) as f64 }
     };
-    let mut bins: Vec<Bin> = found.into_iter().enumerate().map(bin).collect();
-    let above = bins.pop().unwrap_or(Bin { low: 100.0, high: None, rows: 0, bytes: 0.0 });
-    Histogram { bins, above, empty_rows }
+    let mut bins: Vec<EfficiencyBin> = found.into_iter().enumerate().map(bin).collect();
+    let above = bins.pop().unwrap_or(EfficiencyBin { low: 100.0, high: None, rows: 0, bytes: 0.0 });
+    EfficiencyHistogram { bins, above, empty_rows }
 }
 
 /// The bin in integers, so that a limit belongs to one side on every machine; `count` stands for above 100 %.
-fn number(usage: &Usage, count: usize) -> Option<usize> {
+fn bin_of(usage: &SlabUsage, count: usize) -> Option<usize> {
     let exact = usage.used_bytes.checked_mul(count as u128)?.checked_div(usage.slab_bytes)?;
     let number = usize::try_from(exact).unwrap_or(count);
     match usage.used_bytes == usage.slab_bytes {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Names, numbered in the order of first sight.
 #[derive(Default)]
-pub(super) struct Interner {
+pub(super) struct NameInterner {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     /// The number that followed each number when it was last seen.
@@ -12,12 +12,12 @@ pub(super) struct Interner {
     last: usize,
 }
 
-impl Interner {
+impl NameInterner {
     /// The number of a name: a guess from what followed the name before, hashed only where that is wrong.
-    pub(super) fn number(&mut self, name: &str) -> usize {
+    pub(super) fn intern(&mut self, name: &str) -> usize {
         let guess = self.next.get(self.last).copied();
         let fits = guess.filter(|guess| self.names.get(*guess).is_some_and(|known| known == name));
-        let number = fits.unwrap_or_else(|| self.looked_up(name));
+        let number = fits.unwrap_or_else(|| self.find_or_add(name));
         if let Some(next) = self.next.get_mut(self.last) {
             *next = number;
         }
@@ -25,7 +25,7 @@ impl Interner {
         number
     }
 
-    fn looked_up(&mut self, name: &str) -> usize {
+    fn find_or_add(&mut self, name: &str) -> usize {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_first_sight_in_any_order() {
-        let mut interner = Interner::default();
+        let mut interner = NameInterner::default();
         let numbers: Vec<usize> =
-            ["a", "b", "a", "c", "b", "b", "a", "d"].iter().map(|name| interner.number(name)).collect();
+            ["a", "b", "a", "c", "b", "b", "a", "d"].iter().map(|name| interner.intern(name)).collect();
         assert_eq!(numbers, [0, 1, 0, 2, 1, 1, 0, 3]);
         assert_eq!(interner.into_names(), ["a", "b", "c", "d"]);
     }

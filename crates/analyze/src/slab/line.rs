@@ -2,98 +2,98 @@
 
 use perflab_model::Nanos;
 
-use super::mean::Unweighted;
-use super::recording::Elapsed;
-use super::row::Observed;
-use super::show::CacheLine;
-use super::usage::Usage;
+use super::mean::UnweightedMean;
+use super::recording::ElapsedWeights;
+use super::row::SlabRow;
+use super::show::CacheRow;
+use super::usage::SlabUsage;
 
 /// A line while rows are added, in order of their first ticks.
-pub(super) struct Running {
-    line: CacheLine,
-    layout: Layout,
+pub(super) struct CacheRowBuilder {
+    line: CacheRow,
+    layout: CommonLayout,
     /// The rows that stand at the tick that is reached: each with its last one.
-    standing: Vec<(usize, Usage)>,
+    standing: Vec<(usize, SlabUsage)>,
     /// The tick that is reached: all before it are in the sums.
     reached: usize,
-    unweighted: Unweighted,
+    unweighted: UnweightedMean,
 }
 
 /// The ticks of a run.
-pub(super) struct Clock<'a> {
+pub(super) struct TickClock<'a> {
     pub(super) ticks: &'a [Nanos],
-    pub(super) elapsed: Elapsed,
+    pub(super) elapsed: ElapsedWeights,
 }
 
 /// What is the same for all rows of a line so far.
 #[derive(Default)]
-struct Layout {
-    object_size: Same,
-    slab_size: Same,
-    objs_per_slab: Same,
-    bytes_per_slab: Same,
+struct CommonLayout {
+    object_size: CommonValue,
+    slab_size: CommonValue,
+    objs_per_slab: CommonValue,
+    bytes_per_slab: CommonValue,
 }
 
 #[derive(Default, Clone, Copy)]
-enum Same {
+enum CommonValue {
     #[default]
     Unseen,
     One(Option<u64>),
     Several,
 }
 
-impl Same {
-    fn see(&mut self, value: Option<u64>) {
+impl CommonValue {
+    fn observe(&mut self, value: Option<u64>) {
         *self = match *self {
-            Same::Unseen => Same::One(value),
-            Same::One(known) if known == value => Same::One(known),
-            _ => Same::Several,
+            CommonValue::Unseen => CommonValue::One(value),
+            CommonValue::One(known) if known == value => CommonValue::One(known),
+            _ => CommonValue::Several,
         };
     }
 
     fn value(self) -> Option<u64> {
-        if let Same::One(value) = self { value } else { None }
+        if let CommonValue::One(value) = self { value } else { None }
     }
 }
 
-impl Running {
-    pub(super) fn new(mut line: CacheLine, weight: u128) -> Self {
+impl CacheRowBuilder {
+    pub(super) fn new(mut line: CacheRow, weight: u128) -> Self {
         line.mean.weight = weight;
-        let (layout, standing) = (Layout::default(), Vec::new());
-        Running { line, layout, standing, reached: 0, unweighted: Unweighted::default() }
+        let (layout, standing) = (CommonLayout::default(), Vec::new());
+        CacheRowBuilder { line, layout, standing, reached: 0, unweighted: UnweightedMean::default() }
     }
 
-    pub(super) fn add(&mut self, row: &Observed, usage: &Usage, clock: &Clock) {
-        self.advance(row.tick, clock);
+    pub(super) fn add_row(&mut self, row: &SlabRow, usage: &SlabUsage, clock: &TickClock) {
+        self.advance_to(row.tick, clock);
         self.standing.push((row.last, *usage));
-        self.line.flagged += row.times() * usize::from(row.flags.any());
-        self.layout.object_size.see(row.object_size);
-        self.layout.slab_size.see(Some(row.slab_size));
-        self.layout.objs_per_slab.see(Some(row.objs_per_slab));
-        self.layout.bytes_per_slab.see(Some(row.bytes_per_slab));
+        self.line.flagged += row.tick_count() * usize::from(row.flags.is_doubtful());
+        self.layout.object_size.observe(row.object_size);
+        self.layout.slab_size.observe(Some(row.slab_size));
+        self.layout.objs_per_slab.observe(Some(row.objs_per_slab));
+        self.layout.bytes_per_slab.observe(Some(row.bytes_per_slab));
     }
 
     /// Adds up the ticks before `tick`, as many at once as have the same rows.
-    fn advance(&mut self, tick: usize, clock: &Clock) {
+    fn advance_to(&mut self, tick: usize, clock: &TickClock) {
         while self.reached < tick {
             let first_end = self.standing.iter().map(|(last, _)| last + 1).min();
             let end = first_end.unwrap_or(tick).min(tick);
-            self.stretch(end, clock);
+            self.add_ticks(end, clock);
             self.standing.retain(|(last, _)| *last >= end);
             self.reached = end;
         }
     }
 
     /// Adds up the ticks from the one that is reached up to `end`.
-    fn stretch(&mut self, end: usize, clock: &Clock) {
+    fn add_ticks(&mut self, end: usize, clock: &TickClock) {
         if self.standing.is_empty() {
             return;
         }
-        let mut now = Usage::default();
+        let mut now = SlabUsage::default();
         self.standing.iter().for_each(|(_, usage)| now.add(usage));
         let times = end - self.reached;
         self.line.ticks += times;
-        self.line.mean.add(&now, clock.elapsed.of(self.reached..end));
+        self.line.mean.add(&now, clock.elapsed.weight_of(self.reached..end));
         self.unweighted.add(now.overall(), times);
         if now.slab_bytes > self.line.peak_bytes {
             self.line.peak_bytes = now.slab_bytes;
@@ -104,9 +104,9 @@ impl Running {
         }
     }
 
-    pub(super) fn finished(mut self, clock: &Clock) -> CacheLine {
-        self.advance(clock.ticks.len(), clock);
-        CacheLine {
+    pub(super) fn finish(mut self, clock: &TickClock) -> CacheRow {
+        self.advance_to(clock.ticks.len(), clock);
+        CacheRow {
             unweighted: self.unweighted.mean(),
             object_size: self.layout.object_size.value(),
             slab_size: self.layout.slab_size.value(),

@@ -4,26 +4,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
-use perflab_model::{Case, Direction, Iteration, Name, Nanos, Outcome, RunRecord, Sample, Slot, Unit};
+use perflab_model::{
+    Case, Direction, IterationRecord, Nanos, Outcome, RunRecord, Sample, SharedStr, Slot, Unit,
+};
 
-use super::recording::{Recording, weights};
-use super::timeline::bytes_of_caches;
+use super::recording::{SlabRecording, tick_weights};
+use super::timeline::bytes_by_cache;
 
 /// The name under which all caches together are compared.
 pub const ALL_CACHES: &str = "all caches";
 
 /// One run, ready to be compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Repetition<'a> {
+pub struct SlabRepetition<'a> {
     /// The run.
     pub record: &'a RunRecord,
     /// Its slab rows.
-    pub recording: &'a Recording,
+    pub recording: &'a SlabRecording,
 }
 
 /// What is measured of a cache's slab bytes in a window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(super) enum BytesMeasure {
     /// sum S*dt / sum dt
     Mean,
     /// the largest S
@@ -33,37 +35,37 @@ pub(super) enum Measure {
 }
 
 /// One value a cache: its label and bytes.
-type Values = BTreeMap<String, f64>;
+type BytesByLabel = BTreeMap<String, f64>;
 
 /// All caches of one run, in each of its windows.
-pub(super) struct Measured {
-    windows: Vec<(Sample, [Values; 3])>,
-    /// Noise of ticks, see [`Measured::noise`].
-    noise: Values,
+pub(super) struct CacheSamples {
+    windows: Vec<(Sample, [BytesByLabel; 3])>,
+    /// Noise of ticks, see [`CacheSamples::cache_noise`].
+    noise: BytesByLabel,
 }
 
-impl Measured {
+impl CacheSamples {
     /// Measures iterations, or where `whole` the run as one.
-    pub(super) fn of(repetition: &Repetition, whole: bool) -> Self {
+    pub(super) fn from_repetition(repetition: &SlabRepetition, whole: bool) -> Self {
         let recording = repetition.recording;
-        let (labels, bytes) = layers(recording);
-        let windows = windows(repetition, whole).into_iter().filter_map(|(sample, from, to)| {
+        let (labels, bytes) = bytes_by_label(recording);
+        let windows = iteration_windows(repetition, whole).into_iter().filter_map(|(sample, from, to)| {
             let ticks = recording.ticks();
             let range = ticks.partition_point(|at| *at < from)..ticks.partition_point(|at| *at <= to);
             let inside = ticks.get(range.clone()).filter(|inside| !inside.is_empty())?;
-            let weights = weights(inside);
-            let mut found: [Values; 3] = Default::default();
+            let weights = tick_weights(inside);
+            let mut found: [BytesByLabel; 3] = Default::default();
             for (label, bytes) in labels.iter().zip(&bytes) {
                 let bytes = bytes.get(range.clone())?;
-                for (values, value) in found.iter_mut().zip(measure(bytes, &weights)) {
+                for (values, value) in found.iter_mut().zip(measure_bytes(bytes, &weights)) {
                     values.insert(label.clone(), value);
                 }
             }
             Some((sample, found))
         });
         let windows = windows.collect();
-        let noise = labels.iter().zip(&bytes).map(|(label, bytes)| (label.clone(), tick_noise(bytes)));
-        Measured { windows, noise: noise.collect() }
+        let noise = labels.iter().zip(&bytes).map(|(label, bytes)| (label.clone(), robust_tick_noise(bytes)));
+        CacheSamples { windows, noise: noise.collect() }
     }
 
     /// Labels of caches that ever had a slab in a window.
@@ -73,33 +75,33 @@ impl Measured {
     }
 
     /// Robust standard deviation of the steps of S from tick to tick, bytes: what a cache does by itself.
-    pub(super) fn noise(&self, label: &str) -> f64 {
+    pub(super) fn cache_noise(&self, label: &str) -> f64 {
         self.noise.get(label).copied().unwrap_or(0.0)
     }
 
     /// A run that holds nothing but these samples; a cache that is not there holds 0 bytes.
-    pub(super) fn record(
+    pub(super) fn to_run_record(
         &self,
-        repetition: &Repetition,
+        repetition: &SlabRepetition,
         labels: &BTreeSet<&String>,
-        measure: Measure,
+        measure: BytesMeasure,
         whole: bool,
     ) -> RunRecord {
         let mut record = repetition.record.clone();
         if whole {
-            one_case(&mut record);
+            merge_into_one_case(&mut record);
         }
-        let sample = |sample: &Sample, values: &Values, label: &str| Sample {
+        let sample = |sample: &Sample, values: &BytesByLabel, label: &str| Sample {
             metric: label.into(),
             value: values.get(label).copied().unwrap_or(0.0),
             ..sample.clone()
         };
-        let of_window = |(window, values): &(Sample, [Values; 3])| {
+        let of_window = |(window, values): &(Sample, [BytesByLabel; 3])| {
             let [mean, peak, end] = values;
             let values = match measure {
-                Measure::Mean => mean,
-                Measure::Peak => peak,
-                Measure::End => end,
+                BytesMeasure::Mean => mean,
+                BytesMeasure::Peak => peak,
+                BytesMeasure::End => end,
             };
             labels.iter().map(|label| sample(window, values, label)).collect::<Vec<_>>()
         };
@@ -109,8 +111,8 @@ impl Measured {
 }
 
 /// Labels of all caches and of their sum, each with S at every tick.
-fn layers(recording: &Recording) -> (Vec<String>, Vec<Vec<u64>>) {
-    let mut bytes = bytes_of_caches(recording);
+fn bytes_by_label(recording: &SlabRecording) -> (Vec<String>, Vec<Vec<u64>>) {
+    let mut bytes = bytes_by_cache(recording);
     let mut sum = vec![0_u64; recording.ticks().len()];
     for bytes in &bytes {
         sum.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(*bytes));
@@ -122,7 +124,7 @@ fn layers(recording: &Recording) -> (Vec<String>, Vec<Vec<u64>>) {
 }
 
 /// Mean over time, peak, end.
-fn measure(bytes: &[u64], weights: &[u128]) -> [f64; 3] {
+fn measure_bytes(bytes: &[u64], weights: &[u128]) -> [f64; 3] {
     let weight: u128 = weights.iter().sum();
     let sum: u128 = bytes.iter().zip(weights).map(|(bytes, weight)| u128::from(*bytes) * weight).sum();
     let peak = bytes.iter().max().copied().unwrap_or(0);
@@ -130,7 +132,7 @@ fn measure(bytes: &[u64], weights: &[u128]) -> [f64; 3] {
     [sum as f64 / weight.max(1) as f64, peak as f64, end as f64]
 }
 
-fn tick_noise(bytes: &[u64]) -> f64 {
+fn robust_tick_noise(bytes: &[u64]) -> f64 {
     let step = |pair: &[u64]| match pair {
         [before, after] => *after as f64 - *before as f64,
         _ => 0.0,
@@ -140,30 +142,30 @@ fn tick_noise(bytes: &[u64]) -> f64 {
 }
 
 /// Every measured iteration that ended well, or the whole run: a sample without a metric, and its time.
-fn windows(repetition: &Repetition, whole: bool) -> Vec<(Sample, Nanos, Nanos)> {
+fn iteration_windows(repetition: &SlabRepetition, whole: bool) -> Vec<(Sample, Nanos, Nanos)> {
     let ticks = repetition.recording.ticks();
     if whole {
         let (from, to) = (ticks.first().copied(), ticks.last().copied());
         let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
-        return vec![(sample(0, 0, from, to), from, to)];
+        return vec![(window_sample(0, 0, from, to), from, to)];
     }
     let plan = &repetition.record.manifest.plan;
-    let window = |iteration: &Iteration| {
+    let window = |iteration: &IterationRecord| {
         let slot = plan.slots.get(iteration.slot as usize).filter(|slot| !slot.warmup)?;
         let ended = iteration.outcome == Outcome::Ok;
         let (from, to) = (iteration.start, iteration.end);
-        ended.then(|| (sample(slot.case, slot.iteration, from, to), from, to))
+        ended.then(|| (window_sample(slot.case, slot.iteration, from, to), from, to))
     };
     repetition.record.iterations.iter().filter_map(window).collect()
 }
 
-fn sample(case: u32, iteration: u32, start: Nanos, end: Nanos) -> Sample {
+fn window_sample(case: u32, iteration: u32, start: Nanos, end: Nanos) -> Sample {
     Sample {
         boot: 0,
         target: None,
         case,
         iteration,
-        metric: Name::default(),
+        metric: SharedStr::default(),
         value: 0.0,
         unit: Unit::new("bytes"),
         direction: Direction::Lower,
@@ -174,12 +176,12 @@ fn sample(case: u32, iteration: u32, start: Nanos, end: Nanos) -> Sample {
 }
 
 /// Whether a run has iterations to measure.
-pub(super) fn has_iterations(repetition: &Repetition) -> bool {
-    !windows(repetition, false).is_empty()
+pub(super) fn has_iterations(repetition: &SlabRepetition) -> bool {
+    !iteration_windows(repetition, false).is_empty()
 }
 
 /// Makes the whole run one iteration of one case, which all runs have in common.
-fn one_case(record: &mut RunRecord) {
+fn merge_into_one_case(record: &mut RunRecord) {
     let plan = &mut record.manifest.plan;
     plan.cases = vec![Case {
         workload: "whole run".into(),

@@ -1,6 +1,6 @@
 //! Slab efficiency: where the memory of kernel objects goes, over a run and between runs.
 //!
-//! This module takes the series of a run as values ([`Input`]) and gives plain results that serialise. It refuses
+//! This module takes the series of a run as values ([`SlabInput`]) and gives plain results that serialise. It refuses
 //! files, colours and units for people: runs are read by the archive, results are drawn by `present`.
 //!
 //! | module | the user's noun |
@@ -48,23 +48,23 @@ pub mod timeline;
 pub mod usage;
 pub mod what_if;
 
-pub use attributes::Attributes;
+pub use attributes::CacheAttributes;
 pub use class::size_class;
-pub use compare::{CacheChange, ChangeInBytes, SlabCompareOptions, SlabComparison, SlabSide, compare};
-pub use counts::{RowCounts, RowFlags};
+pub use compare::{BytesChange, CacheChange, SlabCompareOptions, SlabComparison, SlabSide, compare_caches};
+pub use counts::{SlabRowCounts, SlabRowFlags};
 pub use error::SlabError;
-pub use growth::{Growth, GrowthOptions, growth};
-pub use hidden::Hidden;
-pub use histogram::{Histogram, histogram};
-pub use input::{Input, System};
-pub use mean::{Integral, Mean};
-pub use measured::{ALL_CACHES, Repetition};
-pub use phase::{Phase, phases};
-pub use ratio::Ratio;
-pub use reconcile::{Reconciliation, reconcile};
-pub use recording::{Cache, Recording};
-pub use row::Observed;
-pub use show::{CacheLine, Order, Show, ShowOptions, show};
-pub use timeline::{Stack, Timeline, stack, timeline};
-pub use usage::{Alignment, Figures, Usage, Waste};
-pub use what_if::{WhatIf, what_if};
+pub use growth::{SlabGrowth, SlabGrowthOptions, slab_growth};
+pub use hidden::HiddenObjectBound;
+pub use histogram::{EfficiencyHistogram, efficiency_histogram};
+pub use input::{SlabFacts, SlabInput};
+pub use mean::{MeanUsage, UsageIntegral};
+pub use measured::{ALL_CACHES, SlabRepetition};
+pub use phase::{IterationSpan, iteration_spans};
+pub use ratio::ExactRatio;
+pub use reconcile::{MeminfoReconciliation, reconcile_with_meminfo};
+pub use recording::{SlabCache, SlabRecording};
+pub use row::SlabRow;
+pub use show::{CacheOrder, CacheRow, CacheTable, CacheTableOptions, cache_table};
+pub use timeline::{CacheStack, UsageTimeline, cache_stack, usage_timeline};
+pub use usage::{AlignmentRatio, SlabUsage, SlabWaste, UsageFigures};
+pub use what_if::{LayoutWhatIf, what_if_layout};

@@ -6,24 +6,24 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 ///
 /// In JSON `{"part": …, "whole": …, "value": …}`; `value` is null where `whole` is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Ratio {
+pub struct ExactRatio {
     /// Numerator.
     pub part: u128,
     /// Denominator.
     pub whole: u128,
 }
 
-impl Ratio {
+impl ExactRatio {
     /// `part / whole`.
     #[must_use]
     pub fn new(part: u128, whole: u128) -> Self {
-        Ratio { part, whole }
+        ExactRatio { part, whole }
     }
 
     /// As a fraction: 0.93 for 93 %. Nothing where the whole is zero: a cache without slabs has no efficiency.
     #[must_use]
     pub fn value(self) -> Option<f64> {
-        (self.whole > 0).then(|| float(self.part) / float(self.whole))
+        (self.whole > 0).then(|| nearest_float(self.part) / nearest_float(self.whole))
     }
 
     /// In per cent.
@@ -34,49 +34,52 @@ impl Ratio {
 }
 
 /// The nearest float; of 64 bits, by the machine's own instruction.
-fn float(value: u128) -> f64 {
+fn nearest_float(value: u128) -> f64 {
     u64::try_from(value).map_or(value as f64, |value| value as f64)
 }
 
-impl Serialize for Ratio {
+impl Serialize for ExactRatio {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Ratio", 3)?;
-        fields.serialize_field("part", &Exact(self.part))?;
-        fields.serialize_field("whole", &Exact(self.whole))?;
+        fields.serialize_field("part", &ExactInteger(self.part))?;
+        fields.serialize_field("whole", &ExactInteger(self.whole))?;
         fields.serialize_field("value", &self.value())?;
         fields.end()
     }
 }
 
 /// An integer sum in JSON: a whole number up to 64 bits; beyond (only integrals over time), the nearest float.
-struct Exact(u128);
+struct ExactInteger(u128);
 
-impl Serialize for Exact {
+impl Serialize for ExactInteger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        unsigned(&self.0, serializer)
+        serialize_unsigned(&self.0, serializer)
     }
 }
 
-/// See [`Exact`].
-pub(crate) fn unsigned<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+/// See [`ExactInteger`].
+pub(crate) fn serialize_unsigned<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
     match u64::try_from(*value) {
         Ok(small) => serializer.serialize_u64(small),
         Err(_) => serializer.serialize_f64(*value as f64),
     }
 }
 
-/// See [`Exact`].
-pub(crate) fn signed<S: Serializer>(value: &i128, serializer: S) -> Result<S::Ok, S::Error> {
+/// See [`ExactInteger`].
+pub(crate) fn serialize_signed<S: Serializer>(value: &i128, serializer: S) -> Result<S::Ok, S::Error> {
     match i64::try_from(*value) {
         Ok(small) => serializer.serialize_i64(small),
         Err(_) => serializer.serialize_f64(*value as f64),
     }
 }
 
-/// See [`Exact`].
-pub(crate) fn optional<S: Serializer>(value: &Option<i128>, serializer: S) -> Result<S::Ok, S::Error> {
+/// See [`ExactInteger`].
+pub(crate) fn serialize_optional<S: Serializer>(
+    value: &Option<i128>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match value {
-        Some(value) => signed(value, serializer),
+        Some(value) => serialize_signed(value, serializer),
         None => serializer.serialize_none(),
     }
 }

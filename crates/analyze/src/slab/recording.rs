@@ -7,26 +7,26 @@ use perflab_model::Nanos;
 use perflab_model::series::Series;
 use serde::Serialize;
 
-use super::attributes::Attributes;
-use super::counts::RowCounts;
+use super::attributes::CacheAttributes;
+use super::counts::SlabRowCounts;
 use super::error::SlabError;
-use super::input::{Input, System};
-use super::phase::Phase;
-use super::read::{self, Reading};
-use super::row::Observed;
+use super::input::{SlabFacts, SlabInput};
+use super::phase::IterationSpan;
+use super::read::{self, SlabRecordingReader};
+use super::row::SlabRow;
 
 /// A cache: its name in /proc/slabinfo, and which of that name it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cache {
+pub struct SlabCache {
     /// Name in /proc/slabinfo: of a group of merged caches, the first that still lives.
     pub name: String,
     /// 0 for the first row of that name in a tick, 1 for the second.
     pub ordinal: u32,
     /// The last scan of its attributes that fits it.
-    pub attributes: Option<Attributes>,
+    pub attributes: Option<CacheAttributes>,
 }
 
-impl Cache {
+impl SlabCache {
     /// The name, with `#2` behind the second cache of that name.
     #[must_use]
     pub fn label(&self) -> String {
@@ -46,30 +46,30 @@ impl Cache {
 
 /// The rows of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recording {
-    pub(super) caches: Vec<Cache>,
+pub struct SlabRecording {
+    pub(super) caches: Vec<SlabCache>,
     pub(super) ticks: Vec<Nanos>,
     /// In order of their first ticks.
-    pub(super) rows: Vec<Observed>,
-    pub(super) counts: RowCounts,
+    pub(super) rows: Vec<SlabRow>,
+    pub(super) counts: SlabRowCounts,
     pub(super) page_size: u64,
-    pub(super) system: System,
-    pub(super) phases: Vec<Phase>,
+    pub(super) system: SlabFacts,
+    pub(super) phases: Vec<IterationSpan>,
 }
 
-impl Recording {
+impl SlabRecording {
     /// Reads the series of a run.
     ///
     /// # Errors
     /// No `slabinfo` (or, in its place, `slab-exact`) with rows, no page size, several page sizes in one run.
-    pub fn read(input: &Input) -> Result<Self, SlabError> {
-        let rows = read::rows(input)?;
-        Ok(Reading::of(input, &rows)?.recording())
+    pub fn read(input: &SlabInput) -> Result<Self, SlabError> {
+        let rows = read::slab_spans(input)?;
+        Ok(SlabRecordingReader::new(input, &rows)?.into_recording())
     }
 
     /// Every cache that was seen, in the order of first sight.
     #[must_use]
-    pub fn caches(&self) -> &[Cache] {
+    pub fn caches(&self) -> &[SlabCache] {
         &self.caches
     }
 
@@ -81,13 +81,13 @@ impl Recording {
 
     /// All usable rows, in order of their first ticks; each once for all ticks at which it stood.
     #[must_use]
-    pub fn rows(&self) -> &[Observed] {
+    pub fn rows(&self) -> &[SlabRow] {
         &self.rows
     }
 
     /// How many rows were read, used and flagged.
     #[must_use]
-    pub fn counts(&self) -> RowCounts {
+    pub fn counts(&self) -> SlabRowCounts {
         self.counts
     }
 
@@ -99,60 +99,60 @@ impl Recording {
 
     /// The run's iterations.
     #[must_use]
-    pub fn phases(&self) -> &[Phase] {
+    pub fn iteration_spans(&self) -> &[IterationSpan] {
         &self.phases
     }
 
     /// The time that each tick stands for, in half nanoseconds: half-way from the tick before to the one after (the
     /// trapezoid rule in integers); 1 each where no time passes.
     #[must_use]
-    pub fn weights(&self) -> Vec<u128> {
-        weights(&self.ticks)
+    pub fn tick_weights(&self) -> Vec<u128> {
+        tick_weights(&self.ticks)
     }
 
     /// The sum of the weights of all ticks before each, and of all of them.
     #[must_use]
-    pub(super) fn elapsed(&self) -> Elapsed {
+    pub(super) fn elapsed_weights(&self) -> ElapsedWeights {
         let mut sums = vec![0];
-        for weight in self.weights() {
+        for weight in self.tick_weights() {
             sums.push(sums.last().copied().unwrap_or(0) + weight);
         }
-        Elapsed(sums)
+        ElapsedWeights(sums)
     }
 
     /// Numbers of the caches called `name` (or `name#2`, a label).
     ///
     /// # Errors
     /// No such cache; the error names those that are near.
-    pub fn find(&self, name: &str) -> Result<Vec<usize>, SlabError> {
-        let matches = |cache: &Cache| {
+    pub fn find_caches(&self, name: &str) -> Result<Vec<usize>, SlabError> {
+        let matches = |cache: &SlabCache| {
             let members = cache.attributes.iter().flat_map(|attributes| &attributes.members);
             cache.name == name || cache.label() == name || members.into_iter().any(|member| member == name)
         };
-        let found = |(number, cache): (usize, &Cache)| matches(cache).then_some(number);
+        let found = |(number, cache): (usize, &SlabCache)| matches(cache).then_some(number);
         let found: Vec<usize> = self.caches.iter().enumerate().filter_map(found).collect();
-        if found.is_empty() { Err(self.unknown(name)) } else { Ok(found) }
+        if found.is_empty() { Err(self.unknown_cache(name)) } else { Ok(found) }
     }
 
-    fn unknown(&self, name: &str) -> SlabError {
+    fn unknown_cache(&self, name: &str) -> SlabError {
         let names = self.caches.iter().map(|cache| cache.name.as_str());
-        let near = perflab_model::nearest::nearest(name, names).map(Into::into);
+        let near = perflab_model::nearest::nearest_name(name, names).map(Into::into);
         SlabError::UnknownCache { name: name.into(), near: near.into_iter().collect() }
     }
 }
 
 /// Sums of weights, so that those of many ticks on end are one subtraction.
-pub(super) struct Elapsed(Vec<u128>);
+pub(super) struct ElapsedWeights(Vec<u128>);
 
-impl Elapsed {
+impl ElapsedWeights {
     /// The weight of these ticks together.
-    pub(super) fn of(&self, ticks: Range<usize>) -> u128 {
+    pub(super) fn weight_of(&self, ticks: Range<usize>) -> u128 {
         let until = |tick: usize| self.0.get(tick).or(self.0.last()).copied().unwrap_or(0);
         until(ticks.end).saturating_sub(until(ticks.start))
     }
 }
 
-pub(super) fn weights(ticks: &[Nanos]) -> Vec<u128> {
+pub(super) fn tick_weights(ticks: &[Nanos]) -> Vec<u128> {
     let time = |number: usize| ticks.get(number).map_or(0, |at| u128::from(at.0));
     let last = ticks.len().saturating_sub(1);
     if time(last) <= time(0) {
@@ -163,6 +163,6 @@ pub(super) fn weights(ticks: &[Nanos]) -> Vec<u128> {
 }
 
 /// A series that has rows.
-pub(super) fn with_rows(series: Option<&Series>) -> Option<&Series> {
+pub(super) fn non_empty(series: Option<&Series>) -> Option<&Series> {
     series.filter(|series| !series.at.is_empty())
 }

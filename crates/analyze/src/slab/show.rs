@@ -7,23 +7,23 @@ use perflab_model::Nanos;
 use serde::Serialize;
 
 use super::class::size_class;
-use super::counts::RowCounts;
-use super::line::{Clock, Running};
-use super::mean::{Integral, Unweighted};
-use super::ratio::unsigned;
-use super::recording::{Cache, Recording};
-use super::usage::Usage;
+use super::counts::SlabRowCounts;
+use super::line::{CacheRowBuilder, TickClock};
+use super::mean::{UnweightedMean, UsageIntegral};
+use super::ratio::serialize_unsigned;
+use super::recording::{SlabCache, SlabRecording};
+use super::usage::SlabUsage;
 
 /// How to show caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ShowOptions {
+pub struct CacheTableOptions {
     /// kmalloc's families become one line a size class.
     pub fold_kmalloc: bool,
 }
 
 /// Which line comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
+pub enum CacheOrder {
     /// most bytes wasted on average
     #[default]
     Waste,
@@ -39,7 +39,7 @@ pub enum Order {
 
 /// All caches of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Show {
+pub struct CacheTable {
     /// First tick.
     pub from: Nanos,
     /// Last tick.
@@ -49,26 +49,26 @@ pub struct Show {
     /// Bytes of a page.
     pub page_size: u64,
     /// Rows read, used, flagged.
-    pub rows: RowCounts,
+    pub rows: SlabRowCounts,
     /// All caches together, on average over time.
-    pub total: Integral,
+    pub total: UsageIntegral,
     /// All caches together at the last tick.
-    pub end: Usage,
-    /// Mean of the efficiencies of all rows, each row alike: no memory quantity, see [`Order::Unweighted`].
+    pub end: SlabUsage,
+    /// Mean of the efficiencies of all rows, each row alike: no memory quantity, see [`CacheOrder::UnweightedMean`].
     pub unweighted: Option<f64>,
     /// Caches whose slabs the kernel can reclaim, on average over time.
-    pub reclaimable: Integral,
+    pub reclaimable: UsageIntegral,
     /// Caches whose slabs it cannot.
-    pub unreclaimable: Integral,
+    pub unreclaimable: UsageIntegral,
     /// Caches of which that is not known.
-    pub unknown: Integral,
+    pub unknown: UsageIntegral,
     /// One line a cache (or class), most bytes wasted first.
-    pub caches: Vec<CacheLine>,
+    pub caches: Vec<CacheRow>,
 }
 
 /// One cache, one group of merged caches, or one size class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CacheLine {
+pub struct CacheRow {
     /// Its name in /proc/slabinfo (`name#2` for a repeated one), or the class.
     pub name: String,
     /// The caches folded into this line; one unless it is a class.
@@ -90,35 +90,37 @@ pub struct CacheLine {
     /// Its rows with a mark of doubt.
     pub flagged: usize,
     /// On average over the whole run.
-    pub mean: Integral,
+    pub mean: UsageIntegral,
     /// Mean of its efficiencies over its ticks with slabs.
     pub unweighted: Option<f64>,
     /// At the run's last tick: nothing where it is gone.
-    pub end: Usage,
+    pub end: SlabUsage,
     /// Largest S, bytes.
-    #[serde(serialize_with = "unsigned")]
+    #[serde(serialize_with = "serialize_unsigned")]
     pub peak_bytes: u128,
     /// When that was first reached.
     pub peak_at: Nanos,
 }
 
-impl Show {
+impl CacheTable {
     /// The lines in another order; ties by name. Caches that never had a slab come last when sorted by efficiency.
     #[must_use]
-    pub fn sorted(&self, order: Order) -> Vec<&CacheLine> {
-        let mut lines: Vec<&CacheLine> = self.caches.iter().collect();
-        let falling = |value: fn(&CacheLine) -> f64| {
-            move |a: &&CacheLine, b: &&CacheLine| {
+    pub fn sorted_rows(&self, order: CacheOrder) -> Vec<&CacheRow> {
+        let mut lines: Vec<&CacheRow> = self.caches.iter().collect();
+        let falling = |value: fn(&CacheRow) -> f64| {
+            move |a: &&CacheRow, b: &&CacheRow| {
                 value(b).total_cmp(&value(a)).then_with(|| a.name.cmp(&b.name))
             }
         };
-        let efficiency = |line: &CacheLine| -line.mean.overall().value().unwrap_or(f64::INFINITY);
+        let efficiency = |line: &CacheRow| -line.mean.overall().value().unwrap_or(f64::INFINITY);
         match order {
-            Order::Waste => lines.sort_by(falling(|line| line.mean.wasted())),
-            Order::Bytes => lines.sort_by(falling(|line| line.mean.slab_bytes())),
-            Order::Efficiency => lines.sort_by(falling(efficiency)),
-            Order::Unweighted => lines.sort_by(falling(|line| -line.unweighted.unwrap_or(f64::INFINITY))),
-            Order::Name => lines.sort_by(|a, b| a.name.cmp(&b.name)),
+            CacheOrder::Waste => lines.sort_by(falling(|line| line.mean.wasted_bytes())),
+            CacheOrder::Bytes => lines.sort_by(falling(|line| line.mean.slab_bytes())),
+            CacheOrder::Efficiency => lines.sort_by(falling(efficiency)),
+            CacheOrder::Unweighted => {
+                lines.sort_by(falling(|line| -line.unweighted.unwrap_or(f64::INFINITY)))
+            }
+            CacheOrder::Name => lines.sort_by(|a, b| a.name.cmp(&b.name)),
         }
         lines
     }
@@ -126,25 +128,28 @@ impl Show {
 
 /// Makes the table.
 #[must_use]
-pub fn show(recording: &Recording, options: &ShowOptions) -> Show {
+pub fn cache_table(recording: &SlabRecording, options: &CacheTableOptions) -> CacheTable {
     let ticks = recording.ticks();
-    let clock = Clock { ticks, elapsed: recording.elapsed() };
-    let weight = clock.elapsed.of(0..ticks.len());
-    let (lines, line_of) = group(recording, options);
-    let mut lines: Vec<Running> = lines.into_iter().map(|line| Running::new(line, weight)).collect();
-    let mut unweighted = Unweighted::default();
+    let clock = TickClock { ticks, elapsed: recording.elapsed_weights() };
+    let weight = clock.elapsed.weight_of(0..ticks.len());
+    let (lines, line_of) = group_caches(recording, options);
+    let mut lines: Vec<CacheRowBuilder> =
+        lines.into_iter().map(|line| CacheRowBuilder::new(line, weight)).collect();
+    let mut unweighted = UnweightedMean::default();
     for row in recording.rows() {
         let usage = row.usage();
-        unweighted.add(usage.overall(), row.times());
+        unweighted.add(usage.overall(), row.tick_count());
         let line = line_of.get(row.cache).and_then(|line| lines.get_mut(*line));
         if let Some(line) = line {
-            line.add(row, &usage, &clock);
+            line.add_row(row, &usage, &clock);
         }
     }
-    let mut caches: Vec<CacheLine> = lines.into_iter().map(|line| line.finished(&clock)).collect();
-    caches.sort_by(|a, b| b.mean.wasted().total_cmp(&a.mean.wasted()).then_with(|| a.name.cmp(&b.name)));
-    let of = |wanted: &dyn Fn(&CacheLine) -> bool| together(&caches, weight, wanted);
-    Show {
+    let mut caches: Vec<CacheRow> = lines.into_iter().map(|line| line.finish(&clock)).collect();
+    caches.sort_by(|a, b| {
+        b.mean.wasted_bytes().total_cmp(&a.mean.wasted_bytes()).then_with(|| a.name.cmp(&b.name))
+    });
+    let of = |wanted: &dyn Fn(&CacheRow) -> bool| sum_usage(&caches, weight, wanted);
+    CacheTable {
         from: ticks.first().copied().unwrap_or_default(),
         to: ticks.last().copied().unwrap_or_default(),
         ticks: ticks.len(),
@@ -154,7 +159,7 @@ pub fn show(recording: &Recording, options: &ShowOptions) -> Show {
         reclaimable: of(&|line| line.reclaimable == Some(true)),
         unreclaimable: of(&|line| line.reclaimable == Some(false)),
         unknown: of(&|line| line.reclaimable.is_none()),
-        end: caches.iter().fold(Usage::default(), |mut sum, line| {
+        end: caches.iter().fold(SlabUsage::default(), |mut sum, line| {
             sum.add(&line.end);
             sum
         }),
@@ -163,23 +168,23 @@ pub fn show(recording: &Recording, options: &ShowOptions) -> Show {
     }
 }
 
-fn together(lines: &[CacheLine], weight: u128, wanted: &dyn Fn(&CacheLine) -> bool) -> Integral {
-    let mut sum = Integral { weight, ..Integral::default() };
+fn sum_usage(lines: &[CacheRow], weight: u128, wanted: &dyn Fn(&CacheRow) -> bool) -> UsageIntegral {
+    let mut sum = UsageIntegral { weight, ..UsageIntegral::default() };
     lines.iter().filter(|line| wanted(line)).for_each(|line| sum.usage.add(&line.mean.usage));
     sum
 }
 
 /// The empty lines, and the line of each cache.
-fn group(recording: &Recording, options: &ShowOptions) -> (Vec<CacheLine>, Vec<usize>) {
-    let mut lines: Vec<CacheLine> = Vec::new();
+fn group_caches(recording: &SlabRecording, options: &CacheTableOptions) -> (Vec<CacheRow>, Vec<usize>) {
+    let mut lines: Vec<CacheRow> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     let line_of = recording.caches().iter().map(|cache| {
         let class = if options.fold_kmalloc { size_class(&cache.name) } else { None };
         let name = class.unwrap_or_else(|| cache.label());
         let line = *known.entry(name.clone()).or_insert(lines.len());
         match lines.get_mut(line) {
-            Some(line) => line.join(cache),
-            None => lines.push(CacheLine::of(name, cache)),
+            Some(line) => line.add_member(cache),
+            None => lines.push(CacheRow::from_cache(name, cache)),
         }
         line
     });
@@ -187,9 +192,9 @@ fn group(recording: &Recording, options: &ShowOptions) -> (Vec<CacheLine>, Vec<u
     (lines, line_of)
 }
 
-impl CacheLine {
-    fn of(name: String, cache: &Cache) -> Self {
-        CacheLine {
+impl CacheRow {
+    fn from_cache(name: String, cache: &SlabCache) -> Self {
+        CacheRow {
             name,
             caches: vec![cache.label()],
             members: cache.members(),
@@ -197,26 +202,26 @@ impl CacheLine {
             slab_size: None,
             objs_per_slab: None,
             bytes_per_slab: None,
-            reclaimable: reclaimable(cache),
+            reclaimable: is_reclaimable(cache),
             ticks: 0,
             flagged: 0,
-            mean: Integral::default(),
+            mean: UsageIntegral::default(),
             unweighted: None,
-            end: Usage::default(),
+            end: SlabUsage::default(),
             peak_bytes: 0,
             peak_at: Nanos(0),
         }
     }
 
-    fn join(&mut self, cache: &Cache) {
+    fn add_member(&mut self, cache: &SlabCache) {
         self.caches.push(cache.label());
         self.members.extend(cache.members());
-        if self.reclaimable != reclaimable(cache) {
+        if self.reclaimable != is_reclaimable(cache) {
             self.reclaimable = None;
         }
     }
 }
 
-fn reclaimable(cache: &Cache) -> Option<bool> {
+fn is_reclaimable(cache: &SlabCache) -> Option<bool> {
     cache.attributes.as_ref()?.reclaimable
 }

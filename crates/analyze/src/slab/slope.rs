@@ -12,7 +12,7 @@ const MOST_BATCHES: usize = 120;
 
 /// Bytes per second (Theil and Sen; see [`perflab_stats::theil_sen`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Slope {
+pub struct GrowthSlope {
     /// Median of the slopes between all pairs of ticks.
     pub bytes_per_second: f64,
     /// Lower limit; null where there are too few independent ticks for one.
@@ -23,7 +23,7 @@ pub struct Slope {
     pub level: Option<f64>,
 }
 
-impl Slope {
+impl GrowthSlope {
     /// Whether the interval lies above zero.
     #[must_use]
     pub fn is_growing(&self) -> bool {
@@ -32,7 +32,11 @@ impl Slope {
 }
 
 /// Of batches of ticks, each with its median time and bytes.
-pub(super) fn slope(ticks: &[Nanos], bytes: &[u64], confidence: f64) -> Result<Option<Slope>, SlabError> {
+pub(super) fn growth_slope(
+    ticks: &[Nanos],
+    bytes: &[u64],
+    confidence: f64,
+) -> Result<Option<GrowthSlope>, SlabError> {
     let first = ticks.first().copied().unwrap_or_default();
     if ticks.last().copied().unwrap_or_default() <= first {
         return Ok(None);
@@ -42,16 +46,16 @@ pub(super) fn slope(ticks: &[Nanos], bytes: &[u64], confidence: f64) -> Result<O
     for (ticks, bytes) in ticks.chunks(batch).zip(bytes.chunks(batch)) {
         let seconds: Vec<f64> = ticks.iter().map(|at| at.since(first).seconds()).collect();
         let bytes: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
-        x.push(perflab_stats::median(&seconds).map_err(statistic)?);
-        y.push(perflab_stats::median(&bytes).map_err(statistic)?);
+        x.push(perflab_stats::median(&seconds).map_err(statistic_error)?);
+        y.push(perflab_stats::median(&bytes).map_err(statistic_error)?);
     }
     let found = match perflab_stats::theil_sen(&x, &y, confidence) {
         Err(perflab_stats::StatsError::NoSpread | perflab_stats::StatsError::TooFew { .. }) => {
             return Ok(None);
         }
-        found => found.map_err(statistic)?,
+        found => found.map_err(statistic_error)?,
     };
-    Ok(Some(Slope {
+    Ok(Some(GrowthSlope {
         bytes_per_second: found.value,
         low: found.interval.map(|interval| interval.low),
         high: found.interval.map(|interval| interval.high),
@@ -59,6 +63,6 @@ pub(super) fn slope(ticks: &[Nanos], bytes: &[u64], confidence: f64) -> Result<O
     }))
 }
 
-fn statistic(source: StatsError) -> SlabError {
+fn statistic_error(source: StatsError) -> SlabError {
     SlabError::Statistic { subject: "slope".into(), source }
 }

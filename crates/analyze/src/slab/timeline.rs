@@ -4,31 +4,31 @@ use perflab_model::Nanos;
 use serde::Serialize;
 
 use super::error::SlabError;
-use super::mean::Unweighted;
-use super::phase::Phase;
-use super::recording::Recording;
-use super::usage::Usage;
+use super::mean::UnweightedMean;
+use super::phase::IterationSpan;
+use super::recording::SlabRecording;
+use super::usage::SlabUsage;
 
 /// Usage at every tick.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Timeline {
+pub struct UsageTimeline {
     /// What it is of: null for all caches.
     pub cache: Option<String>,
     /// The names that share these slabs; empty for all caches.
     pub members: Vec<String>,
     /// One a tick of the run.
-    pub points: Vec<Point>,
+    pub points: Vec<UsagePoint>,
     /// Iterations, as marks.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<IterationSpan>,
 }
 
 /// One tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
+pub struct UsagePoint {
     /// CLOCK_MONOTONIC.
     pub at: Nanos,
     /// Bytes, waste and ratios of sums.
-    pub usage: Usage,
+    pub usage: SlabUsage,
     /// Mean of the rows' efficiencies, each row alike; null without a row that has slabs.
     pub unweighted: Option<f64>,
     /// Rows in the sums.
@@ -39,20 +39,20 @@ pub struct Point {
 
 /// Slab bytes of the largest caches over time, and of all others together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stack {
+pub struct CacheStack {
     /// Ticks, CLOCK_MONOTONIC.
     pub at: Vec<Nanos>,
     /// Largest at its peak first.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<CacheLayer>,
     /// S of all other caches at each tick, bytes.
     pub others: Vec<u64>,
     /// Iterations, as marks.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<IterationSpan>,
 }
 
-/// One cache of a [`Stack`].
+/// One cache of a [`CacheStack`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Layer {
+pub struct CacheLayer {
     /// Its label.
     pub name: String,
     /// S at each tick, bytes.
@@ -63,23 +63,29 @@ pub struct Layer {
 ///
 /// # Errors
 /// No cache of that name.
-pub fn timeline(recording: &Recording, cache: Option<&str>) -> Result<Timeline, SlabError> {
-    let wanted = cache.map(|name| recording.find(name)).transpose()?;
+pub fn usage_timeline(recording: &SlabRecording, cache: Option<&str>) -> Result<UsageTimeline, SlabError> {
+    let wanted = cache.map(|name| recording.find_caches(name)).transpose()?;
     let known = wanted.iter().flatten().filter_map(|number| recording.caches().get(*number));
     let members = known.flat_map(|cache| cache.members()).collect();
-    let points = points(recording, wanted.as_deref());
-    Ok(Timeline { cache: cache.map(Into::into), members, points, phases: recording.phases().to_vec() })
+    let points = usage_points(recording, wanted.as_deref());
+    Ok(UsageTimeline {
+        cache: cache.map(Into::into),
+        members,
+        points,
+        phases: recording.iteration_spans().to_vec(),
+    })
 }
 
-fn points(recording: &Recording, wanted: Option<&[usize]>) -> Vec<Point> {
+fn usage_points(recording: &SlabRecording, wanted: Option<&[usize]>) -> Vec<UsagePoint> {
     let empty = |at: &Nanos| {
-        let point = Point { at: *at, usage: Usage::default(), unweighted: None, rows: 0, flagged: 0 };
-        (point, Unweighted::default())
+        let point =
+            UsagePoint { at: *at, usage: SlabUsage::default(), unweighted: None, rows: 0, flagged: 0 };
+        (point, UnweightedMean::default())
     };
-    let mut points: Vec<(Point, Unweighted)> = recording.ticks().iter().map(empty).collect();
+    let mut points: Vec<(UsagePoint, UnweightedMean)> = recording.ticks().iter().map(empty).collect();
     let is_wanted = |cache: usize| wanted.is_none_or(|wanted| wanted.contains(&cache));
     for row in recording.rows().iter().filter(|row| is_wanted(row.cache)) {
-        let (usage, flagged) = (row.usage(), usize::from(row.flags.any()));
+        let (usage, flagged) = (row.usage(), usize::from(row.flags.is_doubtful()));
         for (point, unweighted) in points.get_mut(row.ticks()).unwrap_or_default() {
             point.usage.add(&usage);
             point.rows += 1;
@@ -87,15 +93,17 @@ fn points(recording: &Recording, wanted: Option<&[usize]>) -> Vec<Point> {
             unweighted.add(usage.overall(), 1);
         }
     }
-    let finished =
-        |(point, unweighted): (Point, Unweighted)| Point { unweighted: unweighted.mean(), ..point };
+    let finished = |(point, unweighted): (UsagePoint, UnweightedMean)| UsagePoint {
+        unweighted: unweighted.mean(),
+        ..point
+    };
     points.into_iter().map(finished).collect()
 }
 
 /// Slab bytes of the `top` caches with the largest peaks, and of the others together.
 #[must_use]
-pub fn stack(recording: &Recording, top: usize) -> Stack {
-    let bytes = bytes_of_caches(recording);
+pub fn cache_stack(recording: &SlabRecording, top: usize) -> CacheStack {
+    let bytes = bytes_by_cache(recording);
     let peak = |number: &usize| bytes.get(*number).and_then(|bytes| bytes.iter().max()).copied().unwrap_or(0);
     let mut numbers: Vec<usize> = (0..bytes.len()).collect();
     numbers.sort_by_key(|number| std::cmp::Reverse(peak(number)));
@@ -106,14 +114,19 @@ pub fn stack(recording: &Recording, top: usize) -> Stack {
     }
     let layer = |number: &usize| {
         let name = recording.caches().get(*number)?.label();
-        Some(Layer { name, bytes: bytes.get(*number)?.clone() })
+        Some(CacheLayer { name, bytes: bytes.get(*number)?.clone() })
     };
     let layers = numbers.iter().filter_map(layer).collect();
-    Stack { at: recording.ticks().to_vec(), layers, others, phases: recording.phases().to_vec() }
+    CacheStack {
+        at: recording.ticks().to_vec(),
+        layers,
+        others,
+        phases: recording.iteration_spans().to_vec(),
+    }
 }
 
 /// S of each cache at each tick, 0 where it was not there; bytes.
-pub(super) fn bytes_of_caches(recording: &Recording) -> Vec<Vec<u64>> {
+pub(super) fn bytes_by_cache(recording: &SlabRecording) -> Vec<Vec<u64>> {
     let mut bytes = vec![vec![0_u64; recording.ticks().len()]; recording.caches().len()];
     for row in recording.rows() {
         let places = bytes.get_mut(row.cache).and_then(|bytes| bytes.get_mut(row.ticks()));

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::error::SlabError;
-use super::row::Observed;
+use super::row::SlabRow;
 
 /// The layout of a cache's slabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct SlabLayout {
 
 /// A change of layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Change {
+pub struct LayoutChange {
     /// Another order.
     pub order: Option<u32>,
     /// Another object size, bytes; the padding of a slot keeps its bytes, rounded up to `align`.
@@ -34,7 +34,7 @@ pub struct Change {
 
 /// What would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct WhatIf {
+pub struct LayoutWhatIf {
     /// As it is.
     pub now: SlabLayout,
     /// As it would be.
@@ -54,32 +54,37 @@ pub struct WhatIf {
 /// # Errors
 /// An order above 15, an object size of 0, an object that does not fit into one slab, a row that says nothing of its
 /// slots.
-pub fn what_if(row: &Observed, page_size: u64, change: &Change) -> Result<WhatIf, SlabError> {
-    let now = layout_of(row, page_size)?;
+pub fn what_if_layout(
+    row: &SlabRow,
+    page_size: u64,
+    change: &LayoutChange,
+) -> Result<LayoutWhatIf, SlabError> {
+    let now = layout_of_row(row, page_size)?;
     let order = change.order.unwrap_or(now.order);
-    let slab_size = change.object_size.map_or(Ok(now.slab_size), |size| padded(&now, size, change.align))?;
+    let slab_size =
+        change.object_size.map_or(Ok(now.slab_size), |size| padded_size(&now, size, change.align))?;
     let object_size = change.object_size.or(now.object_size);
-    let then = layout(object_size, slab_size, order, page_size)?;
+    let then = derive_layout(object_size, slab_size, order, page_size)?;
     // The kernel may have given fewer slots than would fit; the present layout is what it says.
-    Ok(WhatIf {
+    Ok(LayoutWhatIf {
         now,
         then,
         bytes_now: row.slabs.saturating_mul(row.bytes_per_slab),
-        bytes_then: whole_slabs(row.total_objects, &then),
-        packed_now: whole_slabs(row.objects, &now),
-        packed_then: whole_slabs(row.objects, &then),
+        bytes_then: slabs_for_objects(row.total_objects, &then),
+        packed_now: slabs_for_objects(row.objects, &now),
+        packed_then: slabs_for_objects(row.objects, &then),
     })
 }
 
-fn refused(what: String) -> SlabError {
+fn layout_error(what: String) -> SlabError {
     SlabError::Layout { what }
 }
 
-fn layout_of(row: &Observed, page_size: u64) -> Result<SlabLayout, SlabError> {
+fn layout_of_row(row: &SlabRow, page_size: u64) -> Result<SlabLayout, SlabError> {
     let pages = row.bytes_per_slab.checked_div(page_size).filter(|pages| *pages > 0);
-    let pages = pages.ok_or_else(|| refused("the row says nothing of its slabs' size".into()))?;
+    let pages = pages.ok_or_else(|| layout_error("the row says nothing of its slabs' size".into()))?;
     if row.objs_per_slab == 0 || row.slab_size == 0 {
-        return Err(refused("the row says nothing of its slots".into()));
+        return Err(layout_error("the row says nothing of its slots".into()));
     }
     Ok(SlabLayout {
         object_size: row.object_size,
@@ -90,36 +95,36 @@ fn layout_of(row: &Observed, page_size: u64) -> Result<SlabLayout, SlabError> {
     })
 }
 
-fn layout(
+fn derive_layout(
     object_size: Option<u64>,
     slab_size: u64,
     order: u32,
     page_size: u64,
 ) -> Result<SlabLayout, SlabError> {
     let bytes_per_slab = if order > 15 { None } else { page_size.checked_mul(1 << order) };
-    let bytes_per_slab = bytes_per_slab.ok_or_else(|| refused(format!("order {order} is above 15")))?;
+    let bytes_per_slab = bytes_per_slab.ok_or_else(|| layout_error(format!("order {order} is above 15")))?;
     let objs_per_slab = bytes_per_slab.checked_div(slab_size).unwrap_or(0);
     if objs_per_slab == 0 {
         let what =
             format!("{slab_size} bytes a slot do not fit into {bytes_per_slab} bytes of order {order}");
-        return Err(refused(what));
+        return Err(layout_error(what));
     }
     Ok(SlabLayout { object_size, slab_size, order, objs_per_slab, bytes_per_slab })
 }
 
 /// The slot of another object size: what the allocator adds stays, then rounded up to the alignment.
-fn padded(now: &SlabLayout, size: u64, align: Option<u64>) -> Result<u64, SlabError> {
+fn padded_size(now: &SlabLayout, size: u64, align: Option<u64>) -> Result<u64, SlabError> {
     if size == 0 {
-        return Err(refused("an object of 0 bytes is none".into()));
+        return Err(layout_error("an object of 0 bytes is none".into()));
     }
     let align = align.filter(|align| *align > 0).unwrap_or(8);
     // Only what is not itself rounding is the allocator's own: red zones, a free pointer outside the object.
     let asked = now.object_size.unwrap_or(now.slab_size);
     let own = now.slab_size.saturating_sub(asked.checked_next_multiple_of(align).unwrap_or(asked));
     let slot = size.checked_add(own).and_then(|size| size.checked_next_multiple_of(align));
-    slot.ok_or_else(|| refused(format!("{size} bytes are no object")))
+    slot.ok_or_else(|| layout_error(format!("{size} bytes are no object")))
 }
 
-fn whole_slabs(objects: u64, layout: &SlabLayout) -> u64 {
+fn slabs_for_objects(objects: u64, layout: &SlabLayout) -> u64 {
     objects.div_ceil(layout.objs_per_slab.max(1)).saturating_mul(layout.bytes_per_slab)
 }

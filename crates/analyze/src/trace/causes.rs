@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use perflab_model::trace::Operations;
+use perflab_model::trace::OperationColumns;
 
-use super::times::{Clock, Times, middle};
+use super::times::{OperationClock, OperationTimes, select_median};
 
 /// Another thread ran on this one's CPU.
 pub const PREEMPTED: &str = "preempted";
@@ -19,7 +19,7 @@ const FEWEST: usize = 8;
 
 /// One cause: where it occurred, and the nanoseconds that it took there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cause {
+pub struct OperationCause {
     /// the span's name, or one of the kernel's causes
     pub name: String,
     /// whether the kernel told it and not the program
@@ -28,22 +28,30 @@ pub struct Cause {
     pub(super) found: Vec<(u32, i64)>,
 }
 
-impl Cause {
-    pub(super) fn time(&self, at: usize) -> Option<i64> {
+impl OperationCause {
+    pub(super) fn time_at(&self, at: usize) -> Option<i64> {
         let place = self.found.binary_search_by_key(&(at as u32), |(at, _)| *at).ok()?;
         self.found.get(place).map(|(_, time)| *time)
     }
 }
 
 /// All causes of a trace that occurred at all: spans first, then the kernel's.
-pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Vec<Cause> {
+pub(super) fn find_causes(
+    operations: &OperationColumns,
+    times: &OperationTimes,
+    clock: OperationClock,
+) -> Vec<OperationCause> {
     let places = |pairs: &mut dyn Iterator<Item = (u32, i64)>| -> Vec<(u32, i64)> {
-        pairs.filter_map(|(row, value)| Some((times.place(row)? as u32, value))).collect()
+        pairs.filter_map(|(row, value)| Some((times.index_of_row(row)? as u32, value))).collect()
     };
-    let mut spans: Vec<Cause> = operations
+    let mut spans: Vec<OperationCause> = operations
         .spans
         .iter()
-        .map(|span| Cause { name: span.name.clone(), kernel: false, found: places(&mut span.time.iter()) })
+        .map(|span| OperationCause {
+            name: span.name.clone(),
+            kernel: false,
+            found: places(&mut span.time.iter()),
+        })
         .collect();
     let [preempted, waited] =
         [&operations.preempted, &operations.waited].map(|away| places(&mut away.iter()));
@@ -51,24 +59,24 @@ pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Ve
     preempted.iter().chain(&waited).for_each(|(at, time)| *away.entry(*at).or_default() += time);
     let mut waiting = vec![Vec::new(); spans.len() + 1];
     for (at, time) in &waited {
-        let span = take_from_largest(&mut spans, *at, *time).unwrap_or(spans.len());
+        let span = charge_largest_span(&mut spans, *at, *time).unwrap_or(spans.len());
         if let Some(found) = waiting.get_mut(span) {
             found.push((*at, *time));
         }
     }
     for (at, time) in &preempted {
-        take_from_largest(&mut spans, *at, *time);
+        charge_largest_span(&mut spans, *at, *time);
     }
-    let faults = faults(&mut spans, &places(&mut operations.faults.iter()), times, &away);
-    let kernel = |name: String, found| Cause { name, kernel: true, found };
-    let named = |what: &str, found: Vec<Vec<(u32, i64)>>| -> Vec<Cause> {
+    let faults = page_fault_times(&mut spans, &places(&mut operations.faults.iter()), times, &away);
+    let kernel = |name: String, found| OperationCause { name, kernel: true, found };
+    let named = |what: &str, found: Vec<Vec<(u32, i64)>>| -> Vec<OperationCause> {
         let name = |at: usize| spans.get(at).map_or(what.into(), |span| format!("{what} in {}", span.name));
         found.into_iter().enumerate().map(|(at, found)| kernel(name(at), found)).collect()
     };
     let (faults, waiting) = (named(PAGE_FAULT, faults), named(WAITING, waiting));
     let mut all = spans;
     all.extend(faults);
-    if clock == Clock::Wall {
+    if clock == OperationClock::Wall {
         all.push(kernel(PREEMPTED.into(), preempted));
         all.extend(waiting);
     }
@@ -77,7 +85,7 @@ pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Ve
 }
 
 /// Off the CPU was the span that has most of the time: the trace says that it was, and not where. Which span that was.
-fn take_from_largest(spans: &mut [Cause], at: u32, time: i64) -> Option<usize> {
+fn charge_largest_span(spans: &mut [OperationCause], at: u32, time: i64) -> Option<usize> {
     let held = spans.iter_mut().enumerate().filter_map(|(index, span)| {
         let place = span.found.binary_search_by_key(&at, |(at, _)| *at).ok()?;
         span.found.get_mut(place).map(|(_, ns)| (ns, index))
@@ -91,10 +99,10 @@ fn take_from_largest(spans: &mut [Cause], at: u32, time: i64) -> Option<usize> {
 /// The time of page faults, estimated: what an operation with faults takes above the usual one, and its spans above
 /// theirs without, by the fault, in the median. It is taken off the spans in which it lies; for each span, and last for the operation
 /// itself, the faults in it.
-fn faults(
-    spans: &mut [Cause],
+fn page_fault_times(
+    spans: &mut [OperationCause],
     faults: &[(u32, i64)],
-    times: &Times,
+    times: &OperationTimes,
     away: &BTreeMap<u32, i64>,
 ) -> Vec<Vec<(u32, i64)>> {
     let faulted: BTreeMap<u32, i64> = faults.iter().copied().collect();
@@ -102,22 +110,23 @@ fn faults(
         .iter()
         .map(|span| {
             let clean = span.found.iter().filter(|(at, _)| !faulted.contains_key(at));
-            middle(&mut clean.map(|(_, time)| *time).collect::<Vec<_>>())
+            select_median(&mut clean.map(|(_, time)| *time).collect::<Vec<_>>())
         })
         .collect();
-    let above = |at: u32, spans: &[Cause]| -> i64 {
+    let above = |at: u32, spans: &[OperationCause]| -> i64 {
         let usual = spans
             .iter()
             .zip(&without)
-            .map(|(span, usual)| span.time(at as usize).map_or(0, |time| time.min(*usual)));
-        times.excess(at as usize) - usual.sum::<i64>()
+            .map(|(span, usual)| span.time_at(at as usize).map_or(0, |time| time.min(*usual)));
+        times.excess_time(at as usize) - usual.sum::<i64>()
     };
     let alone = faults.iter().filter(|(at, _)| !away.contains_key(at));
     let mut each: Vec<i64> = alone.map(|(at, count)| above(*at, spans).max(0) / count.max(&1)).collect();
-    let cost = if each.len() < FEWEST { each.iter().copied().min().unwrap_or(0) } else { middle(&mut each) };
+    let cost =
+        if each.len() < FEWEST { each.iter().copied().min().unwrap_or(0) } else { select_median(&mut each) };
     let mut found = vec![Vec::new(); spans.len() + 1];
     for (at, count) in faults {
-        let time = (cost * count).min(times.excess(*at as usize));
+        let time = (cost * count).min(times.excess_time(*at as usize));
         let mut left = time;
         let mut most = (0, spans.len());
         for (index, (span, usual)) in spans.iter_mut().zip(&without).enumerate() {

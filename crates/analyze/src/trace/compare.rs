@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::quantiles::{Blocks, SHARES, ratios};
-use super::report::Report;
+use super::quantiles::{BlockBootstrap, SHARES, quantile_ratio_intervals};
+use super::report::OperationReport;
 
 /// Before and after of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct QuantileChange {
     /// `p99.9`
     pub name: String,
     /// nanoseconds
@@ -37,11 +37,11 @@ pub struct CauseChange {
 
 /// Two traces compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct OperationComparison {
     /// what the two are called
     pub names: (String, String),
     /// p50 to p99.99, and the longest
-    pub quantiles: Vec<Change>,
+    pub quantiles: Vec<QuantileChange>,
     /// every cause of either
     pub causes: Vec<CauseChange>,
     /// operations
@@ -54,7 +54,7 @@ pub struct Comparison {
     pub time: (i64, i64),
 }
 
-impl Change {
+impl QuantileChange {
     /// after / before.
     pub fn ratio(&self) -> f64 {
         self.after as f64 / self.before.max(1) as f64
@@ -67,12 +67,17 @@ impl Change {
 }
 
 /// Compares `after` with `before`.
-pub fn compare(names: (&str, &str), before: &Report, after: &Report) -> Comparison {
-    let intervals = ratios(&Blocks::new(&before.times), &Blocks::new(&after.times));
+pub fn compare_operations(
+    names: (&str, &str),
+    before: &OperationReport,
+    after: &OperationReport,
+) -> OperationComparison {
+    let intervals =
+        quantile_ratio_intervals(&BlockBootstrap::new(&before.times), &BlockBootstrap::new(&after.times));
     let sides = before.quantiles.iter().zip(&after.quantiles);
     let change = |(at, (share, (from, to))): (usize, (f64, (&i64, &i64)))| {
-        let judged = before.is_judged(*from) && after.is_judged(*to);
-        Change {
+        let judged = before.is_beyond_probe_cost(*from) && after.is_beyond_probe_cost(*to);
+        QuantileChange {
             name: format!("p{}", share * 100.0),
             before: *from,
             after: *to,
@@ -80,20 +85,20 @@ pub fn compare(names: (&str, &str), before: &Report, after: &Report) -> Comparis
             judged,
         }
     };
-    let mut quantiles: Vec<Change> = SHARES.into_iter().zip(sides).enumerate().map(change).collect();
-    let longest = Change {
+    let mut quantiles: Vec<QuantileChange> = SHARES.into_iter().zip(sides).enumerate().map(change).collect();
+    let longest = QuantileChange {
         name: "longest".into(),
         before: before.longest,
         after: after.longest,
         interval: None,
-        judged: before.is_judged(before.longest) && after.is_judged(after.longest),
+        judged: before.is_beyond_probe_cost(before.longest) && after.is_beyond_probe_cost(after.longest),
     };
     quantiles.push(longest);
-    let above = |report: &Report| report.times.iter().filter(|time| **time > before.limit).count();
-    Comparison {
+    let above = |report: &OperationReport| report.times.iter().filter(|time| **time > before.limit).count();
+    OperationComparison {
         names: (names.0.into(), names.1.into()),
         quantiles,
-        causes: causes(before, after),
+        causes: cause_changes(before, after),
         operations: (before.operations, after.operations),
         above: (above(before), above(after)),
         limit: before.limit,
@@ -101,22 +106,23 @@ pub fn compare(names: (&str, &str), before: &Report, after: &Report) -> Comparis
     }
 }
 
-fn causes(before: &Report, after: &Report) -> Vec<CauseChange> {
+fn cause_changes(before: &OperationReport, after: &OperationReport) -> Vec<CauseChange> {
     let mut names: Vec<&str> =
         before.causes.iter().chain(&after.causes).map(|cause| cause.name.as_str()).collect();
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(*name));
-    let above = |report: &Report, name: &str| {
+    let above = |report: &OperationReport, name: &str| {
         report
             .outliers
             .iter()
-            .filter(|outlier| outlier.time > before.limit && report.name(outlier) == name)
+            .filter(|outlier| outlier.time > before.limit && report.outlier_cause(outlier) == name)
             .count()
     };
     let of = |name: &str| {
-        let (from, to) = (before.cause(name), after.cause(name));
-        let both =
-            |figure: fn(&super::tally::CauseRow) -> i64| (from.map_or(0, figure), to.map_or(0, figure));
+        let (from, to) = (before.find_cause(name), after.find_cause(name));
+        let both = |figure: fn(&super::tally::OperationCauseRow) -> i64| {
+            (from.map_or(0, figure), to.map_or(0, figure))
+        };
         CauseChange {
             name: name.into(),
             outliers: (above(before, name), above(after, name)),

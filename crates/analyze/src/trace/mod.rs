@@ -29,16 +29,16 @@ mod tally;
 mod times;
 mod words;
 
-pub use causes::{Cause, PAGE_FAULT, PREEMPTED, WAITING};
-pub use compare::{CauseChange, Change, Comparison, compare};
-pub use onset::{Crossing, Onset};
-pub use outliers::{Outlier, Verdict};
-pub use pattern::{Efficiency, Mode, Period};
-pub use probe_cost::{OperationCost, SpanCost};
-pub use report::{Options, Report, TraceError, analyze, choose_clock};
-pub use tally::{CauseRow, Share};
-pub use times::Clock;
-pub use words::{compared, sentences, sentences_about_probes};
+pub use causes::{OperationCause, PAGE_FAULT, PREEMPTED, WAITING};
+pub use compare::{CauseChange, OperationComparison, QuantileChange, compare_operations};
+pub use onset::{CauseOnset, StateCrossing};
+pub use outliers::{OutlierExplanation, OutlierOperation};
+pub use pattern::{CauseMode, CausePeriod, MaintenanceCost};
+pub use probe_cost::{OperationProbeCost, SpanProbeCost};
+pub use report::{OperationError, OperationReport, OutlierOptions, analyze_operations, choose_clock};
+pub use tally::{OperationCauseRow, OutlierShare};
+pub use times::OperationClock;
+pub use words::{comparison_conclusions, operation_conclusions, probe_conclusions};
 
 #[cfg(test)]
 mod tests;

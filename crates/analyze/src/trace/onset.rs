@@ -5,24 +5,24 @@
 //! that it is exact to the operation; of several steps, the first. A state number explains it if it changed right before and seldom does: the
 //! probability that one of its changes lies so near by chance is its rate of change times the distance.
 
-use perflab_model::trace::{Operations, Sparse};
+use perflab_model::trace::{OperationColumns, SparseColumn};
 use serde::Serialize;
 
-use super::causes::Cause;
-use super::times::Times;
+use super::causes::OperationCause;
+use super::times::OperationTimes;
 
 /// Least log likelihood ratio: e^-20 is far below one in the number of operations of any trace.
 const LEAST_EVIDENCE: f64 = 20.0;
 /// Least growth of the rate that is called setting in.
 const LEAST_GROWTH: f64 = 5.0;
 /// Fewest occurrences.
-const FEWEST: usize = 10;
+const FEWEST_FOR_ONSET: usize = 10;
 /// The chance above which a change of a number nearby is no explanation.
-const CHANCE: f64 = 0.001;
+const LARGEST_CHANCE: f64 = 0.001;
 
 /// Where a cause sets in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Onset {
+pub struct CauseOnset {
     /// the cause
     pub cause: String,
     /// the operation, counted from 0
@@ -34,12 +34,12 @@ pub struct Onset {
     /// numbers of the state there, as last told
     pub state: Vec<(String, i64)>,
     /// what crossed which value there; the least chance first
-    pub crossed: Option<Crossing>,
+    pub crossed: Option<StateCrossing>,
 }
 
 /// A number of the state that reached a value for the first time when the cause set in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Crossing {
+pub struct StateCrossing {
     /// the number
     pub number: String,
     /// the value before
@@ -53,16 +53,24 @@ pub struct Crossing {
 }
 
 /// The onset of each cause that has one.
-pub(super) fn onsets(operations: &Operations, times: &Times, causes: &[Cause]) -> Vec<Onset> {
-    causes.iter().filter_map(|cause| onset(operations, times, cause)).collect()
+pub(super) fn find_onsets(
+    operations: &OperationColumns,
+    times: &OperationTimes,
+    causes: &[OperationCause],
+) -> Vec<CauseOnset> {
+    causes.iter().filter_map(|cause| find_onset(operations, times, cause)).collect()
 }
 
-fn onset(operations: &Operations, times: &Times, cause: &Cause) -> Option<Onset> {
+fn find_onset(
+    operations: &OperationColumns,
+    times: &OperationTimes,
+    cause: &OperationCause,
+) -> Option<CauseOnset> {
     let places: Vec<u32> = cause.found.iter().map(|(at, _)| *at).collect();
     // The first of several steps is where it sets in: look again before the one that was found.
     let mut first = None;
     let mut end = times.len() as u32;
-    while let Some(before) = step(&places, end) {
+    while let Some(before) = first_rate_step(&places, end) {
         let at = places.get(before).copied()?;
         first = Some((before, at, end));
         end = at;
@@ -72,21 +80,21 @@ fn onset(operations: &Operations, times: &Times, cause: &Cause) -> Option<Onset>
     let since: Vec<u32> =
         places.get(before..)?.iter().filter_map(|at| times.rows.get(*at as usize).copied()).collect();
     let until = places.partition_point(|at| *at < end);
-    Some(Onset {
+    Some(CauseOnset {
         cause: cause.name.clone(),
         row,
         rate_before: before as f64 / f64::from(at),
         rate_after: (until - before) as f64 / f64::from(end - at),
-        state: super::outliers::state(operations, row),
-        crossed: crossing(operations, row, &since),
+        state: super::outliers::state_at(operations, row),
+        crossed: state_crossing(operations, row, &since),
     })
 }
 
 /// How many occurrences lie before the greatest step up of the rate among the first `end` operations.
-fn step(places: &[u32], end: u32) -> Option<usize> {
+fn first_rate_step(places: &[u32], end: u32) -> Option<usize> {
     let inside = places.partition_point(|at| *at < end);
     let (n, k) = (f64::from(end), inside as f64);
-    if inside < FEWEST {
+    if inside < FEWEST_FOR_ONSET {
         return None;
     }
     let log = |count: f64, trials: f64| {
@@ -105,7 +113,7 @@ fn step(places: &[u32], end: u32) -> Option<usize> {
 }
 
 /// The number whose last change before the onset is the least likely to be there by chance.
-fn crossing(operations: &Operations, row: u32, occurrences: &[u32]) -> Option<Crossing> {
+fn state_crossing(operations: &OperationColumns, row: u32, occurrences: &[u32]) -> Option<StateCrossing> {
     let found = operations.numbers.iter().filter_map(|number| {
         let (from, to, changed) = last_change(&number.values, row)?;
         let changes = number.values.iter().take_while(|(at, _)| *at <= row).count();
@@ -118,17 +126,20 @@ fn crossing(operations: &Operations, row: u32, occurrences: &[u32]) -> Option<Cr
             .take_while(|(other, _)| *other < changed)
             .all(|(_, value)| (value < to) == (from < to));
         let beyond = |row: &&u32| {
-            number.values.before(**row).is_some_and(|value| (value > from) == (to > from) && value != from)
+            number
+                .values
+                .last_at_or_before(**row)
+                .is_some_and(|value| (value > from) == (to > from) && value != from)
         };
         let holds = occurrences.iter().filter(beyond).count() as f64 / occurrences.len().max(1) as f64;
-        let crossing = Crossing { number: number.name.clone(), from, to, chance, holds };
-        (new && chance <= CHANCE).then_some(crossing)
+        let crossing = StateCrossing { number: number.name.clone(), from, to, chance, holds };
+        (new && chance <= LARGEST_CHANCE).then_some(crossing)
     });
     found.min_by(|a, b| a.chance.total_cmp(&b.chance))
 }
 
 /// The last change of a number at or before a row: from, to, and where.
-fn last_change(values: &Sparse, row: u32) -> Option<(i64, i64, u32)> {
+fn last_change(values: &SparseColumn, row: u32) -> Option<(i64, i64, u32)> {
     let mut last = None;
     let mut previous: Option<i64> = None;
     for (at, value) in values.iter().take_while(|(at, _)| *at <= row) {

@@ -1,25 +1,25 @@
 //! What a cause's occurrences have in common: modes of its time, a period, and, for maintenance, the price of what it
 //! saved.
 
-use perflab_model::trace::Operations;
+use perflab_model::trace::OperationColumns;
 use serde::Serialize;
 
-use super::causes::Cause;
-use super::times::Times;
+use super::causes::OperationCause;
+use super::times::OperationTimes;
 
 /// Bins of the histogram of log time: eight for each doubling.
-const FINE: f64 = 8.0;
+const BINS_PER_DOUBLING: f64 = 8.0;
 /// Least share of the occurrences in a mode, and how deep the valley beside it must be against the lower peak.
 const LEAST_SHARE: f64 = 0.001;
-const VALLEY: f64 = 0.6;
+const DEEPEST_VALLEY_RATIO: f64 = 0.6;
 /// Fewest occurrences that are looked at.
-const FEWEST: usize = 30;
+const FEWEST_FOR_MODES: usize = 30;
 /// Least share of intervals that are the same for a period.
-const REGULAR: f64 = 0.5;
+const LEAST_PERIOD_SHARE: f64 = 0.5;
 
 /// One mode of a cause's time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mode {
+pub struct CauseMode {
     /// the cause
     pub cause: String,
     /// occurrences
@@ -32,7 +32,7 @@ pub struct Mode {
 
 /// A cause that comes at regular intervals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Period {
+pub struct CausePeriod {
     /// the cause; with the time from which on, where one of its modes is meant
     pub cause: String,
     /// nanoseconds from which on occurrences count
@@ -47,7 +47,7 @@ pub struct Period {
 
 /// What maintenance costs for what it saves.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Efficiency {
+pub struct MaintenanceCost {
     /// the span
     pub cause: String,
     /// the number that tells what was saved
@@ -63,33 +63,33 @@ pub struct Efficiency {
 }
 
 /// Modes of every cause that has two or more.
-pub(super) fn modes(causes: &[Cause]) -> Vec<Mode> {
+pub(super) fn find_modes(causes: &[OperationCause]) -> Vec<CauseMode> {
     // The time of a page fault is an estimate: as many modes as there are numbers of faults.
     causes
         .iter()
         .filter(|cause| !cause.kernel)
-        .map(modes_of)
+        .map(modes_of_cause)
         .filter(|modes| modes.len() > 1)
         .flatten()
         .collect()
 }
 
-fn modes_of(cause: &Cause) -> Vec<Mode> {
+fn modes_of_cause(cause: &OperationCause) -> Vec<CauseMode> {
     let mut times: Vec<i64> = cause.found.iter().map(|(_, time)| *time).filter(|time| *time > 0).collect();
-    if times.len() < FEWEST {
+    if times.len() < FEWEST_FOR_MODES {
         return Vec::new();
     }
     times.sort_unstable();
-    let bin = |time: i64| ((time as f64).log2() * FINE) as usize;
+    let bin = |time: i64| ((time as f64).log2() * BINS_PER_DOUBLING) as usize;
     let mut bins = vec![0.0; bin(times.last().copied().unwrap_or(1)) + 2];
     for time in &times {
         if let Some(count) = bins.get_mut(bin(*time)) {
             *count += 1.0;
         }
     }
-    let cuts: Vec<i64> = valleys(&smooth(&bins), times.len() as f64 * LEAST_SHARE)
+    let cuts: Vec<i64> = find_valleys(&smooth_bins(&bins), times.len() as f64 * LEAST_SHARE)
         .into_iter()
-        .map(|at| ((at as f64 + 0.5) / FINE).exp2() as i64)
+        .map(|at| ((at as f64 + 0.5) / BINS_PER_DOUBLING).exp2() as i64)
         .collect();
     let mut modes = Vec::new();
     let mut from = 0;
@@ -98,7 +98,7 @@ fn modes_of(cause: &Cause) -> Vec<Mode> {
         let part = times.get(from..to).unwrap_or_default();
         if let Some(time) = part.get(part.len() / 2) {
             let share = part.len() as f64 / times.len() as f64;
-            modes.push(Mode { cause: cause.name.clone(), count: part.len(), time: *time, share });
+            modes.push(CauseMode { cause: cause.name.clone(), count: part.len(), time: *time, share });
         }
         from = to;
     }
@@ -106,7 +106,7 @@ fn modes_of(cause: &Cause) -> Vec<Mode> {
 }
 
 /// A running mean over five bins, twice.
-fn smooth(bins: &[f64]) -> Vec<f64> {
+fn smooth_bins(bins: &[f64]) -> Vec<f64> {
     let once = |bins: &[f64]| -> Vec<f64> {
         let mean = |at: usize| {
             let near = bins.get(at.saturating_sub(2)..(at + 3).min(bins.len())).unwrap_or_default();
@@ -118,7 +118,7 @@ fn smooth(bins: &[f64]) -> Vec<f64> {
 }
 
 /// Bins at which one mode ends and the next begins: the lowest place between two peaks, where it is low enough.
-fn valleys(bins: &[f64], least: f64) -> Vec<usize> {
+fn find_valleys(bins: &[f64], least: f64) -> Vec<usize> {
     let mut found = Vec::new();
     let (mut peak, mut low, mut low_at) = (0.0_f64, f64::INFINITY, 0);
     for (at, count) in bins.iter().copied().enumerate() {
@@ -126,7 +126,7 @@ fn valleys(bins: &[f64], least: f64) -> Vec<usize> {
             (low, low_at) = (count, at);
         }
         let is_mode = peak * 5.0 >= least && count * 5.0 >= least;
-        if is_mode && low < VALLEY * peak.min(count) {
+        if is_mode && low < DEEPEST_VALLEY_RATIO * peak.min(count) {
             // Still rising: the peak behind the valley is not reached yet, but it is high enough.
             found.push(low_at);
             (peak, low, low_at) = (count, count, at);
@@ -138,30 +138,46 @@ fn valleys(bins: &[f64], least: f64) -> Vec<usize> {
 }
 
 /// Periods of every cause, and of its slowest mode where it has several.
-pub(super) fn periods(times: &Times, causes: &[Cause], modes: &[Mode]) -> Vec<Period> {
+pub(super) fn find_periods(
+    times: &OperationTimes,
+    causes: &[OperationCause],
+    modes: &[CauseMode],
+) -> Vec<CausePeriod> {
     let mut found = Vec::new();
     for cause in causes {
         let slowest = modes.iter().filter(|mode| mode.cause == cause.name).map(|mode| mode.time).max();
         let limits = [Some(0), slowest.map(|time| time / 2)];
-        let periods = limits.into_iter().flatten().filter_map(|limit| period(times, causes, cause, limit));
+        let periods =
+            limits.into_iter().flatten().filter_map(|limit| find_period(times, causes, cause, limit));
         found.extend(periods.max_by(|a, b| a.share.total_cmp(&b.share)));
     }
     found
 }
 
-fn period(times: &Times, causes: &[Cause], cause: &Cause, longer_than: i64) -> Option<Period> {
+fn find_period(
+    times: &OperationTimes,
+    causes: &[OperationCause],
+    cause: &OperationCause,
+    longer_than: i64,
+) -> Option<CausePeriod> {
     let places: Vec<u32> =
         cause.found.iter().filter(|(_, time)| *time >= longer_than).map(|(at, _)| *at).collect();
-    if places.len() < FEWEST || places.len() * 3 > times.len() * 2 {
+    if places.len() < FEWEST_FOR_MODES || places.len() * 3 > times.len() * 2 {
         return None;
     }
     let of = |name: &str, intervals: Vec<u32>| {
-        let (every, share) = commonest(intervals)?;
+        let (every, share) = commonest_interval(intervals)?;
         let (cause, of) = (cause.name.clone(), name.to_owned());
-        (share >= REGULAR && every > 1).then_some(Period { cause, longer_than, every, of, share })
+        (share >= LEAST_PERIOD_SHARE && every > 1).then_some(CausePeriod {
+            cause,
+            longer_than,
+            every,
+            of,
+            share,
+        })
     };
     let apart = places.windows(2).filter_map(|two| Some(two.get(1)? - two.first()?)).collect();
-    let among = |other: &Cause| -> Vec<u32> {
+    let among = |other: &OperationCause| -> Vec<u32> {
         let rank = |at: &u32| other.found.partition_point(|(place, _)| place <= at) as u32;
         let ranks: Vec<u32> = places.iter().map(rank).collect();
         ranks.windows(2).filter_map(|two| Some(two.get(1)? - two.first()?)).collect()
@@ -173,7 +189,7 @@ fn period(times: &Times, causes: &[Cause], cause: &Cause, longer_than: i64) -> O
 }
 
 /// The commonest interval, give or take one, and its share.
-fn commonest(intervals: Vec<u32>) -> Option<(u32, f64)> {
+fn commonest_interval(intervals: Vec<u32>) -> Option<(u32, f64)> {
     let mut counts = std::collections::BTreeMap::new();
     intervals.iter().for_each(|interval| *counts.entry(*interval).or_insert(0_usize) += 1);
     let near = |interval: u32| -> usize {
@@ -186,26 +202,34 @@ fn commonest(intervals: Vec<u32>) -> Option<(u32, f64)> {
 }
 
 /// The price of what was saved: every number whose name ends in `saved`, with the span that occurs with it most.
-pub(super) fn efficiencies(operations: &Operations, times: &Times, causes: &[Cause]) -> Vec<Efficiency> {
+pub(super) fn maintenance_costs(
+    operations: &OperationColumns,
+    times: &OperationTimes,
+    causes: &[OperationCause],
+) -> Vec<MaintenanceCost> {
     let numbers = operations.numbers.iter().filter(|number| number.name.ends_with("saved"));
     let efficiency = |number: &perflab_model::trace::NumberColumn| {
-        let told: Vec<(u32, i64)> =
-            number.values.iter().filter_map(|(row, saved)| Some((times.place(row)? as u32, saved))).collect();
-        let together =
-            |cause: &&Cause| told.iter().filter(|(at, _)| cause.time(*at as usize).is_some()).count();
+        let told: Vec<(u32, i64)> = number
+            .values
+            .iter()
+            .filter_map(|(row, saved)| Some((times.index_of_row(row)? as u32, saved)))
+            .collect();
+        let together = |cause: &&OperationCause| {
+            told.iter().filter(|(at, _)| cause.time_at(*at as usize).is_some()).count()
+        };
         // Of spans that occur with it equally often, the one that occurs least without it.
         let cause = causes
             .iter()
             .filter(|cause| !cause.kernel)
             .max_by_key(|cause| (together(cause), std::cmp::Reverse(cause.found.len())))
             .filter(|cause| together(cause) > 0)?;
-        Some(Efficiency {
+        Some(MaintenanceCost {
             cause: cause.name.clone(),
             number: number.name.clone(),
             operations: told.len(),
             in_vain: told.iter().filter(|(_, saved)| *saved == 0).count(),
             saved: told.iter().map(|(_, saved)| saved).sum(),
-            time: told.iter().filter_map(|(at, _)| cause.time(*at as usize)).sum(),
+            time: told.iter().filter_map(|(at, _)| cause.time_at(*at as usize)).sum(),
         })
     };
     numbers.filter_map(efficiency).collect()

@@ -5,11 +5,11 @@
 pub(super) const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 
 /// The values at those shares: the smallest time that at least the share of all do not exceed. Reorders.
-pub(super) fn quantiles(times: &mut [i64]) -> [i64; 4] {
-    SHARES.map(|share| quantile(times, share))
+pub(super) fn time_quantiles(times: &mut [i64]) -> [i64; 4] {
+    SHARES.map(|share| time_quantile(times, share))
 }
 
-pub(super) fn quantile(times: &mut [i64], share: f64) -> i64 {
+pub(super) fn time_quantile(times: &mut [i64], share: f64) -> i64 {
     let at = ((share * times.len() as f64).ceil() as usize).clamp(1, times.len().max(1)) - 1;
     if times.is_empty() { 0 } else { *times.select_nth_unstable(at).1 }
 }
@@ -23,26 +23,26 @@ const FINE: f64 = 256.0;
 const BINS: usize = 256 * 48;
 
 /// Counts of times, block by block.
-pub(super) struct Blocks {
+pub(super) struct BlockBootstrap {
     blocks: Vec<Vec<(u16, u32)>>,
     total: usize,
 }
 
-impl Blocks {
+impl BlockBootstrap {
     pub(super) fn new(times: &[i64]) -> Self {
         let count = |block: &[i64]| {
             let mut bins = std::collections::BTreeMap::new();
-            block.iter().for_each(|time| *bins.entry(bin(*time)).or_insert(0) += 1);
+            block.iter().for_each(|time| *bins.entry(time_bin(*time)).or_insert(0) += 1);
             bins.into_iter().collect()
         };
-        Blocks { blocks: times.chunks(BLOCK).map(count).collect(), total: times.len() }
+        BlockBootstrap { blocks: times.chunks(BLOCK).map(count).collect(), total: times.len() }
     }
 
     /// The quantiles of one draw of as many blocks as there are.
-    fn draw(&self, random: &mut u64) -> [f64; 4] {
+    fn draw_quantiles(&self, random: &mut u64) -> [f64; 4] {
         let mut counts = vec![0_u64; BINS];
         for _ in 0..self.blocks.len() {
-            let at = below(random, self.blocks.len());
+            let at = random_below(random, self.blocks.len());
             for (bin, count) in self.blocks.get(at).into_iter().flatten() {
                 if let Some(slot) = counts.get_mut(usize::from(*bin)) {
                     *slot += u64::from(*count);
@@ -57,21 +57,21 @@ impl Blocks {
                 sum += count;
                 sum >= wanted
             });
-            value(at.unwrap_or(0))
+            bin_time(at.unwrap_or(0))
         })
     }
 }
 
-fn bin(time: i64) -> u16 {
+fn time_bin(time: i64) -> u16 {
     ((time.max(1) as f64).log2() * FINE).round().clamp(0.0, (BINS - 1) as f64) as u16
 }
 
-fn value(bin: usize) -> f64 {
+fn bin_time(bin: usize) -> f64 {
     (bin as f64 / FINE).exp2()
 }
 
 /// splitmix64, and Lemire's multiplication for the range.
-fn below(state: &mut u64, end: usize) -> usize {
+fn random_below(state: &mut u64, end: usize) -> usize {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -79,14 +79,17 @@ fn below(state: &mut u64, end: usize) -> usize {
 }
 
 /// The 95 % interval of the ratio after / before of each quantile; none where there are too few blocks (8) to draw.
-pub(super) fn ratios(before: &Blocks, after: &Blocks) -> Option<[(f64, f64); 4]> {
+pub(super) fn quantile_ratio_intervals(
+    before: &BlockBootstrap,
+    after: &BlockBootstrap,
+) -> Option<[(f64, f64); 4]> {
     if before.blocks.len() < 8 || after.blocks.len() < 8 || before.total == 0 || after.total == 0 {
         return None;
     }
     let mut random = 2012;
     let draws: Vec<[f64; 4]> = (0..DRAWS)
         .map(|_| {
-            let (from, to) = (before.draw(&mut random), after.draw(&mut random));
+            let (from, to) = (before.draw_quantiles(&mut random), after.draw_quantiles(&mut random));
             std::array::from_fn(|at| to.get(at).unwrap_or(&0.0) / from.get(at).unwrap_or(&1.0))
         })
         .collect();

@@ -1,22 +1,22 @@
 //! The whole answer about one trace.
 
-use perflab_model::trace::{Operations, Traced};
+use perflab_model::trace::{OperationColumns, OperationTraceSummary};
 use serde::Serialize;
 
-use super::causes::{Cause, causes};
-use super::onset::{Onset, onsets};
-use super::outliers::{Outlier, Verdict, outliers};
-use super::pattern::{Efficiency, Mode, Period, efficiencies, modes, periods};
-use super::probe_cost::OperationCost;
-use super::quantiles::quantiles;
-use super::tally::{CauseRow, Share, share, tally};
-use super::times::{Clock, Times};
+use super::causes::{OperationCause, find_causes};
+use super::onset::{CauseOnset, find_onsets};
+use super::outliers::{OutlierExplanation, OutlierOperation, find_outliers};
+use super::pattern::{CauseMode, CausePeriod, MaintenanceCost, find_modes, find_periods, maintenance_costs};
+use super::probe_cost::OperationProbeCost;
+use super::quantiles::time_quantiles;
+use super::tally::{OperationCauseRow, OutlierShare, outlier_share, tally_causes};
+use super::times::{OperationClock, OperationTimes};
 
 /// How outliers are found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct OutlierOptions {
     /// Which time counts; the one that explains where left out ([`choose_clock`]).
-    pub clock: Option<Clock>,
+    pub clock: Option<OperationClock>,
     /// The kind of operation; the most frequent one where left out.
     pub operation: Option<String>,
     /// An outlier is above this quantile of all operations …
@@ -27,16 +27,16 @@ pub struct Options {
     pub top: usize,
 }
 
-impl Default for Options {
+impl Default for OutlierOptions {
     fn default() -> Self {
-        Options { clock: None, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
+        OutlierOptions { clock: None, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
     }
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TraceError {
+pub enum OperationError {
     /// Nothing to analyse.
     #[error("the trace holds no sound operation{reason}")]
     Empty {
@@ -55,15 +55,15 @@ pub enum TraceError {
 
 /// What one trace says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct OperationReport {
     /// the kind of operation
     pub operation: String,
     /// which time counts
-    pub clock: Clock,
+    pub clock: OperationClock,
     /// whether that was not asked for, but is the one that explains
     pub clock_chosen: bool,
     /// what probes cost, which is taken off; none where the program itself told
-    pub probe_cost: Option<OperationCost>,
+    pub probe_cost: Option<OperationProbeCost>,
     /// how many
     pub operations: usize,
     /// nanoseconds in all of them
@@ -78,29 +78,29 @@ pub struct Report {
     pub limit: i64,
     /// every outlier, in the order of the trace
     #[serde(skip)]
-    pub outliers: Vec<Outlier>,
+    pub outliers: Vec<OutlierOperation>,
     /// how many
     pub outlier_count: usize,
     /// fraction of all time that outliers took
     pub outlier_time: f64,
     /// each cause, the greatest share of outliers first
-    pub causes: Vec<CauseRow>,
+    pub causes: Vec<OperationCauseRow>,
     /// outliers that several causes made together
-    pub mixed: Share,
+    pub mixed: OutlierShare,
     /// outliers that no cause explains
-    pub unexplained: Share,
+    pub unexplained: OutlierShare,
     /// where causes set in
-    pub onsets: Vec<Onset>,
+    pub onsets: Vec<CauseOnset>,
     /// modes of the causes that have several
-    pub modes: Vec<Mode>,
+    pub modes: Vec<CauseMode>,
     /// causes that come at regular intervals
-    pub periods: Vec<Period>,
+    pub periods: Vec<CausePeriod>,
     /// what maintenance cost for what it saved
-    pub efficiencies: Vec<Efficiency>,
+    pub efficiencies: Vec<MaintenanceCost>,
     /// what is left out of times: preempted and waiting, in nanoseconds, and in how many operations
     pub off_cpu: (i64, usize),
     /// what the tracer said
-    pub told: Traced,
+    pub told: OperationTraceSummary,
     /// times of all operations that were looked at, for comparisons
     #[serde(skip)]
     pub(super) times: Vec<i64>,
@@ -114,16 +114,19 @@ pub struct Report {
 ///
 /// # Errors
 /// No operation of the wanted name.
-pub fn choose_clock(operations: &Operations, options: &Options) -> Result<Clock, TraceError> {
+pub fn choose_clock(
+    operations: &OperationColumns,
+    options: &OutlierOptions,
+) -> Result<OperationClock, OperationError> {
     if let Some(clock) = options.clock {
         return Ok(clock);
     }
     if operations.waited.is_empty() {
-        return Ok(Clock::OnCpu);
+        return Ok(OperationClock::OnCpu);
     }
-    let kind = kind(operations, options.operation.as_deref())?;
-    let times = Times::new(operations, kind, Clock::Wall);
-    let (_, found) = outliers(&times, &[], None, options);
+    let kind = operation_kind(operations, options.operation.as_deref())?;
+    let times = OperationTimes::new(operations, kind, OperationClock::Wall);
+    let (_, found) = find_outliers(&times, &[], None, options);
     let waited = |row: u32| operations.waited.get(row).unwrap_or(0);
     let away = |row: u32| waited(row) + operations.preempted.get(row).unwrap_or(0);
     let longer = |rows: &mut dyn Iterator<Item = (u32, i64)>| {
@@ -135,56 +138,59 @@ pub fn choose_clock(operations: &Operations, options: &Options) -> Result<Clock,
     };
     let all = longer(&mut times.rows.iter().copied().zip(times.time.iter().copied()));
     let slow = longer(&mut found.iter().map(|outlier| (outlier.row, outlier.time)));
-    Ok(if all || slow { Clock::Wall } else { Clock::OnCpu })
+    Ok(if all || slow { OperationClock::Wall } else { OperationClock::OnCpu })
 }
 
 /// Analyses the operations of one kind.
 ///
 /// # Errors
 /// No operation with sound times, or none of the wanted name.
-pub fn analyze(operations: &Operations, options: &Options) -> Result<Report, TraceError> {
-    let kind = kind(operations, options.operation.as_deref())?;
+pub fn analyze_operations(
+    operations: &OperationColumns,
+    options: &OutlierOptions,
+) -> Result<OperationReport, OperationError> {
+    let kind = operation_kind(operations, options.operation.as_deref())?;
     let clock = choose_clock(operations, options)?;
-    let times = Times::new(operations, kind, clock);
+    let times = OperationTimes::new(operations, kind, clock);
     if times.len() == 0 {
-        let reason = operations.told.cut.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-        return Err(TraceError::Empty { reason });
+        let reason = operations.summary.cut.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        return Err(OperationError::Empty { reason });
     }
-    let mut causes = causes(operations, &times, clock);
-    let probe_cost = OperationCost::new(operations, &times, kind);
+    let mut causes = find_causes(operations, &times, clock);
+    let probe_cost = OperationProbeCost::new(operations, &times, kind);
     if let Some(cost) = &probe_cost {
-        cost.leave_out(operations, &times, &mut causes);
+        cost.remove_probe_spans(operations, &times, &mut causes);
     }
-    let (limit, outliers) = outliers(&times, &causes, probe_cost.as_ref(), options);
-    let mut rows = tally(&times, &causes, &outliers);
+    let (limit, outliers) = find_outliers(&times, &causes, probe_cost.as_ref(), options);
+    let mut rows = tally_causes(&times, &causes, &outliers);
     rows.sort_by(|a, b| {
         b.share.outliers.cmp(&a.share.outliers).then(b.share.excess.total_cmp(&a.share.excess))
     });
-    let modes = modes(&causes);
+    let modes = find_modes(&causes);
     let total: i64 = times.time.iter().sum();
     let in_outliers: i64 = outliers.iter().map(|outlier| outlier.time).sum();
     let away = operations.preempted.iter().chain(operations.waited.iter());
-    Ok(Report {
+    Ok(OperationReport {
         operation: operations.kinds.get(usize::from(kind)).cloned().unwrap_or_default(),
         clock,
         clock_chosen: options.clock.is_none(),
         probe_cost,
         operations: times.len(),
         time: total,
-        quantiles: quantiles(&mut times.time.clone()),
+        quantiles: time_quantiles(&mut times.time.clone()),
         longest: times.time.iter().copied().max().unwrap_or(0),
         shortest: times.time.iter().copied().min().unwrap_or(0),
         limit,
         outlier_count: outliers.len(),
         outlier_time: in_outliers as f64 / total.max(1) as f64,
-        mixed: share(&outliers, Verdict::Mixed),
-        unexplained: share(&outliers, Verdict::Unexplained),
-        onsets: onsets(operations, &times, &causes),
-        periods: periods(&times, &causes, &modes),
-        efficiencies: efficiencies(operations, &times, &causes),
+        mixed: outlier_share(&outliers, OutlierExplanation::Mixed),
+        unexplained: outlier_share(&outliers, OutlierExplanation::Unexplained),
+        onsets: find_onsets(operations, &times, &causes),
+        periods: find_periods(&times, &causes, &modes),
+        efficiencies: maintenance_costs(operations, &times, &causes),
         off_cpu: away.fold((0, 0), |(time, count), (_, away)| (time + away, count + 1)),
-        told: operations.told.clone(),
-        outliers: pointed(outliers, &causes, &rows),
+        told: operations.summary.clone(),
+        outliers: point_to_sorted_causes(outliers, &causes, &rows),
         causes: rows,
         modes,
         times: times.time,
@@ -193,13 +199,13 @@ pub fn analyze(operations: &Operations, options: &Options) -> Result<Report, Tra
 }
 
 /// The kind that is wanted: by name, or the most frequent.
-fn kind(operations: &Operations, name: Option<&str>) -> Result<u8, TraceError> {
+fn operation_kind(operations: &OperationColumns, name: Option<&str>) -> Result<u8, OperationError> {
     if let Some(name) = name {
         let found = operations.kinds.iter().position(|kind| kind == name);
-        let hint = || perflab_model::nearest::hint(name, operations.kinds.iter().map(String::as_str));
+        let hint = || perflab_model::nearest::suggest_name(name, operations.kinds.iter().map(String::as_str));
         return found
             .map(|kind| kind as u8)
-            .ok_or_else(|| TraceError::UnknownOperation { name: name.into(), hint: hint() });
+            .ok_or_else(|| OperationError::UnknownOperation { name: name.into(), hint: hint() });
     }
     let mut counts = [0_usize; 256];
     operations.kind.iter().for_each(|kind| counts[usize::from(*kind)] += 1);
@@ -208,46 +214,55 @@ fn kind(operations: &Operations, name: Option<&str>) -> Result<u8, TraceError> {
 }
 
 /// Points the verdicts to the causes as they are sorted in the answer.
-fn pointed(outliers: Vec<Outlier>, causes: &[Cause], rows: &[CauseRow]) -> Vec<Outlier> {
+fn point_to_sorted_causes(
+    outliers: Vec<OutlierOperation>,
+    causes: &[OperationCause],
+    rows: &[OperationCauseRow],
+) -> Vec<OutlierOperation> {
     let place = |index: usize| {
         let name = causes.get(index).map(|cause| cause.name.as_str());
         rows.iter().position(|row| Some(row.name.as_str()) == name).unwrap_or(0)
     };
     let verdict = |verdict| match verdict {
-        Verdict::Cause(index) => Verdict::Cause(place(index)),
+        OutlierExplanation::Cause(index) => OutlierExplanation::Cause(place(index)),
         other => other,
     };
-    outliers.into_iter().map(|outlier| Outlier { verdict: verdict(outlier.verdict), ..outlier }).collect()
+    outliers
+        .into_iter()
+        .map(|outlier| OutlierOperation { verdict: verdict(outlier.verdict), ..outlier })
+        .collect()
 }
 
-impl Report {
+impl OperationReport {
     /// What made an outlier slow, in a word.
-    pub fn name(&self, outlier: &Outlier) -> &str {
+    pub fn outlier_cause(&self, outlier: &OutlierOperation) -> &str {
         match outlier.verdict {
-            Verdict::Cause(index) => self.causes.get(index).map_or("unexplained", |cause| &cause.name),
-            Verdict::Mixed => "mixed",
-            Verdict::Unexplained => "unexplained",
+            OutlierExplanation::Cause(index) => {
+                self.causes.get(index).map_or("unexplained", |cause| &cause.name)
+            }
+            OutlierExplanation::Mixed => "mixed",
+            OutlierExplanation::Unexplained => "unexplained",
         }
     }
 
     /// Whether a time is the operations' own and not their probes'.
-    pub fn is_judged(&self, time: i64) -> bool {
+    pub fn is_beyond_probe_cost(&self, time: i64) -> bool {
         self.probe_cost.as_ref().is_none_or(|cost| cost.judged_above == 0 || time > cost.judged_above)
     }
 
     /// Whether the time of a cause is its own and not its probes'.
-    pub fn is_cause_judged(&self, name: &str) -> bool {
+    pub fn is_cause_beyond_probe_cost(&self, name: &str) -> bool {
         let spans = self.probe_cost.iter().flat_map(|cost| &cost.spans);
         !spans.into_iter().any(|span| span.name == name && !span.judged)
     }
 
     /// Row in the trace and nanoseconds of every operation that was looked at.
-    pub fn dots(&self) -> impl ExactSizeIterator<Item = (u32, i64)> + '_ {
+    pub fn operation_times(&self) -> impl ExactSizeIterator<Item = (u32, i64)> + '_ {
         self.rows.iter().copied().zip(self.times.iter().copied())
     }
 
     /// A cause by its name.
-    pub fn cause(&self, name: &str) -> Option<&CauseRow> {
+    pub fn find_cause(&self, name: &str) -> Option<&OperationCauseRow> {
         self.causes.iter().find(|cause| cause.name == name)
     }
 }

@@ -4,17 +4,17 @@
 use perflab_stats::spearman;
 use serde::Serialize;
 
-use super::causes::Cause;
-use super::outliers::{Outlier, Verdict};
-use super::quantiles::quantiles;
-use super::times::Times;
+use super::causes::OperationCause;
+use super::outliers::{OutlierExplanation, OutlierOperation};
+use super::quantiles::time_quantiles;
+use super::times::OperationTimes;
 
 /// Most pairs that a rank correlation is computed of: every so-manieth is taken beyond.
 const PAIRS: usize = 20_000;
 
 /// How many outliers, and how much of their excess.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Share {
+pub struct OutlierShare {
     /// outliers
     pub outliers: usize,
     /// as a fraction of all outliers
@@ -25,7 +25,7 @@ pub struct Share {
 
 /// One cause, weighed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CauseRow {
+pub struct OperationCauseRow {
     /// the span's name, or the kernel's cause
     pub name: String,
     /// whether the kernel told it and not the program
@@ -37,7 +37,7 @@ pub struct CauseRow {
     /// the longest one
     pub longest: i64,
     /// outliers that it dominates, and its share of all outliers' excess, dominated by it or not
-    pub share: Share,
+    pub share: OutlierShare,
     /// P(outlier | it occurred)
     pub precision: f64,
     /// P(it occurred | outlier)
@@ -51,26 +51,36 @@ pub struct CauseRow {
 }
 
 /// Weighs every cause.
-pub(super) fn tally(times: &Times, causes: &[Cause], outliers: &[Outlier]) -> Vec<CauseRow> {
-    causes.iter().enumerate().map(|(index, cause)| row(times, index, cause, outliers)).collect()
+pub(super) fn tally_causes(
+    times: &OperationTimes,
+    causes: &[OperationCause],
+    outliers: &[OutlierOperation],
+) -> Vec<OperationCauseRow> {
+    causes.iter().enumerate().map(|(index, cause)| cause_row(times, index, cause, outliers)).collect()
 }
 
-fn row(times: &Times, index: usize, cause: &Cause, outliers: &[Outlier]) -> CauseRow {
-    let with: Vec<(&Outlier, i64)> =
-        outliers.iter().filter_map(|outlier| Some((outlier, cause.time(outlier.at as usize)?))).collect();
+fn cause_row(
+    times: &OperationTimes,
+    index: usize,
+    cause: &OperationCause,
+    outliers: &[OutlierOperation],
+) -> OperationCauseRow {
+    let with: Vec<(&OutlierOperation, i64)> =
+        outliers.iter().filter_map(|outlier| Some((outlier, cause.time_at(outlier.at as usize)?))).collect();
     let total: i64 = outliers.iter().map(|outlier| outlier.excess).sum();
     let part: i64 = with.iter().map(|(outlier, time)| (*time).min(outlier.excess)).sum();
-    let dominated = outliers.iter().filter(|outlier| outlier.verdict == Verdict::Cause(index)).count();
+    let dominated =
+        outliers.iter().filter(|outlier| outlier.verdict == OutlierExplanation::Cause(index)).count();
     let ratio = |part: usize, all: usize| if all == 0 { 0.0 } else { part as f64 / all as f64 };
     let precision = ratio(with.len(), cause.found.len());
     let base = ratio(outliers.len(), times.len());
-    CauseRow {
+    OperationCauseRow {
         name: cause.name.clone(),
         kernel: cause.kernel,
         operations: cause.found.len(),
         time: cause.found.iter().map(|(_, time)| time).sum(),
         longest: cause.found.iter().map(|(_, time)| *time).max().unwrap_or(0),
-        share: Share {
+        share: OutlierShare {
             outliers: dominated,
             coverage: ratio(dominated, outliers.len()),
             excess: if total == 0 { 0.0 } else { part as f64 / total as f64 },
@@ -78,12 +88,12 @@ fn row(times: &Times, index: usize, cause: &Cause, outliers: &[Outlier]) -> Caus
         precision,
         recall: ratio(with.len(), outliers.len()),
         lift: if base == 0.0 { 0.0 } else { precision / base },
-        rank_correlation: rank_correlation(times, cause),
-        without: without(times, cause),
+        rank_correlation: cause_rank_correlation(times, cause),
+        without: quantiles_without(times, cause),
     }
 }
 
-fn rank_correlation(times: &Times, cause: &Cause) -> Option<f64> {
+fn cause_rank_correlation(times: &OperationTimes, cause: &OperationCause) -> Option<f64> {
     let step = cause.found.len().div_ceil(PAIRS).max(1);
     let pairs = cause.found.iter().step_by(step);
     let (of_cause, of_operation): (Vec<f64>, Vec<f64>) =
@@ -92,22 +102,22 @@ fn rank_correlation(times: &Times, cause: &Cause) -> Option<f64> {
 }
 
 /// Quantiles of the time that is left when the cause is taken out.
-fn without(times: &Times, cause: &Cause) -> [i64; 4] {
+fn quantiles_without(times: &OperationTimes, cause: &OperationCause) -> [i64; 4] {
     let mut left = times.time.clone();
     for (at, time) in &cause.found {
         if let Some(left) = left.get_mut(*at as usize) {
             *left = (*left - time).max(0);
         }
     }
-    quantiles(&mut left)
+    time_quantiles(&mut left)
 }
 
 /// The share of outliers with a verdict that names no cause.
-pub(super) fn share(outliers: &[Outlier], verdict: Verdict) -> Share {
+pub(super) fn outlier_share(outliers: &[OutlierOperation], verdict: OutlierExplanation) -> OutlierShare {
     let of = outliers.iter().filter(|outlier| outlier.verdict == verdict);
     let (count, excess) = of.fold((0, 0), |(count, sum), outlier| (count + 1, sum + outlier.excess));
     let total: i64 = outliers.iter().map(|outlier| outlier.excess).sum();
-    Share {
+    OutlierShare {
         outliers: count,
         coverage: if outliers.is_empty() { 0.0 } else { count as f64 / outliers.len() as f64 },
         excess: if total == 0 { 0.0 } else { excess as f64 / total as f64 },

@@ -1,6 +1,6 @@
 //! How long each operation took, and how long its neighbours usually take.
 
-use perflab_model::trace::Operations;
+use perflab_model::trace::OperationColumns;
 use serde::{Deserialize, Serialize};
 
 /// Operations in a window of the local baseline.
@@ -9,7 +9,7 @@ const WINDOW: usize = 4096;
 /// Which time counts; [`super::choose_clock`] says which one explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Clock {
+pub enum OperationClock {
     /// time on the CPU: what other processes took is in no operation
     #[default]
     OnCpu,
@@ -19,7 +19,7 @@ pub enum Clock {
 
 /// Times of the operations of one kind.
 #[derive(Debug)]
-pub(super) struct Times {
+pub(super) struct OperationTimes {
     /// rows of the trace that are looked at, in order
     pub(super) rows: Vec<u32>,
     /// nanoseconds; one for each of `rows`
@@ -28,11 +28,11 @@ pub(super) struct Times {
     baseline: Vec<(i64, i64)>,
 }
 
-impl Times {
+impl OperationTimes {
     /// Of one kind of operation; records with broken clocks are left out.
-    pub(super) fn new(operations: &Operations, kind: u8, clock: Clock) -> Self {
+    pub(super) fn new(operations: &OperationColumns, kind: u8, clock: OperationClock) -> Self {
         let mut time = operations.wall.clone();
-        if clock == Clock::OnCpu {
+        if clock == OperationClock::OnCpu {
             for (row, away) in operations.preempted.iter().chain(operations.waited.iter()) {
                 if let Some(time) = time.get_mut(row as usize) {
                     *time = (*time - away).max(0);
@@ -40,7 +40,9 @@ impl Times {
             }
         }
         for (row, flags) in operations.flags.iter() {
-            if let Some(time) = time.get_mut(row as usize).filter(|_| flags & Operations::BACKWARDS != 0) {
+            if let Some(time) =
+                time.get_mut(row as usize).filter(|_| flags & OperationColumns::BACKWARDS != 0)
+            {
                 *time = -1;
             }
         }
@@ -51,8 +53,8 @@ impl Times {
         };
         rows.retain(sound);
         let time: Vec<i64> = rows.iter().filter_map(|row| time.get(*row as usize).copied()).collect();
-        let baseline = time.chunks(WINDOW).map(centre).collect();
-        Times { rows, time, baseline }
+        let baseline = time.chunks(WINDOW).map(median_and_mad).collect();
+        OperationTimes { rows, time, baseline }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -60,12 +62,12 @@ impl Times {
     }
 
     /// Median and median absolute deviation around the operation at a place in `rows`.
-    pub(super) fn usual(&self, at: usize) -> (i64, i64) {
+    pub(super) fn usual_time(&self, at: usize) -> (i64, i64) {
         self.baseline.get(at / WINDOW).copied().unwrap_or((0, 0))
     }
 
     /// The place of a row of the trace; none where it is not looked at.
-    pub(super) fn place(&self, row: u32) -> Option<usize> {
+    pub(super) fn index_of_row(&self, row: u32) -> Option<usize> {
         // Nearly always every row is looked at.
         match self.rows.get(row as usize) {
             Some(same) if *same == row => Some(row as usize),
@@ -74,21 +76,21 @@ impl Times {
     }
 
     /// What the operation took above what is usual around it.
-    pub(super) fn excess(&self, at: usize) -> i64 {
+    pub(super) fn excess_time(&self, at: usize) -> i64 {
         let time = self.time.get(at).copied().unwrap_or(0);
-        (time - self.usual(at).0).max(0)
+        (time - self.usual_time(at).0).max(0)
     }
 }
 
-fn centre(window: &[i64]) -> (i64, i64) {
+fn median_and_mad(window: &[i64]) -> (i64, i64) {
     let mut times = window.to_vec();
-    let middle = middle(&mut times);
+    let middle = select_median(&mut times);
     times.iter_mut().for_each(|time| *time = (*time - middle).abs());
-    (middle, self::middle(&mut times))
+    (middle, self::select_median(&mut times))
 }
 
 /// The upper median; 0 of nothing. Reorders.
-pub(super) fn middle(times: &mut [i64]) -> i64 {
+pub(super) fn select_median(times: &mut [i64]) -> i64 {
     let at = times.len() / 2;
     if times.is_empty() { 0 } else { *times.select_nth_unstable(at).1 }
 }

@@ -2,64 +2,64 @@
 //! comes from a seed.
 
 use indexmap::IndexMap;
-use perflab_model::manifest::Anchor;
-use perflab_model::study::Source;
+use perflab_model::manifest::ClockAnchor;
+use perflab_model::study::TomlSource;
 use perflab_model::{
-    Case, Direction, FORMAT_VERSION, Facts, Iteration, Manifest, Nanos, Outcome, Overhead, Plan, RunRecord,
-    Sample, Slot, Status, Unit,
+    Case, Direction, FORMAT_VERSION, Facts, IterationRecord, Manifest, Nanos, Outcome, Overhead, RunPlan,
+    RunRecord, RunStatus, Sample, Slot, Unit,
 };
 
 /// A metric of every workload of a run.
 #[derive(Clone)]
-pub struct Measured {
+pub struct MeasuredMetric {
     pub name: &'static str,
     pub unit: &'static str,
     pub direction: Direction,
     pub primary: bool,
 }
 
-pub fn primary(name: &'static str, unit: &'static str, direction: Direction) -> Measured {
-    Measured { name, unit, direction, primary: true }
+pub fn primary_metric(name: &'static str, unit: &'static str, direction: Direction) -> MeasuredMetric {
+    MeasuredMetric { name, unit, direction, primary: true }
 }
 
-pub fn explanatory(name: &'static str, unit: &'static str, direction: Direction) -> Measured {
-    Measured { name, unit, direction, primary: false }
+pub fn explanatory_metric(name: &'static str, unit: &'static str, direction: Direction) -> MeasuredMetric {
+    MeasuredMetric { name, unit, direction, primary: false }
 }
 
 /// Where a value is measured.
-pub struct Spot<'a> {
+pub struct MeasuredPoint<'a> {
     pub case: &'a Case,
     pub metric: &'a str,
     pub boot: u32,
     pub iteration: u32,
 }
 
-impl Spot<'_> {
+impl MeasuredPoint<'_> {
     pub fn level(&self, factor: &str) -> &str {
         self.case.levels.get(factor).map_or("", String::as_str)
     }
 }
 
-pub struct Lab {
+pub struct RunBuilder {
     pub id: String,
     pub boot_id: String,
     pub workloads: Vec<&'static str>,
     pub factors: Vec<(&'static str, Vec<&'static str>)>,
-    pub metrics: Vec<Measured>,
+    pub metrics: Vec<MeasuredMetric>,
     pub iterations: u32,
     pub boots: u32,
     pub order: &'static str,
     pub start: u64,
 }
 
-impl Lab {
+impl RunBuilder {
     pub fn new(id: &str) -> Self {
-        Lab {
+        RunBuilder {
             id: id.into(),
             boot_id: "boot-1".into(),
             workloads: vec!["sweep"],
             factors: Vec::new(),
-            metrics: vec![primary("time", "s", Direction::Lower)],
+            metrics: vec![primary_metric("time", "s", Direction::Lower)],
             iterations: 10,
             boots: 1,
             order: "randomised",
@@ -72,7 +72,7 @@ impl Lab {
         self
     }
 
-    fn cases(&self) -> Vec<Case> {
+    fn build_cases(&self) -> Vec<Case> {
         let mut all: Vec<IndexMap<String, String>> = vec![IndexMap::new()];
         for (factor, levels) in &self.factors {
             let extended = all.iter().flat_map(|levels_so_far| {
@@ -95,8 +95,8 @@ impl Lab {
         self.workloads.iter().flat_map(|workload| all.iter().map(|levels| case(workload, levels))).collect()
     }
 
-    fn plan(&self) -> Plan {
-        let cases = self.cases();
+    fn build_plan(&self) -> RunPlan {
+        let cases = self.build_cases();
         let count = u32::try_from(cases.len()).unwrap();
         let slots = (0..self.iterations)
             .flat_map(|block| {
@@ -107,7 +107,7 @@ impl Lab {
         let factors = factors.map(|(name, levels)| {
             ((*name).to_owned(), levels.iter().map(|level| (*level).to_owned()).collect())
         });
-        Plan {
+        RunPlan {
             seed: 1,
             order: self.order.into(),
             cases,
@@ -120,8 +120,8 @@ impl Lab {
     }
 
     /// The run, with the value that `measure` gives for each spot; `None` is a failed iteration.
-    pub fn run(&self, mut measure: impl FnMut(&Spot) -> Option<f64>) -> RunRecord {
-        let plan = self.plan();
+    pub fn build_run(&self, mut measure: impl FnMut(&MeasuredPoint) -> Option<f64>) -> RunRecord {
+        let plan = self.build_plan();
         let (mut samples, mut iterations) = (Vec::new(), Vec::new());
         let mut now = self.start;
         for boot in 0..self.boots {
@@ -131,7 +131,7 @@ impl Lab {
                 now += 1_000_000_000;
                 let mut outcome = Outcome::Ok;
                 for metric in &self.metrics {
-                    let spot = Spot { case, metric: metric.name, boot, iteration: slot.iteration };
+                    let spot = MeasuredPoint { case, metric: metric.name, boot, iteration: slot.iteration };
                     match measure(&spot) {
                         Some(value) => samples.push(Sample {
                             boot,
@@ -149,7 +149,7 @@ impl Lab {
                         None => outcome = Outcome::Failed { reason: "exit code 1".into() },
                     }
                 }
-                iterations.push(Iteration {
+                iterations.push(IterationRecord {
                     target: None,
                     slot: u32::try_from(number).unwrap(),
                     outcome,
@@ -159,7 +159,7 @@ impl Lab {
             }
         }
         RunRecord {
-            manifest: self.manifest(plan),
+            manifest: self.build_manifest(plan),
             samples,
             iterations,
             gaps: Vec::new(),
@@ -168,14 +168,14 @@ impl Lab {
         }
     }
 
-    fn manifest(&self, plan: Plan) -> Manifest {
+    fn build_manifest(&self, plan: RunPlan) -> Manifest {
         let text = "title = \"test\"\n[workload.sweep]\n";
         Manifest {
             format: FORMAT_VERSION,
             writer: "perflab test".into(),
             id: self.id.clone(),
             label: None,
-            study: Source::new("test.toml", text).read().unwrap(),
+            study: TomlSource::new("test.toml", text).parse_study().unwrap(),
             study_text: text.into(),
             study_file: "test.toml".into(),
             plan,
@@ -183,17 +183,17 @@ impl Lab {
             boot_id: self.boot_id.clone(),
             target: "host".into(),
             targets: Vec::new(),
-            anchor: Anchor { monotonic: Nanos(0), realtime: Nanos(1_700_000_000_000_000_000) },
-            status: Status::Finished,
+            anchor: ClockAnchor { monotonic: Nanos(0), realtime: Nanos(1_700_000_000_000_000_000) },
+            status: RunStatus::Finished,
             overhead: Overhead::default(),
         }
     }
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014), and normal values by Box and Muller.
-pub struct Noise(pub u64);
+pub struct SplitMixNoise(pub u64);
 
-impl Noise {
+impl SplitMixNoise {
     pub fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -208,7 +208,7 @@ impl Noise {
     }
 
     /// A log-normal value around `centre` with a relative spread.
-    pub fn around(&mut self, centre: f64, spread: f64) -> f64 {
+    pub fn lognormal_around(&mut self, centre: f64, spread: f64) -> f64 {
         centre * (spread * self.normal()).exp()
     }
 }

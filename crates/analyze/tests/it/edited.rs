@@ -2,52 +2,61 @@
 
 use indexmap::IndexMap;
 use perflab_analyze::{
-    Flag, Gate, Options, Side, Verdict, Warning, compare, compare_by_factor, run_differences,
+    AnalysisOptions, ComparisonDiagnostic, ComparisonSide, Gate, RowFlag, Verdict, compare_levels,
+    compare_sides, run_differences,
 };
-use perflab_model::{RunRecord, TargetRecord, Value};
+use perflab_model::{RunRecord, Scalar, TargetRecord};
 
-use crate::build::{Lab, Noise};
+use crate::build::{RunBuilder, SplitMixNoise};
 
-fn run(id: &str, seed: u64, level: f64, command: &str) -> RunRecord {
-    let mut noise = Noise(seed);
-    let mut run = Lab::new(id).run(|_| Some(noise.around(level, 0.01)));
-    run.manifest.plan.cases[0].parameters.insert("command".into(), Value::Text(command.into()));
+fn run_of_command(id: &str, seed: u64, level: f64, command: &str) -> RunRecord {
+    let mut noise = SplitMixNoise(seed);
+    let mut run = RunBuilder::new(id).build_run(|_| Some(noise.lognormal_around(level, 0.01)));
+    run.manifest.plan.cases[0].parameters.insert("command".into(), Scalar::Text(command.into()));
     run
 }
 
-fn side(name: &str, runs: Vec<RunRecord>) -> Side {
-    Side { name: name.into(), runs }
+fn make_side(name: &str, runs: Vec<RunRecord>) -> ComparisonSide {
+    ComparisonSide { name: name.into(), runs }
 }
 
 #[test]
 fn different_commands_get_no_verdict_unless_the_difference_is_meant() {
-    let before = side("before", vec![run("01A", 1, 1.0, "gzip")]);
-    let after = side("after", vec![run("01B", 2, 0.5, "dd")]);
-    let found = compare(&before, std::slice::from_ref(&after), &Options::default()).unwrap();
+    let before = make_side("before", vec![run_of_command("01A", 1, 1.0, "gzip")]);
+    let after = make_side("after", vec![run_of_command("01B", 2, 0.5, "dd")]);
+    let found = compare_sides(&before, std::slice::from_ref(&after), &AnalysisOptions::default()).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
-    assert_eq!((row.verdict, row.word()), (Verdict::Unclear, "withheld"));
+    assert_eq!((row.verdict, row.verdict_word()), (Verdict::Unclear, "withheld"));
     assert_eq!(row.withheld.as_deref(), Some("sweep: command: gzip -> dd"));
-    assert!(row.flags.contains(&Flag::OtherCase) && row.change.is_some());
+    assert!(row.flags.contains(&RowFlag::OtherCase) && row.change.is_some());
     assert!(
-        matches!(&found.warnings[0], Warning::DifferentCase { withheld: true, .. }),
+        matches!(&found.warnings[0], ComparisonDiagnostic::DifferentCase { withheld: true, .. }),
         "{:?}",
         found.warnings
     );
     assert!(found.violations(&"better".parse::<Gate>().unwrap()).is_empty());
-    let meant = compare(&before, &[after], &Options { across: true, ..Options::default() }).unwrap();
-    assert_eq!((meant.rows[0].word(), &meant.rows[0].withheld), ("better", &None));
-    assert!(meant.rows[0].flags.contains(&Flag::OtherCase));
+    let meant =
+        compare_sides(&before, &[after], &AnalysisOptions { across: true, ..AnalysisOptions::default() })
+            .unwrap();
+    assert_eq!((meant.rows[0].verdict_word(), &meant.rows[0].withheld), ("better", &None));
+    assert!(meant.rows[0].flags.contains(&RowFlag::OtherCase));
 }
 
 #[test]
 fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not() {
     let judged = |change: &dyn Fn(&mut RunRecord)| {
-        let mut other = run("01B", 2, 0.5, "gzip");
+        let mut other = run_of_command("01B", 2, 0.5, "gzip");
         change(&mut other);
-        let mut first = run("01A", 1, 1.0, "gzip");
+        let mut first = run_of_command("01A", 1, 1.0, "gzip");
         first.manifest.plan.definitions = IndexMap::from([("sweep".into(), "1".into())]);
-        compare(&side("a", vec![first]), &[side("b", vec![other])], &Options::default()).unwrap().rows[0]
-            .word()
+        compare_sides(
+            &make_side("a", vec![first]),
+            &[make_side("b", vec![other])],
+            &AnalysisOptions::default(),
+        )
+        .unwrap()
+        .rows[0]
+            .verdict_word()
     };
     assert_eq!(judged(&|_| ()), "better");
     let define = |run: &mut RunRecord, digest: &str| {
@@ -59,26 +68,33 @@ fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not(
         |run: &mut RunRecord| drop(run.manifest.plan.cases[0].environment.insert("A".into(), "1".into()));
     assert_eq!(judged(&variable), "withheld");
     assert_eq!(judged(&|run| run.manifest.facts.add("kernel.release", "7.0", "uname")), "better");
-    let mixed = side("a", vec![run("01A", 1, 1.0, "gzip"), run("01C", 3, 1.0, "dd")]);
-    let found = compare(&mixed, &[side("b", vec![run("01B", 2, 0.5, "gzip")])], &Options::default()).unwrap();
-    assert_eq!(found.rows[0].word(), "withheld");
+    let mixed =
+        make_side("a", vec![run_of_command("01A", 1, 1.0, "gzip"), run_of_command("01C", 3, 1.0, "dd")]);
+    let found = compare_sides(
+        &mixed,
+        &[make_side("b", vec![run_of_command("01B", 2, 0.5, "gzip")])],
+        &AnalysisOptions::default(),
+    )
+    .unwrap();
+    assert_eq!(found.rows[0].verdict_word(), "withheld");
 }
 
 #[test]
 fn repetitions_that_were_edited_between_are_not_pooled_by_factor() {
     let run = |id: &str, command: &str| {
-        let mut noise = Noise(7);
-        let lab = Lab::new(id).with(|lab| lab.factors = vec![("pages", vec!["small", "huge"])]);
-        let mut run =
-            lab.run(|spot| Some(noise.around(if spot.level("pages") == "huge" { 0.5 } else { 1.0 }, 0.01)));
+        let mut noise = SplitMixNoise(7);
+        let lab = RunBuilder::new(id).with(|lab| lab.factors = vec![("pages", vec!["small", "huge"])]);
+        let mut run = lab.build_run(|spot| {
+            Some(noise.lognormal_around(if spot.level("pages") == "huge" { 0.5 } else { 1.0 }, 0.01))
+        });
         for case in &mut run.manifest.plan.cases {
-            case.parameters.insert("command".into(), Value::Text(command.into()));
+            case.parameters.insert("command".into(), Scalar::Text(command.into()));
         }
         run
     };
     let word = |second: &str| {
-        let side = side("s", vec![run("01A", "gzip"), run("01B", second)]);
-        compare_by_factor(&side, "pages", &Options::default()).unwrap().rows[0].word()
+        let side = make_side("s", vec![run("01A", "gzip"), run("01B", second)]);
+        compare_levels(&side, "pages", &AnalysisOptions::default()).unwrap().rows[0].verdict_word()
     };
     assert_eq!((word("gzip"), word("dd")), ("better", "withheld"));
 }
@@ -91,14 +107,14 @@ fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
             kind: "vm".into(),
             kernel: kernel.into(),
             boot_id: String::new(),
-            clock: perflab_model::Clock::default(),
+            clock: perflab_model::ClockOffset::default(),
             facts: perflab_model::Facts::default(),
         };
         target.facts.add("sysctl.vm.swappiness", swappiness, "sysctl");
         target
     };
-    let mut a = run("01A", 1, 1.0, "gzip");
-    let mut b = run("01B", 2, 1.0, "dd");
+    let mut a = run_of_command("01A", 1, 1.0, "gzip");
+    let mut b = run_of_command("01B", 2, 1.0, "dd");
     a.manifest.targets = vec![target("6.1", "60")];
     b.manifest.targets = vec![target("6.12", "10")];
     for (run, free, pressure, mount) in [(&mut a, 1_i64, 77_i64, "x"), (&mut b, 2, 100, "y")] {
@@ -124,7 +140,7 @@ fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
 /// A warning that is on every run is not read: only what may explain a change is one.
 #[test]
 fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there() {
-    let (mut a, mut b) = (run("01A", 1, 1.0, "gzip"), run("01B", 2, 1.0, "gzip"));
+    let (mut a, mut b) = (run_of_command("01A", 1, 1.0, "gzip"), run_of_command("01B", 2, 1.0, "gzip"));
     for (run, value) in [(&mut a, "x"), (&mut b, "y")] {
         run.manifest.facts.add("disk.free./", value, "statfs");
         run.manifest.facts.add("disk.mount./tmp/a.type", value, "mounts");
@@ -133,13 +149,21 @@ fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there
     a.manifest.study.run.seed = Some(1);
     b.manifest.study.run.seed = Some(2);
     let warnings = |a: &RunRecord, b: &RunRecord| {
-        let found =
-            compare(&side("a", vec![a.clone()]), &[side("b", vec![b.clone()])], &Options::default()).unwrap();
+        let found = compare_sides(
+            &make_side("a", vec![a.clone()]),
+            &[make_side("b", vec![b.clone()])],
+            &AnalysisOptions::default(),
+        )
+        .unwrap();
         found
             .warnings
             .into_iter()
             .filter(|one| {
-                matches!(one, Warning::DifferentEnvironment { .. } | Warning::DifferentStudy { .. })
+                matches!(
+                    one,
+                    ComparisonDiagnostic::DifferentEnvironment { .. }
+                        | ComparisonDiagnostic::DifferentStudy { .. }
+                )
             })
             .collect::<Vec<_>>()
     };
@@ -149,6 +173,8 @@ fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there
         b.manifest.facts.add(&format!("sysctl.{at}"), "1", "sysctl");
     }
     let found = warnings(&a, &b);
-    let [Warning::DifferentEnvironment { first, important: 9, .. }] = &found[..] else { panic!("{found:?}") };
+    let [ComparisonDiagnostic::DifferentEnvironment { first, important: 9, .. }] = &found[..] else {
+        panic!("{found:?}")
+    };
     assert_eq!(first.len(), 9);
 }

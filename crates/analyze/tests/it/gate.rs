@@ -1,48 +1,50 @@
 //! `--fail-if`: what a gate lets through.
 
-use crate::build::{Lab, explanatory, primary};
-use perflab_analyze::{Comparison, Gate, Options, Side, compare};
+use crate::build::{RunBuilder, explanatory_metric, primary_metric};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, Gate, compare_sides};
 use perflab_model::Direction;
 
 /// `time` is 1 % worse with a margin of 0.1 %, `faults` doubles, `extra` is missing.
-fn comparison() -> Comparison {
+fn gated_comparison() -> Comparison {
     let lab = |id: &str| {
-        Lab::new(id).with(|lab| {
-            lab.metrics =
-                vec![primary("time", "s", Direction::Lower), explanatory("faults", "1", Direction::Lower)];
+        RunBuilder::new(id).with(|lab| {
+            lab.metrics = vec![
+                primary_metric("time", "s", Direction::Lower),
+                explanatory_metric("faults", "1", Direction::Lower),
+            ];
             if id == "a" {
-                lab.metrics.push(primary("extra", "s", Direction::Lower));
+                lab.metrics.push(primary_metric("extra", "s", Direction::Lower));
             }
         })
     };
     let run = |id: &str, time: f64, faults: f64| {
-        let mut run = lab(id).run(|spot| {
+        let mut run = lab(id).build_run(|spot| {
             let wobble = f64::from(spot.iteration) / 100_000.0;
             Some(wobble + if spot.metric == "faults" { faults } else { time })
         });
         run.manifest.plan.margins.insert("time".into(), 0.001);
-        Side { name: id.into(), runs: vec![run] }
+        ComparisonSide { name: id.into(), runs: vec![run] }
     };
-    compare(&run("a", 10.0, 100.0), &[run("b", 10.1, 200.0)], &Options::default()).unwrap()
+    compare_sides(&run("a", 10.0, 100.0), &[run("b", 10.1, 200.0)], &AnalysisOptions::default()).unwrap()
 }
 
-fn hits(gate: &str) -> Vec<String> {
+fn violations_of(gate: &str) -> Vec<String> {
     let gate: Gate = gate.parse().unwrap();
-    comparison().violations(&gate).iter().map(|row| row.metric.clone()).collect()
+    gated_comparison().violations(&gate).iter().map(|row| row.metric.clone()).collect()
 }
 
 #[test]
 fn only_primary_metrics_decide_and_size_counts() {
-    assert_eq!(hits("worse"), ["time"]);
-    assert_eq!(hits("worse:0.5%"), ["time"]);
-    assert!(hits("worse:2%").is_empty());
-    assert!(hits("better").is_empty() && hits("unclear").is_empty());
+    assert_eq!(violations_of("worse"), ["time"]);
+    assert_eq!(violations_of("worse:0.5%"), ["time"]);
+    assert!(violations_of("worse:2%").is_empty());
+    assert!(violations_of("better").is_empty() && violations_of("unclear").is_empty());
 }
 
 #[test]
 fn missing_rows_are_a_condition_of_their_own() {
-    assert_eq!(hits("missing"), ["extra"]);
-    assert_eq!(hits("worse:2%, missing"), ["extra"]);
+    assert_eq!(violations_of("missing"), ["extra"]);
+    assert_eq!(violations_of("worse:2%, missing"), ["extra"]);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::Sheet;
+use super::ExportSheet;
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_bencher(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
     for summary in &sheet.summaries {
         let mut measure = json!({ "value": summary.median });

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use perflab_model::{Direction, Outcome, Value};
+use perflab_model::{Direction, Outcome, Scalar};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Sheet, Summary};
+use super::{ExportSheet, MetricSummary};
 
 /// Version of the document; it goes up when a reader of the old one would misread the new.
 const FORMAT: u32 = 1;
 
 /// A run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct ExportDocument {
     /// Version of this document's format.
     format: u32,
     /// The program that wrote it.
@@ -30,13 +30,13 @@ pub struct Document {
     /// How it stands: finished, failed, stopped, interrupted.
     status: String,
     /// What the target said about itself, by dotted key.
-    facts: BTreeMap<String, Value>,
+    facts: BTreeMap<String, Scalar>,
     /// Workloads at their points under their levels; samples name them by their place here.
     cases: Vec<ExportedCase>,
     /// Every measured value.
     samples: Vec<ExportedSample>,
     /// Iterations that did not end well.
-    failures: Vec<Failure>,
+    failures: Vec<FailedIteration>,
     /// The median of each metric of each case.
     summaries: Vec<ExportedSummary>,
 }
@@ -47,7 +47,7 @@ struct ExportedCase {
     /// The workload's name.
     workload: String,
     /// The parameters that tell it from the workload's other cases.
-    point: BTreeMap<String, Value>,
+    point: BTreeMap<String, Scalar>,
     /// Factor to level.
     levels: BTreeMap<String, String>,
 }
@@ -79,7 +79,7 @@ struct ExportedSample {
 
 /// An iteration without samples, and why.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Failure {
+struct FailedIteration {
     /// Place in `cases`.
     case: u32,
     /// Which iteration of the case.
@@ -112,20 +112,20 @@ struct ExportedSummary {
 }
 
 /// The JSON Schema of the document.
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Document).to_value()
+pub fn export_schema() -> serde_json::Value {
+    schemars::schema_for!(ExportDocument).to_value()
 }
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Document::of(sheet))?;
+pub(super) fn write_json_document(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &ExportDocument::from_sheet(sheet))?;
     writeln!(out)
 }
 
-impl Document {
-    fn of(sheet: &Sheet<'_>) -> Self {
+impl ExportDocument {
+    fn from_sheet(sheet: &ExportSheet<'_>) -> Self {
         let manifest = &sheet.record.manifest;
         let facts = manifest.facts.0.iter().map(|(key, fact)| (key.clone(), fact.value.clone()));
-        Document {
+        ExportDocument {
             format: FORMAT,
             writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
             run: manifest.id.clone(),
@@ -134,15 +134,15 @@ impl Document {
             began_ns: manifest.anchor.realtime.0,
             status: manifest.status.to_string(),
             facts: facts.collect(),
-            cases: cases(sheet),
-            samples: samples(sheet),
-            failures: failures(sheet),
-            summaries: sheet.summaries.iter().map(summary).collect(),
+            cases: exported_cases(sheet),
+            samples: exported_samples(sheet),
+            failures: failed_iterations(sheet),
+            summaries: sheet.summaries.iter().map(exported_summary).collect(),
         }
     }
 }
 
-fn cases(sheet: &Sheet<'_>) -> Vec<ExportedCase> {
+fn exported_cases(sheet: &ExportSheet<'_>) -> Vec<ExportedCase> {
     let case = |case: &perflab_model::Case| ExportedCase {
         workload: case.workload.clone(),
         point: case.point.clone().into_iter().collect(),
@@ -151,7 +151,7 @@ fn cases(sheet: &Sheet<'_>) -> Vec<ExportedCase> {
     sheet.record.manifest.plan.cases.iter().map(case).collect()
 }
 
-fn samples(sheet: &Sheet<'_>) -> Vec<ExportedSample> {
+fn exported_samples(sheet: &ExportSheet<'_>) -> Vec<ExportedSample> {
     let began = sheet.record.manifest.anchor.monotonic;
     let sample = |sample: &perflab_model::Sample| ExportedSample {
         case: sample.case,
@@ -169,7 +169,7 @@ fn samples(sheet: &Sheet<'_>) -> Vec<ExportedSample> {
 }
 
 /// Why an iteration gave nothing, in a line.
-pub(super) fn reason(outcome: &Outcome) -> Option<String> {
+pub(super) fn failure_reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok => None,
         Outcome::Failed { reason } => Some(reason.clone()),
@@ -178,16 +178,16 @@ pub(super) fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn failures(sheet: &Sheet<'_>) -> Vec<Failure> {
-    let failure = |iteration: &perflab_model::Iteration| {
+fn failed_iterations(sheet: &ExportSheet<'_>) -> Vec<FailedIteration> {
+    let failure = |iteration: &perflab_model::IterationRecord| {
         let slot = sheet.record.manifest.plan.slots.get(iteration.slot as usize)?;
-        let reason = reason(&iteration.outcome)?;
-        Some(Failure { case: slot.case, iteration: slot.iteration, reason })
+        let reason = failure_reason(&iteration.outcome)?;
+        Some(FailedIteration { case: slot.case, iteration: slot.iteration, reason })
     };
     sheet.record.iterations.iter().filter_map(failure).collect()
 }
 
-fn summary(summary: &Summary<'_>) -> ExportedSummary {
+fn exported_summary(summary: &MetricSummary<'_>) -> ExportedSummary {
     ExportedSummary {
         case: summary.of.case,
         metric: String::from(&summary.of.metric),

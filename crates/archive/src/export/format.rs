@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A format of other tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
+pub enum Exporter {
     /// a row a sample, for spreadsheets
     Csv,
     /// everything, with a published schema
@@ -27,28 +27,28 @@ pub enum ExportFormat {
     OpenMetrics,
 }
 
-impl ExportFormat {
+impl Exporter {
     /// All formats with their names.
-    pub const ALL: [(&str, ExportFormat); 10] = [
-        ("csv", ExportFormat::Csv),
-        ("json", ExportFormat::Json),
-        ("markdown", ExportFormat::Markdown),
-        ("latex", ExportFormat::Latex),
-        ("parquet", ExportFormat::Parquet),
-        ("gobench", ExportFormat::GoBench),
-        ("bmf", ExportFormat::Bencher),
-        ("kcidb", ExportFormat::Kcidb),
-        ("junit", ExportFormat::Junit),
-        ("openmetrics", ExportFormat::OpenMetrics),
+    pub const ALL: [(&str, Exporter); 10] = [
+        ("csv", Exporter::Csv),
+        ("json", Exporter::Json),
+        ("markdown", Exporter::Markdown),
+        ("latex", Exporter::Latex),
+        ("parquet", Exporter::Parquet),
+        ("gobench", Exporter::GoBench),
+        ("bmf", Exporter::Bencher),
+        ("kcidb", Exporter::Kcidb),
+        ("junit", Exporter::Junit),
+        ("openmetrics", Exporter::OpenMetrics),
     ];
 }
 
-impl FromStr for ExportFormat {
+impl FromStr for Exporter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = ExportFormat::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, format)| format);
-        let names = || ExportFormat::ALL.map(|(name, _)| name).join(", ");
+        let found = Exporter::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, format)| format);
+        let names = || Exporter::ALL.map(|(name, _)| name).join(", ");
         found.ok_or_else(|| format!("`{text}` is no format of exports: {}", names()))
     }
 }

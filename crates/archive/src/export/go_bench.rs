@@ -6,17 +6,17 @@ use std::io::{self, Write};
 
 use perflab_model::{Direction, Sample};
 
-use super::Sheet;
-use super::names::{coordinates, word};
+use super::ExportSheet;
+use super::names::{case_coordinates, to_blankless_word};
 
 /// Units of time, and what makes seconds of them.
 const TIMES: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_go_bench(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "run: {}", sheet.record.manifest.id)?;
     let mut units: BTreeMap<String, Direction> = BTreeMap::new();
     for summary in &sheet.summaries {
-        units.insert(unit(summary.of), summary.of.direction);
+        units.insert(go_unit_name(summary.of), summary.of.direction);
     }
     for (unit, direction) in units {
         match direction {
@@ -25,11 +25,11 @@ pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
             Direction::Neither => {}
         }
     }
-    lines(sheet, out)
+    write_go_bench_lines(sheet, out)
 }
 
 /// Samples that follow one another in one iteration are one line, unless a metric repeats.
-fn lines(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_go_bench_lines(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut rest = sheet.record.samples.as_slice();
     while let Some(first) = rest.first() {
         let same = |sample: &Sample| {
@@ -38,16 +38,16 @@ fn lines(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
         };
         let mut seen = Vec::new();
         let fits = |sample: &&Sample| {
-            let new = !seen.contains(&unit(sample));
-            seen.push(unit(sample));
+            let new = !seen.contains(&go_unit_name(sample));
+            seen.push(go_unit_name(sample));
             same(sample) && new
         };
         let length = rest.iter().take_while(fits).count().max(1);
         let (line, after) = rest.split_at(length);
         rest = after;
-        write!(out, "Benchmark{} 1", name(sheet, first))?;
+        write!(out, "Benchmark{} 1", go_benchmark_name(sheet, first))?;
         for sample in line {
-            write!(out, " {} {}", sample.value * factor(sample), unit(sample))?;
+            write!(out, " {} {}", sample.value * go_unit_factor(sample), go_unit_name(sample))?;
         }
         writeln!(out)?;
     }
@@ -55,25 +55,25 @@ fn lines(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// `Hackbench/groups=4`: Go wants a capital letter.
-fn name(sheet: &Sheet<'_>, sample: &Sample) -> String {
-    let Some(case) = sheet.case(sample) else { return "Unknown".into() };
+fn go_benchmark_name(sheet: &ExportSheet<'_>, sample: &Sample) -> String {
+    let Some(case) = sheet.case_of_sample(sample) else { return "Unknown".into() };
     let mut letters = case.workload.chars();
     let head: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
     let parts =
-        coordinates(case).into_iter().map(|(name, value)| format!("{name}={value}").replace('/', "|"));
-    word(&std::iter::once(head).chain(parts).collect::<Vec<_>>().join("/"))
+        case_coordinates(case).into_iter().map(|(name, value)| format!("{name}={value}").replace('/', "|"));
+    to_blankless_word(&std::iter::once(head).chain(parts).collect::<Vec<_>>().join("/"))
 }
 
-fn time(sample: &Sample) -> Option<f64> {
+fn nanos_per_unit(sample: &Sample) -> Option<f64> {
     TIMES.iter().find(|(name, _)| sample.unit.0 == **name).map(|(_, factor)| *factor)
 }
 
-fn factor(sample: &Sample) -> f64 {
-    time(sample).unwrap_or(1.0)
+fn go_unit_factor(sample: &Sample) -> f64 {
+    nanos_per_unit(sample).unwrap_or(1.0)
 }
 
 /// `time-sec`: metrics of one unit are different columns.
-fn unit(sample: &Sample) -> String {
-    let unit = if time(sample).is_some() { "sec" } else { &sample.unit.0 };
-    word(&format!("{}-{unit}", sample.metric))
+fn go_unit_name(sample: &Sample) -> String {
+    let unit = if nanos_per_unit(sample).is_some() { "sec" } else { &sample.unit.0 };
+    to_blankless_word(&format!("{}-{unit}", sample.metric))
 }

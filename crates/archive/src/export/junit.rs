@@ -4,18 +4,18 @@
 use std::io::{self, Write};
 
 use indexmap::IndexMap;
-use perflab_model::{Case, Iteration, Outcome};
+use perflab_model::{Case, IterationRecord, Outcome};
 
-use super::Sheet;
-use super::document::reason;
-use super::names::xml;
+use super::ExportSheet;
+use super::document::failure_reason;
+use super::names::clean_xml_text;
 
 /// An iteration with its case and number.
-type Tried<'a> = (&'a Iteration, &'a Case, u32);
+type JunitIteration<'a> = (&'a IterationRecord, &'a Case, u32);
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_junit(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     let plan = &sheet.record.manifest.plan;
-    let mut suites: IndexMap<&str, Vec<Tried<'_>>> = IndexMap::new();
+    let mut suites: IndexMap<&str, Vec<JunitIteration<'_>>> = IndexMap::new();
     for iteration in &sheet.record.iterations {
         let Some(slot) = plan.slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else {
             continue;
@@ -25,32 +25,37 @@ pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     let all: usize = suites.values().map(Vec::len).sum();
-    let name = xml(&sheet.record.manifest.study.title);
-    let failed: usize = suites.values().map(|tried| failures(tried)).sum();
+    let name = clean_xml_text(&sheet.record.manifest.study.title);
+    let failed: usize = suites.values().map(|tried| count_junit_failures(tried)).sum();
     writeln!(out, "<testsuites name=\"{name}\" tests=\"{all}\" failures=\"{failed}\">")?;
-    suites.iter().try_for_each(|(workload, tried)| suite(workload, tried, sheet, out))?;
+    suites.iter().try_for_each(|(workload, tried)| write_junit_suite(workload, tried, sheet, out))?;
     writeln!(out, "</testsuites>")
 }
 
-fn failures(tried: &[Tried<'_>]) -> usize {
+fn count_junit_failures(tried: &[JunitIteration<'_>]) -> usize {
     tried.iter().filter(|(iteration, ..)| iteration.outcome != Outcome::Ok).count()
 }
 
-fn seconds(iteration: &Iteration) -> f64 {
+fn iteration_seconds(iteration: &IterationRecord) -> f64 {
     iteration.end.since(iteration.start).seconds()
 }
 
-fn suite(workload: &str, tried: &[Tried<'_>], sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let time: f64 = tried.iter().map(|(iteration, ..)| seconds(iteration)).sum();
-    let (count, failed) = (tried.len(), failures(tried));
+fn write_junit_suite(
+    workload: &str,
+    tried: &[JunitIteration<'_>],
+    sheet: &ExportSheet<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let time: f64 = tried.iter().map(|(iteration, ..)| iteration_seconds(iteration)).sum();
+    let (count, failed) = (tried.len(), count_junit_failures(tried));
     writeln!(
         out,
         "  <testsuite name=\"{}\" tests=\"{count}\" failures=\"{failed}\" errors=\"0\" skipped=\"0\" time=\"{time:.6}\">",
-        xml(workload)
+        clean_xml_text(workload)
     )?;
     writeln!(out, "    <properties>")?;
     for summary in sheet.summaries.iter().filter(|summary| summary.case.workload == workload) {
-        let name = xml(&format!(
+        let name = clean_xml_text(&format!(
             "{} {} [{}] median of {}",
             summary.case.label(),
             summary.of.metric,
@@ -60,15 +65,20 @@ fn suite(workload: &str, tried: &[Tried<'_>], sheet: &Sheet<'_>, out: &mut dyn W
         writeln!(out, "      <property name=\"{name}\" value=\"{}\"/>", summary.median)?;
     }
     writeln!(out, "    </properties>")?;
-    tried.iter().try_for_each(|tried| test(tried, out))?;
+    tried.iter().try_for_each(|tried| write_junit_test(tried, out))?;
     writeln!(out, "  </testsuite>")
 }
 
-fn test((iteration, case, number): &Tried<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let (class, name) = (xml(&case.workload), xml(&format!("{} iteration {number}", case.label())));
-    write!(out, "    <testcase classname=\"{class}\" name=\"{name}\" time=\"{:.6}\"", seconds(iteration))?;
-    match reason(&iteration.outcome) {
+fn write_junit_test((iteration, case, number): &JunitIteration<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let (class, name) =
+        (clean_xml_text(&case.workload), clean_xml_text(&format!("{} iteration {number}", case.label())));
+    write!(
+        out,
+        "    <testcase classname=\"{class}\" name=\"{name}\" time=\"{:.6}\"",
+        iteration_seconds(iteration)
+    )?;
+    match failure_reason(&iteration.outcome) {
         None => writeln!(out, "/>"),
-        Some(reason) => writeln!(out, "><failure message=\"{}\"/></testcase>", xml(&reason)),
+        Some(reason) => writeln!(out, "><failure message=\"{}\"/></testcase>", clean_xml_text(&reason)),
     }
 }

@@ -4,25 +4,29 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::names::identifier;
-use super::{Sheet, Summary};
+use super::names::to_identifier;
+use super::{ExportSheet, MetricSummary};
 
 const ORIGIN: &str = "perflab";
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_kcidb(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &sheet.record.manifest;
     let id = format!("{ORIGIN}:{}", manifest.id.to_lowercase());
-    let fact = |key: &str| manifest.facts.get(key).map(ToString::to_string);
+    let fact = |key: &str| manifest.facts.value(key).map(ToString::to_string);
     let mut build = json!({ "id": id, "origin": ORIGIN, "checkout_id": id, "misc": { "run": manifest.id } });
     if let Some(architecture) = fact("cpu.architecture").or_else(|| fact("cpu.arch")) {
-        build["architecture"] = identifier(&architecture).into();
+        build["architecture"] = to_identifier(&architecture).into();
     }
     let mut checkout = json!({ "id": id, "origin": ORIGIN });
     if let Some(release) = fact("kernel.release") {
         checkout["misc"] = json!({ "kernel_release": release });
     }
-    let tests: Vec<Value> =
-        sheet.summaries.iter().enumerate().map(|(place, summary)| test(&id, place, summary, sheet)).collect();
+    let tests: Vec<Value> = sheet
+        .summaries
+        .iter()
+        .enumerate()
+        .map(|(place, summary)| kcidb_test(&id, place, summary, sheet))
+        .collect();
     let report = json!({
         "version": { "major": 5, "minor": 3 },
         "checkouts": [checkout],
@@ -33,7 +37,7 @@ pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn test(id: &str, place: usize, summary: &Summary<'_>, sheet: &Sheet<'_>) -> Value {
+fn kcidb_test(id: &str, place: usize, summary: &MetricSummary<'_>, sheet: &ExportSheet<'_>) -> Value {
     let part = |text: &str| {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect::<String>()
     };

@@ -20,32 +20,32 @@ use std::io::{self, Write};
 
 use perflab_model::RunRecord;
 
-pub use document::{Document, schema};
-pub use format::ExportFormat;
-pub use sheet::{IntervalOf, Sheet, Summary};
+pub use document::{ExportDocument, export_schema};
+pub use format::Exporter;
+pub use sheet::{ExportSheet, MedianIntervalFn, MetricSummary};
 
-/// Writes a run in a format that is text. [`ExportFormat::Parquet`] is a file of the run's already, see
-/// [`crate::RunDir::samples_file`].
+/// Writes a run in a format that is text. [`Exporter::Parquet`] is a file of the run's already, see
+/// [`crate::RunDir::samples_path`].
 ///
 /// # Errors
 /// What writing to `out` fails with; `InvalidInput` for Parquet.
-pub fn write(
+pub fn write_export(
     record: &RunRecord,
-    interval: IntervalOf<'_>,
-    format: ExportFormat,
+    interval: MedianIntervalFn<'_>,
+    format: Exporter,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let sheet = Sheet::of(record, interval);
+    let sheet = ExportSheet::from_record(record, interval);
     match format {
-        ExportFormat::Csv => separated::write(&sheet, out),
-        ExportFormat::Json => document::write(&sheet, out),
-        ExportFormat::Markdown => markup::markdown(&sheet, out),
-        ExportFormat::Latex => markup::latex(&sheet, out),
-        ExportFormat::GoBench => go_bench::write(&sheet, out),
-        ExportFormat::Bencher => bencher::write(&sheet, out),
-        ExportFormat::Kcidb => kcidb::write(&sheet, out),
-        ExportFormat::Junit => junit::write(&sheet, out),
-        ExportFormat::OpenMetrics => open_metrics::write(&sheet, out),
-        ExportFormat::Parquet => Err(io::Error::new(io::ErrorKind::InvalidInput, "Parquet is no text")),
+        Exporter::Csv => separated::write_csv_export(&sheet, out),
+        Exporter::Json => document::write_json_document(&sheet, out),
+        Exporter::Markdown => markup::write_markdown_export(&sheet, out),
+        Exporter::Latex => markup::write_latex_export(&sheet, out),
+        Exporter::GoBench => go_bench::write_go_bench(&sheet, out),
+        Exporter::Bencher => bencher::write_bencher(&sheet, out),
+        Exporter::Kcidb => kcidb::write_kcidb(&sheet, out),
+        Exporter::Junit => junit::write_junit(&sheet, out),
+        Exporter::OpenMetrics => open_metrics::write_open_metrics(&sheet, out),
+        Exporter::Parquet => Err(io::Error::new(io::ErrorKind::InvalidInput, "Parquet is no text")),
     }
 }

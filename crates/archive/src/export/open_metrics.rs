@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use indexmap::IndexMap;
 use perflab_model::Sample;
 
-use super::names::{coordinates, identifier};
-use super::{Sheet, Summary};
+use super::names::{case_coordinates, to_identifier};
+use super::{ExportSheet, MetricSummary};
 
 /// Units as OpenMetrics calls them, and what makes base units of ours.
 const UNITS: &[(&str, &str, f64)] = &[
@@ -20,10 +20,10 @@ const UNITS: &[(&str, &str, f64)] = &[
     ("%", "ratio", 0.01),
 ];
 
-pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut families: IndexMap<(String, String), Vec<&Summary<'_>>> = IndexMap::new();
+pub(super) fn write_open_metrics(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut families: IndexMap<(String, String), Vec<&MetricSummary<'_>>> = IndexMap::new();
     for summary in &sheet.summaries {
-        families.entry(family(summary.of)).or_default().push(summary);
+        families.entry(metric_family(summary.of)).or_default().push(summary);
     }
     for ((name, unit), summaries) in &families {
         writeln!(out, "# TYPE {name} gauge")?;
@@ -31,47 +31,53 @@ pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "# UNIT {name} {unit}")?;
         }
         let of = summaries.first().map_or("", |summary| summary.of.metric.as_str());
-        writeln!(out, "# HELP {name} {} of perflab.", escaped(of))?;
-        summaries.iter().try_for_each(|summary| one(name, summary, sheet, out))?;
+        writeln!(out, "# HELP {name} {} of perflab.", escape_label_value(of))?;
+        summaries.iter().try_for_each(|summary| write_metric_family(name, summary, sheet, out))?;
     }
     writeln!(out, "# EOF")
 }
 
 /// `perflab_time_seconds`, `seconds`
-fn family(sample: &Sample) -> (String, String) {
-    let metric = identifier(&sample.metric);
-    let unit = scale(sample)
-        .map_or_else(|| identifier(&sample.unit.0.replace('/', "_per_")), |(unit, _)| unit.into());
+fn metric_family(sample: &Sample) -> (String, String) {
+    let metric = to_identifier(&sample.metric);
+    let unit = base_unit_scale(sample)
+        .map_or_else(|| to_identifier(&sample.unit.0.replace('/', "_per_")), |(unit, _)| unit.into());
     match sample.unit.0.as_str() {
         "1" | "" => (format!("perflab_{metric}"), String::new()),
         _ => (format!("perflab_{metric}_{unit}"), unit),
     }
 }
 
-fn scale(sample: &Sample) -> Option<(&'static str, f64)> {
+fn base_unit_scale(sample: &Sample) -> Option<(&'static str, f64)> {
     UNITS.iter().find(|(ours, ..)| sample.unit.0 == **ours).map(|(_, theirs, factor)| (*theirs, *factor))
 }
 
-fn one(name: &str, summary: &Summary<'_>, sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_metric_family(
+    name: &str,
+    summary: &MetricSummary<'_>,
+    sheet: &ExportSheet<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let manifest = &sheet.record.manifest;
-    let factor = scale(summary.of).map_or(1.0, |(_, factor)| factor);
+    let factor = base_unit_scale(summary.of).map_or(1.0, |(_, factor)| factor);
     let mut labels =
         vec![("run".to_owned(), manifest.id.clone()), ("workload".to_owned(), summary.case.workload.clone())];
     labels.extend(manifest.label.iter().map(|label| ("label".to_owned(), label.clone())));
-    let own = coordinates(summary.case)
+    let own = case_coordinates(summary.case)
         .into_iter()
-        .map(|(name, value)| (format!("at_{}", identifier(&name)), value));
+        .map(|(name, value)| (format!("at_{}", to_identifier(&name)), value));
     labels.extend(own);
     let (low, high) = summary.interval.unzip();
     for (statistic, value) in [("median", Some(summary.median)), ("low", low), ("high", high)] {
         let Some(value) = value else { continue };
         let all = labels.iter().cloned().chain([("statistic".to_owned(), statistic.to_owned())]);
-        let text: Vec<String> = all.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value))).collect();
+        let text: Vec<String> =
+            all.map(|(name, value)| format!("{name}=\"{}\"", escape_label_value(&value))).collect();
         writeln!(out, "{name}{{{}}} {}", text.join(","), value * factor)?;
     }
     Ok(())
 }
 
-fn escaped(text: &str) -> String {
+fn escape_label_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -4,11 +4,11 @@ use indexmap::IndexMap;
 use perflab_model::{Case, Direction, RunRecord, Sample};
 
 /// The interval of the median of some values, where they allow one: its lower and upper limit.
-pub type IntervalOf<'a> = &'a dyn Fn(&[f64]) -> Option<(f64, f64)>;
+pub type MedianIntervalFn<'a> = &'a dyn Fn(&[f64]) -> Option<(f64, f64)>;
 
 /// One metric of one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary<'a> {
+pub struct MetricSummary<'a> {
     /// The case.
     pub case: &'a Case,
     /// Name, unit, direction and whether it decides.
@@ -27,16 +27,16 @@ pub struct Summary<'a> {
 
 /// A run and its summaries, in the order of the study's cases; metrics as they were first measured.
 #[derive(Debug)]
-pub struct Sheet<'a> {
+pub struct ExportSheet<'a> {
     /// The run.
     pub record: &'a RunRecord,
     /// A summary of each metric of each case.
-    pub summaries: Vec<Summary<'a>>,
+    pub summaries: Vec<MetricSummary<'a>>,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> ExportSheet<'a> {
     /// Sums a run up.
-    pub fn of(record: &'a RunRecord, interval: IntervalOf<'_>) -> Self {
+    pub fn from_record(record: &'a RunRecord, interval: MedianIntervalFn<'_>) -> Self {
         let mut groups: IndexMap<(u32, &str, &str), (&Sample, Vec<f64>)> = IndexMap::new();
         for sample in &record.samples {
             let key = (sample.case, sample.metric.as_str(), sample.unit.0.as_str());
@@ -46,18 +46,23 @@ impl<'a> Sheet<'a> {
         groups.sort_by(|(one, _, _), _, (other, _, _), _| one.cmp(other));
         let summary = |(of, values): (&'a Sample, Vec<f64>)| {
             let case = record.manifest.plan.case(of.case)?;
-            Some(summed(case, of, values, interval))
+            Some(summarise_metric(case, of, values, interval))
         };
-        Sheet { record, summaries: groups.into_values().filter_map(summary).collect() }
+        ExportSheet { record, summaries: groups.into_values().filter_map(summary).collect() }
     }
 
     /// The case of a sample.
-    pub(super) fn case(&self, sample: &Sample) -> Option<&'a Case> {
+    pub(super) fn case_of_sample(&self, sample: &Sample) -> Option<&'a Case> {
         self.record.manifest.plan.case(sample.case)
     }
 }
 
-fn summed<'a>(case: &'a Case, of: &'a Sample, mut values: Vec<f64>, interval: IntervalOf<'_>) -> Summary<'a> {
+fn summarise_metric<'a>(
+    case: &'a Case,
+    of: &'a Sample,
+    mut values: Vec<f64>,
+    interval: MedianIntervalFn<'_>,
+) -> MetricSummary<'a> {
     let limits = interval(&values);
     values.sort_by(f64::total_cmp);
     let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
@@ -68,11 +73,11 @@ fn summed<'a>(case: &'a Case, of: &'a Sample, mut values: Vec<f64>, interval: In
         f64::midpoint(at(middle.saturating_sub(1)), at(middle))
     };
     let (least, greatest) = (at(0), at(values.len().saturating_sub(1)));
-    Summary { case, of, count: values.len(), median, interval: limits, least, greatest }
+    MetricSummary { case, of, count: values.len(), median, interval: limits, least, greatest }
 }
 
 /// Which way is good, as an arrow.
-pub(super) fn arrow(direction: Direction) -> &'static str {
+pub(super) fn direction_arrow(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => "more",
         Direction::Lower => "less",

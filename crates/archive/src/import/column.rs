@@ -1,13 +1,13 @@
 //! The columns of the slab series, as the sampler writes them too.
 
-use perflab_model::{Column, Nanos, SeriesSchema};
+use perflab_model::{ColumnSpec, Nanos, SeriesSchema};
 
-fn ints(names: &[(&str, &str)]) -> impl Iterator<Item = Column> {
-    names.iter().map(|(name, unit)| Column::gauge(name, unit))
+fn int_columns(names: &[(&str, &str)]) -> impl Iterator<Item = ColumnSpec> {
+    names.iter().map(|(name, unit)| ColumnSpec::gauge(name, unit))
 }
 
 /// One row a cache a tick.
-pub(crate) fn slabinfo() -> Vec<Column> {
+pub(crate) fn slabinfo_columns() -> Vec<ColumnSpec> {
     let numbers = [
         ("ordinal", "1"),
         ("active_objs", "objects"),
@@ -18,11 +18,14 @@ pub(crate) fn slabinfo() -> Vec<Column> {
         ("active_slabs", "slabs"),
         ("num_slabs", "slabs"),
     ];
-    std::iter::once(Column::key("cache")).chain(ints(&numbers)).chain([Column::key("flags")]).collect()
+    std::iter::once(ColumnSpec::key("cache"))
+        .chain(int_columns(&numbers))
+        .chain([ColumnSpec::key("flags")])
+        .collect()
 }
 
 /// One row a cache a tick, as the kernel's slabinfo tool prints it.
-pub(crate) fn slabinfo_tool() -> Vec<Column> {
+pub(crate) fn slabinfo_tool_columns() -> Vec<ColumnSpec> {
     let before = [("objects", "objects"), ("object_size", "bytes")];
     let after = [
         ("slabs", "slabs"),
@@ -33,16 +36,16 @@ pub(crate) fn slabinfo_tool() -> Vec<Column> {
         ("free_percent", "%"),
         ("efficiency_percent", "%"),
     ];
-    std::iter::once(Column::key("cache"))
-        .chain(ints(&before))
-        .chain([Column::key("space")])
-        .chain(ints(&after))
-        .chain([Column::key("flags_tool")])
+    std::iter::once(ColumnSpec::key("cache"))
+        .chain(int_columns(&before))
+        .chain([ColumnSpec::key("space")])
+        .chain(int_columns(&after))
+        .chain([ColumnSpec::key("flags_tool")])
         .collect()
 }
 
 /// What does not change of a cache while it lives: one row a cache.
-pub(crate) fn slab_caches() -> Vec<Column> {
+pub(crate) fn slab_cache_columns() -> Vec<ColumnSpec> {
     let sizes = [
         ("page_size", "bytes"),
         ("object_size", "bytes"),
@@ -55,18 +58,18 @@ pub(crate) fn slab_caches() -> Vec<Column> {
         ["reclaim_account", "hwcache_align", "destroy_by_rcu", "cache_dma"].map(|name| (name, "1"));
     let tuning = [("cpu_partial", "objects"), ("min_partial", "slabs"), ("sheaf_capacity", "objects")];
     ["cache", "directory", "aliases"]
-        .map(Column::key)
+        .map(ColumnSpec::key)
         .into_iter()
-        .chain(ints(&sizes))
-        .chain(ints(&switches))
-        .chain([Column::key("ctor")])
-        .chain(ints(&tuning))
-        .chain([Column::key("flags")])
+        .chain(int_columns(&sizes))
+        .chain(int_columns(&switches))
+        .chain([ColumnSpec::key("ctor")])
+        .chain(int_columns(&tuning))
+        .chain([ColumnSpec::key("flags")])
         .collect()
 }
 
 /// The exact counts of sysfs: one row a cache a node, node -1 for all.
-pub(crate) fn slab_exact() -> Vec<Column> {
+pub(crate) fn slab_exact_columns() -> Vec<ColumnSpec> {
     let counts = [
         ("node", "1"),
         ("objects", "objects"),
@@ -76,10 +79,13 @@ pub(crate) fn slab_exact() -> Vec<Column> {
         ("partial", "slabs"),
         ("cpu_slabs", "slabs"),
     ];
-    std::iter::once(Column::key("cache")).chain(ints(&counts)).chain([Column::key("flags")]).collect()
+    std::iter::once(ColumnSpec::key("cache"))
+        .chain(int_columns(&counts))
+        .chain([ColumnSpec::key("flags")])
+        .collect()
 }
 
 /// A series of these columns.
-pub(crate) fn schema(monitor: &str, source: &str, columns: Vec<Column>) -> SeriesSchema {
+pub(crate) fn imported_schema(monitor: &str, source: &str, columns: Vec<ColumnSpec>) -> SeriesSchema {
     SeriesSchema { monitor: monitor.into(), source: source.into(), interval: Nanos(0), columns }
 }

@@ -1,14 +1,14 @@
 //! What the format of one kind of dump says, and what gives ticks, of whatever format.
 
-use perflab_model::{Column, Nanos, Row};
+use perflab_model::{CellRow, ColumnSpec, Nanos};
 
-use super::lines::Line;
-use super::took::{Read, Took};
+use super::lines::LogLine;
+use super::took::{FileReport, LineOutcome};
 use crate::ArchiveError;
 
 /// What a line of a dump is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum LogLineRole {
     /// the first of a dump
     Head,
     /// the first of a dump, and a row
@@ -19,14 +19,14 @@ pub(crate) enum Role {
     Row,
 }
 
-impl Role {
-    pub(crate) fn heads(self) -> bool {
-        matches!(self, Role::Head | Role::HeadRow)
+impl LogLineRole {
+    pub(crate) fn is_head(self) -> bool {
+        matches!(self, LogLineRole::Head | LogLineRole::HeadRow)
     }
 }
 
 /// The format of one kind of dump.
-pub(crate) trait Format {
+pub(crate) trait ReadingParser {
     /// The series that it becomes.
     const SERIES: &'static str;
     /// Where the numbers came from on the recorded machine.
@@ -39,27 +39,27 @@ pub(crate) trait Format {
     const HEADED: bool = true;
 
     /// The time that a line carries in front of what it says, and what it says.
-    fn stamped<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
+    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
         (None, text)
     }
 
     /// What `text` is; an error ends the import, as what follows would be misread.
-    fn role(&self, text: &str) -> Result<Role, String>;
+    fn line_role(&self, text: &str) -> Result<LogLineRole, String>;
 
     /// Reads a row into `rows`.
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read;
+    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome;
 
     /// Ends a tick; an error ends the import.
-    fn end(&mut self, rows: &mut Vec<Row>) -> Result<(), String> {
+    fn end_reading(&mut self, rows: &mut Vec<CellRow>) -> Result<(), String> {
         let _ = rows;
         Ok(())
     }
 
     /// The columns, asked for after the first tick.
-    fn columns(&self) -> Vec<Column>;
+    fn columns(&self) -> Vec<ColumnSpec>;
 
     /// What a reader of the whole log should know.
-    fn remark(&self) -> Option<String> {
+    fn closing_note(&self) -> Option<String> {
         None
     }
 
@@ -71,20 +71,20 @@ pub(crate) trait Format {
 
 /// One dump.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tick {
+pub(crate) struct LoggedReading {
     /// Nanoseconds since 1970, where the log says.
     pub(crate) time: Option<Nanos>,
     /// Its rows.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<CellRow>,
 }
 
 /// Something that gives ticks in order.
-pub(crate) trait Ticks {
-    fn series(&self) -> &'static str;
+pub(crate) trait ReadingSource {
+    fn series_name(&self) -> &'static str;
     fn source(&self) -> &'static str;
-    fn columns(&self) -> Vec<Column>;
+    fn columns(&self) -> Vec<ColumnSpec>;
     fn page_size(&self) -> Option<u64>;
-    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError>;
-    fn took(&mut self) -> &mut Took;
-    fn took_so_far(&self) -> &Took;
+    fn next_reading(&mut self) -> Result<Option<LoggedReading>, ArchiveError>;
+    fn report_mut(&mut self) -> &mut FileReport;
+    fn file_report(&self) -> &FileReport;
 }

@@ -2,36 +2,36 @@
 
 use std::collections::VecDeque;
 
-use perflab_model::Column;
+use perflab_model::ColumnSpec;
 
-use super::format::{Tick, Ticks};
-use super::took::Took;
+use super::format::{LoggedReading, ReadingSource};
+use super::took::FileReport;
 use crate::ArchiveError;
 
 /// A series that is in memory.
-pub(crate) struct Given {
+pub(crate) struct FixedReadings {
     series: &'static str,
     source: &'static str,
-    columns: Vec<Column>,
-    ticks: VecDeque<Tick>,
-    took: Took,
+    columns: Vec<ColumnSpec>,
+    ticks: VecDeque<LoggedReading>,
+    took: FileReport,
 }
 
-impl Given {
+impl FixedReadings {
     pub(crate) fn new(
         series: &'static str,
         source: &'static str,
-        columns: Vec<Column>,
-        ticks: Vec<Tick>,
-        mut took: Took,
+        columns: Vec<ColumnSpec>,
+        ticks: Vec<LoggedReading>,
+        mut took: FileReport,
     ) -> Self {
         took.ticks = ticks.len() as u64;
-        Given { series, source, columns, ticks: ticks.into(), took }
+        FixedReadings { series, source, columns, ticks: ticks.into(), took }
     }
 }
 
-impl Ticks for Given {
-    fn series(&self) -> &'static str {
+impl ReadingSource for FixedReadings {
+    fn series_name(&self) -> &'static str {
         self.series
     }
 
@@ -39,7 +39,7 @@ impl Ticks for Given {
         self.source
     }
 
-    fn columns(&self) -> Vec<Column> {
+    fn columns(&self) -> Vec<ColumnSpec> {
         self.columns.clone()
     }
 
@@ -47,15 +47,15 @@ impl Ticks for Given {
         None
     }
 
-    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError> {
+    fn next_reading(&mut self) -> Result<Option<LoggedReading>, ArchiveError> {
         Ok(self.ticks.pop_front())
     }
 
-    fn took(&mut self) -> &mut Took {
+    fn report_mut(&mut self) -> &mut FileReport {
         &mut self.took
     }
 
-    fn took_so_far(&self) -> &Took {
+    fn file_report(&self) -> &FileReport {
         &self.took
     }
 }

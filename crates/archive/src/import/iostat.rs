@@ -2,22 +2,22 @@
 //! moved in every second release of sysstat). The first block, of the time since the machine was started, is left out,
 //! and so are the CPU's rows, which mpstat and vmstat have better.
 
-use perflab_model::{Cell, Column, Nanos, Row};
+use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 
-use super::format::{Format, Role};
-use super::lines::Line;
+use super::format::{LogLineRole, ReadingParser};
+use super::lines::LogLine;
 use super::stamp;
-use super::took::Read;
+use super::took::LineOutcome;
 
 /// The format, with the columns of its heads.
 #[derive(Debug, Default)]
-pub(crate) struct Iostat {
+pub(crate) struct IostatParser {
     columns: Vec<String>,
     blocks: u64,
 }
 
 /// The unit of a column, which its name tells.
-pub(crate) fn unit(name: &str) -> &'static str {
+pub(crate) fn iostat_unit(name: &str) -> &'static str {
     match name {
         _ if name.starts_with('%') => "%",
         _ if name.ends_with("await") || name == "svctm" => "ms",
@@ -32,70 +32,71 @@ pub(crate) fn unit(name: &str) -> &'static str {
     }
 }
 
-impl Iostat {
-    fn head(&mut self, words: &[&str]) -> Read {
+impl IostatParser {
+    fn parse_head(&mut self, words: &[&str]) -> LineOutcome {
         self.blocks += 1;
         if self.columns.is_empty() {
             self.columns = words.iter().map(|word| (*word).to_owned()).collect();
         }
         match self.columns.iter().map(String::as_str).eq(words.iter().copied()) {
-            true => Read::Nothing,
-            false => Read::Unusable("this head names other columns than the first".into()),
+            true => LineOutcome::Nothing,
+            false => LineOutcome::Unusable("this head names other columns than the first".into()),
         }
     }
 }
 
-impl Format for Iostat {
+impl ReadingParser for IostatParser {
     const SERIES: &'static str = "iostat";
     const SOURCE: &'static str = "iostat -x";
     const MAY_BE_EMPTY: bool = true;
 
-    fn stamped<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        stamp::stamped(text)
+    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
+        stamp::split_time_stamp(text)
     }
 
-    fn role(&self, text: &str) -> Result<Role, String> {
+    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
         let number = |word: &str| word.parse::<f64>().is_ok();
         Ok(match text.split_ascii_whitespace().next() {
-            Some("Device" | "Device:") => Role::HeadRow,
-            Some("Linux" | "avg-cpu:") => Role::Comment,
-            Some(word) if number(word) => Role::Comment,
-            _ => Role::Row,
+            Some("Device" | "Device:") => LogLineRole::HeadRow,
+            Some("Linux" | "avg-cpu:") => LogLineRole::Comment,
+            Some(word) if number(word) => LogLineRole::Comment,
+            _ => LogLineRole::Row,
         })
     }
 
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
+    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
-        let Some((device, values)) = words.split_first() else { return Read::Nothing };
+        let Some((device, values)) = words.split_first() else { return LineOutcome::Nothing };
         if matches!(*device, "Device" | "Device:") {
-            return self.head(values);
+            return self.parse_head(values);
         }
         if !line.whole || values.len() != self.columns.len() {
-            return Read::Unusable(format!(
+            return LineOutcome::Unusable(format!(
                 "it has {} columns and its head {}",
                 values.len(),
                 self.columns.len()
             ));
         }
         if self.blocks < 2 {
-            return Read::Nothing;
+            return LineOutcome::Nothing;
         }
-        let value = |word: &&str| word.parse::<f64>().ok().filter(|value| value.is_finite()).map(Cell::Float);
-        match values.iter().map(value).collect::<Option<Row>>() {
+        let value =
+            |word: &&str| word.parse::<f64>().ok().filter(|value| value.is_finite()).map(TableCell::Float);
+        match values.iter().map(value).collect::<Option<CellRow>>() {
             Some(cells) => {
-                rows.push(std::iter::once(Cell::Text((*device).to_owned())).chain(cells).collect());
-                Read::Used
+                rows.push(std::iter::once(TableCell::Text((*device).to_owned())).chain(cells).collect());
+                LineOutcome::Used
             }
-            None => Read::Unusable("a value is no number".into()),
+            None => LineOutcome::Unusable("a value is no number".into()),
         }
     }
 
-    fn columns(&self) -> Vec<Column> {
-        let values = self.columns.iter().map(|name| Column::float_gauge(name, unit(name)));
-        std::iter::once(Column::key("device")).chain(values).collect()
+    fn columns(&self) -> Vec<ColumnSpec> {
+        let values = self.columns.iter().map(|name| ColumnSpec::float_gauge(name, iostat_unit(name)));
+        std::iter::once(ColumnSpec::key("device")).chain(values).collect()
     }
 
-    fn remark(&self) -> Option<String> {
+    fn closing_note(&self) -> Option<String> {
         let text =
             "its first report, of the time since the machine was started, and its CPU rows are left out";
         (self.blocks > 0).then(|| text.into())

@@ -8,20 +8,20 @@ const LONGEST: usize = 512;
 
 /// Scalars by dotted key, `fsmark.filesize`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Job(pub(crate) BTreeMap<String, String>);
+pub(crate) struct LkpJob(pub(crate) BTreeMap<String, String>);
 
-impl Job {
+impl LkpJob {
     pub(crate) fn parse(text: &str) -> Self {
         let (mut job, mut table) = (BTreeMap::new(), "");
         for line in text.lines() {
-            let Some((key, value)) = scalar(line) else { continue };
+            let Some((key, value)) = parse_job_scalar(line) else { continue };
             let nested = line.starts_with(' ');
             table = if nested { table } else { key };
             if !value.is_empty() && value.len() <= LONGEST && (!nested || !table.is_empty()) {
                 job.insert(if nested { format!("{table}.{key}") } else { key.into() }, value.into());
             }
         }
-        Job(job)
+        LkpJob(job)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
@@ -30,7 +30,7 @@ impl Job {
 }
 
 /// `key: value`, with its quotes taken off.
-fn scalar(line: &str) -> Option<(&str, &str)> {
+fn parse_job_scalar(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let key = key.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -40,7 +40,7 @@ fn scalar(line: &str) -> Option<(&str, &str)> {
 
 /// The parts of `…/result/TESTCASE/PARAMETERS/MACHINE/ROOTFS/KCONFIG/COMPILER/COMMIT/RUN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ResultPath {
+pub(crate) struct LkpResultPath {
     pub(crate) testcase: String,
     pub(crate) parameters: String,
     pub(crate) machine: String,
@@ -48,13 +48,13 @@ pub(crate) struct ResultPath {
     pub(crate) run: String,
 }
 
-impl ResultPath {
+impl LkpResultPath {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (_, parts) = text.trim().split_once("/result/")?;
         let parts: Vec<&str> = parts.trim_end_matches('/').split('/').collect();
         let [testcase, parameters, machine, _, _, _, commit, run] = parts[..] else { return None };
         let [testcase, parameters, machine, commit, run] =
             [testcase, parameters, machine, commit, run].map(String::from);
-        Some(ResultPath { testcase, parameters, machine, commit, run })
+        Some(LkpResultPath { testcase, parameters, machine, commit, run })
     }
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Options, Source, blocks, dump, lkp, mmtests, sysfs, tools};
+use super::{ImportOptions, ImportSource, blocks, dump, lkp, mmtests, sysfs, tools};
 use crate::ArchiveError;
 use crate::finite_file::ENDLESS_KIND;
 
 /// A kind of foreign result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum Importer {
     /// The log directory of one MMTests run.
     Mmtests,
     /// fio's JSON.
@@ -45,70 +45,74 @@ pub enum Kind {
     Blkparse,
 }
 
-impl Kind {
+impl Importer {
     /// All kinds.
-    pub const ALL: [Kind; 16] = [
-        Kind::Mmtests,
-        Kind::Lkp,
-        Kind::LkpStats,
-        Kind::FioJson,
-        Kind::PerfStat,
-        Kind::Hyperfine,
-        Kind::GoogleBenchmark,
-        Kind::Pyperf,
-        Kind::Criterion,
-        Kind::GoBench,
-        Kind::Phoronix,
-        Kind::Sar,
-        Kind::Dump,
-        Kind::Sysfs,
-        Kind::Blktrace,
-        Kind::Blkparse,
+    pub const ALL: [Importer; 16] = [
+        Importer::Mmtests,
+        Importer::Lkp,
+        Importer::LkpStats,
+        Importer::FioJson,
+        Importer::PerfStat,
+        Importer::Hyperfine,
+        Importer::GoogleBenchmark,
+        Importer::Pyperf,
+        Importer::Criterion,
+        Importer::GoBench,
+        Importer::Phoronix,
+        Importer::Sar,
+        Importer::Dump,
+        Importer::Sysfs,
+        Importer::Blktrace,
+        Importer::Blkparse,
     ];
 
     /// Its name on the command line and in facts.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Mmtests => "mmtests",
-            Kind::Lkp => "lkp",
-            Kind::LkpStats => "lkp-stats",
-            Kind::FioJson => "fio",
-            Kind::PerfStat => "perf-stat",
-            Kind::Hyperfine => "hyperfine",
-            Kind::GoogleBenchmark => "google-benchmark",
-            Kind::Pyperf => "pyperf",
-            Kind::Criterion => "criterion",
-            Kind::GoBench => "go-bench",
-            Kind::Phoronix => "phoronix",
-            Kind::Sar => "sar",
-            Kind::Dump => "dump",
-            Kind::Sysfs => "sysfs",
-            Kind::Blktrace => "blktrace",
-            Kind::Blkparse => "blkparse",
+            Importer::Mmtests => "mmtests",
+            Importer::Lkp => "lkp",
+            Importer::LkpStats => "lkp-stats",
+            Importer::FioJson => "fio",
+            Importer::PerfStat => "perf-stat",
+            Importer::Hyperfine => "hyperfine",
+            Importer::GoogleBenchmark => "google-benchmark",
+            Importer::Pyperf => "pyperf",
+            Importer::Criterion => "criterion",
+            Importer::GoBench => "go-bench",
+            Importer::Phoronix => "phoronix",
+            Importer::Sar => "sar",
+            Importer::Dump => "dump",
+            Importer::Sysfs => "sysfs",
+            Importer::Blktrace => "blktrace",
+            Importer::Blkparse => "blkparse",
         }
     }
 
     /// What it is, in a line of help.
     pub fn about(self) -> &'static str {
         match self {
-            Kind::Mmtests => "log directory of an MMTests run: iter-N with logs of benchmarks and monitors",
-            Kind::Lkp => {
+            Importer::Mmtests => {
+                "log directory of an MMTests run: iter-N with logs of benchmarks and monitors"
+            }
+            Importer::Lkp => {
                 "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark"
             }
-            Kind::LkpStats => "stats.json or matrix.json of lkp-tests",
-            Kind::FioJson => "output of fio --output-format=json",
-            Kind::PerfStat => "output of perf stat -j or -x",
-            Kind::Hyperfine => "output of hyperfine --export-json",
-            Kind::GoogleBenchmark => "output of Google Benchmark's --benchmark_format=json",
-            Kind::Pyperf => "JSON of pyperf",
-            Kind::Criterion => "target/criterion, or the project that holds it",
-            Kind::GoBench => "output of go test -bench, also with -json",
-            Kind::Phoronix => "composite.xml of the Phoronix Test Suite",
-            Kind::Sar => "output of sadf -j",
-            Kind::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
-            Kind::Sysfs => "copy of /sys/kernel/slab",
-            Kind::Blktrace => "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it",
-            Kind::Blkparse => "text of blkparse in its default format",
+            Importer::LkpStats => "stats.json or matrix.json of lkp-tests",
+            Importer::FioJson => "output of fio --output-format=json",
+            Importer::PerfStat => "output of perf stat -j or -x",
+            Importer::Hyperfine => "output of hyperfine --export-json",
+            Importer::GoogleBenchmark => "output of Google Benchmark's --benchmark_format=json",
+            Importer::Pyperf => "JSON of pyperf",
+            Importer::Criterion => "target/criterion, or the project that holds it",
+            Importer::GoBench => "output of go test -bench, also with -json",
+            Importer::Phoronix => "composite.xml of the Phoronix Test Suite",
+            Importer::Sar => "output of sadf -j",
+            Importer::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
+            Importer::Sysfs => "copy of /sys/kernel/slab",
+            Importer::Blktrace => {
+                "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it"
+            }
+            Importer::Blkparse => "text of blkparse in its default format",
         }
     }
 
@@ -116,92 +120,93 @@ impl Kind {
     ///
     /// # Errors
     /// It is not there, or looks like nothing that is known.
-    pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
+    pub fn detect_importer(path: &Path) -> Result<Importer, ArchiveError> {
         let found = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if found.is_file() {
-            if let Some(kind) = blocks::guess(path) {
+            if let Some(kind) = blocks::detect_block_trace(path) {
                 return Ok(kind);
             }
-            return match tools::guess(path)? {
+            return match tools::detect_document(path)? {
                 Some(kind) => Ok(kind),
-                None if dump::looks(path)? => Ok(Kind::Dump),
-                None => Err(ArchiveError::foreign(path, None, none_of_them())),
+                None if dump::is_kernel_dump(path)? => Ok(Importer::Dump),
+                None => Err(ArchiveError::not_importable(path, None, unknown_format_reason())),
             };
         }
         if !found.is_dir() {
             let reason = format!("{ENDLESS_KIND}: write what it gives to a file, and import that");
-            return Err(ArchiveError::foreign(path, None, reason));
+            return Err(ArchiveError::not_importable(path, None, reason));
         }
         fs::read_dir(path).map_err(ArchiveError::io("read", path))?;
-        folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
+        detect_folder(path)
+            .ok_or_else(|| ArchiveError::not_importable(path, None, explain_unknown_folder(path)))
     }
 
     /// The results that `path` holds: itself, or where it is a folder of several (`work/log` of MMTests), each of them.
     ///
     /// # Errors
-    /// As [`Kind::guess`].
-    pub fn results(path: &Path) -> Result<Vec<(Kind, PathBuf)>, ArchiveError> {
-        let runs = mmtests::runs(path);
-        if mmtests::looks(path) || runs.is_empty() {
-            return Ok(vec![(Kind::guess(path)?, path.into())]);
+    /// As [`Importer::detect_importer`].
+    pub fn list_importable(path: &Path) -> Result<Vec<(Importer, PathBuf)>, ArchiveError> {
+        let runs = mmtests::mmtests_runs(path);
+        if mmtests::is_mmtests_log(path) || runs.is_empty() {
+            return Ok(vec![(Importer::detect_importer(path)?, path.into())]);
         }
-        Ok(runs.into_iter().map(|run| (Kind::Mmtests, run)).collect())
+        Ok(runs.into_iter().map(|run| (Importer::Mmtests, run)).collect())
     }
 
     /// The events of `path`, taken for this kind.
     ///
     /// # Errors
     /// Files that cannot be read, or whose beginning is not what it should be.
-    pub fn open(self, path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+    pub fn open(self, path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ArchiveError> {
         match self {
-            Kind::Mmtests => mmtests::open(path, options),
-            Kind::Lkp => lkp::open(path, options),
-            Kind::Criterion => tools::open_criterion(path, options),
-            Kind::Dump => dump::open(path, options),
-            Kind::Sysfs => sysfs::open(path, options),
-            Kind::Blktrace | Kind::Blkparse => blocks::open(self, path, options),
-            _ => tools::open(self, path, options),
+            Importer::Mmtests => mmtests::open_mmtests_log(path, options),
+            Importer::Lkp => lkp::open_lkp_result(path, options),
+            Importer::Criterion => tools::open_criterion(path, options),
+            Importer::Dump => dump::open_kernel_dump(path, options),
+            Importer::Sysfs => sysfs::open_slab_tree(path, options),
+            Importer::Blktrace | Importer::Blkparse => blocks::open_block_trace(self, path, options),
+            _ => tools::open_document(self, path, options),
         }
     }
 }
 
 /// What a folder is.
-fn folder(path: &Path) -> Option<Kind> {
-    type Looks = fn(&Path) -> bool;
-    let known: [(Kind, Looks); 4] = [
-        (Kind::Mmtests, mmtests::looks),
-        (Kind::Lkp, lkp::looks),
-        (Kind::Criterion, tools::looks_like_criterion),
-        (Kind::Sysfs, sysfs::looks),
+fn detect_folder(path: &Path) -> Option<Importer> {
+    type FolderDetector = fn(&Path) -> bool;
+    let known: [(Importer, FolderDetector); 4] = [
+        (Importer::Mmtests, mmtests::is_mmtests_log),
+        (Importer::Lkp, lkp::is_lkp_result),
+        (Importer::Criterion, tools::looks_like_criterion),
+        (Importer::Sysfs, sysfs::is_slab_tree),
     ];
     known.into_iter().find(|(_, looks)| looks(path)).map(|(kind, _)| kind)
 }
 
 /// Why a folder is none of the kinds.
-fn strange(path: &Path) -> String {
+fn explain_unknown_folder(path: &Path) -> String {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let inner = entries.map(|entry| entry.path()).find(|entry| match entry.is_dir() {
-        true => folder(entry).is_some(),
+        true => detect_folder(entry).is_some(),
         // A pipe would be waited for.
-        false => entry.is_file() && matches!(tools::guess(entry), Ok(Some(_))),
+        false => entry.is_file() && matches!(tools::detect_document(entry), Ok(Some(_))),
     });
     if let Some(result) = inner {
         return format!("it holds results and is none: import them one by one, such as {}", result.display());
     }
-    none_of_them()
+    unknown_format_reason()
 }
 
-fn none_of_them() -> String {
-    let kinds = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
+fn unknown_format_reason() -> String {
+    let kinds = Importer::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
     format!("it looks like none of {}. If you know which it is, say so with --kind", kinds.join("; "))
 }
 
-impl FromStr for Kind {
+impl FromStr for Importer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Kind::ALL.map(Kind::name).join(", ");
-        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        let names = || Importer::ALL.map(Importer::name).join(", ");
+        let found = Importer::ALL.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| format!("`{text}` is no kind of import: {}", names()))
     }
 }

@@ -13,7 +13,7 @@ use memchr::memchr;
 use zstd::stream::read::Decoder;
 
 use crate::ArchiveError;
-use crate::finite_file::{ENDLESS_KIND, open_finite};
+use crate::finite_file::{ENDLESS_KIND, open_finite_file};
 
 /// The longest line that is held; the rest of a longer one is passed over.
 const LONGEST: u64 = 64 * 1024;
@@ -31,7 +31,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// One line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLine<'a> {
     /// From 1.
     pub(crate) number: u64,
     /// Without its end.
@@ -41,12 +41,12 @@ pub(crate) struct Line<'a> {
 }
 
 /// What is read, unpacked.
-type Reader = Box<dyn BufRead + Send>;
+type UnpackedReader = Box<dyn BufRead + Send>;
 
 /// The lines of one file.
-pub(crate) struct Lines {
+pub(crate) struct InputLines {
     path: PathBuf,
-    reader: Reader,
+    reader: UnpackedReader,
     /// Bytes of the line that was given last and is still held by the reader.
     shown: usize,
     bytes: Vec<u8>,
@@ -62,26 +62,31 @@ pub(crate) struct Lines {
     refused: Option<String>,
 }
 
-impl Lines {
+impl InputLines {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let (reader, limit) = opened(path).map_err(ArchiveError::io("read", path))?;
-        Ok(Lines { packed: limit != LARGEST, ..Lines::of(path, reader, limit) })
+        let (reader, limit) = open_unpacked(path).map_err(ArchiveError::io("read", path))?;
+        Ok(InputLines { packed: limit != LARGEST, ..InputLines::from_reader(path, reader, limit) })
     }
 
     /// The lines of a file that is one of several. One that the system does not let be read has none, and says
-    /// [why](Lines::refused).
-    pub(crate) fn among(path: &Path) -> Self {
-        let (reader, limit, refused) = match regular(path).and_then(|()| opened(path)) {
+    /// [why](InputLines::unreadable_reason).
+    pub(crate) fn open_optional(path: &Path) -> Self {
+        let (reader, limit, refused) = match require_regular_file(path).and_then(|()| open_unpacked(path)) {
             Ok((reader, limit)) => (reader, limit, None),
-            Err(error) => (Box::new(io::empty()) as Reader, 0, Some(error.to_string())),
+            Err(error) => (Box::new(io::empty()) as UnpackedReader, 0, Some(error.to_string())),
         };
-        Lines { among: true, refused, packed: limit != LARGEST, ..Lines::of(path, reader, limit) }
+        InputLines {
+            among: true,
+            refused,
+            packed: limit != LARGEST,
+            ..InputLines::from_reader(path, reader, limit)
+        }
     }
 
     /// Lines from anywhere; `path` is for messages, `limit` what it may come to in bytes.
-    pub(crate) fn of(path: &Path, reader: Reader, limit: u64) -> Self {
+    pub(crate) fn from_reader(path: &Path, reader: UnpackedReader, limit: u64) -> Self {
         let (bytes, lossy) = (Vec::new(), String::new());
-        Lines {
+        InputLines {
             path: path.into(),
             reader,
             shown: 0,
@@ -98,8 +103,8 @@ impl Lines {
     }
 
     /// The same, refused beyond so many bytes, as what comes of them is held in memory.
-    pub(crate) fn at_most(self, bytes: u64) -> Self {
-        Lines { limit: self.limit.min(bytes), ..self }
+    pub(crate) fn with_size_limit(self, bytes: u64) -> Self {
+        InputLines { limit: self.limit.min(bytes), ..self }
     }
 
     /// The file.
@@ -108,21 +113,21 @@ impl Lines {
     }
 
     /// Why the file ended before its end, if it did.
-    pub(crate) fn broken(&self) -> Option<&str> {
+    pub(crate) fn cut_reason(&self) -> Option<&str> {
         self.broken.as_deref()
     }
 
     /// Why the system did not let the file be read, if it did not.
-    pub(crate) fn refused(&self) -> Option<&str> {
+    pub(crate) fn unreadable_reason(&self) -> Option<&str> {
         self.refused.as_deref()
     }
 
     /// The next line; nothing at the end. A packed file that breaks off ends there, and so does one with a line that does not end; see
-    /// [`Lines::broken`].
-    pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, ArchiveError> {
+    /// [`InputLines::cut_reason`].
+    pub(crate) fn next_line(&mut self) -> Result<Option<LogLine<'_>>, ArchiveError> {
         self.reader.consume(mem::take(&mut self.shown));
         self.bytes.clear();
-        if !self.advance()? {
+        if !self.load_line()? {
             return Ok(None);
         }
         self.number += 1;
@@ -133,7 +138,7 @@ impl Lines {
                 }
                 _ => format!("it unpacks to more than {RATIO} times its size: refused as a trap"),
             };
-            return Err(ArchiveError::foreign(&self.path, Some(self.number), reason));
+            return Err(ArchiveError::not_importable(&self.path, Some(self.number), reason));
         }
         let bytes = match self.shown {
             0 => self.bytes.as_slice(),
@@ -149,16 +154,16 @@ impl Lines {
             }
         };
         let text = if text.ends_with('\r') { text.trim_end_matches('\r') } else { text };
-        Ok(Some(Line { number: self.number, text, whole }))
+        Ok(Some(LogLine { number: self.number, text, whole }))
     }
 
     /// The whole file as one text, lines of any length. One that is longer than `longest` bytes is refused, and so is a
     /// packed one that breaks off.
-    pub(crate) fn whole(mut self, longest: u64) -> Result<String, ArchiveError> {
+    pub(crate) fn read_all(mut self, longest: u64) -> Result<String, ArchiveError> {
         let most = longest.min(self.limit);
         let read = self.reader.by_ref().take(most.saturating_add(1)).read_to_end(&mut self.bytes);
-        read.map_err(|error| match unpacking(&error) {
-            true => ArchiveError::foreign(&self.path, None, format!("it breaks off: {error}")),
+        read.map_err(|error| match is_unpacking_error(&error) {
+            true => ArchiveError::not_importable(&self.path, None, format!("it breaks off: {error}")),
             false => ArchiveError::io("read", &self.path)(error),
         })?;
         if self.bytes.len() as u64 > most {
@@ -166,22 +171,25 @@ impl Lines {
                 true => format!("it is longer than {most} bytes, so it is no report of a benchmark"),
                 false => format!("it unpacks to more than {RATIO} times its size: refused as a trap"),
             };
-            return Err(ArchiveError::foreign(&self.path, None, reason));
+            return Err(ArchiveError::not_importable(&self.path, None, reason));
         }
         Ok(String::from_utf8_lossy(&self.bytes).into_owned())
     }
 
     /// Goes on to the next line; whether there is one. It is `shown` where the reader holds all of it, else it is in `bytes`.
-    fn advance(&mut self) -> Result<bool, ArchiveError> {
+    fn load_line(&mut self) -> Result<bool, ArchiveError> {
         if self.broken.is_some() {
             return Ok(false);
         }
-        match self.held().and_then(|held| if held > 0 { Ok(held) } else { self.fill() }) {
+        match self
+            .buffered_line_length()
+            .and_then(|held| if held > 0 { Ok(held) } else { self.read_long_line() })
+        {
             Ok(read) => {
                 self.unpacked += read;
                 Ok(read > 0)
             }
-            Err(error) if unpacking(&error) => {
+            Err(error) if is_unpacking_error(&error) => {
                 self.broken = Some(format!("it breaks off after line {}: {error}", self.number));
                 Ok(!self.bytes.is_empty())
             }
@@ -194,7 +202,7 @@ impl Lines {
     }
 
     /// The length of the next line with its end, where the reader holds all of it.
-    fn held(&mut self) -> io::Result<u64> {
+    fn buffered_line_length(&mut self) -> io::Result<u64> {
         let held = self.reader.fill_buf()?;
         let held = held.get(..LONGEST as usize).unwrap_or(held);
         self.shown = memchr(b'\n', held).map_or(0, |end| end + 1);
@@ -202,13 +210,13 @@ impl Lines {
     }
 
     /// Reads a line into `bytes`, and returns how long it is.
-    fn fill(&mut self) -> io::Result<u64> {
+    fn read_long_line(&mut self) -> io::Result<u64> {
         let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes)?;
-        Ok(read as u64 + self.pass_over()?)
+        Ok(read as u64 + self.skip_line_rest()?)
     }
 
     /// The rest of a line that is too long, without holding it. Returns how long it was.
-    fn pass_over(&mut self) -> io::Result<u64> {
+    fn skip_line_rest(&mut self) -> io::Result<u64> {
         let mut passed = 0;
         if (self.bytes.len() as u64) < LONGEST || self.bytes.ends_with(b"\n") {
             return Ok(passed);
@@ -235,8 +243,8 @@ impl Lines {
 }
 
 /// A file, unpacked on the way, and what it may come to in bytes.
-fn opened(path: &Path) -> io::Result<(Reader, u64)> {
-    let file = open_finite(path)?;
+fn open_unpacked(path: &Path) -> io::Result<(UnpackedReader, u64)> {
+    let file = open_finite_file(path)?;
     let size = file.metadata().map_or(0, |found| found.len());
     let mut file = BufReader::with_capacity(64 * 1024, file);
     let head = file.fill_buf()?;
@@ -253,8 +261,8 @@ fn opened(path: &Path) -> io::Result<(Reader, u64)> {
 }
 
 /// That it is a file: a pipe would be waited for, and a device need not end.
-fn regular(path: &Path) -> io::Result<()> {
-    let kind = fs::metadata(path).map_err(|error| pointed(path, error))?.file_type();
+fn require_regular_file(path: &Path) -> io::Result<()> {
+    let kind = fs::metadata(path).map_err(|error| name_link_target(path, error))?.file_type();
     match kind {
         _ if kind.is_file() => Ok(()),
         _ if kind.is_dir() => Err(io::Error::other("it is a folder")),
@@ -263,13 +271,13 @@ fn regular(path: &Path) -> io::Result<()> {
 }
 
 /// The first of these places where a file is; else the first that has the name and is none, so that it is told why.
-pub(crate) fn found(places: &[PathBuf]) -> Option<&PathBuf> {
+pub(crate) fn first_existing_file(places: &[PathBuf]) -> Option<&PathBuf> {
     let file = places.iter().find(|place| place.is_file());
     file.or_else(|| places.iter().find(|place| place.symlink_metadata().is_ok()))
 }
 
 /// Where a link points that cannot be followed.
-pub(crate) fn pointed(path: &Path, error: io::Error) -> io::Error {
+pub(crate) fn name_link_target(path: &Path, error: io::Error) -> io::Error {
     match fs::read_link(path) {
         Ok(place) => io::Error::new(error.kind(), format!("it is a link to {}: {error}", place.display())),
         Err(_) => error,
@@ -278,12 +286,12 @@ pub(crate) fn pointed(path: &Path, error: io::Error) -> io::Error {
 
 /// The last word of a text without blanks at its end, and what stands before it, again without blanks at its end;
 /// nothing where there is one word only.
-pub(crate) fn last_word(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_last_word(text: &str) -> Option<(&str, &str)> {
     let space = text.bytes().rposition(|byte| byte == b' ' || byte == b'\t')?;
     Some((text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?))
 }
 
 /// Whether what unpacks says so, of whatever kind: errors of the system have its number.
-fn unpacking(error: &io::Error) -> bool {
+fn is_unpacking_error(error: &io::Error) -> bool {
     error.raw_os_error().is_none()
 }

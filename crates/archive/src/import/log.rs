@@ -1,13 +1,13 @@
 //! A log of dumps: each begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Owns
-//! where a tick begins and ends; what a line within it means is its [`Format`]'s.
+//! where a tick begins and ends; what a line within it means is its [`ReadingParser`]'s.
 
 use std::path::Path;
 
-use perflab_model::{Column, Nanos, Row};
+use perflab_model::{CellRow, ColumnSpec, Nanos};
 
-use super::format::{Format, Role, Tick, Ticks};
-use super::lines::{Line, Lines};
-use super::took::{Read, Took};
+use super::format::{LogLineRole, LoggedReading, ReadingParser, ReadingSource};
+use super::lines::{InputLines, LogLine};
+use super::took::{FileReport, LineOutcome};
 use crate::ArchiveError;
 
 /// Lines of one tick at most: it is held in memory.
@@ -19,50 +19,50 @@ const LONGEST_ROW: usize = 2048;
 const SECOND: f64 = 1e9;
 
 /// A dump that is being read.
-struct Open {
+struct OpenDump {
     line: u64,
     time: Result<Option<Nanos>, String>,
     headed: bool,
     bytes: u64,
-    rows: Vec<Row>,
+    rows: Vec<CellRow>,
 }
 
 /// A log in one format.
-pub(crate) struct Log<F> {
-    lines: Lines,
+pub(crate) struct DumpLog<F> {
+    lines: InputLines,
     format: F,
-    took: Took,
-    open: Option<Open>,
+    took: FileReport,
+    open: Option<OpenDump>,
     over: bool,
     headless: bool,
     begun: Option<Nanos>,
 }
 
-impl<F: Format> Log<F> {
+impl<F: ReadingParser> DumpLog<F> {
     pub(crate) fn open(path: &Path, format: F) -> Result<Self, ArchiveError> {
-        Ok(Log::of(Lines::open(path)?, format))
+        Ok(DumpLog::from_lines(InputLines::open(path)?, format))
     }
 
     /// A log among other files, which cannot stop them from being read.
-    pub(crate) fn among(path: &Path, format: F) -> Self {
-        Log::of(Lines::among(path), format)
+    pub(crate) fn open_optional(path: &Path, format: F) -> Self {
+        DumpLog::from_lines(InputLines::open_optional(path), format)
     }
 
-    pub(crate) fn of(lines: Lines, format: F) -> Self {
-        let took = Took::of(lines.path(), F::SERIES);
-        Log { lines, format, took, open: None, over: false, headless: false, begun: None }
+    pub(crate) fn from_lines(lines: InputLines, format: F) -> Self {
+        let took = FileReport::new(lines.path(), F::SERIES);
+        DumpLog { lines, format, took, open: None, over: false, headless: false, begun: None }
     }
 
     /// The same, of a log that begins then, should its dumps not say when they were made.
-    pub(crate) fn begun(self, begun: Option<Nanos>) -> Self {
-        Log { begun, ..self }
+    pub(crate) fn with_start(self, begun: Option<Nanos>) -> Self {
+        DumpLog { begun, ..self }
     }
 
     /// Reads lines until a dump is complete.
-    fn read(&mut self) -> Result<Option<Tick>, ArchiveError> {
+    fn read_dump(&mut self) -> Result<Option<LoggedReading>, ArchiveError> {
         while !self.over {
-            let done = self.line()?;
-            if let Some(tick) = done.map(|open| self.close(open)).transpose()?.flatten() {
+            let done = self.take_line()?;
+            if let Some(tick) = done.map(|open| self.close_dump(open)).transpose()?.flatten() {
                 return Ok(Some(tick));
             }
         }
@@ -70,95 +70,96 @@ impl<F: Format> Log<F> {
     }
 
     /// Takes one line; gives the dump that it ends.
-    fn line(&mut self) -> Result<Option<Open>, ArchiveError> {
-        let Some(line) = self.lines.next()? else {
+    fn take_line(&mut self) -> Result<Option<OpenDump>, ArchiveError> {
+        let Some(line) = self.lines.next_line()? else {
             self.over = true;
             return Ok(self.open.take());
         };
         if let Some(time) = line.text.strip_prefix("time:") {
-            return Ok(self.open.replace(Open::at(line.number, stamp(time))));
+            return Ok(self.open.replace(OpenDump::begin_at(line.number, parse_time_line(time))));
         }
-        let (stamp, text) = self.format.stamped(line.text);
-        let line = Line { text, ..line };
+        let (stamp, text) = self.format.split_line_time(line.text);
+        let line = LogLine { text, ..line };
         if line.text.trim_ascii().is_empty() {
             return Ok(None);
         }
         let number = line.number;
-        let role = match self.format.role(line.text) {
+        let role = match self.format.line_role(line.text) {
             Ok(role) => role,
-            Err(reason) => return Err(self.refused(number, reason)),
+            Err(reason) => return Err(self.line_error(number, reason)),
         };
-        let begins = role.heads() && self.open.as_ref().is_none_or(|open| open.headed);
-        let ended = if begins { self.open.replace(Open::at(number, Ok(stamp))) } else { None };
-        let open = self.open.get_or_insert_with(|| Open::at(number, Ok(stamp)));
-        open.headed |= role.heads();
+        let begins = role.is_head() && self.open.as_ref().is_none_or(|open| open.headed);
+        let ended = if begins { self.open.replace(OpenDump::begin_at(number, Ok(stamp))) } else { None };
+        let open = self.open.get_or_insert_with(|| OpenDump::begin_at(number, Ok(stamp)));
+        open.headed |= role.is_head();
         open.bytes += line.text.len() as u64;
-        if matches!(role, Role::Row | Role::HeadRow) {
+        if matches!(role, LogLineRole::Row | LogLineRole::HeadRow) {
             self.headless |= F::HEADED && !open.headed;
-            let read = row(open, line, &mut self.format);
-            self.took.count(number, read);
+            let read = parse_dump_row(open, line, &mut self.format);
+            self.took.count_row(number, read);
         }
-        self.bounded(number)?;
+        self.check_dump_size(number)?;
         Ok(ended)
     }
 
     /// A dump is held in memory, so it may not go on for ever.
-    fn bounded(&self, number: u64) -> Result<(), ArchiveError> {
+    fn check_dump_size(&self, number: u64) -> Result<(), ArchiveError> {
         let Some(open) = &self.open else { return Ok(()) };
         if number - open.line > LONGEST_TICK {
-            return Err(self.refused(number, format!("no dump ends within {LONGEST_TICK} lines")));
+            return Err(self.line_error(number, format!("no dump ends within {LONGEST_TICK} lines")));
         }
         if open.bytes > LARGEST_TICK {
-            return Err(self.refused(number, format!("no dump ends within {LARGEST_TICK} bytes")));
+            return Err(self.line_error(number, format!("no dump ends within {LARGEST_TICK} bytes")));
         }
         Ok(())
     }
 
-    fn close(&mut self, mut open: Open) -> Result<Option<Tick>, ArchiveError> {
-        self.format.end(&mut open.rows).map_err(|reason| self.refused(open.line, reason))?;
+    fn close_dump(&mut self, mut open: OpenDump) -> Result<Option<LoggedReading>, ArchiveError> {
+        self.format.end_reading(&mut open.rows).map_err(|reason| self.line_error(open.line, reason))?;
         if let Err(reason) = open.time {
-            self.took.note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
+            self.took.add_note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
             return Ok(None);
         }
         if open.rows.is_empty() && F::MAY_BE_EMPTY {
             return Ok(None);
         }
         if open.rows.is_empty() {
-            self.took.note(format!("line {}: this dump has no rows", open.line));
+            self.took.add_note(format!("line {}: this dump has no rows", open.line));
         }
         self.took.ticks += 1;
-        let time = open.time.unwrap_or_default().or_else(|| self.assumed());
-        Ok(Some(Tick { time, rows: open.rows }))
+        let time = open.time.unwrap_or_default().or_else(|| self.assumed_time());
+        Ok(Some(LoggedReading { time, rows: open.rows }))
     }
 
     /// A second after the other, from when the log is known to have begun.
-    fn assumed(&mut self) -> Option<Nanos> {
+    fn assumed_time(&mut self) -> Option<Nanos> {
         let begun = self.begun?;
         let passed = self.took.ticks.saturating_mul(1_000_000_000);
         if self.took.ticks == 1 {
-            self.took
-                .note("its lines carry no time: taken as one a second from the beginning of its benchmark");
+            self.took.add_note(
+                "its lines carry no time: taken as one a second from the beginning of its benchmark",
+            );
         }
         Some(Nanos(begun.0.saturating_add(passed)))
     }
 
-    fn refused(&self, line: u64, reason: String) -> ArchiveError {
-        ArchiveError::foreign(self.lines.path(), Some(line), reason)
+    fn line_error(&self, line: u64, reason: String) -> ArchiveError {
+        ArchiveError::not_importable(self.lines.path(), Some(line), reason)
     }
 
     /// Notes that can only be made at the end.
-    fn end(&mut self) {
-        self.took.ended(&self.lines);
-        self.format.remark().into_iter().for_each(|remark| self.took.note(remark));
+    fn add_closing_notes(&mut self) {
+        self.took.note_early_end(&self.lines);
+        self.format.closing_note().into_iter().for_each(|remark| self.took.add_note(remark));
         if std::mem::take(&mut self.headless) {
             self.took
-                .note("some dumps lack the lines that name version and columns: taken as the usual ones");
+                .add_note("some dumps lack the lines that name version and columns: taken as the usual ones");
         }
     }
 }
 
-impl<F: Format> Ticks for Log<F> {
-    fn series(&self) -> &'static str {
+impl<F: ReadingParser> ReadingSource for DumpLog<F> {
+    fn series_name(&self) -> &'static str {
         F::SERIES
     }
 
@@ -166,7 +167,7 @@ impl<F: Format> Ticks for Log<F> {
         F::SOURCE
     }
 
-    fn columns(&self) -> Vec<Column> {
+    fn columns(&self) -> Vec<ColumnSpec> {
         self.format.columns()
     }
 
@@ -174,42 +175,42 @@ impl<F: Format> Ticks for Log<F> {
         self.format.page_size()
     }
 
-    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError> {
+    fn next_reading(&mut self) -> Result<Option<LoggedReading>, ArchiveError> {
         let before = self.over;
-        let tick = self.read()?;
+        let tick = self.read_dump()?;
         if self.over && !before {
-            self.end();
+            self.add_closing_notes();
         }
         Ok(tick)
     }
 
-    fn took(&mut self) -> &mut Took {
+    fn report_mut(&mut self) -> &mut FileReport {
         &mut self.took
     }
 
-    fn took_so_far(&self) -> &Took {
+    fn file_report(&self) -> &FileReport {
         &self.took
     }
 }
 
-impl Open {
-    fn at(line: u64, time: Result<Option<Nanos>, String>) -> Self {
-        Open { line, time, headed: false, bytes: 0, rows: Vec::new() }
+impl OpenDump {
+    fn begin_at(line: u64, time: Result<Option<Nanos>, String>) -> Self {
+        OpenDump { line, time, headed: false, bytes: 0, rows: Vec::new() }
     }
 }
 
-fn row<F: Format>(open: &mut Open, line: Line<'_>, format: &mut F) -> Read {
+fn parse_dump_row<F: ReadingParser>(open: &mut OpenDump, line: LogLine<'_>, format: &mut F) -> LineOutcome {
     match &open.time {
         _ if line.text.len() > LONGEST_ROW => {
-            Read::Unusable(format!("it is longer than {LONGEST_ROW} bytes"))
+            LineOutcome::Unusable(format!("it is longer than {LONGEST_ROW} bytes"))
         }
-        Ok(_) => format.row(line, &mut open.rows),
-        Err(reason) => Read::Unusable(reason.clone()),
+        Ok(_) => format.parse_row(line, &mut open.rows),
+        Err(reason) => LineOutcome::Unusable(reason.clone()),
     }
 }
 
 /// `1570815211`, or with a fraction.
-fn stamp(text: &str) -> Result<Option<Nanos>, String> {
+fn parse_time_line(text: &str) -> Result<Option<Nanos>, String> {
     let text = text.trim_ascii();
     let whole = text.parse::<u64>().ok().and_then(|seconds| seconds.checked_mul(1_000_000_000));
     let fraction =

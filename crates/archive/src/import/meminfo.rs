@@ -3,25 +3,25 @@
 
 use std::collections::HashMap;
 
-use perflab_model::{Cell, Column, Row};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use super::format::{Format, Role};
-use super::lines::Line;
-use super::took::Read;
+use super::format::{LogLineRole, ReadingParser};
+use super::lines::LogLine;
+use super::took::LineOutcome;
 
 /// Names of one file at most.
 const NAMES: usize = 1_000;
 
 /// The format, with the columns of the first dump.
 #[derive(Debug, Default)]
-pub(crate) struct Meminfo {
-    columns: Vec<Column>,
+pub(crate) struct MeminfoParser {
+    columns: Vec<ColumnSpec>,
     places: HashMap<String, usize>,
     settled: bool,
 }
 
-impl Meminfo {
-    fn place(&mut self, name: &str, unit: Unit) -> Option<usize> {
+impl MeminfoParser {
+    fn column_index(&mut self, name: &str, unit: MeminfoUnit) -> Option<usize> {
         if let Some(place) = self.places.get(name) {
             return Some(*place);
         }
@@ -29,75 +29,75 @@ impl Meminfo {
             return None;
         }
         let place = self.columns.len();
-        self.columns.push(Column::gauge(name, unit.name(name)));
+        self.columns.push(ColumnSpec::gauge(name, unit.name(name)));
         self.places.insert(name.into(), place);
         Some(place)
     }
 }
 
-impl Format for Meminfo {
+impl ReadingParser for MeminfoParser {
     const SERIES: &'static str = "meminfo";
     const SOURCE: &'static str = "/proc/meminfo";
 
-    fn role(&self, text: &str) -> Result<Role, String> {
-        Ok(if text.starts_with("MemTotal:") { Role::HeadRow } else { Role::Row })
+    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
+        Ok(if text.starts_with("MemTotal:") { LogLineRole::HeadRow } else { LogLineRole::Row })
     }
 
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
-        let Some((name, value, unit)) = parse(line) else {
-            return Read::Unusable("it is not `NAME: NUMBER kB`".into());
+    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+        let Some((name, value, unit)) = parse_meminfo_line(line) else {
+            return LineOutcome::Unusable("it is not `NAME: NUMBER kB`".into());
         };
-        let Some(place) = self.place(name, unit) else {
-            return Read::Unusable(format!("`{name}` is not in the first dump"));
+        let Some(place) = self.column_index(name, unit) else {
+            return LineOutcome::Unusable(format!("`{name}` is not in the first dump"));
         };
         if rows.is_empty() {
-            rows.push(Row::new());
+            rows.push(CellRow::new());
         }
-        let Some(row) = rows.first_mut() else { return Read::Unusable("it has no row".into()) };
+        let Some(row) = rows.first_mut() else { return LineOutcome::Unusable("it has no row".into()) };
         if row.len() <= place {
-            row.resize(place + 1, Cell::Missing);
+            row.resize(place + 1, TableCell::Missing);
         }
         if let Some(cell) = row.get_mut(place) {
-            *cell = Cell::Int(value);
+            *cell = TableCell::Int(value);
         }
-        Read::Used
+        LineOutcome::Used
     }
 
-    fn end(&mut self, rows: &mut Vec<Row>) -> Result<(), String> {
+    fn end_reading(&mut self, rows: &mut Vec<CellRow>) -> Result<(), String> {
         self.settled |= !self.columns.is_empty();
-        rows.iter_mut().for_each(|row| row.resize(self.columns.len(), Cell::Missing));
+        rows.iter_mut().for_each(|row| row.resize(self.columns.len(), TableCell::Missing));
         Ok(())
     }
 
-    fn columns(&self) -> Vec<Column> {
+    fn columns(&self) -> Vec<ColumnSpec> {
         self.columns.clone()
     }
 }
 
 #[derive(Clone, Copy)]
-enum Unit {
+enum MeminfoUnit {
     Kilobytes,
     None,
 }
 
-impl Unit {
+impl MeminfoUnit {
     fn name(self, of: &str) -> &'static str {
         match self {
-            Unit::Kilobytes => "bytes",
-            Unit::None if of.starts_with("HugePages_") => "huge pages",
-            Unit::None => "1",
+            MeminfoUnit::Kilobytes => "bytes",
+            MeminfoUnit::None if of.starts_with("HugePages_") => "huge pages",
+            MeminfoUnit::None => "1",
         }
     }
 }
 
 /// A line that was cut off may have lost digits or its unit.
-fn parse(line: Line<'_>) -> Option<(&str, i64, Unit)> {
+fn parse_meminfo_line(line: LogLine<'_>) -> Option<(&str, i64, MeminfoUnit)> {
     let (name, rest) = line.text.split_once(':').filter(|(name, _)| !name.is_empty() && line.whole)?;
     let mut words = rest.split_ascii_whitespace();
     let number = words.next()?.parse::<i64>().ok()?;
     match words.next() {
-        Some("kB") => Some((name, number.checked_mul(1024)?, Unit::Kilobytes)),
-        None => Some((name, number, Unit::None)),
+        Some("kB") => Some((name, number.checked_mul(1024)?, MeminfoUnit::Kilobytes)),
+        None => Some((name, number, MeminfoUnit::None)),
         Some(_) => None,
     }
 }

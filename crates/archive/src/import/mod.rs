@@ -3,15 +3,15 @@
 //! Owns the way from foreign files to [`perflab_model::Event`]s; the recorder takes it from there, so an
 //! imported run is listed, shown, exported and reported like any other. Refuses to guess: what a file does
 //! not say is missing, what had to be assumed is a warning of the run, and no row is dropped in silence
-//! (see [`Took`]). Memory is bounded by one tick of each log, however long a log is and however well it
+//! (see [`FileReport`]). Memory is bounded by one tick of each log, however long a log is and however well it
 //! was compressed.
 //!
-//! A kind of foreign result is one module that gives a [`Source`]; [`Kind`] is where it is listed and
+//! A kind of foreign result is one module that gives a [`ImportSource`]; [`Importer`] is where it is listed and
 //! guessed.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `foreign` | [`import_foreign`], [`import_several`]: from paths to runs |
+//! | `foreign` | [`import_as_run`], [`import_as_runs`]: from paths to runs |
 //! | `kind` | the kinds, and which one a path is |
 //! | `source` | what every kind gives |
 //! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
@@ -22,7 +22,7 @@
 //! | `stamp` | the time that MMTests puts before lines |
 //! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
 //! | `story` | what is known besides the logs: title, facts, benchmark |
-//! | `profile` | [`import_profile`]: call stacks that another tool recorded |
+//! | `profile` | [`import_profile_run`]: call stacks that another tool recorded |
 //! | `results` | what benchmarks reported: cases, iterations, samples |
 //! | `took` | what was read of each file |
 
@@ -63,12 +63,12 @@ mod trace;
 mod vmstat_tool;
 
 pub use blocks::BlockMapFile;
-pub use foreign::{Imported, On, Options, import_foreign, import_several};
-pub use kind::Kind;
-pub use profile::import_profile;
-pub use source::Source;
-pub use took::{Remark, Took};
-pub use trace::{Watched, import_trace, import_watched};
+pub use foreign::{BlockTraceFileSystem, ImportOptions, ImportOutcome, import_as_run, import_as_runs};
+pub use kind::Importer;
+pub use profile::import_profile_run;
+pub use source::ImportSource;
+pub use took::{FileReport, LineRemark};
+pub use trace::{ProbedRun, import_probed_program, import_program_trace};
 
 #[cfg(test)]
 mod tests;

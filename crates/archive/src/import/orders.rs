@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use perflab_model::{Cell, Row};
+use perflab_model::{CellRow, TableCell};
 
 use super::column;
-use super::feed::Feed;
-use super::lines::{Line, Lines};
-use super::took::{Read, Took};
+use super::feed::LogStream;
+use super::lines::{InputLines, LogLine};
+use super::took::{FileReport, LineOutcome};
 use crate::ArchiveError;
 
 /// Names of one file at most.
@@ -21,45 +21,57 @@ const HIGHEST: i64 = 30;
 const LONGEST: usize = 1024;
 
 /// The file as rows of `slab-caches`.
-pub(crate) fn open(path: &Path, page: u64) -> Result<Feed, ArchiveError> {
-    let mut lines = Lines::among(path);
-    let (mut took, mut rows) = (Took::of(path, "slab-caches"), Vec::new());
-    while let Some(line) = lines.next()? {
+pub(crate) fn open_orders(path: &Path, page: u64) -> Result<LogStream, ArchiveError> {
+    let mut lines = InputLines::open_optional(path);
+    let (mut took, mut rows) = (FileReport::new(path, "slab-caches"), Vec::new());
+    while let Some(line) = lines.next_line()? {
         let number = line.number;
         if number > NAMES {
-            return Err(ArchiveError::foreign(path, Some(number), format!("it has more than {NAMES} lines")));
+            return Err(ArchiveError::not_importable(
+                path,
+                Some(number),
+                format!("it has more than {NAMES} lines"),
+            ));
         }
         if !line.text.trim_ascii().is_empty() {
-            let read = take(line, page, &mut rows);
-            took.count(number, read);
+            let read = parse_orders_line(line, page, &mut rows);
+            took.count_row(number, read);
         }
     }
-    took.ended(&lines);
+    took.note_early_end(&lines);
     took.ticks = 1;
-    Ok(Feed::fixed("slab-caches", "/sys/kernel/slab/*/order", column::slab_caches(), rows, took))
+    Ok(LogStream::from_rows(
+        "slab-caches",
+        "/sys/kernel/slab/*/order",
+        column::slab_cache_columns(),
+        rows,
+        took,
+    ))
 }
 
-fn take(line: Line<'_>, page: u64, rows: &mut Vec<Row>) -> Read {
+fn parse_orders_line(line: LogLine<'_>, page: u64, rows: &mut Vec<CellRow>) -> LineOutcome {
     if line.text.len() > LONGEST {
-        return Read::Unusable(format!("it is longer than {LONGEST} bytes"));
+        return LineOutcome::Unusable(format!("it is longer than {LONGEST} bytes"));
     }
     let Some((name, order)) = line.text.trim_ascii_end().rsplit_once([' ', '\t']) else {
-        return Read::Unusable("it is not `NAME ORDER`".into());
+        return LineOutcome::Unusable("it is not `NAME ORDER`".into());
     };
     let order = order.parse::<i64>().ok().filter(|order| (0..=HIGHEST).contains(order));
-    let Some(order) = order else { return Read::Unusable("its order is no number from 0 to 30".into()) };
-    rows.push(row(name.trim_ascii(), order, page));
-    Read::Used
+    let Some(order) = order else {
+        return LineOutcome::Unusable("its order is no number from 0 to 30".into());
+    };
+    rows.push(orders_row(name.trim_ascii(), order, page));
+    LineOutcome::Used
 }
 
-fn row(name: &str, order: i64, page: u64) -> Row {
-    let cell = |column: &perflab_model::Column| match column.name.as_str() {
-        "cache" => Cell::Text(name.into()),
-        "directory" if name.starts_with(':') => Cell::Text(name.into()),
-        "flags" => Cell::Text(String::new()),
-        "order" => Cell::Int(order),
-        "page_size" => i64::try_from(page).map_or(Cell::Missing, Cell::Int),
-        _ => Cell::Missing,
+fn orders_row(name: &str, order: i64, page: u64) -> CellRow {
+    let cell = |column: &perflab_model::ColumnSpec| match column.name.as_str() {
+        "cache" => TableCell::Text(name.into()),
+        "directory" if name.starts_with(':') => TableCell::Text(name.into()),
+        "flags" => TableCell::Text(String::new()),
+        "order" => TableCell::Int(order),
+        "page_size" => i64::try_from(page).map_or(TableCell::Missing, TableCell::Int),
+        _ => TableCell::Missing,
     };
-    column::slab_caches().iter().map(cell).collect()
+    column::slab_cache_columns().iter().map(cell).collect()
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::{Cell, Column, Row};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use super::format::{Format, Role};
-use super::lines::Line;
-use super::took::Read;
+use super::format::{LogLineRole, ReadingParser};
+use super::lines::LogLine;
+use super::took::LineOutcome;
 
 /// Events that are remembered as not counted.
 const EVENTS: usize = 100;
 
 /// The format, with the events that were not counted.
 #[derive(Debug, Default)]
-pub(crate) struct PerfStatLog {
+pub(crate) struct PerfStatParser {
     uncounted: BTreeSet<String>,
 }
 
 /// A counter's line without what perf derived from it: the value with its unit, and the event.
-pub(crate) fn counter(text: &str) -> Option<(Option<f64>, &str, &str)> {
+pub(crate) fn parse_counter_line(text: &str) -> Option<(Option<f64>, &str, &str)> {
     let text = text.split(" # ").next().unwrap_or(text);
     let text =
         text.rsplit_once('(').map_or(text, |(before, share)| if share.contains('%') { before } else { text });
@@ -37,38 +37,43 @@ pub(crate) fn counter(text: &str) -> Option<(Option<f64>, &str, &str)> {
     Some((Some(value), if unit == "msec" { "ms" } else { unit }, event))
 }
 
-impl Format for PerfStatLog {
+impl ReadingParser for PerfStatParser {
     const SERIES: &'static str = "perf-time-stat";
     const SOURCE: &'static str = "perf stat -a";
     const MAY_BE_EMPTY: bool = true;
     const HEADED: bool = false;
 
-    fn role(&self, text: &str) -> Result<Role, String> {
+    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
         let head = text.contains("Performance counter stats for");
         let derived = text.trim_start().starts_with('#') || text.contains("seconds time elapsed");
-        Ok(if head || derived { Role::Comment } else { Role::Row })
+        Ok(if head || derived { LogLineRole::Comment } else { LogLineRole::Row })
     }
 
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
-        let Some((value, unit, event)) = counter(line.text).filter(|_| line.whole) else {
-            return Read::Unusable("it is not `VALUE [UNIT] EVENT`".into());
+    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+        let Some((value, unit, event)) = parse_counter_line(line.text).filter(|_| line.whole) else {
+            return LineOutcome::Unusable("it is not `VALUE [UNIT] EVENT`".into());
         };
         let value_missing = value.is_none();
         let told = if value_missing { "not counted" } else { "" };
-        let value = value.map_or(Cell::Missing, Cell::Float);
-        rows.push(vec![Cell::Text(event.into()), value, Cell::Text(unit.into()), Cell::Text(told.into())]);
+        let value = value.map_or(TableCell::Missing, TableCell::Float);
+        rows.push(vec![
+            TableCell::Text(event.into()),
+            value,
+            TableCell::Text(unit.into()),
+            TableCell::Text(told.into()),
+        ]);
         if value_missing && self.uncounted.len() < EVENTS {
             self.uncounted.insert(event.into());
         }
-        Read::Used
+        LineOutcome::Used
     }
 
-    fn columns(&self) -> Vec<Column> {
-        let value = Column::float_gauge("value", "see column unit");
-        vec![Column::key("event"), value, Column::key("unit"), Column::key("flags")]
+    fn columns(&self) -> Vec<ColumnSpec> {
+        let value = ColumnSpec::float_gauge("value", "see column unit");
+        vec![ColumnSpec::key("event"), value, ColumnSpec::key("unit"), ColumnSpec::key("flags")]
     }
 
-    fn remark(&self) -> Option<String> {
+    fn closing_note(&self) -> Option<String> {
         let events: Vec<&str> = self.uncounted.iter().map(String::as_str).collect();
         (!events.is_empty()).then(|| format!("not counted, at least at times: {}", events.join(", ")))
     }
@@ -76,14 +81,17 @@ impl Format for PerfStatLog {
 
 #[cfg(test)]
 mod tests {
-    use super::counter;
+    use super::parse_counter_line;
 
     #[test]
     fn counters_are_told_from_what_is_derived() {
         let text = "          8,004.66 msec cpu-clock                        #    4.000 CPUs utilized";
-        assert_eq!(counter(text), Some((Some(8004.66), "ms", "cpu-clock")));
-        assert_eq!(counter("     1,234      cycles    (50.01%)"), Some((Some(1234.0), "1", "cycles")));
-        assert_eq!(counter("   <not counted>      cycles   "), Some((None, "1", "cycles")));
-        assert_eq!(counter("perf: command not found here"), None);
+        assert_eq!(parse_counter_line(text), Some((Some(8004.66), "ms", "cpu-clock")));
+        assert_eq!(
+            parse_counter_line("     1,234      cycles    (50.01%)"),
+            Some((Some(1234.0), "1", "cycles"))
+        );
+        assert_eq!(parse_counter_line("   <not counted>      cycles   "), Some((None, "1", "cycles")));
+        assert_eq!(parse_counter_line("perf: command not found here"), None);
     }
 }

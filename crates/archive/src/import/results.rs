@@ -5,42 +5,44 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Case, Event, Metric, Name, Nanos, Outcome, Plan, Sample, Slot, Value, What};
+use perflab_model::{
+    Case, Metric, Nanos, Outcome, RunEvent, RunEventKind, RunPlan, Sample, Scalar, SharedStr, Slot,
+};
 
 /// From when to when, since 1970.
-pub(crate) type Span = (Nanos, Nanos);
+pub(crate) type TimeRange = (Nanos, Nanos);
 
-/// A case of some [`Results`].
+/// A case of some [`BenchmarkResults`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct CaseId(u32);
+pub(crate) struct ImportedCaseId(u32);
 
 /// One execution of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ExecutionId(u32);
+pub(crate) struct ImportedExecutionId(u32);
 
-/// A metric of some [`Results`].
+/// A metric of some [`BenchmarkResults`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MetricId(u32);
+pub(crate) struct ImportedMetricId(u32);
 
 /// Small, as there may be a million of them.
-struct Execution {
+struct ImportedExecution {
     slot: Slot,
     /// index into the spans
     span: u32,
 }
 
-struct Measured {
+struct ImportedValue {
     execution: u32,
     metric: u32,
     value: f64,
     /// where it is not the execution's
-    span: Option<Box<Span>>,
+    span: Option<Box<TimeRange>>,
 }
 
 /// Everything that the benchmarks of one run reported. What is asked for again is found by its hash: a file may name as many
 /// cases, levels and metrics as it likes.
 #[derive(Default)]
-pub(crate) struct Results {
+pub(crate) struct BenchmarkResults {
     cases: Vec<Case>,
     known: HashMap<String, u32>,
     counts: Vec<u32>,
@@ -50,17 +52,17 @@ pub(crate) struct Results {
     /// and which of all metrics those are.
     declares: HashSet<(String, usize)>,
     factors: IndexMap<String, IndexSet<String>>,
-    executions: Vec<Execution>,
+    executions: Vec<ImportedExecution>,
     /// The first execution of each case.
     firsts: HashMap<u32, u32>,
     /// When executions ran, each once for all that follow one another.
-    spans: Vec<Option<Span>>,
+    spans: Vec<Option<TimeRange>>,
     /// Why executions failed.
     failures: HashMap<u32, String>,
-    samples: Vec<Measured>,
+    samples: Vec<ImportedValue>,
 }
 
-impl Results {
+impl BenchmarkResults {
     /// Whether there is nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.executions.is_empty()
@@ -72,17 +74,21 @@ impl Results {
     }
 
     /// The case of that workload at that point, made where it is new.
-    pub(crate) fn case(&mut self, workload: &str, point: IndexMap<String, Value>) -> CaseId {
-        self.case_at(workload, point, &[])
+    pub(crate) fn find_or_add_case(
+        &mut self,
+        workload: &str,
+        point: IndexMap<String, Scalar>,
+    ) -> ImportedCaseId {
+        self.find_or_add_case_at(workload, point, &[])
     }
 
     /// The same, under these levels of factors.
-    pub(crate) fn case_at(
+    pub(crate) fn find_or_add_case_at(
         &mut self,
         workload: &str,
-        point: IndexMap<String, Value>,
+        point: IndexMap<String, Scalar>,
         levels: &[(&str, &str)],
-    ) -> CaseId {
+    ) -> ImportedCaseId {
         let (workload, uses) = (workload.to_owned(), workload.to_owned());
         let (parameters, environment) = (point.clone(), IndexMap::new());
         for (factor, level) in levels {
@@ -100,18 +106,18 @@ impl Results {
             self.cases.push(case);
             self.counts.push(0);
         }
-        CaseId(number)
+        ImportedCaseId(number)
     }
 
     /// Further parameters of a case, which do not tell it from others.
-    pub(crate) fn parameters(&mut self, case: CaseId, parameters: IndexMap<String, Value>) {
+    pub(crate) fn add_parameters(&mut self, case: ImportedCaseId, parameters: IndexMap<String, Scalar>) {
         if let Some(case) = self.cases.get_mut(case.0 as usize) {
             case.parameters.extend(parameters);
         }
     }
 
     /// A metric of a case.
-    pub(crate) fn metric(&mut self, case: CaseId, metric: Metric) -> MetricId {
+    pub(crate) fn find_or_add_metric(&mut self, case: ImportedCaseId, metric: Metric) -> ImportedMetricId {
         let workload = self.cases.get(case.0 as usize).map_or("", |case| &case.uses);
         let (place, _) = match self.metrics.get_index_of(&metric) {
             Some(place) => (place, false),
@@ -120,11 +126,16 @@ impl Results {
         if self.declares.insert((workload.to_owned(), place)) {
             self.declared.entry(workload.to_owned()).or_default().push(metric);
         }
-        MetricId(u32::try_from(place).unwrap_or(u32::MAX))
+        ImportedMetricId(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
     /// The next execution of a case.
-    pub(crate) fn execution(&mut self, case: CaseId, boot: u32, span: Option<Span>) -> ExecutionId {
+    pub(crate) fn next_execution(
+        &mut self,
+        case: ImportedCaseId,
+        boot: u32,
+        span: Option<TimeRange>,
+    ) -> ImportedExecutionId {
         let iteration = self.counts.get_mut(case.0 as usize).map_or(0, |count| {
             *count += 1;
             *count - 1
@@ -135,41 +146,45 @@ impl Results {
         }
         let span = u32::try_from(self.spans.len() - 1).unwrap_or(u32::MAX);
         let place = u32::try_from(self.executions.len()).unwrap_or(u32::MAX);
-        self.executions.push(Execution { slot, span });
+        self.executions.push(ImportedExecution { slot, span });
         self.firsts.entry(case.0).or_insert(place);
-        ExecutionId(place)
+        ImportedExecutionId(place)
     }
 
     /// The only execution of a case, made where there is none yet.
-    pub(crate) fn same_or_next(&mut self, case: CaseId, span: Option<Span>) -> ExecutionId {
+    pub(crate) fn only_execution(
+        &mut self,
+        case: ImportedCaseId,
+        span: Option<TimeRange>,
+    ) -> ImportedExecutionId {
         match self.firsts.get(&case.0) {
-            Some(place) => ExecutionId(*place),
-            None => self.execution(case, 0, span),
+            Some(place) => ImportedExecutionId(*place),
+            None => self.next_execution(case, 0, span),
         }
     }
 
     /// Says that an execution failed.
-    pub(crate) fn failed(&mut self, execution: ExecutionId, reason: &str) {
+    pub(crate) fn mark_failed(&mut self, execution: ImportedExecutionId, reason: &str) {
         self.failures.insert(execution.0, reason.into());
     }
 
     /// One value of an execution; `span` where it is known more closely than the execution's.
-    pub(crate) fn sample(
+    pub(crate) fn add_sample(
         &mut self,
-        execution: ExecutionId,
-        metric: MetricId,
+        execution: ImportedExecutionId,
+        metric: ImportedMetricId,
         value: f64,
-        span: Option<Span>,
+        span: Option<TimeRange>,
     ) {
         if value.is_finite() {
             let (execution, metric) = (execution.0, metric.0);
-            self.samples.push(Measured { execution, metric, value, span: span.map(Box::new) });
+            self.samples.push(ImportedValue { execution, metric, value, span: span.map(Box::new) });
         }
     }
 
     /// The plan that was carried out.
-    pub(crate) fn plan(&self) -> Plan {
-        Plan {
+    pub(crate) fn to_plan(&self) -> RunPlan {
+        RunPlan {
             order: "sequential".into(),
             cases: self.cases.clone(),
             factors: self
@@ -179,12 +194,12 @@ impl Results {
                 .collect(),
             slots: self.executions.iter().map(|execution| execution.slot).collect(),
             metrics: self.declared.clone(),
-            ..Plan::default()
+            ..RunPlan::default()
         }
     }
 
     /// Workload and parameters of each case, for the study that it was.
-    pub(crate) fn workloads(&self) -> impl Iterator<Item = (&str, &IndexMap<String, Value>)> {
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = (&str, &IndexMap<String, Scalar>)> {
         self.cases.iter().map(|case| (case.workload.as_str(), &case.parameters))
     }
 
@@ -200,21 +215,26 @@ impl Results {
     }
 
     /// All of it as events at `at`, times counted from `anchor`; executions without a time get the `whole` run's.
-    pub(crate) fn events(mut self, anchor: Nanos, at: Nanos, whole: Span) -> impl Iterator<Item = Event> {
+    pub(crate) fn into_events(
+        mut self,
+        anchor: Nanos,
+        at: Nanos,
+        whole: TimeRange,
+    ) -> impl Iterator<Item = RunEvent> {
         self.samples.sort_by_key(|sample| sample.execution);
-        let Results { executions, spans, mut failures, samples, metrics, .. } = self;
-        let metrics: Vec<(Name, Metric)> =
-            metrics.into_iter().map(|metric| (Name::from(&metric.name), metric)).collect();
+        let BenchmarkResults { executions, spans, mut failures, samples, metrics, .. } = self;
+        let metrics: Vec<(SharedStr, Metric)> =
+            metrics.into_iter().map(|metric| (SharedStr::from(&metric.name), metric)).collect();
         let mut executions = executions.into_iter().zip(0..).peekable();
         let mut samples = samples.into_iter().peekable();
-        let since = move |(begin, end): Span| (begin.since(anchor), end.since(anchor));
-        let spans: Vec<Span> = spans.into_iter().map(|span| span.map_or(whole, since)).collect();
+        let since = move |(begin, end): TimeRange| (begin.since(anchor), end.since(anchor));
+        let spans: Vec<TimeRange> = spans.into_iter().map(|span| span.map_or(whole, since)).collect();
         let mut next = move || {
             let (execution, slot) = executions.peek()?;
             let (slot, span) = (*slot, spans.get(execution.span as usize).copied().unwrap_or(whole));
             if let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
                 let metric = metrics.get(sample.metric as usize)?;
-                return Some(measured(
+                return Some(sample_event(
                     execution,
                     metric,
                     sample.value,
@@ -224,16 +244,21 @@ impl Results {
             executions.next()?;
             let (start, end) = span;
             let failed = failures.remove(&slot).map(|reason| Outcome::Failed { reason });
-            Some(What::IterationEnded { slot, outcome: failed.unwrap_or(Outcome::Ok), start, end })
+            Some(RunEventKind::IterationEnded { slot, outcome: failed.unwrap_or(Outcome::Ok), start, end })
         };
-        std::iter::from_fn(move || next().map(|what| Event::new(at, what)))
+        std::iter::from_fn(move || next().map(|what| RunEvent::new(at, what)))
     }
 }
 
-fn measured(execution: &Execution, metric: &(Name, Metric), value: f64, (start, end): Span) -> What {
+fn sample_event(
+    execution: &ImportedExecution,
+    metric: &(SharedStr, Metric),
+    value: f64,
+    (start, end): TimeRange,
+) -> RunEventKind {
     let (name, Metric { unit, direction, primary, .. }) = metric;
     let Slot { case, iteration, boot, .. } = execution.slot;
-    What::Sample(Sample {
+    RunEventKind::Sample(Sample {
         boot,
         target: None,
         case,

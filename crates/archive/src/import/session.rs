@@ -5,47 +5,50 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
-use perflab_model::{Event, Facts, Manifest, Nanos, Overhead, Status, What};
+use perflab_model::{Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus};
 
-use super::feed::{Feed, agree};
-use super::foreign::{HASH, hash_of_files};
-use super::story::{Story, manifest};
-use super::{Kind, Options, Source, Took};
+use super::feed::{LogStream, unify_columns};
+use super::foreign::{HASH, hash_imported_files};
+use super::story::{RunMetadata, import_manifest};
+use super::{FileReport, ImportOptions, ImportSource, Importer};
 use crate::ArchiveError;
 
 /// Files of an import whose rows are told one by one.
 const MANY: usize = 32;
 
 /// The events of an import.
-pub(crate) struct Session {
-    story: Story,
+pub(crate) struct ImportedRun {
+    story: RunMetadata,
     root: PathBuf,
     anchor: Nanos,
-    feeds: Vec<Feed>,
-    queue: VecDeque<Event>,
-    results: Option<Box<dyn Iterator<Item = Event>>>,
+    feeds: Vec<LogStream>,
+    queue: VecDeque<RunEvent>,
+    results: Option<Box<dyn Iterator<Item = RunEvent>>>,
     /// The last tick of each series.
     lasts: BTreeMap<&'static str, Nanos>,
     last: Nanos,
     over: bool,
 }
 
-impl Session {
+impl ImportedRun {
     pub(crate) fn new(
-        kind: Kind,
+        kind: Importer,
         path: &Path,
-        options: &Options,
-        mut story: Story,
-        mut feeds: Vec<Feed>,
+        options: &ImportOptions,
+        mut story: RunMetadata,
+        mut feeds: Vec<LogStream>,
     ) -> Self {
-        agree(&mut feeds);
-        let times =
-            feeds.iter().filter_map(Feed::first_time).chain(story.results.first_time()).chain(story.begun);
-        let anchor = times.min().unwrap_or_else(|| undated(path, &mut story, !feeds.is_empty()));
+        unify_columns(&mut feeds);
+        let times = feeds
+            .iter()
+            .filter_map(LogStream::first_time)
+            .chain(story.results.first_time())
+            .chain(story.begun);
+        let anchor = times.min().unwrap_or_else(|| file_time(path, &mut story, !feeds.is_empty()));
         story.facts.add("import.kind", kind.name(), "perflab");
         story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
-        let manifest = manifest(path, options, &story, &feeds, anchor);
-        let mut session = Session {
+        let manifest = import_manifest(path, options, &story, &feeds, anchor);
+        let mut session = ImportedRun {
             story,
             root: path.into(),
             anchor,
@@ -56,73 +59,75 @@ impl Session {
             last: Nanos(0),
             over: false,
         };
-        session.begin(manifest);
+        session.queue_opening(manifest);
         session
     }
 
-    fn tell(&mut self, what: What) {
-        self.queue.push_back(Event::new(self.last, what));
+    fn queue_event(&mut self, what: RunEventKind) {
+        self.queue.push_back(RunEvent::new(self.last, what));
     }
 
-    fn begin(&mut self, manifest: Manifest) {
-        self.tell(What::Began(Box::new(manifest)));
+    fn queue_opening(&mut self, manifest: Manifest) {
+        self.queue_event(RunEventKind::Began(Box::new(manifest)));
         for (name, of_benchmark, text) in std::mem::take(&mut self.story.texts) {
-            self.tell(What::Output { slot: of_benchmark.then_some(0), name, text });
+            self.queue_event(RunEventKind::Output { slot: of_benchmark.then_some(0), name, text });
         }
         if let Some(file) = self.story.recording.take() {
-            self.tell(What::Traced { slot: 0, tracer: crate::io::IO.into(), file });
+            self.queue_event(RunEventKind::Traced { slot: 0, tracer: crate::io::IO.into(), file });
         }
-        let schemas: Vec<_> = self.feeds.iter().filter(|feed| !feed.is_over()).map(Feed::schema).collect();
-        schemas.into_iter().for_each(|schema| self.tell(What::SeriesOpened(schema)));
+        let schemas: Vec<_> =
+            self.feeds.iter().filter(|feed| !feed.is_finished()).map(LogStream::series_schema).collect();
+        schemas.into_iter().for_each(|schema| self.queue_event(RunEventKind::SeriesOpened(schema)));
     }
 
     /// The next tick of all logs, in order of time.
-    fn tick(&mut self) -> Result<Option<Event>, ArchiveError> {
+    fn next_reading_event(&mut self) -> Result<Option<RunEvent>, ArchiveError> {
         let anchor = self.anchor;
-        let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_at(anchor)?, feed)));
+        let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_time(anchor)?, feed)));
         let Some((_, feed)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
-        let (series, monitor) = (feed.series(), feed.series().to_owned());
-        let hole = feed.hole(anchor, self.lasts.get(series).copied());
-        let tick = feed.pop(anchor)?;
-        hole.into_iter().for_each(|gap| self.queue.push_back(Event::new(self.last, What::Gap(gap))));
+        let (series, monitor) = (feed.series_name(), feed.series_name().to_owned());
+        let hole = feed.gap_before_next(anchor, self.lasts.get(series).copied());
+        let tick = feed.next_reading(anchor)?;
+        hole.into_iter()
+            .for_each(|gap| self.queue.push_back(RunEvent::new(self.last, RunEventKind::Gap(gap))));
         Ok(tick.map(|(at, rows)| {
             self.lasts.insert(series, at);
             self.last = self.last.max(at);
-            Event::new(at, What::Rows { monitor, rows })
+            RunEvent::new(at, RunEventKind::Rows { monitor, rows })
         }))
     }
 
-    fn end(&mut self) {
+    fn queue_closing(&mut self) {
         self.over = true;
-        let took = self.took();
-        let mut counts = counts(&took);
-        if let Some(hash) = hash_of_files(&took) {
+        let took = self.file_reports();
+        let mut counts = count_facts(&took);
+        if let Some(hash) = hash_imported_files(&took) {
             counts.add(HASH, hash.as_str(), "the files");
         }
-        warnings(&took, &self.root).into_iter().for_each(|warning| self.tell(warning));
+        report_warnings(&took, &self.root).into_iter().for_each(|warning| self.queue_event(warning));
         for (message, advice) in std::mem::take(&mut self.story.notes) {
-            self.tell(What::Warning { message, advice });
+            self.queue_event(RunEventKind::Warning { message, advice });
         }
-        self.tell(What::Facts(counts));
+        self.queue_event(RunEventKind::Facts(counts));
         let overhead = Overhead { wall: self.last, ..Overhead::default() };
-        self.tell(What::Ended { status: Status::Finished, overhead });
+        self.queue_event(RunEventKind::Ended { status: RunStatus::Finished, overhead });
     }
 
     /// What the benchmarks reported, once the logs are over.
-    fn results(&mut self) -> &mut dyn Iterator<Item = Event> {
+    fn result_events(&mut self) -> &mut dyn Iterator<Item = RunEvent> {
         let (story, last) = (&mut self.story, &mut self.last);
         let anchor = self.anchor;
         self.results.get_or_insert_with(|| {
             let results = std::mem::take(&mut story.results);
             let ended = results.last_time().map_or(Nanos(0), |time| time.since(anchor));
             *last = (*last).max(ended);
-            Box::new(results.events(anchor, *last, (Nanos(0), *last)))
+            Box::new(results.into_events(anchor, *last, (Nanos(0), *last)))
         })
     }
 }
 
-impl Iterator for Session {
-    type Item = Result<Event, ArchiveError>;
+impl Iterator for ImportedRun {
+    type Item = Result<RunEvent, ArchiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(event) = self.queue.pop_front() {
@@ -131,28 +136,28 @@ impl Iterator for Session {
         if self.over {
             return None;
         }
-        let tick = self.tick().transpose();
+        let tick = self.next_reading_event().transpose();
         if matches!(tick, Some(Err(_))) {
             self.over = true;
         }
         tick.or_else(|| {
-            let result = self.results().next().map(Ok);
+            let result = self.result_events().next().map(Ok);
             result.or_else(|| {
-                self.end();
+                self.queue_closing();
                 self.queue.pop_front().map(Ok)
             })
         })
     }
 }
 
-impl Source for Session {
-    fn took(&self) -> Vec<Took> {
-        self.feeds.iter().map(Feed::took).chain(self.story.took.iter().cloned()).collect()
+impl ImportSource for ImportedRun {
+    fn file_reports(&self) -> Vec<FileReport> {
+        self.feeds.iter().map(LogStream::file_report).chain(self.story.took.iter().cloned()).collect()
     }
 }
 
 /// Without any time in the files, the run is dated by the file's own.
-fn undated(path: &Path, story: &mut Story, logs: bool) -> Nanos {
+fn file_time(path: &Path, story: &mut RunMetadata, logs: bool) -> Nanos {
     let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     story.notes.push((
@@ -169,7 +174,7 @@ fn undated(path: &Path, story: &mut Story, logs: bool) -> Nanos {
 }
 
 /// How many rows each file gave; of many files, what they gave together.
-fn counts(took: &[Took]) -> Facts {
+fn count_facts(took: &[FileReport]) -> Facts {
     let mut counts = Facts::default();
     if took.len() > MANY {
         let used: u64 = took.iter().map(|took| took.rows_used).sum();
@@ -179,57 +184,58 @@ fn counts(took: &[Took]) -> Facts {
         return counts;
     }
     for took in took {
-        let key = format!("import.rows.{}", took.name());
+        let key = format!("import.rows.{}", took.file_name());
         // A tree of sysfs becomes two series.
-        let key = if counts.get(&key).is_some() { format!("{key}.{}", took.became) } else { key };
-        counts.add(&key, took.counts().as_str(), "perflab");
+        let key = if counts.value(&key).is_some() { format!("{key}.{}", took.became) } else { key };
+        counts.add(&key, took.format_counts().as_str(), "perflab");
     }
     counts
 }
 
 /// What is wrong with rows, file by file; and what is to be known of files, once for all of which it is.
-fn warnings(took: &[Took], root: &Path) -> Vec<What> {
+fn report_warnings(took: &[FileReport], root: &Path) -> Vec<RunEventKind> {
     let mut notes: IndexMap<&str, Vec<String>> = IndexMap::new();
     for took in took {
         for note in &took.notes {
-            let (files, file) = (notes.entry(note).or_default(), within(took, root));
+            let (files, file) = (notes.entry(note).or_default(), path_within(took, root));
             if files.last() != Some(&file) {
                 files.push(file);
             }
         }
     }
-    let note = |(note, files): (&str, Vec<String>)| What::Warning {
-        message: format!("{}: {note}", among(&files)),
+    let note = |(note, files): (&str, Vec<String>)| RunEventKind::Warning {
+        message: format!("{}: {note}", format_file_list(&files)),
         advice: "take it into account when reading this run".into(),
     };
-    let refused = took.iter().filter_map(|took| refused(took, root));
-    let unusable = took.iter().filter_map(|took| unusable(took, root));
+    let refused = took.iter().filter_map(|took| refused_file_warning(took, root));
+    let unusable = took.iter().filter_map(|took| unusable_rows_warning(took, root));
     refused.chain(unusable).chain(notes.into_iter().map(note)).collect()
 }
 
 /// The path of a file within what is imported.
-fn within(took: &Took, root: &Path) -> String {
+fn path_within(took: &FileReport, root: &Path) -> String {
     let inner = took.file.strip_prefix(root).unwrap_or(&took.file);
-    if inner.as_os_str().is_empty() { took.name() } else { inner.display().to_string() }
+    if inner.as_os_str().is_empty() { took.file_name() } else { inner.display().to_string() }
 }
 
 /// `a`, `a, b and 3 more`
-fn among(files: &[String]) -> String {
+fn format_file_list(files: &[String]) -> String {
     match files {
         [first, second, _, ..] => format!("{first}, {second} and {} more", files.len() - 2),
         _ => files.join(", "),
     }
 }
 
-fn refused(took: &Took, root: &Path) -> Option<What> {
+fn refused_file_warning(took: &FileReport, root: &Path) -> Option<RunEventKind> {
     let reason = took.refused.as_ref()?;
-    let message = format!("{} cannot be read: {reason}; nothing of it is in this run", within(took, root));
-    Some(What::Warning { message, advice: "import again once it can be, for what it holds".into() })
+    let message =
+        format!("{} cannot be read: {reason}; nothing of it is in this run", path_within(took, root));
+    Some(RunEventKind::Warning { message, advice: "import again once it can be, for what it holds".into() })
 }
 
-fn unusable(took: &Took, root: &Path) -> Option<What> {
+fn unusable_rows_warning(took: &FileReport, root: &Path) -> Option<RunEventKind> {
     let first = took.unusable.first().or(took.flagged.first())?;
-    let (file, counts) = (within(took, root), took.counts());
+    let (file, counts) = (path_within(took, root), took.format_counts());
     let place = if first.line > 0 { format!(" at line {}", first.line) } else { String::new() };
     let message = format!("{file}: {counts}; the first{place}: {}", first.reason);
     let advice = match took.became {
@@ -239,5 +245,5 @@ fn unusable(took: &Took, root: &Path) -> Option<What> {
         "samples" => "what is unusable or was not counted gives no sample; look at the file there",
         _ => "flagged rows say so in their column `flags`; look at the file where lines are unusable",
     };
-    Some(What::Warning { message, advice: advice.into() })
+    Some(RunEventKind::Warning { message, advice: advice.into() })
 }

@@ -1,14 +1,14 @@
 //! What every kind of foreign result gives.
 
-use perflab_model::Event;
+use perflab_model::RunEvent;
 
-use super::Took;
+use super::FileReport;
 use crate::ArchiveError;
 
 /// Somebody else's results as the events of a run, in order: `Began` first, `Ended` last.
 ///
 /// Times count from the manifest's anchor, whose realtime is the first time that the files give.
-pub trait Source: Iterator<Item = Result<Event, ArchiveError>> {
+pub trait ImportSource: Iterator<Item = Result<RunEvent, ArchiveError>> {
     /// What was taken of each file so far; complete once the events are over.
-    fn took(&self) -> Vec<Took>;
+    fn file_reports(&self) -> Vec<FileReport>;
 }

@@ -3,7 +3,7 @@
 use perflab_model::Nanos;
 
 /// `1700000000.1234   0.0000     0.0000 -- text`
-pub(crate) fn stamped(text: &str) -> (Option<Nanos>, &str) {
+pub(crate) fn split_time_stamp(text: &str) -> (Option<Nanos>, &str) {
     let Some((stamp, rest)) =
         text.split_once(" -- ").or_else(|| text.strip_suffix(" --").map(|stamp| (stamp, "")))
     else {
@@ -25,9 +25,9 @@ mod tests {
 
     #[test]
     fn only_a_stamp_is_one() {
-        let (time, text) = stamped(" 1700000000.5000   0.0000     0.0000 --  r  b");
+        let (time, text) = split_time_stamp(" 1700000000.5000   0.0000     0.0000 --  r  b");
         assert_eq!((time, text), (Some(Nanos(1_700_000_000_500_000_000)), " r  b"));
-        assert_eq!(stamped("a -- b"), (None, "a -- b"));
-        assert_eq!(stamped("sda 1 -- b"), (None, "sda 1 -- b"));
+        assert_eq!(split_time_stamp("a -- b"), (None, "a -- b"));
+        assert_eq!(split_time_stamp("sda 1 -- b"), (None, "sda 1 -- b"));
     }
 }

@@ -4,22 +4,22 @@ use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use perflab_model::series::ColumnType;
-use perflab_model::{Cell, Column, Row};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 use proptest::prelude::*;
 
-use super::format::{Format, Tick, Ticks};
-use super::iostat::Iostat;
-use super::lines::Lines;
-use super::log::Log;
-use super::meminfo::Meminfo;
-use super::mpstat::Mpstat;
-use super::page_size::{Shape, Votes};
-use super::perf_stat_log::PerfStatLog;
-use super::proc_vmstat::ProcVmstat;
-use super::slabinfo::Slabinfo;
-use super::slabinfo_tool::SlabinfoTool;
-use super::took::Took;
-use super::vmstat_tool::VmstatTool;
+use super::format::{LoggedReading, ReadingParser, ReadingSource};
+use super::iostat::IostatParser;
+use super::lines::InputLines;
+use super::log::DumpLog;
+use super::meminfo::MeminfoParser;
+use super::mpstat::MpstatParser;
+use super::page_size::{PageSizeVotes, SlabShape};
+use super::perf_stat_log::PerfStatParser;
+use super::proc_vmstat::ProcVmstatParser;
+use super::slabinfo::SlabinfoParser;
+use super::slabinfo_tool::SlabinfoToolParser;
+use super::took::FileReport;
+use super::vmstat_tool::VmstatToolParser;
 use crate::ArchiveError;
 
 const DUMP: &str = "time: 100\nslabinfo - version: 2.1\n\
@@ -54,72 +54,77 @@ const PERF: &str = "time: 1700000000\n\n Performance counter stats for 'system w
 const PROC_VMSTAT: &str =
     "time: 1700000000\nnr_free_pages 59766\npgfault 10\ntime: 1700000001\nnr_free_pages 59760\npgfault 11\n";
 
-struct Outcome {
-    ticks: Vec<Tick>,
-    took: Took,
-    columns: Vec<Column>,
+struct ParsedLog {
+    ticks: Vec<LoggedReading>,
+    took: FileReport,
+    columns: Vec<ColumnSpec>,
 }
 
-fn read<F: Format>(text: &[u8], format: F) -> Result<Outcome, ArchiveError> {
-    let lines = Lines::of(Path::new("log"), Box::new(Cursor::new(text.to_vec())), u64::MAX);
-    let mut log = Log::of(lines, format);
+fn parse_log<F: ReadingParser>(text: &[u8], format: F) -> Result<ParsedLog, ArchiveError> {
+    let lines = InputLines::from_reader(Path::new("log"), Box::new(Cursor::new(text.to_vec())), u64::MAX);
+    let mut log = DumpLog::from_lines(lines, format);
     let mut ticks = Vec::new();
-    while let Some(tick) = log.next_tick()? {
+    while let Some(tick) = log.next_reading()? {
         ticks.push(tick);
     }
-    Ok(Outcome { ticks, columns: log.columns(), took: log.took().clone() })
+    Ok(ParsedLog { ticks, columns: log.columns(), took: log.report_mut().clone() })
 }
 
 #[test]
 fn a_line_that_does_not_end_ends_the_file() {
     let endless = std::io::BufReader::with_capacity(1 << 20, b"first\n".chain(std::io::repeat(b'x')));
-    let mut lines = Lines::of(Path::new("log"), Box::new(endless), u64::MAX);
-    assert_eq!(lines.next().unwrap().map(|line| line.text.to_owned()).as_deref(), Some("first"));
-    assert!(lines.next().unwrap().is_some_and(|line| !line.whole));
-    assert!(lines.next().unwrap().is_none());
-    assert!(lines.broken().is_some_and(|reason| reason.starts_with("line 2 ")), "{:?}", lines.broken());
+    let mut lines = InputLines::from_reader(Path::new("log"), Box::new(endless), u64::MAX);
+    assert_eq!(lines.next_line().unwrap().map(|line| line.text.to_owned()).as_deref(), Some("first"));
+    assert!(lines.next_line().unwrap().is_some_and(|line| !line.whole));
+    assert!(lines.next_line().unwrap().is_none());
+    assert!(
+        lines.cut_reason().is_some_and(|reason| reason.starts_with("line 2 ")),
+        "{:?}",
+        lines.cut_reason()
+    );
 }
 
-fn fits(row: &Row, columns: &[Column]) -> bool {
-    let cell = |(cell, column): (&Cell, &Column)| match cell {
-        Cell::Int(_) => column.stored == ColumnType::Int,
-        Cell::Float(_) => column.stored == ColumnType::Float,
-        Cell::Text(_) => column.stored == ColumnType::Text,
-        Cell::Missing => true,
+fn fits_columns(row: &CellRow, columns: &[ColumnSpec]) -> bool {
+    let cell = |(cell, column): (&TableCell, &ColumnSpec)| match cell {
+        TableCell::Int(_) => column.stored == ColumnType::Int,
+        TableCell::Float(_) => column.stored == ColumnType::Float,
+        TableCell::Text(_) => column.stored == ColumnType::Text,
+        TableCell::Missing => true,
     };
     row.len() == columns.len() && row.iter().zip(columns).all(cell)
 }
 
 /// What holds whatever the text is; an error is one way to hold.
-fn sound<F: Format>(text: &[u8], format: F) {
-    let Ok(outcome) = read(text, format) else { return };
-    let rows: Vec<&Row> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
-    assert!(rows.iter().all(|row| fits(row, &outcome.columns)), "{rows:?}");
+fn check_parser<F: ReadingParser>(text: &[u8], format: F) {
+    let Ok(outcome) = parse_log(text, format) else { return };
+    let rows: Vec<&CellRow> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
+    assert!(rows.iter().all(|row| fits_columns(row, &outcome.columns)), "{rows:?}");
     let took = &outcome.took;
     assert_eq!(took.rows_read, took.rows_used + took.rows_unusable);
     assert!(took.rows_flagged <= took.rows_used);
     // A dump of these two is one row, whatever its lines.
     if !["meminfo", "proc-vmstat"].contains(&F::SERIES) {
         assert_eq!(rows.len() as u64, took.rows_used, "a used row is in a tick");
-        let missing = rows.iter().filter(|row| row.contains(&Cell::Missing)).count();
-        let uncounted = rows.iter().filter(|row| row.contains(&Cell::Text("not counted".into()))).count();
+        let missing = rows.iter().filter(|row| row.contains(&TableCell::Missing)).count();
+        let uncounted =
+            rows.iter().filter(|row| row.contains(&TableCell::Text("not counted".into()))).count();
         assert!(missing as u64 <= took.rows_flagged + uncounted as u64, "no hole without a flag");
     }
 }
 
-fn all_sound(text: &[u8]) {
-    sound(text, Slabinfo::new(None, None));
-    sound(text, SlabinfoTool);
-    sound(text, Meminfo::default());
-    sound(text, VmstatTool::default());
-    sound(text, Iostat::default());
-    sound(text, Mpstat::default());
-    sound(text, PerfStatLog::default());
-    sound(text, ProcVmstat::default());
+fn check_all_parsers(text: &[u8]) {
+    check_parser(text, SlabinfoParser::new(None, None));
+    check_parser(text, SlabinfoToolParser);
+    check_parser(text, MeminfoParser::default());
+    check_parser(text, VmstatToolParser::default());
+    check_parser(text, IostatParser::default());
+    check_parser(text, MpstatParser::default());
+    check_parser(text, PerfStatParser::default());
+    check_parser(text, ProcVmstatParser::default());
 }
 
 /// One change of a text: at which byte, what to do, with which byte.
-fn mutated(text: &str, changes: &[(usize, u8, u8)]) -> Vec<u8> {
+fn mutate_text(text: &str, changes: &[(usize, u8, u8)]) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for (place, what, byte) in changes {
         let place = place % bytes.len().max(1);
@@ -140,23 +145,23 @@ const LOGS: [&str; 8] = [DUMP, TOOL, MEMORY, VMSTAT, IOSTAT, MPSTAT, PERF, PROC_
 /// As they stand, all of them give rows.
 #[test]
 fn every_log_is_read() {
-    let rows = |outcome: Outcome| outcome.ticks.iter().map(|tick| tick.rows.len()).collect::<Vec<_>>();
-    assert_eq!(rows(read(VMSTAT.as_bytes(), VmstatTool::default()).unwrap()), [1]);
-    assert_eq!(rows(read(IOSTAT.as_bytes(), Iostat::default()).unwrap()), [1]);
-    assert_eq!(rows(read(MPSTAT.as_bytes(), Mpstat::default()).unwrap()), [2]);
-    assert_eq!(rows(read(PERF.as_bytes(), PerfStatLog::default()).unwrap()), [3]);
-    assert_eq!(rows(read(PROC_VMSTAT.as_bytes(), ProcVmstat::default()).unwrap()), [1, 1]);
+    let rows = |outcome: ParsedLog| outcome.ticks.iter().map(|tick| tick.rows.len()).collect::<Vec<_>>();
+    assert_eq!(rows(parse_log(VMSTAT.as_bytes(), VmstatToolParser::default()).unwrap()), [1]);
+    assert_eq!(rows(parse_log(IOSTAT.as_bytes(), IostatParser::default()).unwrap()), [1]);
+    assert_eq!(rows(parse_log(MPSTAT.as_bytes(), MpstatParser::default()).unwrap()), [2]);
+    assert_eq!(rows(parse_log(PERF.as_bytes(), PerfStatParser::default()).unwrap()), [3]);
+    assert_eq!(rows(parse_log(PROC_VMSTAT.as_bytes(), ProcVmstatParser::default()).unwrap()), [1, 1]);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        all_sound(&bytes);
+        check_all_parsers(&bytes);
     }
 
     #[test]
     fn any_words_are_survived(text in "(time: [0-9a-z.-]{0,12}\n|slabinfo - version: 2.[01]\n|[a-z0-9 :/]{0,40}(: tunables|: slabdata|/)[0-9 ]{0,20}\n){0,12}") {
-        all_sound(text.as_bytes());
+        check_all_parsers(text.as_bytes());
     }
 
     #[test]
@@ -164,7 +169,7 @@ proptest! {
         which in 0..LOGS.len(),
         changes in proptest::collection::vec((any::<usize>(), any::<u8>(), any::<u8>()), 1..8),
     ) {
-        all_sound(&mutated(LOGS[which], &changes));
+        check_all_parsers(&mutate_text(LOGS[which], &changes));
     }
 
     /// A change of one byte of one line leaves all other rows as they were.
@@ -174,9 +179,9 @@ proptest! {
         let mut line = lines[5].as_bytes().to_vec();
         line[place] = byte;
         let text = DUMP.replace(lines[5], std::str::from_utf8(&line).unwrap());
-        let before = read(DUMP.as_bytes(), Slabinfo::new(None, None)).unwrap();
-        let Ok(after) = read(text.as_bytes(), Slabinfo::new(None, None)) else { return Ok(()) };
-        let others = |outcome: &Outcome| -> Vec<Row> {
+        let before = parse_log(DUMP.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
+        let Ok(after) = parse_log(text.as_bytes(), SlabinfoParser::new(None, None)) else { return Ok(()) };
+        let others = |outcome: &ParsedLog| -> Vec<CellRow> {
             let rows = outcome.ticks.iter().flat_map(|tick| tick.rows.clone());
             rows.filter(|row| !format!("{row:?}").contains("0000104")).collect()
         };
@@ -188,20 +193,20 @@ proptest! {
 
 #[test]
 fn rows_are_read_from_their_marks() {
-    let outcome = read(DUMP.as_bytes(), Slabinfo::new(None, None)).unwrap();
-    assert_eq!(outcome.took.counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
-    let Cell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
+    let outcome = parse_log(DUMP.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
+    assert_eq!(outcome.took.format_counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
+    let TableCell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
     assert_eq!(name, "ext4 inode cache");
-    let numbers = [0, 1040, 1080, 1088, 30, 8, 36, 36].map(Cell::Int);
+    let numbers = [0, 1040, 1080, 1088, 30, 8, 36, 36].map(TableCell::Int);
     assert_eq!(outcome.ticks[0].rows[1][1..9], numbers);
-    assert_eq!(outcome.ticks[0].rows[1][9], Cell::Text(String::new()));
+    assert_eq!(outcome.ticks[0].rows[1][9], TableCell::Text(String::new()));
 }
 
 #[test]
 fn the_tool_is_kept_as_printed() {
-    let outcome = read(TOOL.as_bytes(), SlabinfoTool).unwrap();
-    let text = |text: &str| Cell::Text(text.into());
-    let int = Cell::Int;
+    let outcome = parse_log(TOOL.as_bytes(), SlabinfoToolParser).unwrap();
+    let text = |text: &str| TableCell::Text(text.into());
+    let int = TableCell::Int;
     let first = [
         text(":0000024"),
         int(8840),
@@ -225,7 +230,7 @@ fn the_tool_is_kept_as_printed() {
 #[test]
 fn a_line_cut_off_is_never_a_smaller_number() {
     let line = ":a-0000104        102185 102219    104   39    1 : tunables    0    0    0 : slabdata   2621   2621      0";
-    let whole = read(format!("{line}\n").as_bytes(), Slabinfo::new(None, None))
+    let whole = parse_log(format!("{line}\n").as_bytes(), SlabinfoParser::new(None, None))
         .unwrap()
         .ticks
         .remove(0)
@@ -233,32 +238,33 @@ fn a_line_cut_off_is_never_a_smaller_number() {
         .remove(0);
     for end in 1..line.len() {
         let text = line.get(..end).unwrap();
-        let outcome = read(text.as_bytes(), Slabinfo::new(None, None)).unwrap();
+        let outcome = parse_log(text.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
         assert_eq!(outcome.took.rows_read, u64::from(!text.trim().is_empty()), "{text}");
         for row in outcome.ticks.iter().flat_map(|tick| &tick.rows) {
-            let same = |(cell, whole): (&Cell, &Cell)| *cell == Cell::Missing || cell == whole;
+            let same = |(cell, whole): (&TableCell, &TableCell)| *cell == TableCell::Missing || cell == whole;
             assert!(row[..9].iter().zip(&whole).all(same), "{text}: {row:?}");
-            let flagged = row[9] == Cell::Text("malformed".into());
-            assert_eq!(flagged, row.contains(&Cell::Missing), "{text}");
+            let flagged = row[9] == TableCell::Text("malformed".into());
+            assert_eq!(flagged, row.contains(&TableCell::Missing), "{text}");
         }
     }
 }
 
-fn line(numbers: &str) -> String {
+fn slabinfo_line(numbers: &str) -> String {
     format!("c {numbers} 0\n").replace('|', ": tunables 0 0 0 : slabdata")
 }
 
-fn flags(text: &str, kernel: Option<&str>) -> Vec<String> {
-    let outcome = read(text.as_bytes(), Slabinfo::new(None, kernel)).unwrap();
+fn parse_flags(text: &str, kernel: Option<&str>) -> Vec<String> {
+    let outcome = parse_log(text.as_bytes(), SlabinfoParser::new(None, kernel)).unwrap();
     let rows = outcome.ticks.into_iter().flat_map(|tick| tick.rows);
-    let flag =
-        |row: Row| if let Some(Cell::Text(flag)) = row.last() { flag.clone() } else { panic!("a flag") };
+    let flag = |row: CellRow| {
+        if let Some(TableCell::Text(flag)) = row.last() { flag.clone() } else { panic!("a flag") }
+    };
     rows.map(flag).collect()
 }
 
 #[test]
 fn impossible_counts_are_torn_and_stay() {
-    let flag = |numbers: &str| flags(&line(numbers), None).remove(0);
+    let flag = |numbers: &str| parse_flags(&slabinfo_line(numbers), None).remove(0);
     assert_eq!(flag("10 42 192 21 1 | 2 2"), "");
     assert_eq!(flag("43 42 192 21 1 | 2 2"), "torn");
     assert_eq!(flag("10 43 192 21 1 | 2 2"), "torn");
@@ -273,36 +279,39 @@ fn impossible_counts_are_torn_and_stay() {
 #[test]
 fn slabs_of_a_lower_order_are_not_torn_for_ever() {
     let dumps = |numbers: &[&str]| -> String {
-        let dump = |(at, numbers): (usize, &&str)| format!("time: {at}\n{}", line(numbers));
+        let dump = |(at, numbers): (usize, &&str)| format!("time: {at}\n{}", slabinfo_line(numbers));
         numbers.iter().enumerate().map(dump).collect()
     };
     let short = "10 35 192 21 1 | 2 2";
     let log = dumps(&["10 42 192 21 1 | 2 2", short, short, "10 56 192 21 1 | 3 3", "10 64 192 21 1 | 3 3"]);
-    assert_eq!(flags(&log, None), ["", "torn", "", "", "torn"]);
+    assert_eq!(parse_flags(&log, None), ["", "torn", "", "", "torn"]);
 }
 
 #[test]
 fn estimates_are_flagged_where_the_kernel_makes_them() {
-    let long = line("400000 420000 192 21 1 | 20000 20000");
-    assert_eq!(flags(&long, None), ["approximate"]);
-    assert_eq!(flags(&long, Some("6.18.44-fc-v445")), ["approximate"]);
-    assert_eq!(flags(&long, Some("v6.9")), [""]);
-    assert_eq!(flags(&long, Some("5.0.0-31-generic")), [""]);
-    assert_eq!(flags(&line("400000 420001 192 21 1 | 20000 20000"), None), ["torn,approximate"]);
+    let long = slabinfo_line("400000 420000 192 21 1 | 20000 20000");
+    assert_eq!(parse_flags(&long, None), ["approximate"]);
+    assert_eq!(parse_flags(&long, Some("6.18.44-fc-v445")), ["approximate"]);
+    assert_eq!(parse_flags(&long, Some("v6.9")), [""]);
+    assert_eq!(parse_flags(&long, Some("5.0.0-31-generic")), [""]);
+    assert_eq!(
+        parse_flags(&slabinfo_line("400000 420001 192 21 1 | 20000 20000"), None),
+        ["torn,approximate"]
+    );
 }
 
 #[test]
 fn page_sizes_are_told_by_how_slabs_are_filled() {
     let votes = |page: i64| {
-        let mut votes = Votes::default();
+        let mut votes = PageSizeVotes::default();
         for (object, order) in [(104, 0), (192, 0), (1088, 3), (5952, 3), (8192, 3), (168, 0)] {
             let pages = 1_i64 << order;
-            votes.add(Shape { object, objects: pages * page / object, pages });
+            votes.add(SlabShape { object, objects: pages * page / object, pages });
         }
-        votes.winner()
+        votes.best_page_size()
     };
     assert_eq!(votes(4096), Some(4096));
     assert_eq!(votes(16_384), Some(16_384));
     assert_eq!(votes(65_536), Some(65_536));
-    assert_eq!(Votes::default().winner(), None);
+    assert_eq!(PageSizeVotes::default().best_page_size(), None);
 }

@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::lines::Lines;
+use super::lines::InputLines;
 use crate::ArchiveError;
-use crate::error::short_quotes;
+use crate::error::shorten_quotes;
 
 /// Remarks that are kept of a file; all are counted.
 const KEPT: usize = 20;
 
 /// A line that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct LineRemark {
     /// Its number in the (unpacked) file, from 1; 0 where it is no line but a member of a document.
     pub line: u64,
     /// What is wrong with it.
@@ -21,7 +21,7 @@ pub struct Remark {
 
 /// What was taken of one file. `rows_read == rows_used + rows_unusable`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Took {
+pub struct FileReport {
     /// The file.
     pub file: PathBuf,
     /// What it became: a series' name, `samples` or `facts`.
@@ -37,18 +37,18 @@ pub struct Took {
     /// Rows of which nothing could be used.
     pub rows_unusable: u64,
     /// The first flagged rows, with the reason.
-    pub flagged: Vec<Remark>,
+    pub flagged: Vec<LineRemark>,
     /// The first unusable rows, with the reason.
-    pub unusable: Vec<Remark>,
+    pub unusable: Vec<LineRemark>,
     /// What was assumed or missing.
     pub notes: Vec<String>,
     /// Why the system did not let it be read, if it did not: nothing of it is in the run then.
     pub refused: Option<String>,
 }
 
-impl Took {
-    pub(crate) fn of(file: &Path, became: &'static str) -> Self {
-        Took {
+impl FileReport {
+    pub(crate) fn new(file: &Path, became: &'static str) -> Self {
+        FileReport {
             file: file.into(),
             became,
             ticks: 0,
@@ -64,43 +64,43 @@ impl Took {
     }
 
     /// Of a file or folder that cannot be read.
-    pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {
-        Took { refused: Some(reason.to_string()), ..Took::of(path, "nothing") }
+    pub(crate) fn unreadable(path: &Path, reason: impl ToString) -> Self {
+        FileReport { refused: Some(reason.to_string()), ..FileReport::new(path, "nothing") }
     }
 
     /// Says of a file that was read why that ended early, if it did.
-    pub(crate) fn ended(&mut self, lines: &Lines) {
-        self.refused = lines.refused().map(String::from);
-        lines.broken().into_iter().for_each(|reason| self.note(reason));
+    pub(crate) fn note_early_end(&mut self, lines: &InputLines) {
+        self.refused = lines.unreadable_reason().map(String::from);
+        lines.cut_reason().into_iter().for_each(|reason| self.add_note(reason));
     }
 
     /// Counts one row.
-    pub(crate) fn count(&mut self, line: u64, read: Read) {
-        self.rows_read += u64::from(read != Read::Nothing);
+    pub(crate) fn count_row(&mut self, line: u64, read: LineOutcome) {
+        self.rows_read += u64::from(read != LineOutcome::Nothing);
         match read {
-            Read::Nothing => {}
-            Read::Used => self.rows_used += 1,
-            Read::Flagged(reason) => {
+            LineOutcome::Nothing => {}
+            LineOutcome::Used => self.rows_used += 1,
+            LineOutcome::Flagged(reason) => {
                 self.rows_used += 1;
                 self.rows_flagged += 1;
-                keep(&mut self.flagged, line, reason);
+                keep_remark(&mut self.flagged, line, reason);
             }
-            Read::Unusable(reason) => {
+            LineOutcome::Unusable(reason) => {
                 self.rows_unusable += 1;
-                keep(&mut self.unusable, line, reason);
+                keep_remark(&mut self.unusable, line, reason);
             }
         }
     }
 
     /// Adds a note, unless there are many already.
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
+    pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         if self.notes.len() < KEPT {
-            self.notes.push(short_quotes(&note.into()));
+            self.notes.push(shorten_quotes(&note.into()));
         }
     }
 
     /// The counts in one line: `29295 rows read, 29295 used, 0 flagged, 0 unusable`.
-    pub fn counts(&self) -> String {
+    pub fn format_counts(&self) -> String {
         let (read, used) = (self.rows_read, self.rows_used);
         format!(
             "{read} rows read, {used} used, {} flagged, {} unusable",
@@ -109,32 +109,32 @@ impl Took {
     }
 
     /// The file's name without its directories.
-    pub fn name(&self) -> String {
+    pub fn file_name(&self) -> String {
         self.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
     }
 }
 
-fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
+fn keep_remark(remarks: &mut Vec<LineRemark>, line: u64, reason: String) {
     if remarks.len() < KEPT {
-        remarks.push(Remark { line, reason: short_quotes(&reason) });
+        remarks.push(LineRemark { line, reason: shorten_quotes(&reason) });
     }
 }
 
 /// The error of the first file that the system did not let be read, if there is one.
-pub(crate) fn first_refused(took: &[Took]) -> Option<ArchiveError> {
+pub(crate) fn first_unreadable(took: &[FileReport]) -> Option<ArchiveError> {
     let (file, reason) = took.iter().find_map(|took| Some((&took.file, took.refused.as_ref()?)))?;
-    Some(ArchiveError::foreign(file, None, format!("it cannot be read: {reason}")))
+    Some(ArchiveError::not_importable(file, None, format!("it cannot be read: {reason}")))
 }
 
 /// Says which of the things in a folder are not read: those that are not `known` by name.
-pub(crate) fn unread(folder: &Path, known: impl Fn(&str) -> bool) -> Option<(String, String)> {
+pub(crate) fn note_unread_entries(folder: &Path, known: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    unread_names(folder, names.filter(|name| !known(name)).collect())
+    note_unread_names(folder, names.filter(|name| !known(name)).collect())
 }
 
 /// Says that these things in a folder are not read: the first few, and how many more.
-pub(crate) fn unread_names(folder: &Path, mut names: Vec<String>) -> Option<(String, String)> {
+pub(crate) fn note_unread_names(folder: &Path, mut names: Vec<String>) -> Option<(String, String)> {
     names.sort();
     let first = names.get(..names.len().min(3))?;
     let more = names.len() - first.len();
@@ -148,7 +148,7 @@ pub(crate) fn unread_names(folder: &Path, mut names: Vec<String>) -> Option<(Str
 
 /// What became of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum LineOutcome {
     /// it is no row after all: it names columns, or is of another time
     Nothing,
     /// as it stands

@@ -3,28 +3,32 @@
 
 use std::path::Path;
 
-use perflab_model::{Event, Nanos, Outcome, Status, What};
+use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 
-use super::Options;
-use super::results::Results;
-use super::story::{Story, manifest};
-use crate::at_once::AtOnce;
+use super::ImportOptions;
+use super::results::BenchmarkResults;
+use super::story::{RunMetadata, import_manifest};
+use crate::at_once::BulkRecorder;
 use crate::{Archive, ArchiveError, RunDir};
 
 /// Makes a run in `archive` of a trace file.
 ///
 /// # Errors
 /// [`ArchiveError::Trace`] for a file that is none or of another version; else what recording a run may fail with.
-pub fn import_trace(archive: &Archive, path: &Path, label: Option<String>) -> Result<RunDir, ArchiveError> {
+pub fn import_program_trace(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+) -> Result<RunDir, ArchiveError> {
     let changed = std::fs::metadata(path).and_then(|file| file.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let dated = Nanos(since.map_or(0, |since| since.as_nanos() as u64));
-    keep(archive, path, label, story(path), dated)
+    record_program_trace(archive, path, label, program_trace_metadata(path), dated)
 }
 
 /// What a trace of probes was of.
 #[derive(Debug, Clone, Default)]
-pub struct Watched {
+pub struct ProbedRun {
     /// The command, or the process.
     pub command: String,
     /// The begins and ends that were watched, as they were asked for.
@@ -48,14 +52,14 @@ pub struct Watched {
 /// Makes a run in `archive` of a trace of probes.
 ///
 /// # Errors
-/// As [`import_trace`].
-pub fn import_watched(
+/// As [`import_program_trace`].
+pub fn import_probed_program(
     archive: &Archive,
     path: &Path,
     label: Option<String>,
-    watched: &Watched,
+    watched: &ProbedRun,
 ) -> Result<RunDir, ArchiveError> {
-    let mut story = story(path);
+    let mut story = program_trace_metadata(path);
     story.title = format!("Operations of `{}`", watched.command);
     story.description = "Operations that probes in a program told of".into();
     story.facts = Default::default();
@@ -78,45 +82,45 @@ pub fn import_watched(
     if let Some(ended) = &watched.ended {
         story.facts.add("trace.ended", ended.as_str(), "perflab");
     }
-    keep(archive, path, label, story, watched.began)
+    record_program_trace(archive, path, label, story, watched.began)
 }
 
-fn keep(
+fn record_program_trace(
     archive: &Archive,
     path: &Path,
     label: Option<String>,
-    story: Story,
+    story: RunMetadata,
     began: Nanos,
 ) -> Result<RunDir, ArchiveError> {
     // Looked at first: no run is to be left behind for what is no trace.
-    optrace::File::open(path).map_err(ArchiveError::Trace)?;
-    let options = Options { label, ..Options::default() };
-    let manifest = manifest(path, &options, &story, &[], began);
-    let mut recorder = AtOnce::begin(&archive.runs(), &manifest)?;
+    optrace::TraceFile::open(path).map_err(ArchiveError::Trace)?;
+    let options = ImportOptions { label, ..ImportOptions::default() };
+    let manifest = import_manifest(path, &options, &story, &[], began);
+    let mut recorder = BulkRecorder::begin(&archive.runs_directory(), &manifest)?;
     let copy = tempfile::NamedTempFile::new().map_err(ArchiveError::io("create", path))?;
     std::fs::copy(path, copy.path()).map_err(ArchiveError::io("read", path))?;
     let file = copy.into_temp_path().keep().map_err(|error| ArchiveError::io("write", path)(error.error))?;
     let events = [
-        What::Began(Box::new(manifest)),
-        What::IterationBegan { slot: 0 },
-        What::Traced { slot: 0, tracer: "optrace".into(), file },
-        What::IterationEnded { slot: 0, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(0) },
-        What::Ended { status: Status::Finished, overhead: Default::default() },
+        RunEventKind::Began(Box::new(manifest)),
+        RunEventKind::IterationBegan { slot: 0 },
+        RunEventKind::Traced { slot: 0, tracer: "optrace".into(), file },
+        RunEventKind::IterationEnded { slot: 0, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(0) },
+        RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() },
     ];
-    events.into_iter().try_for_each(|what| recorder.record(&Event::new(Nanos(0), what)))?;
-    recorder.finish(&archive.runs())
+    events.into_iter().try_for_each(|what| recorder.record(&RunEvent::new(Nanos(0), what)))?;
+    recorder.finish(&archive.runs_directory())
 }
 
-fn story(path: &Path) -> Story {
+fn program_trace_metadata(path: &Path) -> RunMetadata {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let mut results = Results::default();
-    let case = results.case("program", Default::default());
-    results.execution(case, 0, None);
-    let mut story = Story {
+    let mut results = BenchmarkResults::default();
+    let case = results.find_or_add_case("program", Default::default());
+    results.next_execution(case, 0, None);
+    let mut story = RunMetadata {
         title: format!("Operations {name}"),
         description: "Operations that a program recorded of itself".into(),
         results,
-        ..Story::default()
+        ..RunMetadata::default()
     };
     story.facts.add("import.kind", "optrace", "perflab");
     story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");

@@ -1,12 +1,12 @@
 //! The output of vmstat(8): a line an interval, in the columns that its head names. Sizes become bytes. Its first line,
 //! which holds means since the machine was started, is left out.
 
-use perflab_model::{Cell, Column, Nanos, Row};
+use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 
-use super::format::{Format, Role};
-use super::lines::Line;
+use super::format::{LogLineRole, ReadingParser};
+use super::lines::LogLine;
 use super::stamp;
-use super::took::Read;
+use super::took::LineOutcome;
 
 /// Columns: name, unit, and what makes its numbers of the tool's.
 const COLUMNS: &[(&str, &str, i64)] = &[
@@ -34,76 +34,76 @@ const COLUMNS: &[(&str, &str, i64)] = &[
 
 /// The format, with the columns of its head.
 #[derive(Debug, Default)]
-pub(crate) struct VmstatTool {
+pub(crate) struct VmstatToolParser {
     columns: Vec<(&'static str, &'static str, i64)>,
     rows: u64,
 }
 
-impl VmstatTool {
-    fn head(&mut self, text: &str) -> Read {
+impl VmstatToolParser {
+    fn parse_head(&mut self, text: &str) -> LineOutcome {
         let known = |name: &str| COLUMNS.iter().find(|(known, ..)| *known == name).copied();
         match text.split_ascii_whitespace().map(known).collect::<Option<Vec<_>>>() {
             Some(columns) if self.columns.is_empty() || self.columns == columns => {
                 self.columns = columns;
-                Read::Nothing
+                LineOutcome::Nothing
             }
-            Some(_) => Read::Unusable("this head names other columns than the first".into()),
-            None => Read::Unusable("this head names columns that are not known".into()),
+            Some(_) => LineOutcome::Unusable("this head names other columns than the first".into()),
+            None => LineOutcome::Unusable("this head names columns that are not known".into()),
         }
     }
 
-    fn cells(&self, text: &str) -> Result<Row, String> {
+    fn parse_cells(&self, text: &str) -> Result<CellRow, String> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         if words.len() != self.columns.len() {
             return Err(format!("it has {} columns and its head {}", words.len(), self.columns.len()));
         }
         let cell = |(word, (_, _, factor)): (&&str, &(_, _, i64))| {
             let value = word.parse::<i64>().ok().and_then(|value| value.checked_mul(*factor));
-            value.map(Cell::Int).ok_or_else(|| format!("`{word}` is no whole number"))
+            value.map(TableCell::Int).ok_or_else(|| format!("`{word}` is no whole number"))
         };
         words.iter().zip(&self.columns).map(cell).collect()
     }
 }
 
-impl Format for VmstatTool {
+impl ReadingParser for VmstatToolParser {
     const SERIES: &'static str = "vmstat";
     const SOURCE: &'static str = "vmstat";
     const MAY_BE_EMPTY: bool = true;
 
-    fn stamped<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        stamp::stamped(text)
+    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
+        stamp::split_time_stamp(text)
     }
 
-    fn role(&self, text: &str) -> Result<Role, String> {
+    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
         let banner = text.trim_start().starts_with("procs");
-        Ok(if banner { Role::Comment } else { Role::HeadRow })
+        Ok(if banner { LogLineRole::Comment } else { LogLineRole::HeadRow })
     }
 
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
+    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let text = line.text.trim();
         if text.starts_with('r') {
-            return self.head(text);
+            return self.parse_head(text);
         }
         if !line.whole {
-            return Read::Unusable("the line is cut off".into());
+            return LineOutcome::Unusable("the line is cut off".into());
         }
-        let row = match self.cells(text) {
+        let row = match self.parse_cells(text) {
             Ok(row) => row,
-            Err(reason) => return Read::Unusable(reason),
+            Err(reason) => return LineOutcome::Unusable(reason),
         };
         self.rows += 1;
         if self.rows == 1 {
-            return Read::Nothing;
+            return LineOutcome::Nothing;
         }
         rows.push(row);
-        Read::Used
+        LineOutcome::Used
     }
 
-    fn columns(&self) -> Vec<Column> {
-        self.columns.iter().map(|(name, unit, _)| Column::gauge(name, unit)).collect()
+    fn columns(&self) -> Vec<ColumnSpec> {
+        self.columns.iter().map(|(name, unit, _)| ColumnSpec::gauge(name, unit)).collect()
     }
 
-    fn remark(&self) -> Option<String> {
+    fn closing_note(&self) -> Option<String> {
         (self.rows > 0).then(|| "its first row, of means since the machine was started, is left out".into())
     }
 }

@@ -11,10 +11,10 @@ mod read;
 mod repeats;
 mod write;
 
-pub(crate) use buffer::{Cells, Item};
-pub(crate) use declare::{Declaration, Stored, events};
-pub(crate) use read::TableReader;
-pub(crate) use write::TableWriter;
+pub(crate) use buffer::{StoredCell, StoredCells};
+pub(crate) use declare::{StorageType, StoredColumn, event_columns};
+pub(crate) use read::ParquetReader;
+pub(crate) use write::ParquetWriter;
 
 /// The key of the declarations in a file's metadata.
 pub(crate) const COLUMNS_KEY: &str = "perflab.columns";

@@ -11,33 +11,34 @@ use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Typ
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use perflab_model::Name;
-use perflab_model::trace::Sparse;
+use perflab_model::SharedStr;
+use perflab_model::trace::SparseColumn;
 
-use super::{COLUMNS_KEY, Declaration, repeats};
+use super::{COLUMNS_KEY, StoredColumn, repeats};
 use crate::ArchiveError;
 use crate::checksums::open_verified;
 
 /// A table that is open for reading.
-pub(crate) struct TableReader {
+pub(crate) struct ParquetReader {
     path: PathBuf,
     reader: Arc<SerializedFileReader<File>>,
     /// The row groups that are read.
     groups: Range<usize>,
 }
 
-impl TableReader {
+impl ParquetReader {
     /// Opens the table `name` of the run at `run`; one that is not as it was written is refused.
     pub(crate) fn open(run: &Path, name: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         let (file, path) = (open_verified(run, name.as_ref())?, run.join(name));
-        let reader = guarded(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(&path))?;
+        let reader =
+            catch_decoder_panic(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(&path))?;
         let groups = 0..reader.num_row_groups();
-        Ok(TableReader { path, reader: Arc::new(reader), groups })
+        Ok(ParquetReader { path, reader: Arc::new(reader), groups })
     }
 
     /// The same table, a row group at a time.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = TableReader> {
-        self.groups.clone().map(|group| TableReader {
+    pub(crate) fn row_groups(&self) -> impl Iterator<Item = ParquetReader> {
+        self.groups.clone().map(|group| ParquetReader {
             path: self.path.clone(),
             reader: Arc::clone(&self.reader),
             groups: group..group + 1,
@@ -45,7 +46,7 @@ impl TableReader {
     }
 
     /// Number of rows.
-    pub(crate) fn rows(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         let groups = self.groups.clone().filter_map(|group| self.reader.metadata().row_groups().get(group));
         groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).fold(0, usize::saturating_add)
     }
@@ -57,88 +58,92 @@ impl TableReader {
     }
 
     /// What the columns are.
-    pub(crate) fn columns(&self) -> Result<Vec<Declaration>, ArchiveError> {
-        let text =
-            self.metadata(COLUMNS_KEY).ok_or_else(|| self.damaged("its metadata lacks perflab.columns"))?;
+    pub(crate) fn columns(&self) -> Result<Vec<StoredColumn>, ArchiveError> {
+        let text = self
+            .metadata(COLUMNS_KEY)
+            .ok_or_else(|| self.damage_error("its metadata lacks perflab.columns"))?;
         serde_json::from_str(text).map_err(ArchiveError::damaged(&self.path))
     }
 
     pub(crate) fn int32(&self, name: &str) -> Result<Vec<i32>, ArchiveError> {
-        self.required::<Int32Type>(name)
+        self.required_column::<Int32Type>(name)
     }
 
     pub(crate) fn int64(&self, name: &str) -> Result<Vec<i64>, ArchiveError> {
-        self.required::<Int64Type>(name)
+        self.required_column::<Int64Type>(name)
     }
 
     pub(crate) fn double(&self, name: &str) -> Result<Vec<f64>, ArchiveError> {
-        self.required::<DoubleType>(name)
+        self.required_column::<DoubleType>(name)
     }
 
-    pub(crate) fn flag(&self, name: &str) -> Result<Vec<bool>, ArchiveError> {
-        self.required::<BoolType>(name)
+    pub(crate) fn boolean(&self, name: &str) -> Result<Vec<bool>, ArchiveError> {
+        self.required_column::<BoolType>(name)
     }
 
     /// A text column; each text is made into `T` from its characters, once for as often as it follows itself.
-    pub(crate) fn text<T: Clone>(
+    pub(crate) fn text_column<T: Clone>(
         &self,
         name: &str,
         make: impl Fn(&str) -> T,
     ) -> Result<Vec<T>, ArchiveError> {
-        let repeats = self.repeats(name)?.into_iter();
+        let repeats = self.text_runs(name)?.into_iter();
         Ok(repeats.flat_map(|(text, times)| std::iter::repeat_n(make(&text), times)).collect())
     }
 
     /// A text column whose texts repeat: each is made once a row group and shared.
-    pub(crate) fn names(&self, name: &str) -> Result<impl Iterator<Item = Name> + use<>, ArchiveError> {
-        let repeats = self.repeats(name)?.into_iter();
+    pub(crate) fn name_column(
+        &self,
+        name: &str,
+    ) -> Result<impl Iterator<Item = SharedStr> + use<>, ArchiveError> {
+        let repeats = self.text_runs(name)?.into_iter();
         Ok(repeats.flat_map(|(name, times)| std::iter::repeat_n(name, times)))
     }
 
     /// The texts of a column without missing cells, and how often each follows itself.
-    pub(crate) fn repeats(&self, name: &str) -> Result<Vec<(Name, usize)>, ArchiveError> {
-        let index = self.index::<ByteArrayType>(name)?;
-        let (mut found, mut rows): (Vec<(Name, usize)>, usize) = (Vec::new(), 0);
-        let mut take = |text: &Name, times: usize| {
+    pub(crate) fn text_runs(&self, name: &str) -> Result<Vec<(SharedStr, usize)>, ArchiveError> {
+        let index = self.column_index::<ByteArrayType>(name)?;
+        let (mut found, mut rows): (Vec<(SharedStr, usize)>, usize) = (Vec::new(), 0);
+        let mut take = |text: &SharedStr, times: usize| {
             rows += times;
             match found.last_mut().filter(|(last, _)| last == text) {
                 Some((_, before)) => *before += times,
                 None => found.push((text.clone(), times)),
             }
         };
-        let read = guarded(|| {
+        let read = catch_decoder_panic(|| {
             self.groups.clone().try_for_each(|group| {
                 let mut pages = self.reader.get_row_group(group)?.get_column_page_reader(index)?;
-                repeats::read(pages.as_mut(), &mut take)
+                repeats::read_text_runs(pages.as_mut(), &mut take)
             })
         });
-        read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;
-        if rows == self.rows() { Ok(found) } else { Err(self.uneven(name, rows)) }
+        read.map_err(|error| self.damage_error(&format!("column `{name}`: {error}")))?;
+        if rows == self.row_count() { Ok(found) } else { Err(self.length_error(name, rows)) }
     }
 
     pub(crate) fn optional_int32(&self, name: &str) -> Result<Vec<Option<i32>>, ArchiveError> {
-        self.optional::<Int32Type>(name)
+        self.optional_column::<Int32Type>(name)
     }
 
     pub(crate) fn optional_int64(&self, name: &str) -> Result<Vec<Option<i64>>, ArchiveError> {
-        self.optional::<Int64Type>(name)
+        self.optional_column::<Int64Type>(name)
     }
 
     pub(crate) fn optional_double(&self, name: &str) -> Result<Vec<Option<f64>>, ArchiveError> {
-        self.optional::<DoubleType>(name)
+        self.optional_column::<DoubleType>(name)
     }
 
     pub(crate) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>, ArchiveError> {
-        self.optional_text_of(name, self.groups.clone())
+        self.optional_text_in_groups(name, self.groups.clone())
     }
 
     /// A text column of some row groups, with its missing cells.
-    pub(crate) fn optional_text_of(
+    pub(crate) fn optional_text_in_groups(
         &self,
         name: &str,
         groups: Range<usize>,
     ) -> Result<Vec<Option<String>>, ArchiveError> {
-        let (values, levels) = self.cells::<ByteArrayType>(name, groups)?;
+        let (values, levels) = self.group_values::<ByteArrayType>(name, groups)?;
         let mut values = values.into_iter();
         let text = |bytes: parquet::data_type::ByteArray| {
             bytes.as_utf8().map(String::from).map_err(ArchiveError::damaged(&self.path))
@@ -147,26 +152,26 @@ impl TableReader {
         levels.iter().map(cell).collect()
     }
 
-    fn required<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ArchiveError> {
-        let (values, _) = self.column::<T>(name)?;
-        if values.len() == self.rows() {
+    fn required_column<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ArchiveError> {
+        let (values, _) = self.column_values::<T>(name)?;
+        if values.len() == self.row_count() {
             return Ok(values);
         }
-        Err(self.uneven(name, values.len()))
+        Err(self.length_error(name, values.len()))
     }
 
-    fn uneven(&self, name: &str, cells: usize) -> ArchiveError {
-        self.damaged(&format!("column `{name}` has {cells} cells in {} rows", self.rows()))
+    fn length_error(&self, name: &str, cells: usize) -> ArchiveError {
+        self.damage_error(&format!("column `{name}` has {cells} cells in {} rows", self.row_count()))
     }
 
-    fn optional<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ArchiveError> {
-        let (values, levels) = self.column::<T>(name)?;
+    fn optional_column<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ArchiveError> {
+        let (values, levels) = self.column_values::<T>(name)?;
         let mut values = values.into_iter();
         Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
     }
 
     /// Row groups that hold `rows` rows from row `first` on, where both ends are ends of row groups.
-    pub(crate) fn groups_of(&self, first: u64, rows: u64) -> Range<usize> {
+    pub(crate) fn row_group_range(&self, first: u64, rows: u64) -> Range<usize> {
         let ends = self.reader.metadata().row_groups().iter().scan(0, |end, group| {
             *end += u64::try_from(group.num_rows()).unwrap_or(0);
             Some(*end)
@@ -176,41 +181,46 @@ impl TableReader {
     }
 
     /// The cells of some row groups, with the rows (counted from the first of them) that have one.
-    pub(crate) fn sparse(&self, name: &str, groups: Range<usize>) -> Result<Sparse, ArchiveError> {
-        let (values, levels) = self.cells::<Int64Type>(name, groups)?;
+    pub(crate) fn sparse_column(
+        &self,
+        name: &str,
+        groups: Range<usize>,
+    ) -> Result<SparseColumn, ArchiveError> {
+        let (values, levels) = self.group_values::<Int64Type>(name, groups)?;
         let rows = (0_u32..).zip(levels).filter(|(_, level)| *level > 0).map(|(row, _)| row);
         Ok(rows.zip(values).collect())
     }
 
     /// The cells of some row groups of a column without missing ones.
-    pub(crate) fn dense<T: DataType>(
+    pub(crate) fn dense_column<T: DataType>(
         &self,
         name: &str,
         groups: Range<usize>,
     ) -> Result<Vec<T::T>, ArchiveError> {
-        Ok(self.cells::<T>(name, groups)?.0)
+        Ok(self.group_values::<T>(name, groups)?.0)
     }
 
     /// Values without the missing ones, and the definition levels.
-    fn column<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
-        self.cells::<T>(name, self.groups.clone())
+    fn column_values<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
+        self.group_values::<T>(name, self.groups.clone())
     }
 
-    fn cells<T: DataType>(
+    fn group_values<T: DataType>(
         &self,
         name: &str,
         mut groups: Range<usize>,
     ) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
         // Room for a row group at a time: what a damaged footer says may be any number.
-        let (mut values, mut levels) = (Vec::with_capacity(self.rows().min(1 << 16)), Vec::new());
-        let index = self.index::<T>(name)?;
-        let read =
-            guarded(|| groups.try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels)));
-        read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;
+        let (mut values, mut levels) = (Vec::with_capacity(self.row_count().min(1 << 16)), Vec::new());
+        let index = self.column_index::<T>(name)?;
+        let read = catch_decoder_panic(|| {
+            groups.try_for_each(|group| self.read_column_chunk::<T>(group, index, &mut values, &mut levels))
+        });
+        read.map_err(|error| self.damage_error(&format!("column `{name}`: {error}")))?;
         Ok((values, levels))
     }
 
-    fn chunk<T: DataType>(
+    fn read_column_chunk<T: DataType>(
         &self,
         group: usize,
         index: usize,
@@ -224,24 +234,25 @@ impl TableReader {
     }
 
     /// Where a column stands; the type is looked at first because the reader panics on a wrong one.
-    fn index<T: DataType>(&self, name: &str) -> Result<usize, ArchiveError> {
+    fn column_index<T: DataType>(&self, name: &str) -> Result<usize, ArchiveError> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let named = schema.columns().iter().position(|column| column.name() == name);
-        let index = named.ok_or_else(|| self.damaged(&format!("column `{name}` is not there")))?;
+        let index = named.ok_or_else(|| self.damage_error(&format!("column `{name}` is not there")))?;
         if schema.column(index).physical_type() == T::get_physical_type() {
             return Ok(index);
         }
-        Err(self.damaged(&format!("column `{name}` is stored as {}", schema.column(index).physical_type())))
+        Err(self
+            .damage_error(&format!("column `{name}` is stored as {}", schema.column(index).physical_type())))
     }
 
-    fn damaged(&self, reason: &str) -> ArchiveError {
+    fn damage_error(&self, reason: &str) -> ArchiveError {
         ArchiveError::damaged(&self.path)(reason)
     }
 }
 
 /// Makes an error of a panic: the Parquet reader panics on some files whose bytes were changed, and one
 /// damaged run must not end a program that was asked about many.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+fn catch_decoder_panic<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     let caught = catch_unwind(AssertUnwindSafe(read));
     caught.unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))
 }

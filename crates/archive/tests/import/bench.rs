@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use perflab_archive::{Archive, ArchiveError, Imported, Options, RunDir, Took, import_foreign};
+use perflab_archive::{
+    Archive, ArchiveError, FileReport, ImportOptions, ImportOutcome, RunDir, import_as_run,
+};
 use perflab_model::series::{ColumnData, Series};
 use tempfile::TempDir;
 
@@ -17,58 +19,58 @@ pub const HEAD: &str = "slabinfo - version: 2.1\n# name <active_objs> <num_objs>
 pub const ROW: &str = "dentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n";
 
 /// An archive, and room for files beside it.
-pub struct Bench {
+pub struct ImportTestArchive {
     directory: TempDir,
 }
 
-impl Bench {
+impl ImportTestArchive {
     pub fn new() -> Self {
-        Bench { directory: tempfile::tempdir().unwrap() }
+        ImportTestArchive { directory: tempfile::tempdir().unwrap() }
     }
 
     pub fn archive(&self) -> Archive {
         Archive::open(&self.directory.path().join("archive")).unwrap()
     }
 
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    pub fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         path
     }
 
-    pub fn try_import(&self, path: &Path) -> Result<Imported, ArchiveError> {
-        import_foreign(&self.archive(), path, &Options::default())
+    pub fn try_import(&self, path: &Path) -> Result<ImportOutcome, ArchiveError> {
+        import_as_run(&self.archive(), path, &ImportOptions::default())
     }
 
-    pub fn import(&self, path: &Path) -> Imported {
+    pub fn import(&self, path: &Path) -> ImportOutcome {
         self.try_import(path).unwrap()
     }
 
     /// The error, without the directory that changes; and that no run is left behind.
-    pub fn refused(&self, path: &Path) -> String {
+    pub fn refusal_of(&self, path: &Path) -> String {
         let error = self.try_import(path).unwrap_err().to_string();
-        assert_eq!(self.archive().list().unwrap(), []);
+        assert_eq!(self.archive().list_runs().unwrap(), []);
         error.replace(&format!("{}/", self.directory.path().display()), "")
     }
 
     /// A copy of these members of the recording.
-    pub fn folder(&self, name: &str, members: &[&str]) -> PathBuf {
+    pub fn copy_members(&self, name: &str, members: &[&str]) -> PathBuf {
         let folder = self.directory.path().join(name);
         fs::create_dir_all(&folder).unwrap();
         for member in members {
-            fs::copy(recording().join(member), folder.join(member)).unwrap();
+            fs::copy(recording_path().join(member), folder.join(member)).unwrap();
         }
         folder
     }
 }
 
-pub fn recording() -> PathBuf {
+pub fn recording_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/lkp-fsmark")
 }
 
 /// The text of a file, unpacked where it is packed.
-pub fn text(path: &Path) -> String {
+pub fn read_unpacked_text(path: &Path) -> String {
     let mut text = String::new();
     match path.extension().is_some_and(|extension| extension == "gz") {
         true => GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap(),
@@ -77,34 +79,34 @@ pub fn text(path: &Path) -> String {
     text
 }
 
-pub fn packed(text: &[u8]) -> Vec<u8> {
+pub fn gzip_text(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text).unwrap();
     encoder.finish().unwrap()
 }
 
-pub fn took<'a>(imported: &'a Imported, name: &str) -> &'a Took {
-    imported.took.iter().find(|took| took.name() == name).unwrap()
+pub fn find_report<'a>(imported: &'a ImportOutcome, name: &str) -> &'a FileReport {
+    imported.file_reports.iter().find(|took| took.file_name() == name).unwrap()
 }
 
-pub fn messages(imported: &Imported) -> Vec<&str> {
+pub fn warning_messages(imported: &ImportOutcome) -> Vec<&str> {
     imported.warnings.iter().map(|warning| warning.message.as_str()).collect()
 }
 
-pub fn column<'a>(series: &'a Series, name: &str) -> &'a ColumnData {
+pub fn find_column<'a>(series: &'a Series, name: &str) -> &'a ColumnData {
     let place = series.schema.columns.iter().position(|column| column.name == name).unwrap();
     &series.columns[place]
 }
 
-pub fn ints(run: &RunDir, monitor: &str, name: &str) -> Vec<Option<i64>> {
-    let ColumnData::Int(cells) = column(&run.series(monitor).unwrap(), name).clone() else {
+pub fn int_cells(run: &RunDir, monitor: &str, name: &str) -> Vec<Option<i64>> {
+    let ColumnData::Int(cells) = find_column(&run.read_series(monitor).unwrap(), name).clone() else {
         panic!("{name} is no integer")
     };
     cells
 }
 
-pub fn texts(run: &RunDir, monitor: &str, name: &str) -> Vec<String> {
-    let ColumnData::Text(cells) = column(&run.series(monitor).unwrap(), name).clone() else {
+pub fn text_cells(run: &RunDir, monitor: &str, name: &str) -> Vec<String> {
+    let ColumnData::Text(cells) = find_column(&run.read_series(monitor).unwrap(), name).clone() else {
         panic!("{name} is no text")
     };
     cells.into_iter().map(Option::unwrap_or_default).collect()

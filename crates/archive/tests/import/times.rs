@@ -2,29 +2,30 @@
 
 use perflab_model::Nanos;
 
-use super::bench::{Bench, HEAD, ROW, ints, messages, took};
+use super::bench::{HEAD, ImportTestArchive, ROW, find_report, int_cells, warning_messages};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn at(bench: &Bench, log: &str) -> (Vec<u64>, Vec<String>) {
-    let imported = bench.import(&bench.write("log", log));
-    let at = imported.run.series("slabinfo").unwrap().at.into_iter().map(|at| at.0).collect();
-    (at, messages(&imported).into_iter().map(String::from).collect())
+fn import_times(bench: &ImportTestArchive, log: &str) -> (Vec<u64>, Vec<String>) {
+    let imported = bench.import(&bench.write_file("log", log));
+    let at = imported.run.read_series("slabinfo").unwrap().at.into_iter().map(|at| at.0).collect();
+    (at, warning_messages(&imported).into_iter().map(String::from).collect())
 }
 
 #[test]
 fn times_count_from_the_first_dump() {
     let log = format!("time: 1000\n{HEAD}{ROW}time: 1001.5\n{HEAD}{ROW}time: 1005\n{HEAD}{ROW}");
-    let bench = Bench::new();
-    assert_eq!(at(&bench, &log).0, [0, SECOND * 3 / 2, 5 * SECOND]);
-    let run = bench.archive().find("@latest").unwrap().remove(0);
-    assert_eq!(run.record().unwrap().manifest.anchor.realtime, Nanos(1000 * SECOND));
-    assert_eq!(run.series("slabinfo").unwrap().schema.interval, Nanos(SECOND * 3 / 2));
+    let bench = ImportTestArchive::new();
+    assert_eq!(import_times(&bench, &log).0, [0, SECOND * 3 / 2, 5 * SECOND]);
+    let run = bench.archive().find_runs("@latest").unwrap().remove(0);
+    assert_eq!(run.read_record().unwrap().manifest.anchor.realtime, Nanos(1000 * SECOND));
+    assert_eq!(run.read_series("slabinfo").unwrap().schema.interval, Nanos(SECOND * 3 / 2));
 }
 
 #[test]
 fn dumps_without_times_are_numbered_and_that_is_said() {
-    let (at, messages) = at(&Bench::new(), &format!("{HEAD}{ROW}{HEAD}{ROW}{ROW}{HEAD}{ROW}"));
+    let (at, messages) =
+        import_times(&ImportTestArchive::new(), &format!("{HEAD}{ROW}{HEAD}{ROW}{ROW}{HEAD}{ROW}"));
     assert_eq!(at, [0, SECOND, SECOND, 2 * SECOND]);
     assert!(messages.iter().any(|message| message.contains("which is their number")), "{messages:?}");
     assert!(messages.iter().any(|message| message.contains("dated by the file's last change")));
@@ -32,25 +33,28 @@ fn dumps_without_times_are_numbered_and_that_is_said() {
 
 #[test]
 fn one_dump_is_a_run_of_one_tick() {
-    let bench = Bench::new();
-    let imported = bench.import(&bench.write("slabinfo", format!("{HEAD}{ROW}{ROW}")));
-    assert_eq!(imported.run.series("slabinfo").unwrap().at, [Nanos(0); 2]);
-    assert_eq!(ints(&imported.run, "slabinfo", "ordinal"), [Some(0), Some(1)], "names repeat");
-    assert!(messages(&imported).iter().any(|message| message.contains("page size is not known: 4096")));
+    let bench = ImportTestArchive::new();
+    let imported = bench.import(&bench.write_file("slabinfo", format!("{HEAD}{ROW}{ROW}")));
+    assert_eq!(imported.run.read_series("slabinfo").unwrap().at, [Nanos(0); 2]);
+    assert_eq!(int_cells(&imported.run, "slabinfo", "ordinal"), [Some(0), Some(1)], "names repeat");
+    assert!(
+        warning_messages(&imported).iter().any(|message| message.contains("page size is not known: 4096"))
+    );
 }
 
 #[test]
 fn a_clock_that_stands_or_goes_back_keeps_the_order() {
     let log =
         format!("time: 100\n{HEAD}{ROW}time: 100\n{HEAD}{ROW}time: 90\n{HEAD}{ROW}time: 103\n{HEAD}{ROW}");
-    let (at, messages) = at(&Bench::new(), &log);
+    let (at, messages) = import_times(&ImportTestArchive::new(), &log);
     assert_eq!(at, [0, 1_000_000, 2_000_000, 3 * SECOND]);
     assert!(messages.iter().any(|message| message.contains("not after the dump before: 2;")), "{messages:?}");
 }
 
 #[test]
 fn a_log_whose_beginning_is_lost_keeps_what_is_there() {
-    let (at, messages) = at(&Bench::new(), &format!("{ROW}{ROW}time: 100\n{HEAD}{ROW}"));
+    let (at, messages) =
+        import_times(&ImportTestArchive::new(), &format!("{ROW}{ROW}time: 100\n{HEAD}{ROW}"));
     assert_eq!(at, [0, 0, SECOND]);
     assert!(messages.iter().any(|message| message.contains("not after the dump before: 1;")), "{messages:?}");
     assert!(messages.iter().any(|message| message.contains("lack the lines that name version")));
@@ -58,20 +62,20 @@ fn a_log_whose_beginning_is_lost_keeps_what_is_there() {
 
 #[test]
 fn a_time_that_is_none_costs_its_dump_and_is_counted() {
-    let bench = Bench::new();
+    let bench = ImportTestArchive::new();
     let log = format!("time: 100\n{HEAD}{ROW}time: soon\n{HEAD}{ROW}{ROW}time: 102\n{HEAD}{ROW}");
-    let imported = bench.import(&bench.write("log", log));
-    assert_eq!(took(&imported, "log").counts(), "4 rows read, 2 used, 0 flagged, 2 unusable");
-    assert_eq!(took(&imported, "log").unusable[0].line, 8);
-    assert!(took(&imported, "log").unusable[0].reason.contains("`time: soon` is no time"));
+    let imported = bench.import(&bench.write_file("log", log));
+    assert_eq!(find_report(&imported, "log").format_counts(), "4 rows read, 2 used, 0 flagged, 2 unusable");
+    assert_eq!(find_report(&imported, "log").unusable[0].line, 8);
+    assert!(find_report(&imported, "log").unusable[0].reason.contains("`time: soon` is no time"));
 }
 
 #[test]
 fn a_long_silence_is_a_gap() {
-    let bench = Bench::new();
+    let bench = ImportTestArchive::new();
     let dump = |at: u64| format!("time: {at}\n{HEAD}{ROW}");
     let log: String = [100, 101, 103, 140, 141].map(dump).concat();
-    let record = bench.import(&bench.write("log", log)).run.record().unwrap();
+    let record = bench.import(&bench.write_file("log", log)).run.read_record().unwrap();
     assert_eq!(record.gaps.len(), 1);
     let gap = &record.gaps[0];
     assert_eq!((gap.from, gap.to), (Nanos(3 * SECOND), Some(Nanos(40 * SECOND))));

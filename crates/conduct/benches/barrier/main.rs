@@ -12,28 +12,28 @@ mod skew;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use perflab_conduct::{Channel, Host, agent};
+use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
-type Surprise = Box<dyn std::error::Error + Send + Sync>;
+type BarrierBenchError = Box<dyn std::error::Error + Send + Sync>;
 
-fn main() -> Result<(), Surprise> {
+fn main() -> Result<(), BarrierBenchError> {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|first| first == "agent") {
-        return serve();
+        return serve_agent();
     }
     let number = |name: &str, default: u32| {
         let found = arguments.iter().skip_while(|argument| *argument != name).nth(1);
         found.and_then(|text| text.parse().ok()).unwrap_or(default)
     };
-    many::many()?;
+    many::measure_many_agents()?;
     let (rounds, peer_rounds) = (number("--rounds", 200), number("--peer-rounds", 20));
-    [2, 4, 16].into_iter().try_for_each(|targets| skew::skew(targets, rounds, peer_rounds))
+    [2, 4, 16].into_iter().try_for_each(|targets| skew::measure_skew(targets, rounds, peer_rounds))
 }
 
-fn host() -> std::io::Result<Host> {
-    Ok(Host {
+fn local_machine() -> std::io::Result<LocalMachine> {
+    Ok(LocalMachine {
         root: Root::host(),
         state: PathBuf::from("/nonexistent"),
         perflab: std::env::current_exe()?,
@@ -44,9 +44,9 @@ fn host() -> std::io::Result<Host> {
 }
 
 /// This binary as the agent that it starts.
-fn serve() -> Result<(), Surprise> {
+fn serve_agent() -> Result<(), BarrierBenchError> {
     let reading = std::io::stdin().as_fd().try_clone_to_owned()?;
     let writing = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let _ = agent::serve(Channel::new("host", reading, writing), false, host()?);
+    let _ = agent::serve_agent(Connection::new("host", reading, writing), false, local_machine()?);
     Ok(())
 }

@@ -5,24 +5,28 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use perflab_conduct::hub::Hub;
-use perflab_conduct::offset::{Offset, Trip};
-use perflab_conduct::protocol::{Order, Report};
-use perflab_conduct::{Stop, place};
+use perflab_conduct::hub::Multiplexer;
+use perflab_conduct::offset::{ClockOffsetEstimator, RoundTrip};
+use perflab_conduct::protocol::{AgentOrder, AgentReport};
+use perflab_conduct::{StopRequest, place};
 use perflab_model::Nanos;
-use perflab_model::study::{TargetKind, TargetUse};
+use perflab_model::study::{TargetKind, TargetSpec};
 use perflab_observe::monotonic_now;
 
-use crate::{Surprise, host};
+use crate::{BarrierBenchError, local_machine};
 
 /// How long before it is due a release is told.
 const LEAD: u64 = 5_000_000;
 
 /// Releases of real agents, and of shells with nc.
-pub(crate) fn skew(targets: usize, rounds: u32, peer_rounds: u32) -> Result<(), Surprise> {
-    let (ours, lost) = released(targets, rounds)?;
-    println!("{targets} targets, perflab: {} releases, {lost} lost; {}", ours.len(), spread(ours.clone()));
-    let Some((peers, hung)) = peer(targets, peer_rounds)? else {
+pub(crate) fn measure_skew(targets: usize, rounds: u32, peer_rounds: u32) -> Result<(), BarrierBenchError> {
+    let (ours, lost) = time_releases(targets, rounds)?;
+    println!(
+        "{targets} targets, perflab: {} releases, {lost} lost; {}",
+        ours.len(),
+        format_spread(ours.clone())
+    );
+    let Some((peers, hung)) = run_shell_peer(targets, peer_rounds)? else {
         println!("  nc: not installed (apt-get install netcat-openbsd)");
         return Ok(());
     };
@@ -30,20 +34,20 @@ pub(crate) fn skew(targets: usize, rounds: u32, peer_rounds: u32) -> Result<(), 
     println!(
         "  the same with nc: {} of {peer_rounds} releases, {fate}; {}",
         peers.len(),
-        spread(peers.clone())
+        format_spread(peers.clone())
     );
     if !peers.is_empty() {
-        println!("  ratio of medians: {:.0}", middle(peers) / middle(ours));
+        println!("  ratio of medians: {:.0}", median_time(peers) / median_time(ours));
     }
     Ok(())
 }
 
-fn middle(mut times: Vec<f64>) -> f64 {
+fn median_time(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn spread(mut times: Vec<f64>) -> String {
+fn format_spread(mut times: Vec<f64>) -> String {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
         times.get((share * (times.len().max(1) - 1) as f64) as usize).copied().unwrap_or(f64::NAN)
@@ -52,26 +56,26 @@ fn spread(mut times: Vec<f64>) -> String {
 }
 
 /// How far apart the agents woke in each round, in milliseconds, and how many rounds were not whole.
-fn released(targets: usize, rounds: u32) -> Result<(Vec<f64>, u32), Surprise> {
-    let (host, mut hub) = (host()?, Hub::new()?);
-    let target = TargetUse::new(TargetKind::Process);
+fn time_releases(targets: usize, rounds: u32) -> Result<(Vec<f64>, u32), BarrierBenchError> {
+    let (host, mut hub) = (local_machine()?, Multiplexer::new()?);
+    let target = TargetSpec::new(TargetKind::Process);
     let mut places = Vec::new();
     for number in 0..targets {
-        let started = place::start(&format!("agent{number}"), &target, &host, &Stop::new())?;
-        hub.add(started.channel)?;
-        places.push(started.place);
+        let started = place::launch_target(&format!("agent{number}"), &target, &host, &StopRequest::new())?;
+        hub.add(started.connection)?;
+        places.push(started.handle);
     }
-    let mut offsets = vec![Offset::default(); targets];
-    await_all(&mut hub, targets, |report| matches!(report, Report::Hello(_)).then_some(Nanos(0)))?;
+    let mut offsets = vec![ClockOffsetEstimator::default(); targets];
+    await_reports(&mut hub, targets, |report| matches!(report, AgentReport::Hello(_)).then_some(Nanos(0)))?;
     let (mut skews, mut lost) = (Vec::new(), 0);
     for round in 0..rounds {
         compare_clocks(&mut hub, &mut offsets, u64::from(round) * 8)?;
         let start = Nanos(monotonic_now().0 + LEAD);
         for (target, offset) in offsets.iter().enumerate() {
-            hub.send(target, &Order::Rehearse { at: offset.theirs(start) });
+            hub.send(target, &AgentOrder::Rehearse { at: offset.to_theirs(start) });
         }
-        let woke = await_all(&mut hub, targets, |report| match report {
-            Report::Woke { at } => Some(*at),
+        let woke = await_reports(&mut hub, targets, |report| match report {
+            AgentReport::Woke { at } => Some(*at),
             _ => None,
         })?;
         // All have this machine's clock, so that what they say is the truth and no estimate.
@@ -83,16 +87,20 @@ fn released(targets: usize, rounds: u32) -> Result<(Vec<f64>, u32), Surprise> {
     Ok((skews, lost))
 }
 
-fn compare_clocks(hub: &mut Hub, offsets: &mut [Offset], first: u64) -> Result<(), Surprise> {
+fn compare_clocks(
+    hub: &mut Multiplexer,
+    offsets: &mut [ClockOffsetEstimator],
+    first: u64,
+) -> Result<(), BarrierBenchError> {
     for (target, offset) in offsets.iter_mut().enumerate() {
         for id in first..first + 8 {
             let sent = monotonic_now();
-            hub.send(target, &Order::Ping { id });
-            for heard in hub.wait(Nanos(sent.0 + 1_000_000_000))? {
-                if let Ok(Report::Pong { id: answered, at }) = heard.said
-                    && (heard.link, answered) == (target, id)
+            hub.send(target, &AgentOrder::Ping { id });
+            for heard in hub.receive(Nanos(sent.0 + 1_000_000_000))? {
+                if let Ok(AgentReport::Pong { id: answered, at }) = heard.report
+                    && (heard.index, answered) == (target, id)
                 {
-                    offset.add(Trip { sent, theirs: at, back: heard.at }).expect("our own clock");
+                    offset.add_trip(RoundTrip { sent, theirs: at, back: heard.at }).expect("our own clock");
                 }
             }
         }
@@ -101,22 +109,22 @@ fn compare_clocks(hub: &mut Hub, offsets: &mut [Offset], first: u64) -> Result<(
 }
 
 /// What all say, within five seconds.
-fn await_all(
-    hub: &mut Hub,
+fn await_reports(
+    hub: &mut Multiplexer,
     targets: usize,
-    wanted: impl Fn(&Report) -> Option<Nanos>,
-) -> Result<Vec<Nanos>, Surprise> {
+    wanted: impl Fn(&AgentReport) -> Option<Nanos>,
+) -> Result<Vec<Nanos>, BarrierBenchError> {
     let deadline = Nanos(monotonic_now().0 + 5_000_000_000);
     let mut said = Vec::new();
     while said.len() < targets && monotonic_now() < deadline {
-        let heard = hub.wait(deadline)?;
-        said.extend(heard.iter().filter_map(|heard| wanted(heard.said.as_ref().ok()?)));
+        let heard = hub.receive(deadline)?;
+        said.extend(heard.iter().filter_map(|heard| wanted(heard.report.as_ref().ok()?)));
     }
     Ok(said)
 }
 
 /// The same with nc: skews in milliseconds, and whether a token was lost. `None` without nc.
-fn peer(targets: usize, rounds: u32) -> Result<Option<(Vec<f64>, bool)>, Surprise> {
+fn run_shell_peer(targets: usize, rounds: u32) -> Result<Option<(Vec<f64>, bool)>, BarrierBenchError> {
     if Command::new("nc").arg("-h").stderr(Stdio::null()).stdout(Stdio::null()).status().is_err() {
         return Ok(None);
     }

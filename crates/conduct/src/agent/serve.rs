@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use perflab_observe::monotonic_now;
 
-use super::hello::hello;
-use super::run::Duty;
-use super::voice::Voice;
+use super::hello::own_hello;
+use super::run::AgentWorker;
+use super::voice::FramedReportWriter;
 
-use crate::protocol::{Decoder, Greeter, Order, ProtocolError, Report};
-use crate::{Channel, Host, Stop};
+use crate::protocol::{AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError};
+use crate::{Connection, LocalMachine, StopRequest};
 
 /// How long a port that nobody has connected yet is left alone between two looks.
 const NOBODY_YET: Duration = Duration::from_millis(10);
@@ -35,22 +35,22 @@ pub enum AgentError {
 ///
 /// # Errors
 /// A host of another version, garbage, a stream that breaks.
-pub fn serve(stream: Channel, patient: bool, host: Host) -> Result<(), AgentError> {
-    let voice = Voice::new(File::from(stream.writing));
+pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Result<(), AgentError> {
+    let voice = FramedReportWriter::new(File::from(stream.writing));
     let mut reading = File::from(stream.reading);
-    let rest = greeted(&mut reading, patient, &voice)?;
-    voice.say(&Report::Hello(hello(&host.root)))?;
-    let (stop, gone) = (Stop::new(), AtomicBool::new(false));
+    let rest = exchange_greetings(&mut reading, patient, &voice)?;
+    voice.write_report(&AgentReport::Hello(own_hello(&host.root)))?;
+    let (stop, gone) = (StopRequest::new(), AtomicBool::new(false));
     let (orders, todo) = channel();
     std::thread::scope(|scope| {
         let worker = {
-            let duty = Duty { voice: voice.clone(), todo, stop: stop.clone(), gone: &gone };
-            scope.spawn(move || duty.work(host))
+            let duty = AgentWorker { voice: voice.clone(), todo, stop: stop.clone(), gone: &gone };
+            scope.spawn(move || duty.run(host))
         };
-        let heard = listen(&mut reading, &rest, &voice, &orders, &stop);
+        let heard = receive_orders(&mut reading, &rest, &voice, &orders, &stop);
         // Whatever ended the stream ends the work as well.
         gone.store(true, Ordering::SeqCst);
-        stop.ask();
+        stop.request_stop();
         drop(orders);
         let worked = worker.join().unwrap_or_else(|_| Err(io::Error::other("the working thread panicked")));
         heard?;
@@ -59,16 +59,20 @@ pub fn serve(stream: Channel, patient: bool, host: Host) -> Result<(), AgentErro
 }
 
 /// Says our greeting, waits for the host's, and gives what came after it.
-fn greeted(reading: &mut File, patient: bool, voice: &Voice) -> Result<Vec<u8>, AgentError> {
-    voice.greet()?;
-    let mut greeter = Greeter::default();
+fn exchange_greetings(
+    reading: &mut File,
+    patient: bool,
+    voice: &FramedReportWriter,
+) -> Result<Vec<u8>, AgentError> {
+    voice.write_greeting()?;
+    let mut greeter = GreetingParser::default();
     let mut buffer = [0; 4096];
     loop {
         match reading.read(&mut buffer)? {
             0 if patient => std::thread::sleep(NOBODY_YET),
             0 => return Err(AgentError::Stream(io::ErrorKind::UnexpectedEof.into())),
             length => {
-                if let Some(rest) = greeter.take(buffer.get(..length).unwrap_or_default())? {
+                if let Some(rest) = greeter.feed(buffer.get(..length).unwrap_or_default())? {
                     return Ok(rest);
                 }
             }
@@ -77,21 +81,23 @@ fn greeted(reading: &mut File, patient: bool, voice: &Voice) -> Result<Vec<u8>, 
 }
 
 /// Takes orders until the stream ends.
-fn listen(
+fn receive_orders(
     reading: &mut File,
     rest: &[u8],
-    voice: &Voice,
-    orders: &Sender<Order>,
-    stop: &Stop,
+    voice: &FramedReportWriter,
+    orders: &Sender<AgentOrder>,
+    stop: &StopRequest,
 ) -> Result<(), AgentError> {
-    let mut decoder = Decoder::default();
+    let mut decoder = FrameDecoder::default();
     let mut buffer = [0; 1 << 16];
     decoder.push(rest);
     loop {
-        while let Some(order) = decoder.take()? {
+        while let Some(order) = decoder.next_message()? {
             match order {
-                Order::Ping { id } => voice.say(&Report::Pong { id, at: monotonic_now() })?,
-                Order::Cancel => stop.ask(),
+                AgentOrder::Ping { id } => {
+                    voice.write_report(&AgentReport::Pong { id, at: monotonic_now() })?
+                }
+                AgentOrder::Cancel => stop.request_stop(),
                 order => drop(orders.send(order)),
             }
         }

@@ -4,53 +4,56 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perflab_model::{Event, What};
+use perflab_model::{RunEvent, RunEventKind};
 
-use crate::protocol::{ProtocolError, Report, encode, greeting};
+use crate::protocol::{AgentReport, ProtocolError, encode_frame, greeting_line};
 
 /// Output is told in parts of so many bytes. In JSON each may take six.
 const PART: usize = 512 << 10;
 
 /// Says reports.
 #[derive(Debug, Clone)]
-pub(super) struct Voice(Arc<Mutex<File>>);
+pub(super) struct FramedReportWriter(Arc<Mutex<File>>);
 
-impl Voice {
+impl FramedReportWriter {
     pub(super) fn new(writing: File) -> Self {
-        Voice(Arc::new(Mutex::new(writing)))
+        FramedReportWriter(Arc::new(Mutex::new(writing)))
     }
 
-    pub(super) fn greet(&self) -> io::Result<()> {
-        self.write(&greeting())
+    pub(super) fn write_greeting(&self) -> io::Result<()> {
+        self.write_bytes(&greeting_line())
     }
 
     /// An error means that the host is gone.
-    pub(super) fn say(&self, report: &Report) -> io::Result<()> {
-        self.write(&encode(report).map_err(io::Error::other)?)
+    pub(super) fn write_report(&self, report: &AgentReport) -> io::Result<()> {
+        self.write_bytes(&encode_frame(report).map_err(io::Error::other)?)
     }
 
     /// Tells an event: long output in parts, and of what fits into no frame at least that it happened.
-    pub(super) fn tell(&self, event: Event) -> io::Result<()> {
-        if let What::Output { slot, name, text } = &event.what {
-            for part in parts(text) {
-                let what = What::Output { slot: *slot, name: name.clone(), text: part.into() };
-                self.say(&Report::Event(Event::new(event.at, what)))?;
+    pub(super) fn write_event(&self, event: RunEvent) -> io::Result<()> {
+        if let RunEventKind::Output { slot, name, text } = &event.what {
+            for part in split_text(text) {
+                let what = RunEventKind::Output { slot: *slot, name: name.clone(), text: part.into() };
+                self.write_report(&AgentReport::Event(RunEvent::new(event.at, what)))?;
             }
             return Ok(());
         }
         let at = event.at;
-        match encode(&Report::Event(event)) {
-            Ok(bytes) => self.write(&bytes),
+        match encode_frame(&AgentReport::Event(event)) {
+            Ok(bytes) => self.write_bytes(&bytes),
             Err(ProtocolError::TooLarge { size }) => {
                 let message = format!("an event of {size} bytes was left out: it fits into no frame");
                 let advice = "record less at a time".into();
-                self.say(&Report::Event(Event::new(at, What::Warning { message, advice })))
+                self.write_report(&AgentReport::Event(RunEvent::new(
+                    at,
+                    RunEventKind::Warning { message, advice },
+                )))
             }
             Err(error) => Err(io::Error::other(error)),
         }
     }
 
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_bytes(&self, bytes: &[u8]) -> io::Result<()> {
         let mut writing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writing.write_all(bytes)?;
         writing.flush()
@@ -58,7 +61,7 @@ impl Voice {
 }
 
 /// A text in parts of at most [`PART`] bytes, cut between characters.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn split_text(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = (0..=PART.min(rest.len())).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
@@ -75,9 +78,9 @@ mod tests {
     #[test]
     fn parts_make_the_whole_and_each_fits() {
         let text = "é".repeat(PART);
-        let parts: Vec<&str> = parts(&text).collect();
+        let parts: Vec<&str> = split_text(&text).collect();
         assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= PART));
         assert_eq!(parts.concat(), text);
-        assert_eq!(super::parts("").count(), 0);
+        assert_eq!(super::split_text("").count(), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perflab_model::Nanos;
-use perflab_observe::{RealTime, monotonic_now};
+use perflab_observe::{RealtimeGuard, monotonic_now};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 
@@ -15,16 +15,16 @@ const TICK: Nanos = Nanos(50_000_000);
 
 /// The moment after a wait.
 #[derive(Debug)]
-pub(super) struct Woken {
+pub(super) struct WakeUp {
     /// When it was over.
     pub(super) at: Nanos,
     /// Held until what was waited for is done: on a busy machine, whoever wakes up waits for others.
-    pub(super) urgent: RealTime,
+    pub(super) urgent: RealtimeGuard,
 }
 
 /// Waits until `at` and says when it was over, or `None` where a stop was asked for before.
-pub(super) fn until(at: Nanos, stop: &AtomicBool) -> Option<Woken> {
-    let urgent = RealTime::take();
+pub(super) fn wait_until_instant(at: Nanos, stop: &AtomicBool) -> Option<WakeUp> {
+    let urgent = RealtimeGuard::acquire();
     // The kernel may otherwise delay a timer by 50 microseconds, to save wake-ups.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     loop {
@@ -46,7 +46,7 @@ pub(super) fn until(at: Nanos, stop: &AtomicBool) -> Option<Woken> {
     loop {
         let now = monotonic_now();
         if now >= at {
-            return Some(Woken { at: now, urgent });
+            return Some(WakeUp { at: now, urgent });
         }
         std::hint::spin_loop();
     }
@@ -60,9 +60,9 @@ mod tests {
     fn never_early_and_a_stop_ends_it() {
         let stop = AtomicBool::new(false);
         let at = Nanos(monotonic_now().0 + 3_000_000);
-        assert!(until(at, &stop).is_some_and(|woken| woken.at >= at));
-        assert!(until(Nanos(0), &stop).is_some(), "what is over is not waited for");
+        assert!(wait_until_instant(at, &stop).is_some_and(|woken| woken.at >= at));
+        assert!(wait_until_instant(Nanos(0), &stop).is_some(), "what is over is not waited for");
         stop.store(true, Ordering::Relaxed);
-        assert!(until(Nanos(u64::MAX), &stop).is_none());
+        assert!(wait_until_instant(Nanos(u64::MAX), &stop).is_none());
     }
 }

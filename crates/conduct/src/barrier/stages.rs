@@ -2,11 +2,11 @@
 
 use perflab_model::{Nanos, Slot};
 
-use super::{Point, Stage};
+use super::{BarrierPoint, BarrierStage};
 
 /// How long each kind of stage may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct StageLimits {
     /// To check, prepare and begin to watch.
     pub first: Nanos,
     /// To bring settings about before an iteration.
@@ -18,16 +18,20 @@ pub struct Limits {
 }
 
 /// All stages for `slots`, each with its index in the plan and the targets that take part in it, of `targets` in all.
-pub fn stages(slots: &[(u32, Slot, Vec<usize>)], targets: usize, limits: Limits) -> Vec<Stage> {
+pub fn round_stages(
+    slots: &[(u32, Slot, Vec<usize>)],
+    targets: usize,
+    limits: StageLimits,
+) -> Vec<BarrierStage> {
     let all = || (0..targets).collect::<Vec<_>>();
-    let mut stages = vec![Stage { point: Point::First, who: all(), allowed: limits.first }];
+    let mut stages = vec![BarrierStage { point: BarrierPoint::First, who: all(), allowed: limits.first }];
     for (index, _, who) in slots {
-        let (before, after) = (Point::Before(*index), Point::After(*index));
-        stages.push(Stage { point: before, who: who.clone(), allowed: limits.before });
-        stages.push(Stage { point: after, who: who.clone(), allowed: limits.after });
+        let (before, after) = (BarrierPoint::Before(*index), BarrierPoint::After(*index));
+        stages.push(BarrierStage { point: before, who: who.clone(), allowed: limits.before });
+        stages.push(BarrierStage { point: after, who: who.clone(), allowed: limits.after });
     }
-    for point in [Point::Last, Point::End] {
-        stages.push(Stage { point, who: all(), allowed: limits.last });
+    for point in [BarrierPoint::Last, BarrierPoint::End] {
+        stages.push(BarrierStage { point, who: all(), allowed: limits.last });
     }
     stages
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use perflab_model::Nanos;
-use perflab_model::study::OnLost;
+use perflab_model::study::LostTargetPolicy;
 
-use super::{Point, Stage};
+use super::{BarrierPoint, BarrierStage};
 
 /// Where a target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Member {
+pub(super) enum BarrierMember {
     /// It has no part in this stage.
     Idle,
     /// It was told to come, and has not.
@@ -22,13 +22,13 @@ pub(super) enum Member {
 
 /// What was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub enum BarrierInput {
     /// A target says that it has reached a point.
     Reached {
         /// which target
         target: usize,
         /// which point
-        point: Point,
+        point: BarrierPoint,
     },
     /// A target is gone: its stream ended, or cannot be understood.
     Lost(usize),
@@ -40,22 +40,22 @@ pub enum Input {
 
 /// Why the barrier gave a target up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub enum TargetLoss {
     /// It did not come to this point within its time.
-    Late(Point),
+    Late(BarrierPoint),
     /// It claimed this point when it was not on the way to it.
-    OutOfTurn(Point),
+    OutOfTurn(BarrierPoint),
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum BarrierAction {
     /// All of these may go on to that point, and nobody else.
     Go {
         /// which targets, none of them lost
         who: Vec<usize>,
         /// the point to reach
-        point: Point,
+        point: BarrierPoint,
     },
     /// Their iteration cannot count any more, or is not wanted: they should end it now.
     Cancel(Vec<usize>),
@@ -64,7 +64,7 @@ pub enum Action {
         /// which target
         target: usize,
         /// why
-        loss: Loss,
+        loss: TargetLoss,
     },
     /// There is nothing more to do.
     Over,
@@ -73,52 +73,52 @@ pub enum Action {
 /// The state of a run in step.
 #[derive(Debug, Clone)]
 pub struct Barrier {
-    pub(super) stages: Arc<[Stage]>,
-    pub(super) members: Vec<Member>,
+    pub(super) stages: Arc<[BarrierStage]>,
+    pub(super) members: Vec<BarrierMember>,
     pub(super) stage: usize,
     pub(super) deadline: Nanos,
     pub(super) stopping: bool,
-    on_lost: OnLost,
+    on_lost: LostTargetPolicy,
     grace: Nanos,
 }
 
 impl Barrier {
-    /// Before the first stage, which the first [`Barrier::take`] enters. `grace` is what ending an iteration early may
+    /// Before the first stage, which the first [`Barrier::step`] enters. `grace` is what ending an iteration early may
     /// take.
-    pub fn new(stages: Vec<Stage>, targets: usize, on_lost: OnLost, grace: Nanos) -> Self {
+    pub fn new(stages: Vec<BarrierStage>, targets: usize, on_lost: LostTargetPolicy, grace: Nanos) -> Self {
         // Stage -1 in spirit: nobody is on the way, so the first input leads on.
-        let nowhere = Stage { point: Point::First, who: Vec::new(), allowed: Nanos(0) };
+        let nowhere = BarrierStage { point: BarrierPoint::First, who: Vec::new(), allowed: Nanos(0) };
         let stages = std::iter::once(nowhere).chain(stages).collect();
-        let members = vec![Member::Idle; targets];
+        let members = vec![BarrierMember::Idle; targets];
         Barrier { stages, members, stage: 0, deadline: Nanos(u64::MAX), stopping: false, on_lost, grace }
     }
 
     /// The transition function: what was heard at `now` changes the state, and something is to be done.
-    pub fn take(&mut self, now: Nanos, input: Input) -> Vec<Action> {
+    pub fn step(&mut self, now: Nanos, input: BarrierInput) -> Vec<BarrierAction> {
         let mut todo = Vec::new();
         if self.point().is_none() {
             return todo;
         }
         match input {
-            Input::Reached { target, point } => self.reached(now, target, point, &mut todo),
-            Input::Lost(target) => self.lose(now, target, &mut todo),
-            Input::Stop => self.stop(now, &mut todo),
-            Input::Time => {}
+            BarrierInput::Reached { target, point } => self.mark_reached(now, target, point, &mut todo),
+            BarrierInput::Lost(target) => self.lose_target(now, target, &mut todo),
+            BarrierInput::Stop => self.begin_stop(now, &mut todo),
+            BarrierInput::Time => {}
         }
         if now >= self.deadline {
-            self.expire(now, &mut todo);
+            self.expire_stage(now, &mut todo);
         }
         self.advance(now, &mut todo);
         todo
     }
 
-    /// When to come back with [`Input::Time`] at the latest; `None` when all is over.
+    /// When to come back with [`BarrierInput::SampleTimes`] at the latest; `None` when all is over.
     pub fn deadline(&self) -> Option<Nanos> {
         self.point().map(|_| self.deadline)
     }
 
     /// The point that is being reached; `None` when all is over.
-    pub fn point(&self) -> Option<Point> {
+    pub fn point(&self) -> Option<BarrierPoint> {
         self.stages.get(self.stage).map(|stage| stage.point)
     }
 
@@ -128,111 +128,120 @@ impl Barrier {
     }
 
     /// Who has not come yet.
-    pub fn awaited(&self) -> Vec<usize> {
-        self.having(|member| member == Member::Coming)
+    pub fn awaited_targets(&self) -> Vec<usize> {
+        self.targets_where(|member| member == BarrierMember::Coming)
     }
 
     /// Whether the target is out for good.
     pub fn is_lost(&self, target: usize) -> bool {
-        self.members.get(target).is_none_or(|member| *member == Member::Lost)
+        self.members.get(target).is_none_or(|member| *member == BarrierMember::Lost)
     }
 
-    fn having(&self, wanted: impl Fn(Member) -> bool) -> Vec<usize> {
+    fn targets_where(&self, wanted: impl Fn(BarrierMember) -> bool) -> Vec<usize> {
         let members = self.members.iter().enumerate();
         members.filter(|(_, member)| wanted(**member)).map(|(target, _)| target).collect()
     }
 
-    fn reached(&mut self, now: Nanos, target: usize, point: Point, todo: &mut Vec<Action>) {
+    fn mark_reached(
+        &mut self,
+        now: Nanos,
+        target: usize,
+        point: BarrierPoint,
+        todo: &mut Vec<BarrierAction>,
+    ) {
         let expected = self.point() == Some(point);
         match self.members.get_mut(target) {
-            Some(member) if *member == Member::Coming && expected => *member = Member::There,
+            Some(member) if *member == BarrierMember::Coming && expected => *member = BarrierMember::There,
             // Whoever was on its way when the stop was asked for may still arrive where it went.
-            Some(Member::Lost) | None => {}
+            Some(BarrierMember::Lost) | None => {}
             Some(_) if self.stopping => {}
             Some(_) => {
-                todo.push(Action::Lose { target, loss: Loss::OutOfTurn(point) });
-                self.lose(now, target, todo);
+                todo.push(BarrierAction::Lose { target, loss: TargetLoss::OutOfTurn(point) });
+                self.lose_target(now, target, todo);
             }
         }
     }
 
-    fn lose(&mut self, now: Nanos, target: usize, todo: &mut Vec<Action>) {
-        let Some(member) = self.members.get_mut(target).filter(|member| **member != Member::Lost) else {
+    fn lose_target(&mut self, now: Nanos, target: usize, todo: &mut Vec<BarrierAction>) {
+        let Some(member) = self.members.get_mut(target).filter(|member| **member != BarrierMember::Lost)
+        else {
             return;
         };
-        *member = Member::Lost;
-        if self.on_lost == OnLost::Stop {
-            self.stop(now, todo);
+        *member = BarrierMember::Lost;
+        if self.on_lost == LostTargetPolicy::Stop {
+            self.begin_stop(now, todo);
         } else {
-            self.cancel(now, todo);
+            self.cancel_iteration(now, todo);
         }
     }
 
-    fn stop(&mut self, now: Nanos, todo: &mut Vec<Action>) {
+    fn begin_stop(&mut self, now: Nanos, todo: &mut Vec<BarrierAction>) {
         if !self.stopping {
             self.stopping = true;
-            self.cancel(now, todo);
+            self.cancel_iteration(now, todo);
         }
     }
 
     /// Ends the iteration that is going on, if one is.
-    fn cancel(&mut self, now: Nanos, todo: &mut Vec<Action>) {
-        let who = self.awaited();
+    fn cancel_iteration(&mut self, now: Nanos, todo: &mut Vec<BarrierAction>) {
+        let who = self.awaited_targets();
         if self.is_running() && !who.is_empty() {
             self.deadline = self.deadline.min(Nanos(now.0.saturating_add(self.grace.0)));
-            todo.push(Action::Cancel(who));
+            todo.push(BarrierAction::Cancel(who));
         }
     }
 
-    fn expire(&mut self, now: Nanos, todo: &mut Vec<Action>) {
+    fn expire_stage(&mut self, now: Nanos, todo: &mut Vec<BarrierAction>) {
         let Some(point) = self.point() else { return };
-        let late = self.awaited();
+        let late = self.awaited_targets();
         for target in &late {
-            todo.push(Action::Lose { target: *target, loss: Loss::Late(point) });
+            todo.push(BarrierAction::Lose { target: *target, loss: TargetLoss::Late(point) });
         }
         // All at once: none of them is told to cancel for the sake of the others.
         for target in &late {
             if let Some(member) = self.members.get_mut(*target) {
-                *member = Member::Lost;
+                *member = BarrierMember::Lost;
             }
         }
-        if !late.is_empty() && self.on_lost == OnLost::Stop {
-            self.stop(now, todo);
+        if !late.is_empty() && self.on_lost == LostTargetPolicy::Stop {
+            self.begin_stop(now, todo);
         }
     }
 
     fn is_running(&self) -> bool {
-        matches!(self.point(), Some(Point::After(_)))
+        matches!(self.point(), Some(BarrierPoint::After(_)))
     }
 
     /// Enters stages as long as nobody has to be waited for.
-    fn advance(&mut self, now: Nanos, todo: &mut Vec<Action>) {
+    fn advance(&mut self, now: Nanos, todo: &mut Vec<BarrierAction>) {
         while let Some(point) = self.point() {
-            let ending = matches!(point, Point::Last | Point::End);
+            let ending = matches!(point, BarrierPoint::Last | BarrierPoint::End);
             let leaving = self.stopping && !ending && !self.is_running();
-            if !leaving && !self.awaited().is_empty() {
+            if !leaving && !self.awaited_targets().is_empty() {
                 return;
             }
             self.stage += 1;
             if self.stopping && !ending {
-                let last = self.stages.iter().position(|stage| stage.point == Point::Last);
+                let last = self.stages.iter().position(|stage| stage.point == BarrierPoint::Last);
                 self.stage = last.unwrap_or(self.stages.len());
             }
-            self.enter(now, todo);
+            self.enter_stage(now, todo);
         }
-        todo.push(Action::Over);
+        todo.push(BarrierAction::Over);
     }
 
-    fn enter(&mut self, now: Nanos, todo: &mut Vec<Action>) {
+    fn enter_stage(&mut self, now: Nanos, todo: &mut Vec<BarrierAction>) {
         let stages = Arc::clone(&self.stages);
         let Some(stage) = stages.get(self.stage) else { return };
         self.deadline = Nanos(now.0.saturating_add(stage.allowed.0));
-        for (target, member) in self.members.iter_mut().enumerate().filter(|(_, m)| **m != Member::Lost) {
-            *member = if stage.who.contains(&target) { Member::Coming } else { Member::Idle };
+        for (target, member) in
+            self.members.iter_mut().enumerate().filter(|(_, m)| **m != BarrierMember::Lost)
+        {
+            *member = if stage.who.contains(&target) { BarrierMember::Coming } else { BarrierMember::Idle };
         }
-        let (point, who) = (stage.point, self.awaited());
+        let (point, who) = (stage.point, self.awaited_targets());
         if !who.is_empty() {
-            todo.push(Action::Go { who, point });
+            todo.push(BarrierAction::Go { who, point });
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Positioning, Specification};
+use super::{DiskDataSheet, DiskPositioning};
 
 /// What the kernel wants of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct DiskRequest {
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -17,8 +17,8 @@ pub struct Request {
 
 /// A disk at work. Times count from any beginning, and may not go back.
 #[derive(Debug, Clone)]
-pub struct Mechanism {
-    specification: Specification,
+pub struct DiskMechanics {
+    specification: DiskDataSheet,
     /// When each part that works on one request at a time is free again.
     units: Vec<Duration>,
     /// When the wire is.
@@ -27,25 +27,25 @@ pub struct Mechanism {
     arm: u64,
 }
 
-impl Mechanism {
+impl DiskMechanics {
     /// A disk at rest.
-    pub fn new(specification: Specification) -> Self {
+    pub fn new(specification: DiskDataSheet) -> Self {
         let units = match specification.positioning {
-            Positioning::Arm { .. } => 1,
-            Positioning::Flash { units, .. } => units.max(1),
+            DiskPositioning::Arm { .. } => 1,
+            DiskPositioning::Flash { units, .. } => units.max(1),
         };
-        Mechanism { specification, units: vec![Duration::ZERO; units], wire: Duration::ZERO, arm: 0 }
+        DiskMechanics { specification, units: vec![Duration::ZERO; units], wire: Duration::ZERO, arm: 0 }
     }
 
     /// When a request that arrives `now` is done.
-    pub fn done(&mut self, now: Duration, request: Request) -> Duration {
+    pub fn completion(&mut self, now: Duration, request: DiskRequest) -> Duration {
         let free = self.units.iter().copied().enumerate().min_by_key(|(_, at)| *at);
         let (unit, free) = free.unwrap_or_default();
-        let found = free.max(now) + self.positioning(request);
-        let transfer = self.transfer(request.length);
+        let found = free.max(now) + self.positioning_time(request);
+        let transfer = self.transfer_time(request.length);
         let done = match self.specification.positioning {
-            Positioning::Arm { .. } => found + transfer,
-            Positioning::Flash { .. } => {
+            DiskPositioning::Arm { .. } => found + transfer,
+            DiskPositioning::Flash { .. } => {
                 self.wire = self.wire.max(found) + transfer;
                 self.wire
             }
@@ -59,14 +59,14 @@ impl Mechanism {
     }
 
     /// Until the first byte.
-    fn positioning(&self, request: Request) -> Duration {
+    fn positioning_time(&self, request: DiskRequest) -> Duration {
         match self.specification.positioning {
-            Positioning::Flash { read, .. } if !request.writes => read,
-            Positioning::Flash { write, .. } => write,
-            Positioning::Arm { shortest, way, rotation, capacity, near } => {
+            DiskPositioning::Flash { read, .. } if !request.writes => read,
+            DiskPositioning::Flash { write, .. } => write,
+            DiskPositioning::Arm { shortest, full_seek: way, rotation, capacity, near } => {
                 let ahead = request.offset.checked_sub(self.arm);
                 if let Some(gap) = ahead.filter(|gap| *gap <= near) {
-                    return self.transfer(gap);
+                    return self.transfer_time(gap);
                 }
                 let distance = request.offset.abs_diff(self.arm) as f64 / capacity as f64;
                 shortest + way.mul_f64(distance.clamp(0.0, 1.0).sqrt()) + rotation
@@ -74,7 +74,7 @@ impl Mechanism {
         }
     }
 
-    fn transfer(&self, bytes: u64) -> Duration {
+    fn transfer_time(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 / self.specification.rate as f64)
     }
 }
@@ -85,61 +85,63 @@ mod tests {
 
     use super::*;
 
-    fn read(offset: u64, length: u64) -> Request {
-        Request { offset, length, writes: false }
+    fn read_request(offset: u64, length: u64) -> DiskRequest {
+        DiskRequest { offset, length, writes: false }
     }
 
-    fn millis(time: Duration) -> f64 {
+    fn as_millis(time: Duration) -> f64 {
         time.as_secs_f64() * 1e3
     }
 
     #[test]
     fn an_arm_seeks_by_the_root_of_the_distance() {
-        let mut disk = Mechanism::new(Specification::of(DiskModel::Hdd7200));
+        let mut disk = DiskMechanics::new(DiskDataSheet::of_model(DiskModel::Hdd7200));
         // Across the whole disk: 0.8 + 14.2 + 4.17 ms, and 4 KiB at 60 MB/s.
-        let across = disk.done(Duration::ZERO, read(164_000_000_000 - 4096, 4096));
-        assert!((millis(across) - 19.238).abs() < 0.001, "{across:?}");
+        let across = disk.completion(Duration::ZERO, read_request(164_000_000_000 - 4096, 4096));
+        assert!((as_millis(across) - 19.238).abs() < 0.001, "{across:?}");
         // A quarter back: half of the way's 14.2 ms.
-        let quarter = disk.done(across, read(123_000_000_000 - 4096, 4096)) - across;
-        assert!((millis(quarter) - (0.8 + 7.1 + 4.17 + 0.068)).abs() < 0.001, "{quarter:?}");
+        let quarter = disk.completion(across, read_request(123_000_000_000 - 4096, 4096)) - across;
+        assert!((as_millis(quarter) - (0.8 + 7.1 + 4.17 + 0.068)).abs() < 0.001, "{quarter:?}");
     }
 
     #[test]
     fn what_follows_is_only_transferred() {
-        let mut disk = Mechanism::new(Specification::of(DiskModel::Hdd7200));
-        let mut now = disk.done(Duration::ZERO, read(0, 1 << 20));
+        let mut disk = DiskMechanics::new(DiskDataSheet::of_model(DiskModel::Hdd7200));
+        let mut now = disk.completion(Duration::ZERO, read_request(0, 1 << 20));
         let begin = now;
         for piece in 1..=60 {
-            now = disk.done(now, read(piece << 20, 1 << 20));
+            now = disk.completion(now, read_request(piece << 20, 1 << 20));
         }
         let rate = 60.0 * f64::from(1 << 20) / (now - begin).as_secs_f64();
         assert!((rate - 60e6).abs() < 1e3, "{rate}");
         // A hole of 100 KiB ahead passes under the head; the same behind it costs a turn.
-        let ahead = disk.done(now, read((61 << 20) + (100 << 10), 0)) - now;
-        assert!((millis(ahead) - 1.7067).abs() < 0.001, "{ahead:?}");
-        let behind = disk.done(now + ahead, read(61 << 20, 0)) - now - ahead;
-        assert!(millis(behind) > 4.9, "{behind:?}");
+        let ahead = disk.completion(now, read_request((61 << 20) + (100 << 10), 0)) - now;
+        assert!((as_millis(ahead) - 1.7067).abs() < 0.001, "{ahead:?}");
+        let behind = disk.completion(now + ahead, read_request(61 << 20, 0)) - now - ahead;
+        assert!(as_millis(behind) > 4.9, "{behind:?}");
     }
 
     #[test]
     fn flash_works_on_several_requests_and_shares_its_wire() {
-        let specification = Specification::of(DiskModel::SsdSata);
-        let alone = Mechanism::new(specification).done(Duration::ZERO, read(0, 4096));
-        let mut disk = Mechanism::new(specification);
-        let last = (0..100).map(|n| disk.done(Duration::ZERO, read(n << 30, 4096))).max().unwrap();
+        let specification = DiskDataSheet::of_model(DiskModel::SsdSata);
+        let alone = DiskMechanics::new(specification).completion(Duration::ZERO, read_request(0, 4096));
+        let mut disk = DiskMechanics::new(specification);
+        let last =
+            (0..100).map(|n| disk.completion(Duration::ZERO, read_request(n << 30, 4096))).max().unwrap();
         // Ten units: ten rounds of latency, not a hundred.
         assert!(last > 10 * Duration::from_micros(95) && last < 11 * alone, "{last:?}");
-        let mut disk = Mechanism::new(specification);
-        let whole = (0..100).map(|n| disk.done(Duration::ZERO, read(n << 20, 1 << 20))).max().unwrap();
+        let mut disk = DiskMechanics::new(specification);
+        let whole =
+            (0..100).map(|n| disk.completion(Duration::ZERO, read_request(n << 20, 1 << 20))).max().unwrap();
         let rate = 100.0 * f64::from(1 << 20) / whole.as_secs_f64();
         assert!(rate < 540e6 && rate > 530e6, "{rate}");
     }
 
     #[test]
     fn an_idle_disk_owes_nothing() {
-        let mut disk = Mechanism::new(Specification::of(DiskModel::Emmc));
+        let mut disk = DiskMechanics::new(DiskDataSheet::of_model(DiskModel::Emmc));
         let later = Duration::from_secs(5);
-        let write = Request { offset: 0, length: 0, writes: true };
-        assert_eq!(disk.done(later, write), later + Duration::from_micros(900));
+        let write = DiskRequest { offset: 0, length: 0, writes: true };
+        assert_eq!(disk.completion(later, write), later + Duration::from_micros(900));
     }
 }

@@ -17,15 +17,15 @@ use fuser::{
 };
 use perflab_model::study::DiskModel;
 
-use super::waiting::Answers;
-use super::{Mechanism, Request, Specification};
+use super::waiting::DelayedReplies;
+use super::{DiskDataSheet, DiskMechanics, DiskRequest};
 
 /// The name of the image.
-pub const IMAGE: &str = "disk.img";
+pub const IMAGE_FILE_NAME: &str = "disk.img";
 /// The name of the switch: once it was written to, the disk answers at once.
-pub const HURRY: &str = "hurry";
+pub const END_DELAYS_FILE_NAME: &str = "hurry";
 /// What such a disk's file system is called among the mounts.
-pub(super) const SOURCE: &str = "perflab-emulated-disk";
+pub(super) const MOUNT_SOURCE: &str = "perflab-emulated-disk";
 const FILE: INodeNo = INodeNo(2);
 const SWITCH: INodeNo = INodeNo(3);
 /// What the kernel remembers of the inodes: nothing about them changes.
@@ -35,31 +35,31 @@ const FOR_EVER: Duration = Duration::from_secs(1 << 20);
 ///
 /// # Errors
 /// The image cannot be opened, or the kernel refuses the mount (no FUSE, no right to).
-pub fn serve(image: &Path, model: DiskModel, place: &Path) -> std::io::Result<()> {
+pub fn serve_disk(image: &Path, model: DiskModel, place: &Path) -> std::io::Result<()> {
     let image = File::options().read(true).write(true).open(image)?;
     let size = image.metadata()?.len();
-    let mechanism = Mutex::new(Mechanism::new(Specification::of(model)));
-    let answers = Answers::begin()?;
-    let server = Server { image, size, mechanism, begin: Instant::now(), answers };
+    let mechanism = Mutex::new(DiskMechanics::new(DiskDataSheet::of_model(model)));
+    let answers = DelayedReplies::start()?;
+    let server = FuseDisk { image, size, mechanism, begin: Instant::now(), answers };
     let mut options = Config::default();
-    options.mount_options = vec![MountOption::FSName(SOURCE.into()), MountOption::NoDev];
+    options.mount_options = vec![MountOption::FSName(MOUNT_SOURCE.into()), MountOption::NoDev];
     fuser::mount(server, place, &options)
 }
 
 #[derive(Debug)]
-struct Server {
+struct FuseDisk {
     image: File,
     size: u64,
-    mechanism: Mutex<Mechanism>,
+    mechanism: Mutex<DiskMechanics>,
     begin: Instant,
-    answers: Answers,
+    answers: DelayedReplies,
 }
 
-impl Server {
+impl FuseDisk {
     /// When a request that has come now is done.
-    fn due(&self, request: Request) -> Instant {
+    fn due_time(&self, request: DiskRequest) -> Instant {
         let mut mechanism = self.mechanism.lock().unwrap_or_else(PoisonError::into_inner);
-        self.begin + mechanism.done(self.begin.elapsed(), request)
+        self.begin + mechanism.completion(self.begin.elapsed(), request)
     }
 
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// As much as there is: a file ends where it ends.
-    fn bytes(&self, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
+    fn read_bytes(&self, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
         let there = self.size.saturating_sub(offset).min(u64::from(length));
         let mut bytes = vec![0; usize::try_from(there).unwrap_or(0)];
         self.image.read_exact_at(&mut bytes, offset)?;
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-impl Filesystem for Server {
+impl Filesystem for FuseDisk {
     fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> std::io::Result<()> {
         // Where an old kernel cannot, requests come one at a time: slower than the disk that is meant, never faster.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
@@ -108,8 +108,8 @@ impl Filesystem for Server {
 
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let named = match name.to_str() {
-            Some(IMAGE) => Some(FILE),
-            Some(HURRY) => Some(SWITCH),
+            Some(IMAGE_FILE_NAME) => Some(FILE),
+            Some(END_DELAYS_FILE_NAME) => Some(SWITCH),
             _ => None,
         };
         let named = named.filter(|_| parent == INodeNo::ROOT);
@@ -145,9 +145,9 @@ impl Filesystem for Server {
         if inode == SWITCH {
             return reply.data(&[]);
         }
-        let due = self.due(Request { offset, length: u64::from(size), writes: false });
-        match self.bytes(offset, size) {
-            Ok(bytes) => self.answers.at(due, Box::new(move || reply.data(&bytes))),
+        let due = self.due_time(DiskRequest { offset, length: u64::from(size), writes: false });
+        match self.read_bytes(offset, size) {
+            Ok(bytes) => self.answers.schedule(due, Box::new(move || reply.data(&bytes))),
             Err(error) => reply.error(error.into()),
         }
     }
@@ -166,12 +166,12 @@ impl Filesystem for Server {
     ) {
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         if inode == SWITCH {
-            self.answers.hurry();
+            self.answers.end_delays();
             return reply.written(length);
         }
-        let due = self.due(Request { offset, length: data.len() as u64, writes: true });
+        let due = self.due_time(DiskRequest { offset, length: data.len() as u64, writes: true });
         match self.image.write_all_at(data, offset) {
-            Ok(()) => self.answers.at(due, Box::new(move || reply.written(length))),
+            Ok(()) => self.answers.schedule(due, Box::new(move || reply.written(length))),
             Err(error) => reply.error(error.into()),
         }
     }
@@ -186,7 +186,7 @@ impl Filesystem for Server {
     }
 
     fn readdir(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let all = [(FILE, 1, IMAGE), (SWITCH, 2, HURRY)];
+        let all = [(FILE, 1, IMAGE_FILE_NAME), (SWITCH, 2, END_DELAYS_FILE_NAME)];
         for (inode, next, name) in all.into_iter().filter(|(_, next, _)| *next > offset) {
             let _ = reply.add(inode, next, FileType::RegularFile, name);
         }

@@ -11,37 +11,37 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_micros(60);
 
 /// What is done at a time.
-type Answer = Box<dyn FnOnce() + Send>;
+type DelayedReply = Box<dyn FnOnce() + Send>;
 
-struct Waiting {
+struct QueuedReply {
     at: Instant,
     number: u64,
-    answer: Answer,
+    answer: DelayedReply,
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for QueuedReply {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.number) == (other.at, other.number)
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for QueuedReply {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for QueuedReply {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for QueuedReply {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: BinaryHeap<Reverse<Waiting>>,
+struct ReplyQueue {
+    waiting: BinaryHeap<Reverse<QueuedReply>>,
     taken: u64,
     is_closed: bool,
     is_hurried: bool,
@@ -49,37 +49,37 @@ struct Queue {
 
 /// Answers that wait.
 #[derive(Clone, Default)]
-pub(super) struct Answers {
-    shared: Arc<(Mutex<Queue>, Condvar)>,
+pub(super) struct DelayedReplies {
+    shared: Arc<(Mutex<ReplyQueue>, Condvar)>,
 }
 
-impl fmt::Debug for Answers {
+impl fmt::Debug for DelayedReplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Answers")
     }
 }
 
-impl Answers {
+impl DelayedReplies {
     /// Begins the thread that gives them.
-    pub(super) fn begin() -> std::io::Result<Answers> {
-        let answers = Answers::default();
+    pub(super) fn start() -> std::io::Result<DelayedReplies> {
+        let answers = DelayedReplies::default();
         let given = answers.clone();
-        thread::Builder::new().name("disk-answers".into()).spawn(move || given.give())?;
+        thread::Builder::new().name("disk-answers".into()).spawn(move || given.deliver_replies())?;
         Ok(answers)
     }
 
     /// Does something at a time, or at once where that is past.
-    pub(super) fn at(&self, at: Instant, answer: Answer) {
+    pub(super) fn schedule(&self, at: Instant, answer: DelayedReply) {
         let (queue, changed) = &*self.shared;
         let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.taken += 1;
         let number = queue.taken;
-        queue.waiting.push(Reverse(Waiting { at, number, answer }));
+        queue.waiting.push(Reverse(QueuedReply { at, number, answer }));
         changed.notify_one();
     }
 
     /// Gives every answer at once from now on, those that wait too.
-    pub(super) fn hurry(&self) {
+    pub(super) fn end_delays(&self) {
         let (queue, changed) = &*self.shared;
         queue.lock().unwrap_or_else(PoisonError::into_inner).is_hurried = true;
         changed.notify_one();
@@ -92,14 +92,14 @@ impl Answers {
         changed.notify_one();
     }
 
-    fn give(&self) {
-        while let Some(answer) = self.next() {
+    fn deliver_replies(&self) {
+        while let Some(answer) = self.next_due() {
             answer();
         }
     }
 
     /// The next answer, at its time; `None` at the end.
-    fn next(&self) -> Option<Answer> {
+    fn next_due(&self) -> Option<DelayedReply> {
         let (queue, changed) = &*self.shared;
         let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn answers_come_in_the_order_of_their_times_and_never_early() {
-        let answers = Answers::begin().unwrap();
+        let answers = DelayedReplies::start().unwrap();
         let (said, heard) = std::sync::mpsc::channel();
         let begin = Instant::now();
         for millis in [30, 10, 20, 0] {
             let (said, at) = (said.clone(), begin + Duration::from_millis(millis));
-            answers.at(at, Box::new(move || said.send((millis, Instant::now() >= at)).unwrap()));
+            answers.schedule(at, Box::new(move || said.send((millis, Instant::now() >= at)).unwrap()));
         }
         drop(said);
         answers.close();
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn a_disk_that_hurries_lets_nobody_wait() {
-        let answers = Answers::begin().unwrap();
+        let answers = DelayedReplies::start().unwrap();
         let (said, heard) = std::sync::mpsc::channel();
         let never = Instant::now() + Duration::from_secs(1 << 20);
         for number in 0..2 {
             let said = said.clone();
-            answers.at(never, Box::new(move || said.send(number).unwrap()));
-            answers.hurry();
+            answers.schedule(never, Box::new(move || said.send(number).unwrap()));
+            answers.end_delays();
             assert_eq!(heard.recv(), Ok(number));
         }
     }

@@ -2,52 +2,55 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::study::{FactorKind, Side};
-use perflab_model::{Case, Manifest, What};
-use perflab_workload::{Catalogue, Definition, install};
+use perflab_model::study::{FactorKind, FactorSide};
+use perflab_model::{Case, Manifest, RunEventKind};
+use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
-use super::Host;
-use super::stream::Stream;
+use super::LocalMachine;
+use super::stream::EventSender;
 use super::{io, profile};
-use crate::settings::{Knob, knobs};
-use crate::{ConductError, Permissions, Refusal, disk, plan};
+use crate::settings::{Setting, resolve_settings};
+use crate::{ConductError, Refusal, RunPermissions, disk, plan};
 
 /// Checks everything; all refusals come together. On a `side` of a study with targets, the settings of that side, and
 /// what the workloads need where the workloads run.
-pub(crate) fn all(
+pub(crate) fn check_environment(
     manifest: &Manifest,
-    host: &Host,
-    permissions: &Permissions,
-    side: Option<Side>,
+    host: &LocalMachine,
+    permissions: &RunPermissions,
+    side: Option<FactorSide>,
 ) -> Result<(), ConductError> {
-    let mut found = settings(manifest, host, side);
-    if side != Some(Side::Host) {
-        found.splice(..0, definitions(manifest, &host.catalogue).into_iter().filter_map(not_ready));
-        found.extend(profile::refusal(manifest, host));
-        found.extend(io::refusal(manifest));
-        found.extend(disks(manifest, permissions));
-        found.extend(scratch_room(manifest, &host.catalogue, permissions));
+    let mut found = check_settings(manifest, host, side);
+    if side != Some(FactorSide::Host) {
+        found.splice(
+            ..0,
+            used_definitions(manifest, &host.catalogue).into_iter().filter_map(check_definition),
+        );
+        found.extend(profile::check_profile(manifest, host));
+        found.extend(io::check_io_trace(manifest));
+        found.extend(check_disks(manifest, permissions));
+        found.extend(check_scratch_room(manifest, &host.catalogue, permissions));
     }
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
 }
 
 /// Installs what is missing; the installers' words are part of the stream.
-pub(super) fn install(
+pub(super) fn install_missing(
     manifest: &Manifest,
     catalogue: &Catalogue,
-    stream: &Stream,
+    stream: &EventSender,
 ) -> Result<(), ConductError> {
-    for definition in definitions(manifest, catalogue) {
-        if definition.ready().is_err() {
-            let steps = install::plan(definition)?;
+    for definition in used_definitions(manifest, catalogue) {
+        if definition.check_requirements().is_err() {
+            let steps = install::plan_install(definition)?;
             let name = format!("install {}", definition.name);
             let mut heard = Ok(());
             let mut say = |text: &str| {
-                let what = What::Output { slot: None, name: name.clone(), text: text.into() };
+                let what = RunEventKind::Output { slot: None, name: name.clone(), text: text.into() };
                 heard = std::mem::replace(&mut heard, Ok(())).and_then(|()| stream.send(what));
             };
-            install::apply(&steps, &mut say)?;
+            install::run_install(&steps, &mut say)?;
             heard?;
         }
     }
@@ -55,15 +58,18 @@ pub(super) fn install(
 }
 
 /// The catalogue's definitions that the plan uses, each once.
-pub(super) fn definitions<'a>(manifest: &Manifest, catalogue: &'a Catalogue) -> Vec<&'a Definition> {
+pub(super) fn used_definitions<'a>(
+    manifest: &Manifest,
+    catalogue: &'a Catalogue,
+) -> Vec<&'a WorkloadDefinition> {
     let names: BTreeSet<&str> = manifest.plan.cases.iter().map(|case| case.uses.as_str()).collect();
     names.into_iter().filter_map(|name| catalogue.get(name)).collect()
 }
 
-fn disks(manifest: &Manifest, permissions: &Permissions) -> Vec<Refusal> {
-    let wanted = manifest.plan.cases.iter().map(|case| disk::wanted(&manifest.study, case));
+fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
+    let wanted = manifest.plan.cases.iter().map(|case| disk::resolve_disk(&manifest.study, case));
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in wanted.flat_map(|disk| disk::refusals(disk.as_ref(), permissions)) {
+    for refusal in wanted.flat_map(|disk| disk::check_disk(disk.as_ref(), permissions)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }
@@ -71,16 +77,17 @@ fn disks(manifest: &Manifest, permissions: &Permissions) -> Vec<Refusal> {
     found
 }
 
-fn not_ready(definition: &Definition) -> Option<Refusal> {
-    definition.ready().err().map(Refusal::from)
+fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
+    definition.check_requirements().err().map(Refusal::from)
 }
 
-fn settings(manifest: &Manifest, host: &Host, side: Option<Side>) -> Vec<Refusal> {
-    let Ok(scope) = plan::scope(&manifest.study, &manifest.facts) else { return Vec::new() };
-    let wanted = |case: &Case| knobs(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
+fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorSide>) -> Vec<Refusal> {
+    let Ok(scope) = plan::expression_scope(&manifest.study, &manifest.facts) else { return Vec::new() };
+    let wanted =
+        |case: &Case| resolve_settings(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
     let all = manifest.plan.cases.iter().flat_map(wanted);
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in all.filter_map(|knob| refused(&knob.knob, host)) {
+    for refusal in all.filter_map(|knob| check_setting(&knob.setting, host)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }
@@ -88,11 +95,11 @@ fn settings(manifest: &Manifest, host: &Host, side: Option<Side>) -> Vec<Refusal
     found
 }
 
-fn refused(knob: &Knob, host: &Host) -> Option<Refusal> {
+fn check_setting(knob: &Setting, host: &LocalMachine) -> Option<Refusal> {
     let (name, path) = match knob {
-        Knob::File { name, path, .. } => (name.as_str(), path.clone()),
-        Knob::DropCaches(_) => ("dropping caches", host.root.path("/proc/sys/vm/drop_caches")),
-        Knob::Commands { .. } => return None,
+        Setting::File { name, path, .. } => (name.as_str(), path.clone()),
+        Setting::DropCaches(_) => ("dropping caches", host.root.path("/proc/sys/vm/drop_caches")),
+        Setting::Commands { .. } => return None,
     };
     if !path.exists() {
         let what = format!("{name}: {} is not there", path.display());
@@ -107,13 +114,18 @@ fn refused(knob: &Knob, host: &Host) -> Option<Refusal> {
     })
 }
 
-fn scratch_room(manifest: &Manifest, catalogue: &Catalogue, permissions: &Permissions) -> Option<Refusal> {
+fn check_scratch_room(
+    manifest: &Manifest,
+    catalogue: &Catalogue,
+    permissions: &RunPermissions,
+) -> Option<Refusal> {
     // A disk of the study's own has the room that the study gives it.
     if manifest.study.disk.is_some() {
         return None;
     }
     let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
-    let full =
-        definitions(manifest, catalogue).into_iter().find_map(|definition| definition.room(&base).err())?;
+    let full = used_definitions(manifest, catalogue)
+        .into_iter()
+        .find_map(|definition| definition.check_disk_room(&base).err())?;
     Some(Refusal { what: full.to_string(), hint: "name another place with --scratch DIR".into() })
 }

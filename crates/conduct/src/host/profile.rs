@@ -2,38 +2,43 @@
 
 use std::cell::RefCell;
 
-use perflab_model::study::{ProfileScope, Profiling};
-use perflab_model::{Manifest, Unit, What};
-use perflab_observe::profile::{ProfileError, Recorder, Scope};
-use perflab_stacks::Live;
+use perflab_model::study::{ProfileScope, ProfileSpec};
+use perflab_model::{Manifest, RunEventKind, Unit};
+use perflab_observe::profile::{ProfileError, SamplingScope, StackSampler};
+use perflab_stacks::LiveProfile;
 
-use super::Host;
-use super::stream::Stream;
+use super::LocalMachine;
+use super::stream::EventSender;
 use crate::{ConductError, Refusal};
 
 /// The sampler of a run: its names hold for all iterations.
-pub(super) struct Profiler {
-    rules: Profiling,
-    live: RefCell<Live>,
+pub(super) struct IterationProfiler {
+    rules: ProfileSpec,
+    live: RefCell<LiveProfile>,
 }
 
-impl Profiler {
+impl IterationProfiler {
     /// The sampler that a study asks for, if any.
-    pub(super) fn wanted(manifest: &Manifest) -> Result<Option<Profiler>, ConductError> {
-        let make = |rules: &Profiling| {
-            let live = Live::new(&rules.symbols).map_err(ProfileError::from)?;
-            Ok(Profiler { rules: rules.clone(), live: RefCell::new(live) })
+    pub(super) fn for_study(manifest: &Manifest) -> Result<Option<IterationProfiler>, ConductError> {
+        let make = |rules: &ProfileSpec| {
+            let live = LiveProfile::new(&rules.symbols).map_err(ProfileError::from)?;
+            Ok(IterationProfiler { rules: rules.clone(), live: RefCell::new(live) })
         };
         manifest.study.profile.as_ref().map(make).transpose()
     }
 
     /// Begins to sample.
-    pub(super) fn start(&self, host: &Host) -> Result<Recorder, ConductError> {
-        Ok(Recorder::start(&host.root, scope(&self.rules), self.rules.frequency.into())?)
+    pub(super) fn start(&self, host: &LocalMachine) -> Result<StackSampler, ConductError> {
+        Ok(StackSampler::start(&host.root, profile_scope(&self.rules), self.rules.frequency.into())?)
     }
 
     /// Ends sampling, names the stacks and sends them.
-    pub(super) fn finish(&self, recorder: Recorder, slot: u32, stream: &Stream) -> Result<(), ConductError> {
+    pub(super) fn finish(
+        &self,
+        recorder: StackSampler,
+        slot: u32,
+        stream: &EventSender,
+    ) -> Result<(), ConductError> {
         let event = recorder.event();
         let (recording, cost) = recorder.stop()?;
         if recording.lost > 0 {
@@ -43,30 +48,34 @@ impl Profiler {
                 recording.lost,
                 kept >> 20
             );
-            stream.warn(message, "sample less often, or for less time")?;
+            stream.send_warning(message, "sample less often, or for less time")?;
         }
-        let (batch, mut about) = self.live.borrow_mut().take(&recording, slot);
+        let (batch, mut about) = self.live.borrow_mut().convert(&recording, slot);
         about.event = event.name.into();
         about.unit = Unit::new(event.unit);
-        about.hides = event.hides();
+        about.hides = event.blind_spot();
         about.frequency = Some(self.rules.frequency.into());
         about.cost = cost;
-        stream.send(What::Stacks(Box::new(batch)))?;
-        stream.send(What::Profiled(Box::new(about)))
+        stream.send(RunEventKind::Stacks(Box::new(batch)))?;
+        stream.send(RunEventKind::Profiled(Box::new(about)))
     }
 }
 
-fn scope(rules: &Profiling) -> Scope {
+fn profile_scope(rules: &ProfileSpec) -> SamplingScope {
     match (rules.pid, rules.scope) {
-        (Some(pid), _) => Scope::Process(pid),
-        (None, ProfileScope::System) => Scope::System,
-        (None, ProfileScope::Workload) => Scope::Children,
+        (Some(pid), _) => SamplingScope::Process(pid),
+        (None, ProfileScope::System) => SamplingScope::System,
+        (None, ProfileScope::Workload) => SamplingScope::Children,
     }
 }
 
 /// Why the profile that a study asks for cannot be taken.
-pub(super) fn refusal(manifest: &Manifest, host: &Host) -> Option<Refusal> {
+pub(super) fn check_profile(manifest: &Manifest, host: &LocalMachine) -> Option<Refusal> {
     let rules = manifest.study.profile.as_ref()?;
-    let checked = perflab_observe::profile::check(&host.root, scope(rules), rules.frequency.into());
+    let checked = perflab_observe::profile::check_stack_sampling(
+        &host.root,
+        profile_scope(rules),
+        rules.frequency.into(),
+    );
     checked.err().map(|error| Refusal { what: format!("[profile]: {error}"), hint: String::new() })
 }

@@ -1,126 +1,127 @@
 //! One run on this host, from `Began` to `Ended`: whatever happens between, settings are undone.
 
-use perflab_model::event::Phase;
+use perflab_model::event::RunPhase;
 use perflab_model::manifest::Overhead;
-use perflab_model::{Manifest, Nanos, Slot, Status, What};
+use perflab_model::{Manifest, Nanos, RunEventKind, RunStatus, Slot};
 use perflab_observe::Sampler;
 
-use super::Host;
-use super::progress::Progress;
-use super::station::{self, Station};
-use super::stream::Stream;
-use crate::{ConductError, Permissions, Stop};
+use super::LocalMachine;
+use super::progress::SlotProgress;
+use super::station::{self, SlotExecutor};
+use super::stream::EventSender;
+use crate::{ConductError, RunPermissions, StopRequest};
 
 /// A run being carried out.
-pub(super) struct Session<'a> {
-    station: Station<'a>,
+pub(super) struct HostSession<'a> {
+    executor: SlotExecutor<'a>,
     manifest: &'a Manifest,
-    stream: Stream,
-    stop: &'a Stop,
+    stream: EventSender,
+    stop: &'a StopRequest,
     begun: Nanos,
     cpu_before: Nanos,
 }
 
 /// How the slots went.
 #[derive(Debug, Default)]
-struct Tally {
+struct HostRunTally {
     failed: u32,
     stopped: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> HostSession<'a> {
     /// Prepares the scratch directory, and says `Began`.
     pub(super) fn begin(
-        host: &'a Host,
+        host: &'a LocalMachine,
         manifest: &'a Manifest,
-        permissions: &'a Permissions,
-        stream: Stream,
-        stop: &'a Stop,
+        permissions: &'a RunPermissions,
+        stream: EventSender,
+        stop: &'a StopRequest,
     ) -> Result<Self, ConductError> {
-        stream.phase(Phase::Prepare)?;
-        let station = Station::new(host, manifest, permissions, stream.clone(), stop, None).prepare()?;
-        let cpu_before = perflab_observe::own_usage().cpu;
-        stream.send(What::Began(Box::new(manifest.clone())))?;
+        stream.send_phase(RunPhase::Prepare)?;
+        let station =
+            SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None).prepare_run()?;
+        let cpu_before = perflab_observe::process_usage().cpu;
+        stream.send(RunEventKind::Began(Box::new(manifest.clone())))?;
         let begun = perflab_observe::monotonic_now();
-        Ok(Session { station, manifest, stream, stop, begun, cpu_before })
+        Ok(HostSession { executor: station, manifest, stream, stop, begun, cpu_before })
     }
 
     /// Runs every slot, undoes every setting, and says `Ended`.
-    pub(super) fn run(mut self) -> Result<Status, ConductError> {
-        let sampler = self.sampler();
-        rest(self.manifest, self.stop);
-        let outcome = self.slots();
+    pub(super) fn run(mut self) -> Result<RunStatus, ConductError> {
+        let sampler = self.start_sampler();
+        wait_quiet_time(self.manifest, self.stop);
+        let outcome = self.run_slots();
         let status = match &outcome {
-            Ok(tally) if tally.stopped => Status::Stopped,
-            Ok(tally) if tally.failed > 0 => Status::Failed,
-            Ok(_) => Status::Finished,
-            Err(_) => Status::Failed,
+            Ok(tally) if tally.stopped => RunStatus::Stopped,
+            Ok(tally) if tally.failed > 0 => RunStatus::Failed,
+            Ok(_) => RunStatus::Finished,
+            Err(_) => RunStatus::Failed,
         };
-        let left = self.end(status, sampler)?;
-        station::ended(outcome.map(|_| status), left)
+        let left = self.end_run(status, sampler)?;
+        station::with_undo_failures(outcome.map(|_| status), left)
     }
 
-    fn sampler(&self) -> Sampler {
+    fn start_sampler(&self) -> Sampler {
         let wanted = self.manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
-        Sampler::start(wanted, self.station.host.root.clone(), self.stream.sink())
+        Sampler::start(wanted, self.executor.host.root.clone(), self.stream.sink())
     }
 
-    fn slots(&mut self) -> Result<Tally, ConductError> {
+    fn run_slots(&mut self) -> Result<HostRunTally, ConductError> {
         let slots = &self.manifest.plan.slots;
-        let mut tally = Tally::default();
-        let mut progress = Progress::new(slots.len() as u32);
-        self.stream.phase(Phase::Apply)?;
+        let mut tally = HostRunTally::default();
+        let mut progress = SlotProgress::new(slots.len() as u32);
+        self.stream.send_phase(RunPhase::Apply)?;
         let mut phase = None;
         for (index, slot) in (0_u32..).zip(slots) {
             if self.must_stop()? {
                 tally.stopped = true;
                 break;
             }
-            if has_enough(self.manifest, index, self.stop, &self.stream)? {
+            if is_precision_reached(self.manifest, index, self.stop, &self.stream)? {
                 break;
             }
-            self.enter(&mut phase, slot)?;
-            let good = match self.slot(index, slot) {
+            self.enter_phase(&mut phase, slot)?;
+            let good = match self.run_slot(index, slot) {
                 Err(error) if error.is_stop() => break,
                 worked => worked?,
             };
             tally.failed += u32::from(!good);
-            progress.step();
-            self.stream.send(progress.event())?;
+            progress.count_slot();
+            self.stream.send(progress.progress_event())?;
         }
-        tally.stopped |= self.stop.asked();
+        tally.stopped |= self.stop.is_requested();
         Ok(tally)
     }
 
     fn must_stop(&self) -> Result<bool, ConductError> {
-        Ok(out_of_time(self.manifest, self.begun, &self.stream)? || self.stop.asked())
+        Ok(is_time_over(self.manifest, self.begun, &self.stream)? || self.stop.is_requested())
     }
 
-    fn enter(&self, phase: &mut Option<Phase>, slot: &Slot) -> Result<(), ConductError> {
-        let wanted = if slot.warmup { Phase::Warmup } else { Phase::Iterate };
+    fn enter_phase(&self, phase: &mut Option<RunPhase>, slot: &Slot) -> Result<(), ConductError> {
+        let wanted = if slot.warmup { RunPhase::Warmup } else { RunPhase::Iterate };
         if phase.replace(wanted) != Some(wanted) {
-            self.stream.phase(wanted)?;
+            self.stream.send_phase(wanted)?;
         }
         Ok(())
     }
 
     /// One slot: its settings, its caches, its iteration. `false` where the iteration failed.
-    fn slot(&mut self, index: u32, slot: &Slot) -> Result<bool, ConductError> {
+    fn run_slot(&mut self, index: u32, slot: &Slot) -> Result<bool, ConductError> {
         let Some(case) = self.manifest.plan.case(slot.case) else { return Ok(false) };
-        self.station.ready(case)?;
-        self.station.work(index, slot, case, &|| None)
+        self.executor.prepare_slot(case)?;
+        self.executor.carry_out(index, slot, case, &|| None)
     }
 
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
-    fn end(self, status: Status, sampler: Sampler) -> Result<Vec<String>, ConductError> {
+    fn end_run(self, status: RunStatus, sampler: Sampler) -> Result<Vec<String>, ConductError> {
         // Told even if nobody listens: undoing comes first.
-        let told = self.stream.phase(Phase::Undo);
-        let left = self.station.undo()?;
+        let told = self.stream.send_phase(RunPhase::Undo);
+        let left = self.executor.undo_all()?;
         told?;
-        rest(self.manifest, self.stop);
+        wait_quiet_time(self.manifest, self.stop);
         let cost = sampler.stop();
-        let usage = perflab_observe::own_usage();
-        self.stream.phase(Phase::Finish)?;
+        let usage = perflab_observe::process_usage();
+        self.stream.send_phase(RunPhase::Finish)?;
         let overhead = Overhead {
             cpu: usage.cpu.since(self.cpu_before),
             monitors_cpu: cost.cpu,
@@ -131,17 +132,21 @@ impl<'a> Session<'a> {
             late_ticks: cost.late,
             lost_ticks: cost.lost,
         };
-        self.stream.send(What::Ended { status, overhead })?;
+        self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok(left)
     }
 }
 
 /// Whether the run's total time limit is over; says so where it is.
-pub(crate) fn out_of_time(manifest: &Manifest, begun: Nanos, stream: &Stream) -> Result<bool, ConductError> {
+pub(crate) fn is_time_over(
+    manifest: &Manifest,
+    begun: Nanos,
+    stream: &EventSender,
+) -> Result<bool, ConductError> {
     let limit = manifest.study.run.total_time_limit.map(|span| span.0);
     let over = limit.filter(|limit| perflab_observe::monotonic_now().since(begun) > *limit);
     if let Some(limit) = over {
-        stream.warn(
+        stream.send_warning(
             format!("the run's total time limit of {limit} is over; the remaining iterations were left out"),
             "raise `run.total-time-limit`, or lower `run.iterations`",
         )?;
@@ -150,30 +155,30 @@ pub(crate) fn out_of_time(manifest: &Manifest, begun: Nanos, stream: &Stream) ->
 }
 
 /// Waits for the study's quiet time, unless somebody asks to stop.
-pub(crate) fn rest(manifest: &Manifest, stop: &Stop) {
+pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
     let begun = perflab_observe::monotonic_now();
-    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.asked() {
+    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.is_requested() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 
 /// Whether the block of slot `next` need not be begun: the precision that the study wants is reached.
-pub(crate) fn has_enough(
+pub(crate) fn is_precision_reached(
     manifest: &Manifest,
     next: u32,
-    stop: &Stop,
-    stream: &Stream,
+    stop: &StopRequest,
+    stream: &EventSender,
 ) -> Result<bool, ConductError> {
     let slot = |index: u32| manifest.plan.slots.get(index as usize);
     let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
         return Ok(false);
     };
-    if slot.block == before.block || slot.warmup || !stop.is_enough() {
+    if slot.block == before.block || slot.warmup || !stop.is_end_requested() {
         return Ok(false);
     }
-    let (done, most) = (slot.block, manifest.study.run.most_iterations());
+    let (done, most) = (slot.block, manifest.study.run.max_iterations());
     let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
-    stream.warn(
+    stream.send_warning(
         message,
         "mind that intervals of a run that ends when they are narrow are a little too narrow",
     )?;

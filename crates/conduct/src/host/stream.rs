@@ -2,47 +2,47 @@
 
 use std::sync::mpsc::Sender;
 
-use perflab_model::event::Phase;
-use perflab_model::{Event, What};
+use perflab_model::event::RunPhase;
+use perflab_model::{RunEvent, RunEventKind};
 
 use crate::ConductError;
 
 /// Stamps and sends events.
 #[derive(Debug, Clone)]
-pub(crate) struct Stream {
-    sink: Sender<Event>,
+pub(crate) struct EventSender {
+    sink: Sender<RunEvent>,
 }
 
-impl Stream {
-    pub(crate) fn new(sink: Sender<Event>) -> Self {
-        Stream { sink }
+impl EventSender {
+    pub(crate) fn new(sink: Sender<RunEvent>) -> Self {
+        EventSender { sink }
     }
 
     /// Sends one event, stamped now. An error means that its consumer is gone.
-    pub(crate) fn send(&self, what: What) -> Result<(), ConductError> {
-        let event = Event::new(perflab_observe::monotonic_now(), what);
+    pub(crate) fn send(&self, what: RunEventKind) -> Result<(), ConductError> {
+        let event = RunEvent::new(perflab_observe::monotonic_now(), what);
         self.sink.send(event).map_err(|_| ConductError::NobodyListens)
     }
 
     /// Sends an event that has its stamp.
-    pub(crate) fn pass(&self, event: Event) -> Result<(), ConductError> {
+    pub(crate) fn forward(&self, event: RunEvent) -> Result<(), ConductError> {
         self.sink.send(event).map_err(|_| ConductError::NobodyListens)
     }
 
-    pub(crate) fn phase(&self, phase: Phase) -> Result<(), ConductError> {
-        self.send(What::Phase(phase))
+    pub(crate) fn send_phase(&self, phase: RunPhase) -> Result<(), ConductError> {
+        self.send(RunEventKind::Phase(phase))
     }
 
-    pub(crate) fn warn(
+    pub(crate) fn send_warning(
         &self,
         message: impl Into<String>,
         advice: impl Into<String>,
     ) -> Result<(), ConductError> {
-        self.send(What::Warning { message: message.into(), advice: advice.into() })
+        self.send(RunEventKind::Warning { message: message.into(), advice: advice.into() })
     }
 
     /// The raw end, for the sampler's thread.
-    pub(crate) fn sink(&self) -> Sender<Event> {
+    pub(crate) fn sink(&self) -> Sender<RunEvent> {
         self.sink.clone()
     }
 }

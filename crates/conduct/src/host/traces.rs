@@ -3,40 +3,40 @@
 
 use std::path::PathBuf;
 
-use perflab_model::{Slot, What};
-use perflab_workload::Definition;
+use perflab_model::{RunEventKind, Slot};
+use perflab_workload::WorkloadDefinition;
 
-use super::station::Station;
+use super::station::SlotExecutor;
 use crate::ConductError;
 
 /// The variable that tells the workload where to write, for one that does.
-pub(super) fn variable(
-    station: &Station<'_>,
+pub(super) fn trace_variable(
+    station: &SlotExecutor<'_>,
     index: u32,
-    definition: &Definition,
+    definition: &WorkloadDefinition,
 ) -> Result<Option<(String, String)>, ConductError> {
     if !definition.traced {
         return Ok(None);
     }
-    let file = file(station, index)?.to_string_lossy().into_owned();
+    let file = program_trace_path(station, index)?.to_string_lossy().into_owned();
     Ok(Some((perflab_workload::TRACE_VARIABLE.to_owned(), file)))
 }
 
-fn file(station: &Station<'_>, index: u32) -> Result<PathBuf, ConductError> {
-    station.scratch(index, "optrace")
+fn program_trace_path(station: &SlotExecutor<'_>, index: u32) -> Result<PathBuf, ConductError> {
+    station.tracer_path(index, "optrace")
 }
 
 /// Says that a trace was written. A warm-up's is nobody's.
-pub(super) fn tell(
-    station: &Station<'_>,
+pub(super) fn report_program_trace(
+    station: &SlotExecutor<'_>,
     index: u32,
     slot: &Slot,
-    definition: &Definition,
+    definition: &WorkloadDefinition,
 ) -> Result<(), ConductError> {
     if !definition.traced {
         return Ok(());
     }
-    let file = file(station, index)?;
+    let file = program_trace_path(station, index)?;
     if !file.exists() {
         return Ok(());
     }
@@ -45,5 +45,5 @@ pub(super) fn tell(
         let _ = std::fs::remove_file(file);
         return Ok(());
     }
-    station.stream.send(What::Traced { slot: index, tracer: "optrace".into(), file })
+    station.stream.send(RunEventKind::Traced { slot: index, tracer: "optrace".into(), file })
 }

@@ -3,14 +3,14 @@
 
 use std::io::{self, Read, Write};
 
-use crate::inert::inert;
+use crate::inert::remove_control_characters;
 
 /// More than this no frame holds: a guest is not trusted with the host's memory.
-pub const LARGEST: usize = 64 << 10;
+pub const MAX_CONTROL_FRAME_BYTES: usize = 64 << 10;
 
 /// What the guest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum GuestMessage {
     /// The root is there; the work begins.
     Ready,
     /// The command printed this.
@@ -27,7 +27,7 @@ pub enum Said {
 
 /// What the host says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum HostMessage {
     /// Standard input of the command.
     Input(Vec<u8>),
     /// There is no more of it.
@@ -35,19 +35,19 @@ pub enum Told {
 }
 
 /// One direction of the conversation, or both.
-pub trait Control: Sized {
+pub trait ControlFrame: Sized {
     /// Kind and content.
-    fn take_apart(&self) -> (u8, Vec<u8>);
+    fn to_parts(&self) -> (u8, Vec<u8>);
 
     /// The message of that kind; none where there is no such kind.
-    fn put_together(kind: u8, content: Vec<u8>) -> Option<Self>;
+    fn from_parts(kind: u8, content: Vec<u8>) -> Option<Self>;
 
     /// Sends one frame.
     ///
     /// # Errors
     /// The stream broke.
     fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let (kind, content) = self.take_apart();
+        let (kind, content) = self.to_parts();
         let mut frame = vec![kind];
         frame.extend_from_slice(&(content.len() as u32).to_le_bytes());
         frame.extend_from_slice(&content);
@@ -69,54 +69,54 @@ pub trait Control: Sized {
         let length = u32::from_le_bytes(length) as usize;
         let garbage =
             || io::Error::new(io::ErrorKind::InvalidData, "the guest sends something that is no frame");
-        if length > LARGEST {
+        if length > MAX_CONTROL_FRAME_BYTES {
             return Err(garbage());
         }
         let mut content = vec![0; length];
         from.read_exact(&mut content)?;
-        Self::put_together(kind, content).map(Some).ok_or_else(garbage)
+        Self::from_parts(kind, content).map(Some).ok_or_else(garbage)
     }
 }
 
-impl Control for Said {
-    fn take_apart(&self) -> (u8, Vec<u8>) {
+impl ControlFrame for GuestMessage {
+    fn to_parts(&self) -> (u8, Vec<u8>) {
         match self {
-            Said::Ready => (0, Vec::new()),
-            Said::Output(bytes) => (1, bytes.clone()),
-            Said::Errors(bytes) => (2, bytes.clone()),
-            Said::Exited(code) => (3, code.to_le_bytes().to_vec()),
-            Said::Killed(signal) => (4, signal.to_le_bytes().to_vec()),
-            Said::Failed(reason) => (5, reason.clone().into_bytes()),
+            GuestMessage::Ready => (0, Vec::new()),
+            GuestMessage::Output(bytes) => (1, bytes.clone()),
+            GuestMessage::Errors(bytes) => (2, bytes.clone()),
+            GuestMessage::Exited(code) => (3, code.to_le_bytes().to_vec()),
+            GuestMessage::Killed(signal) => (4, signal.to_le_bytes().to_vec()),
+            GuestMessage::Failed(reason) => (5, reason.clone().into_bytes()),
         }
     }
 
-    fn put_together(kind: u8, content: Vec<u8>) -> Option<Said> {
+    fn from_parts(kind: u8, content: Vec<u8>) -> Option<GuestMessage> {
         let number = |bytes: &[u8]| bytes.try_into().ok().map(i32::from_le_bytes);
         match kind {
-            0 => Some(Said::Ready),
-            1 => Some(Said::Output(content)),
-            2 => Some(Said::Errors(content)),
-            3 => number(&content).map(Said::Exited),
-            4 => number(&content).map(Said::Killed),
+            0 => Some(GuestMessage::Ready),
+            1 => Some(GuestMessage::Output(content)),
+            2 => Some(GuestMessage::Errors(content)),
+            3 => number(&content).map(GuestMessage::Exited),
+            4 => number(&content).map(GuestMessage::Killed),
             // It is shown to people: nothing in it steers their terminal.
-            5 => Some(Said::Failed(inert(&String::from_utf8_lossy(&content)))),
+            5 => Some(GuestMessage::Failed(remove_control_characters(&String::from_utf8_lossy(&content)))),
             _ => None,
         }
     }
 }
 
-impl Control for Told {
-    fn take_apart(&self) -> (u8, Vec<u8>) {
+impl ControlFrame for HostMessage {
+    fn to_parts(&self) -> (u8, Vec<u8>) {
         match self {
-            Told::Input(bytes) => (0, bytes.clone()),
-            Told::EndOfInput => (1, Vec::new()),
+            HostMessage::Input(bytes) => (0, bytes.clone()),
+            HostMessage::EndOfInput => (1, Vec::new()),
         }
     }
 
-    fn put_together(kind: u8, content: Vec<u8>) -> Option<Told> {
+    fn from_parts(kind: u8, content: Vec<u8>) -> Option<HostMessage> {
         match kind {
-            0 => Some(Told::Input(content)),
-            1 => Some(Told::EndOfInput),
+            0 => Some(HostMessage::Input(content)),
+            1 => Some(HostMessage::EndOfInput),
             _ => None,
         }
     }

@@ -13,9 +13,9 @@ const IFF_UP: u32 = 1;
 const LOOPBACK: u32 = 1;
 
 /// Brings `lo` up, as `ip link set lo up` does (rtnetlink(7)).
-pub(super) fn loopback_up() -> io::Result<()> {
+pub(super) fn bring_loopback_up() -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
-    sendto(&netlink, &request(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    sendto(&netlink, &link_up_request(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     // The acknowledgement: without it the interface may still be down when the first benchmark starts.
     let mut answer = [0_u8; 256];
     recv(&netlink, &mut answer, RecvFlags::empty())?;
@@ -23,7 +23,7 @@ pub(super) fn loopback_up() -> io::Result<()> {
 }
 
 /// A header (length, type, flags, number, sender) and an `ifinfomsg` (family, type, index, flags, change).
-fn request() -> Vec<u8> {
+fn link_up_request() -> Vec<u8> {
     let mut message = Vec::with_capacity(32);
     message.extend_from_slice(&32_u32.to_ne_bytes());
     message.extend_from_slice(&RTM_NEWLINK.to_ne_bytes());

@@ -11,23 +11,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Opens the port of that name.
-pub(super) fn open(name: &str) -> Result<File, InitError> {
-    let path = device(name)?;
+pub(super) fn open_port(name: &str) -> Result<File, InitError> {
+    let path = wait_for_port(name)?;
     let opened = OpenOptions::new().read(true).write(true).open(&path);
-    opened.map_err(InitError::refused("open", path.display().to_string()))
+    opened.map_err(InitError::system_error("open", path.display().to_string()))
 }
 
 /// The device of the port of that name.
-pub(super) fn device(name: &str) -> Result<PathBuf, InitError> {
-    wait(|| named(name), || format!("the port {name}"))
+pub(super) fn wait_for_port(name: &str) -> Result<PathBuf, InitError> {
+    wait_for(|| find_port(name), || format!("the port {name}"))
 }
 
 /// Waits for a device.
-pub(super) fn appears(device: &Path) -> Result<(), InitError> {
-    wait(|| device.exists().then_some(()), || device.display().to_string())
+pub(super) fn wait_for_device(device: &Path) -> Result<(), InitError> {
+    wait_for(|| device.exists().then_some(()), || device.display().to_string())
 }
 
-fn named(name: &str) -> Option<PathBuf> {
+fn find_port(name: &str) -> Option<PathBuf> {
     let ports = fs::read_dir("/sys/class/virtio-ports").ok()?;
     let port = ports
         .flatten()
@@ -35,7 +35,7 @@ fn named(name: &str) -> Option<PathBuf> {
     Some(Path::new("/dev").join(port.file_name())).filter(|path| path.exists())
 }
 
-fn wait<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn() -> String) -> Result<T, InitError> {
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn() -> String) -> Result<T, InitError> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

@@ -2,23 +2,23 @@
 
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
-use super::Said;
+use super::GuestMessage;
 
 /// Waits until `child` has ended; others that end meanwhile are buried.
-pub(super) fn until_gone(child: u32) -> Said {
+pub(super) fn reap_until_exit(child: u32) -> GuestMessage {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if Some(pid) == child => return ended(status),
+            Ok(Some((pid, status))) if Some(pid) == child => return exit_message(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Said::Failed(format!("cannot wait for the work: {error}")),
+            Err(error) => return GuestMessage::Failed(format!("cannot wait for the work: {error}")),
         }
     }
 }
 
-fn ended(status: WaitStatus) -> Said {
+fn exit_message(status: WaitStatus) -> GuestMessage {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Said::Exited(code),
-        (None, signal) => Said::Killed(signal.unwrap_or_default()),
+        (Some(code), _) => GuestMessage::Exited(code),
+        (None, signal) => GuestMessage::Killed(signal.unwrap_or_default()),
     }
 }

@@ -10,14 +10,14 @@ use std::process::Command;
 use rustix::process::{ioctl_tiocsctty, setsid};
 
 /// Becomes `argv` in a new session whose terminal is `device`. Comes back only with the reason why it could not.
-pub fn terminal(device: &Path, argv: &[OsString]) -> io::Error {
-    match attached(device, argv) {
+pub fn exec_on_terminal(device: &Path, argv: &[OsString]) -> io::Error {
+    match command_on_terminal(device, argv) {
         Ok(mut command) => command.exec(),
         Err(error) => error,
     }
 }
 
-fn attached(device: &Path, argv: &[OsString]) -> io::Result<Command> {
+fn command_on_terminal(device: &Path, argv: &[OsString]) -> io::Result<Command> {
     let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     setsid()?;
     let terminal = OpenOptions::new().read(true).write(true).open(device)?;

@@ -9,7 +9,7 @@ use super::{InitramfsError, trim};
 
 /// What a program needs to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closure {
+pub struct ProgramClosure {
     /// The program, links followed.
     pub program: PathBuf,
     /// Its interpreter: the dynamic loader. None where it is static.
@@ -23,18 +23,18 @@ pub struct Closure {
 ///
 /// # Errors
 /// There is no such program, it is none, or a library is missing.
-pub fn closure(program: &str) -> Result<Closure, InitramfsError> {
-    let path = found(program)?;
-    let content = fs::read(&path).map_err(InitramfsError::file(&path))?;
-    let Some(interpreter) = trim::interpreter(&path, &content)? else {
-        return Ok(Closure { program: path, interpreter: None, libraries: BTreeMap::new() });
+pub fn find_closure(program: &str) -> Result<ProgramClosure, InitramfsError> {
+    let path = resolve_program(program)?;
+    let content = fs::read(&path).map_err(InitramfsError::file_error(&path))?;
+    let Some(interpreter) = trim::elf_interpreter(&path, &content)? else {
+        return Ok(ProgramClosure { program: path, interpreter: None, libraries: BTreeMap::new() });
     };
-    let libraries = libraries(&interpreter, &path)?;
-    Ok(Closure { program: path, interpreter: Some(interpreter.into()), libraries })
+    let libraries = list_libraries(&interpreter, &path)?;
+    Ok(ProgramClosure { program: path, interpreter: Some(interpreter.into()), libraries })
 }
 
 /// Where a program is found, links not followed: the name by which others call it.
-pub(super) fn place(program: &str) -> Result<PathBuf, InitramfsError> {
+pub(super) fn find_program(program: &str) -> Result<PathBuf, InitramfsError> {
     let missing = || InitramfsError::NoProgram { program: program.into() };
     if program.contains('/') {
         return std::path::absolute(program).ok().filter(|path| path.is_file()).ok_or_else(missing);
@@ -46,12 +46,12 @@ pub(super) fn place(program: &str) -> Result<PathBuf, InitramfsError> {
 }
 
 /// The file that would be run.
-pub(super) fn found(program: &str) -> Result<PathBuf, InitramfsError> {
-    let place = place(program)?;
-    fs::canonicalize(&place).map_err(InitramfsError::file(&place))
+pub(super) fn resolve_program(program: &str) -> Result<PathBuf, InitramfsError> {
+    let place = find_program(program)?;
+    fs::canonicalize(&place).map_err(InitramfsError::file_error(&place))
 }
 
-fn libraries(interpreter: &str, program: &Path) -> Result<BTreeMap<String, PathBuf>, InitramfsError> {
+fn list_libraries(interpreter: &str, program: &Path) -> Result<BTreeMap<String, PathBuf>, InitramfsError> {
     let bad = |reason: String| InitramfsError::Libraries { path: program.into(), reason };
     let output = Command::new(interpreter).arg("--list").arg(program).stdin(Stdio::null()).output();
     let output = output.map_err(|error| bad(format!("{interpreter}: {error}")))?;
@@ -61,11 +61,11 @@ fn libraries(interpreter: &str, program: &Path) -> Result<BTreeMap<String, PathB
     let list = String::from_utf8_lossy(&output.stdout);
     let missing = list.lines().find(|line| line.ends_with("not found"));
     missing.map_or(Ok(()), |line| Err(bad(line.trim().into())))?;
-    Ok(list.lines().filter_map(library).collect())
+    Ok(list.lines().filter_map(parse_library_line).collect())
 }
 
 /// `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`
-fn library(line: &str) -> Option<(String, PathBuf)> {
+fn parse_library_line(line: &str) -> Option<(String, PathBuf)> {
     let (name, place) = line.trim().split_once(" => ")?;
     let (path, _) = place.rsplit_once(" (")?;
     Some((name.into(), path.into()))

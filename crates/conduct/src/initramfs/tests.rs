@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 
 /// Name, mode and size of each entry, by the format's description.
-fn entries(archive: &[u8]) -> Vec<(String, u32, usize)> {
+fn list_cpio_entries(archive: &[u8]) -> Vec<(String, u32, usize)> {
     let (mut at, mut found) = (0, Vec::new());
     loop {
         let field = |index: usize| {
@@ -27,13 +27,13 @@ fn entries(archive: &[u8]) -> Vec<(String, u32, usize)> {
 
 #[test]
 fn an_archive_has_parents_before_children_and_nothing_twice() {
-    let mut archive = Cpio::new(Vec::new());
-    archive.file(Path::new("/a/b/c"), b"hello").unwrap();
-    archive.file(Path::new("/a/b/d"), b"").unwrap();
-    archive.file(Path::new("/a/b/c"), b"another").unwrap();
-    archive.link(Path::new("/a/l"), "b/c").unwrap();
-    archive.device(Path::new("/dev/console"), 5, 1).unwrap();
-    let found = entries(&archive.finish().unwrap());
+    let mut archive = CpioWriter::new(Vec::new());
+    archive.add_file(Path::new("/a/b/c"), b"hello").unwrap();
+    archive.add_file(Path::new("/a/b/d"), b"").unwrap();
+    archive.add_file(Path::new("/a/b/c"), b"another").unwrap();
+    archive.add_link(Path::new("/a/l"), "b/c").unwrap();
+    archive.add_device(Path::new("/dev/console"), 5, 1).unwrap();
+    let found = list_cpio_entries(&archive.finish().unwrap());
     let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(names, ["a", "a/b", "a/b/c", "a/b/d", "a/l", "dev", "dev/console"]);
     assert_eq!(found[2], ("a/b/c".into(), 0o100_755, 5));
@@ -42,15 +42,15 @@ fn an_archive_has_parents_before_children_and_nothing_twice() {
 
 #[test]
 fn a_closure_is_what_the_loader_finds() {
-    let needed = closure("sh").unwrap();
+    let needed = find_closure("sh").unwrap();
     assert!(needed.libraries.keys().any(|name| name.starts_with("libc.so")), "{needed:?}");
     assert!(needed.libraries.values().chain(&needed.interpreter).all(|path| path.is_file()));
 }
 
 #[test]
 fn what_is_missing_is_said() {
-    assert!(matches!(closure("no-such-program"), Err(InitramfsError::NoProgram { .. })));
-    let error = closure(&format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))).unwrap_err();
+    assert!(matches!(find_closure("no-such-program"), Err(InitramfsError::NoProgram { .. })));
+    let error = find_closure(&format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))).unwrap_err();
     assert!(matches!(error, InitramfsError::NotAProgram { .. }), "{error}");
 }
 
@@ -63,13 +63,13 @@ fn a_static_program_is_packed_as_it_is() {
     let mut compiler = compiler.spawn().unwrap();
     std::io::Write::write_all(&mut compiler.stdin.take().unwrap(), b"int main(void) { return 0; }").unwrap();
     assert!(compiler.wait().unwrap().success(), "Rust links with cc, too");
-    let files = portable(&path, Path::new(HOME)).unwrap();
+    let files = pack_portable_perflab(&path, Path::new(GUEST_HOME)).unwrap();
     let [(name, content)] = &files[..] else { panic!("{} files", files.len()) };
     assert_eq!(name, "perflab");
-    assert!(runs(folder.path(), content));
+    assert!(is_runnable(folder.path(), content));
 }
 
-fn runs(folder: &Path, content: &[u8]) -> bool {
+fn is_runnable(folder: &Path, content: &[u8]) -> bool {
     let path = folder.join("program");
     fs::write(&path, content).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -81,9 +81,9 @@ fn a_trimmed_program_still_runs_and_is_smaller() {
     let folder = tempfile::tempdir().unwrap();
     let path = Path::new("/bin/true");
     let whole = fs::read(path).unwrap();
-    let kept = trim::trimmed(path, &whole).unwrap();
+    let kept = trim::trim_elf(path, &whole).unwrap();
     assert!(kept.len() < whole.len());
-    assert!(runs(folder.path(), &kept));
+    assert!(is_runnable(folder.path(), &kept));
 }
 
 #[test]
@@ -91,34 +91,34 @@ fn another_interpreter_is_taken_where_its_path_fits() {
     let folder = tempfile::tempdir().unwrap();
     let path = Path::new("/bin/true");
     let mut program = fs::read(path).unwrap();
-    let loader = trim::interpreter(path, &program).unwrap().unwrap();
+    let loader = trim::elf_interpreter(path, &program).unwrap().unwrap();
     let short = PathBuf::from("/tmp").join(format!("p{}", std::process::id()));
     std::os::unix::fs::symlink(&loader, &short).unwrap();
-    assert!(trim::interpret_with(path, &mut program, short.to_str().unwrap()).unwrap());
-    let ran = runs(folder.path(), &program);
+    assert!(trim::set_interpreter(path, &mut program, short.to_str().unwrap()).unwrap());
+    let ran = is_runnable(folder.path(), &program);
     fs::remove_file(&short).unwrap();
     assert!(ran, "with its interpreter there");
-    assert!(!runs(folder.path(), &program), "and not without");
-    assert!(trim::interpret_with(path, &mut program, &"x".repeat(200)).is_err());
+    assert!(!is_runnable(folder.path(), &program), "and not without");
+    assert!(trim::set_interpreter(path, &mut program, &"x".repeat(200)).is_err());
 }
 
 #[test]
 fn this_program_finds_its_libraries_in_a_guests_folder() {
     // Not perflab itself, but what it is packed with: the loader and each library at the place that is promised.
-    let orders = crate::init::Orders {
+    let orders = crate::init::InitConfig {
         name: "test".into(),
         modules: vec!["one".into()],
-        root: crate::init::Root::Bare,
+        root: crate::init::GuestRoot::Bare,
         vsock: None,
-        work: crate::init::Work::Agent,
+        work: crate::init::GuestWork::Agent,
     };
-    let modules = [crate::kernel::Module { name: "one".into(), content: b"module".to_vec() }];
+    let modules = [crate::kernel::KernelModule { name: "one".into(), content: b"module".to_vec() }];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("initramfs");
     let itself = std::env::current_exe().unwrap();
     let packed = Initramfs { perflab: &itself, modules: &modules, orders: &orders, programs: &["sh".into()] };
     packed.write(&path).unwrap();
-    let found = entries(&fs::read(&path).unwrap());
+    let found = list_cpio_entries(&fs::read(&path).unwrap());
     for name in
         ["run/perflab/perflab", "run/perflab/ld.so", "run/perflab/modules/one.ko", "run/perflab/orders.json"]
     {
@@ -126,5 +126,5 @@ fn this_program_finds_its_libraries_in_a_guests_folder() {
     }
     let libraries =
         found.iter().filter(|(entry, mode, _)| entry.starts_with("run/perflab/lib/") && *mode == 0o100_755);
-    assert_eq!(libraries.count(), closure(itself.to_str().unwrap()).unwrap().libraries.len());
+    assert_eq!(libraries.count(), find_closure(itself.to_str().unwrap()).unwrap().libraries.len());
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use perflab_model::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{KernelError, Modules};
+use super::{KernelError, KernelModules};
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kernel {
+pub struct KernelImage {
     /// What the user calls it: a recipe's name, or the file's path.
     pub name: String,
     /// The image: `vmlinuz`, `bzImage`.
@@ -22,19 +22,19 @@ pub struct Kernel {
     pub modules: Option<PathBuf>,
 }
 
-impl Kernel {
+impl KernelImage {
     /// The kernel in this file. Its modules are `modules` where given, else found beside the image, as packages
     /// unpack them, or where this host has its own.
     ///
     /// # Errors
     /// The file cannot be read, or is no image that QEMU boots.
-    pub fn open(image: &Path, modules: Option<&Path>) -> Result<Kernel, KernelError> {
-        let release = release(image)?;
+    pub fn open(image: &Path, modules: Option<&Path>) -> Result<KernelImage, KernelError> {
+        let release = read_release(image)?;
         let folder = Path::new("lib/modules").join(&release);
         let around = image.parent().and_then(Path::parent).map(|home| home.join(&folder));
         let mut places = around.into_iter().chain([Path::new("/").join(&folder)]);
         let found = places.find(|place| !release.is_empty() && place.join("kernel").is_dir());
-        Ok(Kernel {
+        Ok(KernelImage {
             name: image.display().to_string(),
             image: image.into(),
             release,
@@ -46,17 +46,17 @@ impl Kernel {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn needs(&self) -> Result<Bytes, KernelError> {
-        let head = head(&self.image)?;
-        Ok(Bytes(word(&head, NEEDS).unwrap_or_default().into()))
+    pub fn boot_memory(&self) -> Result<Bytes, KernelError> {
+        let head = read_boot_header(&self.image)?;
+        Ok(Bytes(header_word(&head, NEEDS).unwrap_or_default().into()))
     }
 
     /// Its modules, by name.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn modules(&self) -> Result<Modules, KernelError> {
-        Modules::of(&self.release, self.modules.as_deref())
+    pub fn modules(&self) -> Result<KernelModules, KernelError> {
+        KernelModules::find(&self.release, self.modules.as_deref())
     }
 }
 
@@ -68,20 +68,20 @@ const SETUP: usize = 0x200;
 const NEEDS: usize = 0x260;
 
 /// The header, and what follows it.
-fn head(image: &Path) -> Result<Vec<u8>, KernelError> {
+fn read_boot_header(image: &Path) -> Result<Vec<u8>, KernelError> {
     let mut head = Vec::new();
     let read = File::open(image).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
-    read.map_err(KernelError::file(image))?;
+    read.map_err(KernelError::file_error(image))?;
     Ok(head)
 }
 
-fn word(head: &[u8], at: usize) -> Option<u32> {
+fn header_word(head: &[u8], at: usize) -> Option<u32> {
     head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
 /// The release that a bzImage names in its header.
-fn release(image: &Path) -> Result<String, KernelError> {
-    let head = head(image)?;
+fn read_release(image: &Path) -> Result<String, KernelError> {
+    let head = read_boot_header(image)?;
     let wrong = |reason| KernelError::NotAKernel { path: image.into(), reason };
     if head.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
         return Err(wrong("it has no boot header; give the vmlinuz or bzImage of an x86-64 kernel"));

@@ -16,7 +16,7 @@ use super::KernelError;
 
 /// Modules by name.
 #[derive(Debug, Clone, Default)]
-pub struct Modules {
+pub struct KernelModules {
     release: String,
     files: BTreeMap<String, PathBuf>,
     built_in: Option<BTreeSet<String>>,
@@ -24,31 +24,31 @@ pub struct Modules {
 
 /// One module, ready to be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Module {
+pub struct KernelModule {
     /// `virtio_console`.
     pub name: String,
     /// The ELF file, unpacked.
     pub content: Vec<u8>,
 }
 
-impl Modules {
-    pub(super) fn of(release: &str, folder: Option<&Path>) -> Result<Modules, KernelError> {
-        let mut modules = Modules { release: release.into(), ..Modules::default() };
+impl KernelModules {
+    pub(super) fn find(release: &str, folder: Option<&Path>) -> Result<KernelModules, KernelError> {
+        let mut modules = KernelModules { release: release.into(), ..KernelModules::default() };
         if let Some(folder) = folder {
-            walk(&folder.join("kernel"), &mut modules.files)?;
+            find_module_files(&folder.join("kernel"), &mut modules.files)?;
             let list = folder.join("modules.builtin");
-            let text = fs::read_to_string(&list).map_err(KernelError::file(&list))?;
-            modules.built_in = Some(text.lines().filter_map(|line| name(Path::new(line))).collect());
+            let text = fs::read_to_string(&list).map_err(KernelError::file_error(&list))?;
+            modules.built_in = Some(text.lines().filter_map(|line| module_name(Path::new(line))).collect());
         }
         Ok(modules)
     }
 
     /// Whether the kernel can do what this module does. A kernel that comes without modules is believed.
     pub fn has(&self, module: &str) -> bool {
-        self.files.contains_key(module) || self.has_built_in(module)
+        self.files.contains_key(module) || self.is_built_in(module)
     }
 
-    fn has_built_in(&self, module: &str) -> bool {
+    fn is_built_in(&self, module: &str) -> bool {
         self.built_in.as_ref().is_none_or(|list| list.contains(module))
     }
 
@@ -56,31 +56,31 @@ impl Modules {
     ///
     /// # Errors
     /// A module is not there, or its file is damaged.
-    pub fn in_order(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
+    pub fn loading_order(&self, wanted: &[&str]) -> Result<Vec<KernelModule>, KernelError> {
         let mut order = Vec::new();
-        wanted.iter().try_for_each(|module| self.add(module, &mut order))?;
+        wanted.iter().try_for_each(|module| self.add_with_dependencies(module, &mut order))?;
         Ok(order)
     }
 
-    fn add(&self, module: &str, order: &mut Vec<Module>) -> Result<(), KernelError> {
+    fn add_with_dependencies(&self, module: &str, order: &mut Vec<KernelModule>) -> Result<(), KernelError> {
         if order.iter().any(|known| known.name == module) {
             return Ok(());
         }
-        let Some(path) = self.files.get(module) else { return self.must_be_built_in(module) };
-        let content = read(path)?;
+        let Some(path) = self.files.get(module) else { return self.check_built_in(module) };
+        let content = read_module(path)?;
         let bad = |reason: String| KernelError::BadModule { path: path.clone(), reason };
         // The kernel's build refuses cycles; a damaged file ends here, not in a loop.
-        let needs = needs(&content).map_err(bad)?;
+        let needs = parse_module_dependencies(&content).map_err(bad)?;
         if needs.iter().any(|needed| needed == module) {
             return Err(bad("it needs itself".into()));
         }
-        needs.iter().try_for_each(|needed| self.add(needed, order))?;
-        order.push(Module { name: module.into(), content });
+        needs.iter().try_for_each(|needed| self.add_with_dependencies(needed, order))?;
+        order.push(KernelModule { name: module.into(), content });
         Ok(())
     }
 
-    fn must_be_built_in(&self, module: &str) -> Result<(), KernelError> {
-        if self.has_built_in(module) {
+    fn check_built_in(&self, module: &str) -> Result<(), KernelError> {
+        if self.is_built_in(module) {
             return Ok(());
         }
         let hint = match module {
@@ -94,19 +94,19 @@ impl Modules {
 }
 
 /// The name by which modules are asked for: `virtio-rng.ko.xz` is `virtio_rng`.
-fn name(path: &Path) -> Option<String> {
+fn module_name(path: &Path) -> Option<String> {
     let (name, _) = path.file_name()?.to_str()?.split_once(".ko")?;
     Some(name.replace('-', "_"))
 }
 
-fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
-    for entry in fs::read_dir(folder).map_err(KernelError::file(folder))? {
-        let entry = entry.map_err(KernelError::file(folder))?;
+fn find_module_files(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
+    for entry in fs::read_dir(folder).map_err(KernelError::file_error(folder))? {
+        let entry = entry.map_err(KernelError::file_error(folder))?;
         let path = entry.path();
         // Not followed: `build` and `source` are links out of the folder.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            walk(&path, files)?;
-        } else if let Some(name) = name(&path) {
+            find_module_files(&path, files)?;
+        } else if let Some(name) = module_name(&path) {
             files.insert(name, path);
         }
     }
@@ -114,8 +114,8 @@ fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), Kern
 }
 
 /// The module's bytes; distributions pack them with what their kernel unpacks.
-fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
-    let packed = fs::read(path).map_err(KernelError::file(path))?;
+fn read_module(path: &Path) -> Result<Vec<u8>, KernelError> {
+    let packed = fs::read(path).map_err(KernelError::file_error(path))?;
     let unpacked = match path.extension().and_then(|ending| ending.to_str()) {
         Some("zst") => zstd::decode_all(packed.as_slice()),
         Some("gz") => {
@@ -128,11 +128,11 @@ fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
         }
         _ => Ok(packed),
     };
-    unpacked.map_err(KernelError::file(path))
+    unpacked.map_err(KernelError::file_error(path))
 }
 
 /// The modules that this one names.
-fn needs(content: &[u8]) -> Result<Vec<String>, String> {
+fn parse_module_dependencies(content: &[u8]) -> Result<Vec<String>, String> {
     let file = ElfBytes::<AnyEndian>::minimal_parse(content).map_err(|error| error.to_string())?;
     let section = file.section_header_by_name(".modinfo").map_err(|error| error.to_string())?;
     let section = section.ok_or("it has no section .modinfo")?;

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use perflab_model::study::Source as Text;
+use perflab_model::study::TomlSource as Text;
 use perflab_model::{Problem, Problems, nearest};
 use serde::Deserialize;
 
-use super::{Kernel, KernelError, build, cache, fetch};
+use super::{KernelError, KernelImage, build, cache, fetch};
 
 /// The files of `kernels/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 /// How one kernel is had.
 #[derive(Debug, Clone)]
-pub struct Recipe {
+pub struct KernelRecipe {
     /// The name of its file, without `.toml`.
     pub name: String,
     /// One line.
@@ -21,24 +21,24 @@ pub struct Recipe {
     /// What it is good for, for somebody who never booted it.
     pub about: String,
     /// Where it comes from.
-    pub source: Source,
+    pub source: KernelSource,
 }
 
 /// Where a kernel comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum KernelSource {
     /// A package of the distribution, unpacked.
-    Package(Package),
+    Package(KernelPackage),
     /// Sources, configured and built.
-    Build(Build),
+    Build(KernelBuild),
 }
 
-impl Source {
+impl KernelSource {
     /// What `perflab kernel` calls the way to it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Source::Package(_) => "fetch",
-            Source::Build(_) => "build",
+            KernelSource::Package(_) => "fetch",
+            KernelSource::Build(_) => "build",
         }
     }
 }
@@ -48,19 +48,21 @@ impl Source {
 ///
 /// # Errors
 /// There is no such kernel, or not yet.
-pub fn find(name: &str, modules: Option<&Path>) -> Result<Kernel, KernelError> {
+pub fn find_kernel(name: &str, modules: Option<&Path>) -> Result<KernelImage, KernelError> {
     if Path::new(name).is_file() {
-        return Kernel::open(Path::new(name), modules);
+        return KernelImage::open(Path::new(name), modules);
     }
-    let recipes = Recipes::shipped()?;
+    let recipes = KernelRecipes::shipped()?;
     let recipe = recipes.get(name)?;
-    recipe.kept().ok_or_else(|| KernelError::NotHere { name: name.into(), verb: recipe.source.verb() })
+    recipe
+        .cached_image()
+        .ok_or_else(|| KernelError::NotHere { name: name.into(), verb: recipe.source.verb() })
 }
 
 /// `[package]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Package {
+pub struct KernelPackage {
     /// A package of Debian or Ubuntu that holds the image, or depends on the newest one that does.
     pub apt: String,
 }
@@ -68,7 +70,7 @@ pub struct Package {
 /// `[build]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Build {
+pub struct KernelBuild {
     /// A package of Debian or Ubuntu that holds the sources as a tar archive.
     pub apt: String,
     /// Programs that the build calls.
@@ -86,67 +88,67 @@ pub struct Build {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct RecipeDocument {
     title: String,
     about: String,
-    package: Option<Package>,
-    build: Option<Build>,
+    package: Option<KernelPackage>,
+    build: Option<KernelBuild>,
 }
 
-impl Recipe {
+impl KernelRecipe {
     /// Reads one recipe.
     ///
     /// # Errors
     /// What is wrong, in its place.
-    pub fn read(text: &Text) -> Result<Recipe, Problems> {
-        let document: Document = text.parse()?;
+    pub fn read(text: &Text) -> Result<KernelRecipe, Problems> {
+        let document: RecipeDocument = text.parse()?;
         let base = text.file.rsplit('/').next().unwrap_or(&text.file);
         let source = match (document.package, document.build) {
-            (Some(package), None) => Source::Package(package),
-            (None, Some(build)) => Source::Build(build),
+            (Some(package), None) => KernelSource::Package(package),
+            (None, Some(build)) => KernelSource::Build(build),
             _ => {
                 let problem = Problem::new("package", "a kernel has either [package] or [build]");
-                return Err(text.problems(vec![problem]));
+                return Err(text.place_problems(vec![problem]));
             }
         };
         let name = base.strip_suffix(".toml").unwrap_or(base).to_owned();
-        Ok(Recipe { name, title: document.title, about: document.about, source })
+        Ok(KernelRecipe { name, title: document.title, about: document.about, source })
     }
 
     /// The kernel, where the cache has it.
-    pub fn kept(&self) -> Option<Kernel> {
-        cache::kept(&self.name)
+    pub fn cached_image(&self) -> Option<KernelImage> {
+        cache::cached_kernel(&self.name)
     }
 
     /// Fetches or builds it anew. `say` hears every command before it is run.
     ///
     /// # Errors
     /// No network, no such package, a missing program, no room.
-    pub fn make(&self, say: &mut dyn FnMut(&str)) -> Result<Kernel, KernelError> {
+    pub fn make_image(&self, say: &mut dyn FnMut(&str)) -> Result<KernelImage, KernelError> {
         match &self.source {
-            Source::Package(package) => fetch::package(&self.name, package, say),
-            Source::Build(build) => build::build(&self.name, build, say),
+            KernelSource::Package(package) => fetch::fetch_package(&self.name, package, say),
+            KernelSource::Build(build) => build::build_kernel(&self.name, build, say),
         }
     }
 }
 
 /// All recipes that ship.
 #[derive(Debug, Clone)]
-pub struct Recipes(Vec<Recipe>);
+pub struct KernelRecipes(Vec<KernelRecipe>);
 
-impl Recipes {
+impl KernelRecipes {
     /// Those of `kernels/`. They are tested, so an error is a mistake of the build.
     ///
     /// # Errors
     /// What is wrong with which.
-    pub fn shipped() -> Result<Recipes, KernelError> {
+    pub fn shipped() -> Result<KernelRecipes, KernelError> {
         let files = EMBEDDED.iter().filter(|(file, _)| file.ends_with(".toml"));
-        let read = files.map(|(file, text)| Recipe::read(&Text::new(format!("kernels/{file}"), *text)));
-        Ok(Recipes(read.collect::<Result<_, _>>()?))
+        let read = files.map(|(file, text)| KernelRecipe::read(&Text::new(format!("kernels/{file}"), *text)));
+        Ok(KernelRecipes(read.collect::<Result<_, _>>()?))
     }
 
     /// All of them, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Recipe> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = &KernelRecipe> + Clone {
         self.0.iter()
     }
 
@@ -154,14 +156,14 @@ impl Recipes {
     ///
     /// # Errors
     /// There is none; the nearest names are in the hint.
-    pub fn get(&self, name: &str) -> Result<&Recipe, KernelError> {
-        let known = || nearest::hint(name, self.iter().map(|recipe| recipe.name.as_str()));
+    pub fn get(&self, name: &str) -> Result<&KernelRecipe, KernelError> {
+        let known = || nearest::suggest_name(name, self.iter().map(|recipe| recipe.name.as_str()));
         let found = self.iter().find(|recipe| recipe.name == name);
         found.ok_or_else(|| KernelError::Unknown { name: name.into(), hint: known() })
     }
 }
 
 /// A fragment of `kernels/`.
-pub(super) fn fragment(name: &str) -> Option<&'static str> {
+pub(super) fn config_fragment(name: &str) -> Option<&'static str> {
     EMBEDDED.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
 }

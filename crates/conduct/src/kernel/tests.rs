@@ -6,14 +6,15 @@ use super::*;
 
 #[test]
 fn every_recipe_reads_and_its_fragments_are_there() {
-    let recipes = Recipes::shipped().unwrap();
+    let recipes = KernelRecipes::shipped().unwrap();
     let names: BTreeSet<&str> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
     assert!(names.contains("debian-cloud") && names.contains("linux-6.1-slob"), "{names:?}");
     for recipe in recipes.iter() {
-        if let Source::Build(build) = &recipe.source {
+        if let KernelSource::Build(build) = &recipe.source {
             for fragment in &build.fragments {
                 assert!(
-                    recipe::fragment(fragment).is_some_and(|text| text.contains("CONFIG_VIRTIO_CONSOLE=y"))
+                    recipe::config_fragment(fragment)
+                        .is_some_and(|text| text.contains("CONFIG_VIRTIO_CONSOLE=y"))
                 );
             }
         }
@@ -22,40 +23,40 @@ fn every_recipe_reads_and_its_fragments_are_there() {
 
 #[test]
 fn the_allocators_recipes_differ_in_the_allocator_alone() {
-    let recipes = Recipes::shipped().unwrap();
+    let recipes = KernelRecipes::shipped().unwrap();
     let build = |name: &str| match &recipes.get(name).unwrap().source {
-        Source::Build(build) => build.clone(),
-        Source::Package(_) => panic!("{name} is built"),
+        KernelSource::Build(build) => build.clone(),
+        KernelSource::Package(_) => panic!("{name} is built"),
     };
     let slub = build("linux-6.1-slub");
     for other in ["slab", "slob"] {
         let other = build(&format!("linux-6.1-{other}"));
         assert_ne!(other.options, slub.options);
-        assert_eq!(Build { options: slub.options.clone(), ..other }, slub);
+        assert_eq!(KernelBuild { options: slub.options.clone(), ..other }, slub);
     }
 }
 
 #[test]
 fn an_unknown_kernel_has_a_hint() {
-    let error = Recipes::shipped().unwrap().get("debian-clod").unwrap_err().to_string();
+    let error = KernelRecipes::shipped().unwrap().get("debian-clod").unwrap_err().to_string();
     assert!(error.contains("did you mean `debian-cloud`?"), "{error}");
 }
 
 #[test]
 fn a_recipe_has_one_source() {
-    let text = perflab_model::study::Source::new("kernels/x.toml", "title = \"x\"\nabout = \"x\"\n");
-    let error = Recipe::read(&text).unwrap_err().to_string();
+    let text = perflab_model::study::TomlSource::new("kernels/x.toml", "title = \"x\"\nabout = \"x\"\n");
+    let error = KernelRecipe::read(&text).unwrap_err().to_string();
     assert!(error.contains("either [package] or [build]"), "{error}");
 }
 
 #[test]
 fn what_is_no_kernel_is_refused() {
-    let error = Kernel::open(&std::env::current_exe().unwrap(), None).unwrap_err().to_string();
+    let error = KernelImage::open(&std::env::current_exe().unwrap(), None).unwrap_err().to_string();
     assert!(error.contains("it has no boot header"), "{error}");
 }
 
 /// An image with its modules, as a package unpacks them; the image.
-fn unpack(folder: &Path) -> PathBuf {
+fn unpack_example_kernel(folder: &Path) -> PathBuf {
     let image = folder.join("boot/vmlinuz");
     std::fs::create_dir(folder.join("boot")).unwrap();
     let mut head = vec![0_u8; 0x1000];
@@ -70,7 +71,7 @@ fn unpack(folder: &Path) -> PathBuf {
 #[test]
 fn the_release_is_read_from_the_boot_header() {
     let folder = tempfile::tempdir().unwrap();
-    let kernel = Kernel::open(&unpack(folder.path()), None).unwrap();
+    let kernel = KernelImage::open(&unpack_example_kernel(folder.path()), None).unwrap();
     let modules = folder.path().join("lib/modules/6.1.0-test");
     assert_eq!((kernel.release.as_str(), kernel.modules), ("6.1.0-test", Some(modules)));
 }
@@ -79,7 +80,7 @@ fn the_release_is_read_from_the_boot_header() {
 fn a_kernel_that_is_fetched_again_is_there_all_the_time() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("kernels/own");
-    let put = || cache::put_in(&home, "own", |new| Ok(unpack(new))).unwrap();
+    let put = || cache::replace_kernel_in(&home, "own", |new| Ok(unpack_example_kernel(new))).unwrap();
     let first = put();
     assert_eq!(first.image, home.join("boot/vmlinuz"));
     assert_eq!(first.modules, Some(home.join("lib/modules/6.1.0-test")));
@@ -90,7 +91,7 @@ fn a_kernel_that_is_fetched_again_is_there_all_the_time() {
             done.store(true, Ordering::Release);
         });
         while !done.load(Ordering::Acquire) {
-            assert_eq!(cache::kept_in(&home).as_ref(), Some(&first));
+            assert_eq!(cache::cached_kernel_in(&home).as_ref(), Some(&first));
         }
     });
     let left: Vec<_> = std::fs::read_dir(folder.path().join("kernels")).unwrap().collect();
@@ -99,7 +100,9 @@ fn a_kernel_that_is_fetched_again_is_there_all_the_time() {
 
 #[test]
 fn options_that_were_not_taken_are_named() {
-    let error = build::followed("CONFIG_A=y\n# why\nCONFIG_B=y\n", "CONFIG_A=y\n").unwrap_err().to_string();
+    let error = build::check_options_taken("CONFIG_A=y\n# why\nCONFIG_B=y\n", "CONFIG_A=y\n")
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("CONFIG_B=y") && !error.contains("CONFIG_A"), "{error}");
-    build::followed("CONFIG_A=y\n", "CONFIG_A=y\nCONFIG_C=m\n").unwrap();
+    build::check_options_taken("CONFIG_A=y\n", "CONFIG_A=y\nCONFIG_C=m\n").unwrap();
 }

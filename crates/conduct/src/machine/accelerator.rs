@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use perflab_observe::{KvmSpeed, kvm_speed};
+use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
 
-use super::MachineError;
+use super::GuestError;
 
 /// How a guest's code is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ impl fmt::Display for Accelerator {
 /// What the user wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wish {
+pub enum AcceleratorRequest {
     /// KVM where it runs code at speed, else TCG.
     #[default]
     Best,
@@ -42,32 +42,34 @@ pub enum Wish {
 
 /// What it became.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chosen {
+pub struct ChosenAccelerator {
     /// The accelerator.
     pub accelerator: Accelerator,
     /// Why, for people and for the run.
     pub because: String,
 }
 
-impl Wish {
+impl AcceleratorRequest {
     /// Chooses. The first call may time a loop in a guest of one page, which takes less than a second.
     ///
     /// # Errors
     /// KVM is demanded, and is not what it should be.
-    pub fn choose(self) -> Result<Chosen, MachineError> {
+    pub fn choose(self) -> Result<ChosenAccelerator, GuestError> {
         static SPEED: OnceLock<KvmSpeed> = OnceLock::new();
         match self {
-            Wish::Tcg => Ok(Chosen { accelerator: Accelerator::Tcg, because: "it was asked for".into() }),
-            wish => wish.given(SPEED.get_or_init(kvm_speed)),
+            AcceleratorRequest::Tcg => {
+                Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because: "it was asked for".into() })
+            }
+            wish => wish.choose_by_speed(SPEED.get_or_init(probe_kvm_speed)),
         }
     }
 
-    pub(super) fn given(self, speed: &KvmSpeed) -> Result<Chosen, MachineError> {
+    pub(super) fn choose_by_speed(self, speed: &KvmSpeed) -> Result<ChosenAccelerator, GuestError> {
         let because = speed.to_string();
         match (speed.is_fast(), self) {
-            (true, _) => Ok(Chosen { accelerator: Accelerator::Kvm, because }),
-            (false, Wish::Kvm) => Err(MachineError::NoKvm { reason: because }),
-            (false, _) => Ok(Chosen { accelerator: Accelerator::Tcg, because }),
+            (true, _) => Ok(ChosenAccelerator { accelerator: Accelerator::Kvm, because }),
+            (false, AcceleratorRequest::Kvm) => Err(GuestError::NoKvm { reason: because }),
+            (false, _) => Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because }),
         }
     }
 }

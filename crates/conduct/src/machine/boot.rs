@@ -12,96 +12,100 @@ use perflab_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
-use super::command_line::{self, Places, Sharing};
-use super::console::{ConsoleBound, read_end};
-use super::launch::{self, Manner};
-use super::memory::Need;
-use super::qmp::Monitor;
-use super::running::{self, Note};
-use super::vsock::Vsock;
-use super::{Accelerator, Chosen, Guest, Machine, MachineError, RootKind, pin, share};
-use crate::Stop;
-use crate::inert::inert;
-use crate::init::{Control, Orders, Root, Said, Work};
+use super::command_line::{self, GuestPaths, RootShare};
+use super::console::{ConsoleLogLimiter, read_log_end};
+use super::launch::{self, ChildOptions};
+use super::memory::MemoryNeed;
+use super::qmp::QmpConnection;
+use super::running::{self, GuestRecord};
+use super::vsock::GuestVsock;
+use super::{Accelerator, ChosenAccelerator, Guest, GuestError, GuestMachine, GuestRootSource, pin, share};
+use crate::StopRequest;
+use crate::inert::remove_control_characters;
+use crate::init::{ControlFrame, GuestMessage, GuestRoot, GuestWork, InitConfig};
 use crate::initramfs::Initramfs;
 
 /// What a boot needs besides the machine.
 #[derive(Debug, Clone)]
-pub struct Surroundings<'a> {
+pub struct BootOptions<'a> {
     /// The perflab binary, which goes into the guest.
     pub perflab: &'a Path,
     /// Where the console's log and QEMU's own words are kept.
     pub logs: &'a Path,
     /// What the guest is booted for.
-    pub work: Work,
+    pub work: GuestWork,
     /// Whether it stays when this process ends.
     pub stays: bool,
     /// The wish to stop, looked at while it boots.
-    pub stop: &'a Stop,
+    pub stop: &'a StopRequest,
 }
 
 /// Boots the machine and waits until its work begins. A guest that does not come in time is tried once more.
 ///
 /// # Errors
 /// Something is missing, the guest died or failed, or it was late twice; the console's last words are in the error.
-pub fn boot(machine: &Machine, around: &Surroundings<'_>) -> Result<Guest, MachineError> {
+pub fn boot_guest(machine: &GuestMachine, around: &BootOptions<'_>) -> Result<Guest, GuestError> {
     // Where guests were killed together with their perflab, their folders go now.
-    running::list()?;
+    running::list_guests()?;
     let chosen = machine.accelerator.choose()?;
-    match attempt(machine, around, &chosen) {
-        Err(MachineError::Late { console, .. }) => {
+    match attempt_boot(machine, around, &chosen) {
+        Err(GuestError::Late { console, .. }) => {
             // The first console stays beside the second.
             let _ = fs::rename(&console, console.with_extension("first.log"));
-            attempt(machine, around, &chosen)
+            attempt_boot(machine, around, &chosen)
         }
         other => other,
     }
 }
 
-fn attempt(machine: &Machine, around: &Surroundings<'_>, chosen: &Chosen) -> Result<Guest, MachineError> {
-    let deadline = Deadline::new(chosen.accelerator, machine.boot_within);
-    let (mut guest, need) = start(machine, around, chosen, &deadline)?;
-    let console = guest.console().to_owned();
-    let starved = || need.told(machine, &console);
-    match ready(&mut guest, around.stop, &deadline, &starved) {
+fn attempt_boot(
+    machine: &GuestMachine,
+    around: &BootOptions<'_>,
+    chosen: &ChosenAccelerator,
+) -> Result<Guest, GuestError> {
+    let deadline = BootDeadline::new(chosen.accelerator, machine.boot_within);
+    let (mut guest, need) = start_qemu(machine, around, chosen, &deadline)?;
+    let console = guest.console_log().to_owned();
+    let starved = || need.out_of_memory_error(machine, &console);
+    match wait_until_ready(&mut guest, around.stop, &deadline, &starved) {
         Ok(()) => Ok(guest),
         Err(error) => Err(starved().unwrap_or(error)),
     }
 }
 
 /// How long a boot may take: long on a host that is busy with other things.
-struct Deadline {
+struct BootDeadline {
     begun: Instant,
     allowed: Duration,
 }
 
-impl Deadline {
+impl BootDeadline {
     fn new(accelerator: Accelerator, wanted: Option<Nanos>) -> Self {
-        let allowed = wanted.map_or_else(|| suggested(accelerator), Duration::from);
-        Deadline { begun: Instant::now(), allowed }
+        let allowed = wanted.map_or_else(|| suggested_limit(accelerator), Duration::from);
+        BootDeadline { begun: Instant::now(), allowed }
     }
 
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.begun.elapsed() > self.allowed
     }
 
     /// The guest did not come.
-    fn missed(&self, name: &str, console: &Path) -> MachineError {
-        let (seconds, words) = (self.allowed.as_secs(), words(console, 12));
-        MachineError::Late { name: name.into(), seconds, console: console.into(), words }
+    fn missed_error(&self, name: &str, console: &Path) -> GuestError {
+        let (seconds, words) = (self.allowed.as_secs(), log_tail(console, 12));
+        GuestError::Late { name: name.into(), seconds, console: console.into(), words }
     }
 }
 
-fn suggested(accelerator: Accelerator) -> Duration {
+fn suggested_limit(accelerator: Accelerator) -> Duration {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
-    allowed(accelerator, load / cpus as f64)
+    boot_time_limit(accelerator, load / cpus as f64)
 }
 
 /// A boot takes 3 s under TCG and less than one under KVM on an idle host: twenty times that, and as much again for
 /// every task that waits for a CPU; measured, loads of 100 tasks a CPU make it 40 times slower.
-pub(super) fn allowed(accelerator: Accelerator, load: f64) -> Duration {
+pub(super) fn boot_time_limit(accelerator: Accelerator, load: f64) -> Duration {
     let idle = match accelerator {
         Accelerator::Kvm => 20.0,
         Accelerator::Tcg => 60.0,
@@ -110,47 +114,53 @@ pub(super) fn allowed(accelerator: Accelerator, load: f64) -> Duration {
 }
 
 /// From the description to a QEMU that runs.
-fn start(
-    machine: &Machine,
-    around: &Surroundings<'_>,
-    chosen: &Chosen,
-    deadline: &Deadline,
-) -> Result<(Guest, Need), MachineError> {
-    let home = running::home()?;
+fn start_qemu(
+    machine: &GuestMachine,
+    around: &BootOptions<'_>,
+    chosen: &ChosenAccelerator,
+    deadline: &BootDeadline,
+) -> Result<(Guest, MemoryNeed), GuestError> {
+    let home = running::guests_folder()?;
     let prefix = format!("{}-", machine.name);
     let private = fs::Permissions::from_mode(0o700);
     let folder =
         tempfile::Builder::new().prefix(&prefix).rand_bytes(4).permissions(private).tempdir_in(&home);
-    let folder = folder.map_err(MachineError::file(&home))?;
-    let lock = running::claim(folder.path()).map_err(MachineError::file(folder.path()))?;
-    fs::create_dir_all(around.logs).map_err(MachineError::file(around.logs))?;
-    let vsock = machine.vsock.then(|| Vsock::listen(&machine.name)).transpose()?;
-    let sharing = initramfs(machine, around, folder.path(), vsock.as_ref())?;
-    let need = Need::of(machine, &folder.path().join("initramfs"))?;
-    need.met(machine)?;
+    let folder = folder.map_err(GuestError::file_error(&home))?;
+    let lock = running::lock_guest_folder(folder.path()).map_err(GuestError::file_error(folder.path()))?;
+    fs::create_dir_all(around.logs).map_err(GuestError::file_error(around.logs))?;
+    let vsock = machine.vsock.then(|| GuestVsock::listen(&machine.name)).transpose()?;
+    let sharing = pack_initramfs(machine, around, folder.path(), vsock.as_ref())?;
+    let need = MemoryNeed::of_machine(machine, &folder.path().join("initramfs"))?;
+    need.check_machine(machine)?;
     let log = |kind: &str| around.logs.join(format!("{}.{kind}", machine.name));
     let mut server = match sharing {
-        Some(Sharing::VirtioFs) => {
+        Some(RootShare::VirtioFs) => {
             let socket = folder.path().join("share");
-            Some(share::serve(machine, around.perflab, &socket, &log("virtiofsd.log"), around.stays)?)
+            Some(share::start_virtiofsd(
+                machine,
+                around.perflab,
+                &socket,
+                &log("virtiofsd.log"),
+                around.stays,
+            )?)
         }
         _ => None,
     };
     let console = log("console.log");
-    let bound = ConsoleBound::watch(console.clone());
+    let bound = ConsoleLogLimiter::watch(console.clone());
     let cid = vsock.as_ref().map(|vsock| vsock.cid);
-    let places = Places { private: folder.path(), console: &console, cid };
-    let arguments = command_line::arguments(machine, chosen.accelerator, sharing, &places);
-    let begun = qemu(machine, around, &arguments, &log("qemu.log")).and_then(|qemu| {
-        connected(qemu, machine, around.stop, folder.path(), deadline, &console, &log("qemu.log"))
+    let places = GuestPaths { private: folder.path(), console: &console, cid };
+    let arguments = command_line::qemu_arguments(machine, chosen.accelerator, sharing, &places);
+    let begun = spawn_qemu(machine, around, &arguments, &log("qemu.log")).and_then(|qemu| {
+        connect_control_port(qemu, machine, around.stop, folder.path(), deadline, &console, &log("qemu.log"))
     });
     let (qemu, control) = match begun {
         Ok(begun) => begun,
         Err(error) => {
             let gave_up = |server: &mut Child| matches!(server.try_wait(), Ok(Some(_)));
-            let share = server.as_mut().is_some_and(gave_up).then(|| MachineError::NoShare {
+            let share = server.as_mut().is_some_and(gave_up).then(|| GuestError::NoShare {
                 name: machine.name.clone(),
-                reason: format!("virtiofsd ended: {}", words(&log("virtiofsd.log"), 3).trim()),
+                reason: format!("virtiofsd ended: {}", log_tail(&log("virtiofsd.log"), 3).trim()),
             });
             if let Some(server) = &mut server {
                 let _ = server.kill();
@@ -159,10 +169,10 @@ fn start(
             return Err(share.unwrap_or(error));
         }
     };
-    let note = note(machine, chosen, &folder, qemu.id(), &console, around.stays);
+    let note = new_guest_record(machine, chosen, &folder, qemu.id(), &console, around.stays);
     let guest = Guest {
-        note,
-        chosen: chosen.clone(),
+        record: note,
+        accelerator: chosen.clone(),
         qemu,
         server,
         lock,
@@ -171,12 +181,19 @@ fn start(
         vsock,
         bound,
     };
-    Ok((guest.noted()?, need))
+    Ok((guest.with_record_written()?, need))
 }
 
-fn note(machine: &Machine, chosen: &Chosen, folder: &TempDir, pid: u32, console: &Path, stays: bool) -> Note {
+fn new_guest_record(
+    machine: &GuestMachine,
+    chosen: &ChosenAccelerator,
+    folder: &TempDir,
+    pid: u32,
+    console: &Path,
+    stays: bool,
+) -> GuestRecord {
     let id = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Note {
+    GuestRecord {
         id,
         name: machine.name.clone(),
         pid,
@@ -191,42 +208,42 @@ fn note(machine: &Machine, chosen: &Chosen, folder: &TempDir, pid: u32, console:
 }
 
 /// Packs the guest's first file system; says how it gets at the host's root.
-fn initramfs(
-    machine: &Machine,
-    around: &Surroundings<'_>,
+fn pack_initramfs(
+    machine: &GuestMachine,
+    around: &BootOptions<'_>,
     folder: &Path,
-    vsock: Option<&Vsock>,
-) -> Result<Option<Sharing>, MachineError> {
+    vsock: Option<&GuestVsock>,
+) -> Result<Option<RootShare>, GuestError> {
     let modules = machine.kernel.modules()?;
     let mut wanted = vec!["virtio_pci", "virtio_console"];
     let mut programs: &[String] = &[];
     let mut sharing = None;
     let root = match &machine.root {
-        RootKind::Bare { programs: wanted } => {
+        GuestRootSource::Bare { programs: wanted } => {
             programs = wanted;
-            Root::Bare
+            GuestRoot::Bare
         }
-        RootKind::Host => {
-            let way = share::sharing(machine, &modules)?;
+        GuestRootSource::Host => {
+            let way = share::choose_root_share(machine, &modules)?;
             sharing = Some(way);
-            let (needed, filesystem) = share::needs(way);
+            let (needed, filesystem) = share::root_share_modules(way);
             wanted.extend(needed);
-            Root::Shared { filesystem: filesystem.into(), tag: command_line::TAG.into() }
+            GuestRoot::Shared { filesystem: filesystem.into(), tag: command_line::ROOT_SHARE_TAG.into() }
         }
-        RootKind::Image { partition, .. } => {
+        GuestRootSource::Image { partition, .. } => {
             let number = if *partition == 0 { String::new() } else { partition.to_string() };
-            Root::Disk { device: PathBuf::from(format!("/dev/vda{number}")) }
+            GuestRoot::Disk { device: PathBuf::from(format!("/dev/vda{number}")) }
         }
     };
-    if !machine.disks.is_empty() || matches!(machine.root, RootKind::Image { .. }) {
+    if !machine.disks.is_empty() || matches!(machine.root, GuestRootSource::Image { .. }) {
         wanted.extend(["virtio_blk", "ext4"]);
     }
     if vsock.is_some() {
         wanted.push("vmw_vsock_virtio_transport");
     }
     wanted.extend(machine.load.iter().map(String::as_str));
-    let modules = modules.in_order(&wanted)?;
-    let orders = Orders {
+    let modules = modules.loading_order(&wanted)?;
+    let orders = InitConfig {
         name: machine.name.clone(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         root,
@@ -238,37 +255,37 @@ fn initramfs(
     Ok(sharing)
 }
 
-fn qemu(
-    machine: &Machine,
-    around: &Surroundings<'_>,
+fn spawn_qemu(
+    machine: &GuestMachine,
+    around: &BootOptions<'_>,
     arguments: &[String],
     log: &Path,
-) -> Result<Child, MachineError> {
+) -> Result<Child, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|folder| folder.join(command_line::PROGRAM).is_file()) {
+    if !std::env::split_paths(&path).any(|folder| folder.join(command_line::QEMU_PROGRAM).is_file()) {
         let hint = "install it (Debian: apt-get install qemu-system-x86)";
-        return Err(MachineError::NotInstalled { program: command_line::PROGRAM, hint });
+        return Err(GuestError::NotInstalled { program: command_line::QEMU_PROGRAM, hint });
     }
-    let manner = Manner { read_only: false, stays: around.stays };
-    let mut command = launch::command(around.perflab, manner);
-    command.arg(command_line::PROGRAM).args(arguments);
-    let output = fs::File::create(log).map_err(MachineError::file(log))?;
-    let errors = output.try_clone().map_err(MachineError::file(log))?;
+    let manner = ChildOptions { read_only: false, stays: around.stays };
+    let mut command = launch::child_command(around.perflab, manner);
+    command.arg(command_line::QEMU_PROGRAM).args(arguments);
+    let output = fs::File::create(log).map_err(GuestError::file_error(log))?;
+    let errors = output.try_clone().map_err(GuestError::file_error(log))?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let program = format!("{} for guest {}", command_line::PROGRAM, machine.name);
-    launch::spawn(command).map_err(|source| MachineError::Start { program, source })
+    let program = format!("{} for guest {}", command_line::QEMU_PROGRAM, machine.name);
+    launch::spawn_child(command).map_err(|source| GuestError::Start { program, source })
 }
 
 /// Waits for QEMU's sockets, pins its processors, and connects to the guest's control port.
-fn connected(
+fn connect_control_port(
     mut qemu: Child,
-    machine: &Machine,
-    stop: &Stop,
+    machine: &GuestMachine,
+    stop: &StopRequest,
     folder: &Path,
-    deadline: &Deadline,
+    deadline: &BootDeadline,
     console: &Path,
     log: &Path,
-) -> Result<(Child, UnixStream), MachineError> {
+) -> Result<(Child, UnixStream), GuestError> {
     let connect = || {
         let control = UnixStream::connect(folder.join("control"))?;
         // Opened after the control port's socket: both are there now.
@@ -276,20 +293,28 @@ fn connected(
     };
     let done = loop {
         if let Ok(Some(status)) = qemu.try_wait() {
-            let how = format!("{status}: {}", words(log, 3));
+            let how = format!("{status}: {}", log_tail(log, 3));
             let name = machine.name.clone();
-            return Err(MachineError::Died { name, how, console: console.into(), words: words(console, 12) });
+            return Err(GuestError::Died {
+                name,
+                how,
+                console: console.into(),
+                words: log_tail(console, 12),
+            });
         }
         match connect() {
             Ok::<_, io::Error>(control) => break Ok(control),
-            Err(_) if stop.asked() => break Err(MachineError::Stopped { name: machine.name.clone() }),
-            Err(_) if !deadline.over() => std::thread::sleep(Duration::from_millis(2)),
-            Err(_) => break Err(deadline.missed(&machine.name, console)),
+            Err(_) if stop.is_requested() => break Err(GuestError::Stopped { name: machine.name.clone() }),
+            Err(_) if !deadline.is_over() => std::thread::sleep(Duration::from_millis(2)),
+            Err(_) => break Err(deadline.missed_error(&machine.name, console)),
         }
     };
     let pinned = done.and_then(|control| {
         if !machine.pin.is_empty() {
-            pin::pin(machine, &mut Monitor::connect(&machine.name, &folder.join("qmp"), stop)?)?;
+            pin::pin_processors(
+                machine,
+                &mut QmpConnection::connect(&machine.name, &folder.join("qmp"), stop)?,
+            )?;
         }
         Ok(control)
     });
@@ -304,41 +329,41 @@ fn connected(
 }
 
 /// How often a console is read while its guest boots.
-const LOOK: Duration = Duration::from_secs(1);
+const READY_POLL: Duration = Duration::from_secs(1);
 
 /// Waits until the guest says that its work begins; one that `starved` for memory may hang instead of dying.
-fn ready(
+fn wait_until_ready(
     guest: &mut Guest,
-    stop: &Stop,
-    deadline: &Deadline,
-    starved: &dyn Fn() -> Option<MachineError>,
-) -> Result<(), MachineError> {
+    stop: &StopRequest,
+    deadline: &BootDeadline,
+    starved: &dyn Fn() -> Option<GuestError>,
+) -> Result<(), GuestError> {
     let name = guest.name().to_owned();
-    let console = guest.console().to_owned();
+    let console = guest.console_log().to_owned();
     let mut looked = Instant::now();
     let mut gave_up = None;
     let go_on = || {
         let mut starving = None;
-        if looked.elapsed() > LOOK {
+        if looked.elapsed() > READY_POLL {
             starving = starved();
             looked = Instant::now();
         }
-        if stop.asked() {
-            gave_up = Some(MachineError::Stopped { name: name.clone() });
+        if stop.is_requested() {
+            gave_up = Some(GuestError::Stopped { name: name.clone() });
         } else if starving.is_some() {
             gave_up = starving;
-        } else if deadline.over() {
-            gave_up = Some(deadline.missed(&name, &console));
+        } else if deadline.is_over() {
+            gave_up = Some(deadline.missed_error(&name, &console));
         }
         gave_up.is_none()
     };
-    let said = Said::read(&mut Patient { stream: &guest.control, go_on });
+    let said = GuestMessage::read(&mut PatientReader { stream: &guest.control, go_on });
     if let Some(reason) = gave_up {
         return Err(reason);
     }
     match said {
-        Ok(Some(Said::Ready)) => Ok(()),
-        Ok(Some(Said::Failed(reason))) => Err(MachineError::Failed { name, reason }),
+        Ok(Some(GuestMessage::Ready)) => Ok(()),
+        Ok(Some(GuestMessage::Failed(reason))) => Err(GuestError::Failed { name, reason }),
         other => {
             let how: String = match other {
                 Ok(None) => "QEMU closed its port".into(),
@@ -346,25 +371,25 @@ fn ready(
                 Err(error) => error.to_string(),
             };
             // Where QEMU itself gave up, it said why.
-            let said = words(&console.with_file_name(format!("{name}.qemu.log")), 3);
-            let how = if said == NOTHING { how } else { format!("{how}: {}", said.trim()) };
-            Err(MachineError::Died { name, how, words: words(&console, 12), console })
+            let said = log_tail(&console.with_file_name(format!("{name}.qemu.log")), 3);
+            let how = if said == EMPTY_LOG_TEXT { how } else { format!("{how}: {}", said.trim()) };
+            Err(GuestError::Died { name, how, words: log_tail(&console, 12), console })
         }
     }
 }
 
 /// A stream that is read for as long as somebody wants: what comes in parts, or not at all, is given up when asked.
-struct Patient<'a, F> {
+struct PatientReader<'a, F> {
     stream: &'a UnixStream,
     /// Asked many times a second.
     go_on: F,
 }
 
-impl<F: FnMut() -> bool> io::Read for Patient<'_, F> {
+impl<F: FnMut() -> bool> io::Read for PatientReader<'_, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while (self.go_on)() {
             // What can be read is read without waiting.
-            if heard(self.stream) {
+            if is_readable_soon(self.stream) {
                 return io::Read::read(&mut self.stream, buffer);
             }
         }
@@ -373,7 +398,7 @@ impl<F: FnMut() -> bool> io::Read for Patient<'_, F> {
 }
 
 /// Whether there is something to read, or the end; waits a little.
-fn heard(control: &UnixStream) -> bool {
+fn is_readable_soon(control: &UnixStream) -> bool {
     let mut polled = [PollFd::new(control, PollFlags::IN)];
     let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0)
@@ -381,25 +406,25 @@ fn heard(control: &UnixStream) -> bool {
 
 /// The last lines of a log as inert text, what a guest prints must not steer the user's terminal; a panic's own line
 /// first, where the trace that follows it is longer.
-pub fn words(log: &Path, lines: usize) -> String {
-    let tail = read_end(log, LAST_WORDS);
+pub fn log_tail(log: &Path, lines: usize) -> String {
+    let tail = read_log_end(log, LAST_WORDS);
     let text = String::from_utf8_lossy(&tail);
     let shown = |line: &str| {
-        let line = inert(line.trim_end_matches('\r'));
-        format!("  {}", line.chars().take(WIDEST).collect::<String>())
+        let line = remove_control_characters(line.trim_end_matches('\r'));
+        format!("  {}", line.chars().take(MAX_LINE_CHARS).collect::<String>())
     };
     let all: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let first = all.len().saturating_sub(lines);
     let (before, last) = all.split_at(first);
     let panic = before.iter().rev().find(|line| line.contains("Kernel panic"));
     let shown: Vec<&str> = panic.into_iter().chain(last).map(String::as_str).collect();
-    if shown.is_empty() { NOTHING.into() } else { shown.join("\n") }
+    if shown.is_empty() { EMPTY_LOG_TEXT.into() } else { shown.join("\n") }
 }
 
 /// What stands for an empty log.
-const NOTHING: &str = "  (nothing)";
+const EMPTY_LOG_TEXT: &str = "  (nothing)";
 /// Characters of a line that are shown.
-const WIDEST: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 /// Bytes of a log that may hold its last words.
 const LAST_WORDS: usize = 16 << 10;
 
@@ -418,7 +443,7 @@ mod tests {
             left -= 1;
             left > 0
         };
-        let given_up = Said::read(&mut Patient { stream: &ours, go_on }).unwrap_err();
+        let given_up = GuestMessage::read(&mut PatientReader { stream: &ours, go_on }).unwrap_err();
         assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);
         // Its rest makes it whole, however small its parts are.
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -427,8 +452,8 @@ mod tests {
                 theirs.write_all(&[byte]).unwrap();
             }
         });
-        let said = Said::read(&mut Patient { stream: &ours, go_on: || true }).unwrap();
-        assert_eq!(said, Some(Said::Ready));
+        let said = GuestMessage::read(&mut PatientReader { stream: &ours, go_on: || true }).unwrap();
+        assert_eq!(said, Some(GuestMessage::Ready));
         writer.join().unwrap();
     }
 }

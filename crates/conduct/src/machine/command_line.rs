@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::{Accelerator, Disk, Machine, RootKind};
+use super::{Accelerator, GuestDisk, GuestMachine, GuestRootSource};
 use crate::init::{AGENT_PORT, CONTROL_PORT};
-use crate::initramfs::HOME;
+use crate::initramfs::GUEST_HOME;
 
 /// The files and sockets of a guest.
-pub(super) struct Places<'a> {
+pub(super) struct GuestPaths<'a> {
     /// The private folder, for sockets and the initramfs.
     pub(super) private: &'a Path,
     /// The console's log.
@@ -18,7 +18,7 @@ pub(super) struct Places<'a> {
 
 /// How the guest gets at the host's root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sharing {
+pub(super) enum RootShare {
     /// QEMU serves it.
     NineP,
     /// virtiofsd serves it, on the socket `share`.
@@ -26,69 +26,74 @@ pub(super) enum Sharing {
 }
 
 /// The name under which the host's root is offered.
-pub(super) const TAG: &str = "hostroot";
+pub(super) const ROOT_SHARE_TAG: &str = "hostroot";
 
 /// Leaves the self-tests of the kernel's ciphers out.
 const UNTRIED: &str = "cryptomgr.notests";
 
 /// QEMU's program.
-pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+pub(super) const QEMU_PROGRAM: &str = "qemu-system-x86_64";
 
 /// All arguments.
-pub(super) fn arguments(
-    machine: &Machine,
+pub(super) fn qemu_arguments(
+    machine: &GuestMachine,
     accelerator: Accelerator,
-    sharing: Option<Sharing>,
-    places: &Places<'_>,
+    sharing: Option<RootShare>,
+    places: &GuestPaths<'_>,
 ) -> Vec<String> {
-    let mut line = Line::default();
-    line.add("-name", format!("{},process=perflab-{},debug-threads=on", machine.name, machine.name));
-    line.words("-nodefaults -no-user-config -display none -no-reboot");
-    line.add("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny");
-    processors(&mut line, machine, accelerator);
-    memory(&mut line, machine, accelerator, sharing);
-    line.add("-kernel", machine.kernel.image.display());
-    line.add("-initrd", places.private.join("initramfs").display());
-    line.add("-append", kernel_words(machine, accelerator));
-    ports(&mut line, places);
+    let mut line = QemuArguments::default();
+    line.add_option("-name", format!("{},process=perflab-{},debug-threads=on", machine.name, machine.name));
+    line.add_words("-nodefaults -no-user-config -display none -no-reboot");
+    line.add_option("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny");
+    add_processors(&mut line, machine, accelerator);
+    add_memory(&mut line, machine, accelerator, sharing);
+    line.add_option("-kernel", machine.kernel.image.display());
+    line.add_option("-initrd", places.private.join("initramfs").display());
+    line.add_option("-append", kernel_command_line(machine, accelerator));
+    add_ports(&mut line, places);
     if let Some(cid) = places.cid {
-        line.add("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
+        line.add_option("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
     }
-    share(&mut line, sharing, places);
-    disks(&mut line, machine);
+    add_share(&mut line, sharing, places);
+    add_disks(&mut line, machine);
     line.0
 }
 
 #[derive(Default)]
-struct Line(Vec<String>);
+struct QemuArguments(Vec<String>);
 
-impl Line {
-    fn add(&mut self, option: &str, value: impl ToString) {
+impl QemuArguments {
+    fn add_option(&mut self, option: &str, value: impl ToString) {
         self.0.extend([option.to_owned(), value.to_string()]);
     }
 
-    fn words(&mut self, words: &str) {
+    fn add_words(&mut self, words: &str) {
         self.0.extend(words.split(' ').map(str::to_owned));
     }
 }
 
-fn processors(line: &mut Line, machine: &Machine, accelerator: Accelerator) {
+fn add_processors(line: &mut QemuArguments, machine: &GuestMachine, accelerator: Accelerator) {
     let (words, model) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
         // QEMU translates `rep movsb` byte by byte, and a kernel that is told that it is fast (ERMS) clears and copies
         // every page with it: an eighth of a boot.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-erms"),
     };
-    line.add("-accel", words);
-    line.add("-cpu", machine.model.as_deref().unwrap_or(model));
-    line.add("-smp", machine.cpus);
+    line.add_option("-accel", words);
+    line.add_option("-cpu", machine.model.as_deref().unwrap_or(model));
+    line.add_option("-smp", machine.cpus);
 }
 
 /// Memory in a backend of its own where it must be shared, huge, or on a node.
-fn memory(line: &mut Line, machine: &Machine, _accelerator: Accelerator, sharing: Option<Sharing>) {
+fn add_memory(
+    line: &mut QemuArguments,
+    machine: &GuestMachine,
+    _accelerator: Accelerator,
+    sharing: Option<RootShare>,
+) {
     let mib = |bytes: u64| bytes >> 20;
-    line.add("-m", mib(machine.memory.0));
-    let shared = sharing == Some(Sharing::VirtioFs);
+    line.add_option("-m", mib(machine.memory.0));
+    let shared = sharing == Some(RootShare::VirtioFs);
     let plain = !shared && machine.huge_pages.is_none() && machine.nodes.is_empty();
     let huge = machine.huge_pages.map_or(String::new(), |size| format!(",hugetlb=on,hugetlbsize={}", size.0));
     let backend = |id: &str, bytes: u64| {
@@ -97,23 +102,23 @@ fn memory(line: &mut Line, machine: &Machine, _accelerator: Accelerator, sharing
     };
     if machine.nodes.is_empty() {
         if !plain {
-            line.add("-object", backend("memory0", machine.memory.0));
+            line.add_option("-object", backend("memory0", machine.memory.0));
         }
         let name = if plain { "" } else { ",memory-backend=memory0" };
-        line.add("-machine", format!("{}{name}", machine.board));
+        line.add_option("-machine", format!("{}{name}", machine.board));
         return;
     }
-    line.add("-machine", &machine.board);
+    line.add_option("-machine", &machine.board);
     let mut first = 0;
     for (index, node) in machine.nodes.iter().enumerate() {
         let id = format!("memory{index}");
         let bound = node.host.map_or(String::new(), |host| format!(",host-nodes={host},policy=bind"));
-        line.add("-object", format!("{}{bound}", backend(&id, node.memory.0)));
+        line.add_option("-object", format!("{}{bound}", backend(&id, node.memory.0)));
         let cpus = match node.cpus {
             0 => String::new(),
             count => format!(",cpus={first}-{}", first + count - 1),
         };
-        line.add("-numa", format!("node,nodeid={index}{cpus},memdev={id}"));
+        line.add_option("-numa", format!("node,nodeid={index}{cpus},memdev={id}"));
         first += node.cpus;
     }
 }
@@ -121,8 +126,9 @@ fn memory(line: &mut Line, machine: &Machine, _accelerator: Accelerator, sharing
 /// What the kernel is told: where its console is, that perflab is its first process, to end when it panics, and not to
 /// try all its ciphers before it begins, which is a quarter of a boot's CPU time under TCG (`--append cryptomgr.notests=0`
 /// brings that back: what comes later counts).
-fn kernel_words(machine: &Machine, accelerator: Accelerator) -> String {
-    let mut words = vec!["console=ttyS0".to_owned(), "panic=-1".into(), format!("rdinit={HOME}/perflab")];
+fn kernel_command_line(machine: &GuestMachine, accelerator: Accelerator) -> String {
+    let mut words =
+        vec!["console=ttyS0".to_owned(), "panic=-1".into(), format!("rdinit={GUEST_HOME}/perflab")];
     words.push(UNTRIED.into());
     if accelerator == Accelerator::Tcg {
         // A starved virtual processor misses the timer's interrupts, and the kernel gives up on it.
@@ -132,57 +138,65 @@ fn kernel_words(machine: &Machine, accelerator: Accelerator) -> String {
     words.join(" ")
 }
 
-fn ports(line: &mut Line, places: &Places<'_>) {
-    let socket = |name: &str| comma(&places.private.join(name).display().to_string());
-    line.add("-chardev", format!("file,id=console,path={}", comma(&places.console.display().to_string())));
-    line.add("-serial", "chardev:console");
-    line.add("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
-    line.add("-device", "virtio-serial-pci,id=ports");
+fn add_ports(line: &mut QemuArguments, places: &GuestPaths<'_>) {
+    let socket = |name: &str| escape_comma(&places.private.join(name).display().to_string());
+    line.add_option(
+        "-chardev",
+        format!("file,id=console,path={}", escape_comma(&places.console.display().to_string())),
+    );
+    line.add_option("-serial", "chardev:console");
+    line.add_option("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
+    line.add_option("-device", "virtio-serial-pci,id=ports");
     for (id, device) in [("control", "virtserialport"), ("agent", "virtserialport"), ("shell", "virtconsole")]
     {
-        line.add("-chardev", format!("socket,id={id},path={},server=on,wait=off", socket(id)));
+        line.add_option("-chardev", format!("socket,id={id},path={},server=on,wait=off", socket(id)));
         let name = match id {
             "control" => format!(",name={CONTROL_PORT}"),
             "agent" => format!(",name={AGENT_PORT}"),
             _ => String::new(),
         };
-        line.add("-device", format!("{device},chardev={id}{name}"));
+        line.add_option("-device", format!("{device},chardev={id}{name}"));
     }
 }
 
-fn share(line: &mut Line, sharing: Option<Sharing>, places: &Places<'_>) {
+fn add_share(line: &mut QemuArguments, sharing: Option<RootShare>, places: &GuestPaths<'_>) {
     match sharing {
         None => {}
-        Some(Sharing::NineP) => line.add(
+        Some(RootShare::NineP) => line.add_option(
             "-virtfs",
-            format!("local,path=/,mount_tag={TAG},security_model=none,readonly=on,multidevs=remap"),
+            format!(
+                "local,path=/,mount_tag={ROOT_SHARE_TAG},security_model=none,readonly=on,multidevs=remap"
+            ),
         ),
-        Some(Sharing::VirtioFs) => {
-            line.add("-chardev", format!("socket,id=share,path={}", places.private.join("share").display()));
-            line.add("-device", format!("vhost-user-fs-pci,chardev=share,tag={TAG}"));
+        Some(RootShare::VirtioFs) => {
+            line.add_option(
+                "-chardev",
+                format!("socket,id=share,path={}", places.private.join("share").display()),
+            );
+            line.add_option("-device", format!("vhost-user-fs-pci,chardev=share,tag={ROOT_SHARE_TAG}"));
         }
     }
 }
 
 /// The root comes first: it is `/dev/vda`.
-fn disks(line: &mut Line, machine: &Machine) {
+fn add_disks(line: &mut QemuArguments, machine: &GuestMachine) {
     let root = match &machine.root {
-        RootKind::Image { disk, .. } => Some(disk),
+        GuestRootSource::Image { disk, .. } => Some(disk),
         _ => None,
     };
     for (index, disk) in root.into_iter().chain(&machine.disks).enumerate() {
-        line.add("-drive", drive(index, disk));
-        line.add("-device", format!("virtio-blk-pci,drive=disk{index}"));
+        line.add_option("-drive", drive_option(index, disk));
+        line.add_option("-device", format!("virtio-blk-pci,drive=disk{index}"));
     }
 }
 
-fn drive(index: usize, disk: &Disk) -> String {
+fn drive_option(index: usize, disk: &GuestDisk) -> String {
     let snapshot = if disk.snapshot { ",snapshot=on" } else { "" };
-    let path = comma(&disk.path.display().to_string());
+    let path = escape_comma(&disk.path.display().to_string());
     format!("if=none,id=disk{index},file={path},format={},cache={}{snapshot}", disk.format, disk.cache)
 }
 
 /// In QEMU's lists a comma within a value is written twice.
-fn comma(text: &str) -> String {
+fn escape_comma(text: &str) -> String {
     text.replace(',', ",,")
 }

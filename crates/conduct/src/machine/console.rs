@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::inert::inert;
+use crate::inert::remove_control_characters;
 
 /// What a log may take of the disk before its beginning is given back, in bytes,
 const MOST: u64 = 16 << 20;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const PANIC: &str = "Kernel panic";
 
 /// The last `most` bytes of a log; nothing where there is none.
-pub(crate) fn read_end(log: &Path, most: usize) -> Vec<u8> {
+pub(crate) fn read_log_end(log: &Path, most: usize) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let begin = file.metadata()?.len().saturating_sub(most as u64);
@@ -38,37 +38,37 @@ pub(crate) fn read_end(log: &Path, most: usize) -> Vec<u8> {
 pub fn find_panic(console: &str) -> Option<String> {
     let line = console.lines().rev().find(|line| line.contains(PANIC))?;
     let said = line.get(line.find(PANIC)?..)?;
-    Some(inert(said.trim()).chars().take(200).collect())
+    Some(remove_control_characters(said.trim()).chars().take(200).collect())
 }
 
 /// As [`find_panic`], of the end of a log.
 pub fn find_panic_in(log: &Path) -> Option<String> {
-    find_panic(&String::from_utf8_lossy(&read_end(log, LEFT as usize)))
+    find_panic(&String::from_utf8_lossy(&read_log_end(log, LEFT as usize)))
 }
 
 /// Keeps a log within bounds for as long as it lives.
 #[derive(Debug)]
-pub(super) struct ConsoleBound {
+pub(super) struct ConsoleLogLimiter {
     _ended: Sender<()>,
 }
 
-impl ConsoleBound {
+impl ConsoleLogLimiter {
     /// Looks at the log on a thread of its own.
     pub(super) fn watch(log: PathBuf) -> Self {
         let (ended, end) = channel::<()>();
         std::thread::spawn(move || {
             while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 // A log that cannot be cut is tried again: its file system may be full.
-                let _ = give_back(&log);
+                let _ = free_log_beginning(&log);
             }
         });
-        ConsoleBound { _ended: ended }
+        ConsoleLogLimiter { _ended: ended }
     }
 }
 
 /// Gives the room of a log's beginning back, where it takes too much. QEMU writes on where it was: the file keeps its
 /// length, with a hole in front.
-fn give_back(log: &Path) -> std::io::Result<()> {
+fn free_log_beginning(log: &Path) -> std::io::Result<()> {
     let file = OpenOptions::new().write(true).open(log)?;
     let found = file.metadata()?;
     if found.blocks() * 512 <= MOST {
@@ -99,13 +99,13 @@ mod tests {
             file.write_all(&vec![b'x'; 8 << 20]).unwrap();
             file.write_all(format!("round {round}\n").as_bytes()).unwrap();
             file.sync_all().unwrap();
-            give_back(&log).unwrap();
+            free_log_beginning(&log).unwrap();
             most = most.max(log.metadata().unwrap().blocks() * 512);
         }
         assert!(most <= MOST + (1 << 20), "{most} bytes of the disk");
         assert_eq!(log.metadata().unwrap().len(), 8 * ((8 << 20) + 8));
-        assert_eq!(read_end(&log, 9), b"xround 7\n");
-        assert_eq!(read_end(&folder.path().join("none"), 9), b"");
+        assert_eq!(read_log_end(&log, 9), b"xround 7\n");
+        assert_eq!(read_log_end(&folder.path().join("none"), 9), b"");
     }
 
     #[test]

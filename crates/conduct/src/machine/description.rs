@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::Wish;
-use crate::kernel::Kernel;
+use super::AcceleratorRequest;
+use crate::kernel::KernelImage;
 
 /// A guest to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct GuestMachine {
     /// Its name: in messages, in the run, as its host name.
     pub name: String,
     /// What it boots.
-    pub kernel: Kernel,
+    pub kernel: KernelImage,
     /// Modules to be loaded besides those that perflab needs.
     pub load: Vec<String>,
     /// Words added to the kernel's command line, after perflab's own.
     pub append: Vec<String>,
     /// What its `/` is.
-    pub root: RootKind,
+    pub root: GuestRootSource,
     /// Virtual processors.
     pub cpus: u32,
-    /// Memory; with [`Machine::nodes`], their sum.
+    /// Memory; with [`GuestMachine::nodes`], their sum.
     pub memory: Bytes,
     /// KVM, TCG, or whichever is right.
-    pub accelerator: Wish,
+    pub accelerator: AcceleratorRequest,
     /// QEMU's name of the processor; none for the host's own (KVM) or all that can be emulated (TCG).
     pub model: Option<String>,
     /// QEMU's name of the board.
@@ -34,11 +34,11 @@ pub struct Machine {
     /// Host CPUs of the virtual processors, in order; empty for wherever the scheduler puts them.
     pub pin: Vec<u32>,
     /// NUMA nodes; empty for a machine without.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GuestNumaNode>,
     /// Size of the huge pages that back its memory; none for ordinary pages.
     pub huge_pages: Option<Bytes>,
     /// Disks besides the root.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<GuestDisk>,
     /// Whether its agent is spoken to over vsock, and not over a port of virtio-serial.
     pub vsock: bool,
     /// How long each of two attempts to boot may take; none for what the accelerator and the host's load suggest.
@@ -48,7 +48,7 @@ pub struct Machine {
 /// What `/` is in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RootKind {
+pub enum GuestRootSource {
     /// The host's, read-only, under an overlay in the guest's memory: every program of the host's is there.
     Host,
     /// Nothing but perflab and these programs of the host's.
@@ -59,7 +59,7 @@ pub enum RootKind {
     /// A partition of a disk image, whose changes are thrown away.
     Image {
         /// the image
-        disk: Disk,
+        disk: GuestDisk,
         /// which partition; 0 for an image without a table of partitions
         partition: u32,
     },
@@ -67,7 +67,7 @@ pub enum RootKind {
 
 /// A disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disk {
+pub struct GuestDisk {
     /// The image.
     pub path: PathBuf,
     /// `raw`, `qcow2`.
@@ -78,27 +78,27 @@ pub struct Disk {
     pub snapshot: bool,
 }
 
-impl RootKind {
+impl GuestRootSource {
     /// As it is written: `host`, `bare` (with these programs), or a disk image as IMAGE or IMAGE:PARTITION.
-    pub fn parse(text: &str, programs: &[String]) -> Option<RootKind> {
+    pub fn parse(text: &str, programs: &[String]) -> Option<GuestRootSource> {
         match text {
-            "host" => Some(RootKind::Host),
-            "bare" => Some(RootKind::Bare { programs: programs.to_vec() }),
+            "host" => Some(GuestRootSource::Host),
+            "bare" => Some(GuestRootSource::Bare { programs: programs.to_vec() }),
             image => {
                 let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
                 let partition = partition.parse().ok().filter(|_| Path::new(path).is_file())?;
-                Some(RootKind::Image { disk: Disk::thrown_away(path), partition })
+                Some(GuestRootSource::Image { disk: GuestDisk::discarding_changes(path), partition })
             }
         }
     }
 }
 
-impl Disk {
+impl GuestDisk {
     /// An image whose changes are thrown away; its format is known by its ending.
-    pub fn thrown_away(path: impl Into<PathBuf>) -> Self {
+    pub fn discarding_changes(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let qcow2 = path.extension().is_some_and(|ending| ending == "qcow2");
-        Disk {
+        GuestDisk {
             path,
             format: if qcow2 { "qcow2" } else { "raw" }.into(),
             cache: "writeback".into(),
@@ -109,7 +109,7 @@ impl Disk {
 
 /// A NUMA node of the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
+pub struct GuestNumaNode {
     /// How many of the virtual processors, in order.
     pub cpus: u32,
     /// How much of the memory.
@@ -118,18 +118,18 @@ pub struct Node {
     pub host: Option<u32>,
 }
 
-impl Machine {
+impl GuestMachine {
     /// One processor, 512 MiB, the host's root, and perflab's choice of everything else.
-    pub fn new(name: impl Into<String>, kernel: Kernel) -> Self {
-        Machine {
+    pub fn new(name: impl Into<String>, kernel: KernelImage) -> Self {
+        GuestMachine {
             name: name.into(),
             kernel,
             load: Vec::new(),
             append: Vec::new(),
-            root: RootKind::Host,
+            root: GuestRootSource::Host,
             cpus: 1,
             memory: Bytes(512 << 20),
-            accelerator: Wish::Best,
+            accelerator: AcceleratorRequest::Best,
             model: None,
             board: "q35".into(),
             pin: Vec::new(),

@@ -6,17 +6,17 @@ use std::process::{Child, ExitStatus};
 
 use tempfile::TempDir;
 
-use super::console::ConsoleBound;
-use super::running::Note;
-use super::vsock::Vsock;
-use super::{Chosen, MachineError};
-use crate::Channel;
+use super::console::ConsoleLogLimiter;
+use super::running::GuestRecord;
+use super::vsock::GuestVsock;
+use super::{ChosenAccelerator, GuestError};
+use crate::Connection;
 
 /// A guest that was booted. Dropped, it ends, with its server of files and its folder.
 #[derive(Debug)]
 pub struct Guest {
-    pub(super) note: Note,
-    pub(super) chosen: Chosen,
+    pub(super) record: GuestRecord,
+    pub(super) accelerator: ChosenAccelerator,
     pub(super) qemu: Child,
     pub(super) server: Option<Child>,
     #[expect(
@@ -26,62 +26,62 @@ pub struct Guest {
     pub(super) lock: std::fs::File,
     pub(super) folder: Option<TempDir>,
     pub(super) control: UnixStream,
-    pub(super) vsock: Option<Vsock>,
+    pub(super) vsock: Option<GuestVsock>,
     #[expect(dead_code, reason = "held, not read: the console is bounded as long as it is there")]
-    pub(super) bound: ConsoleBound,
+    pub(super) bound: ConsoleLogLimiter,
 }
 
 impl Guest {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.note.name
+        &self.record.name
     }
 
     /// What is noted of it.
-    pub fn note(&self) -> &Note {
-        &self.note
+    pub fn record(&self) -> &GuestRecord {
+        &self.record
     }
 
     /// How its code is run, and why so.
-    pub fn chosen(&self) -> &Chosen {
-        &self.chosen
+    pub fn accelerator(&self) -> &ChosenAccelerator {
+        &self.accelerator
     }
 
     /// The log of its console.
-    pub fn console(&self) -> &Path {
-        &self.note.console
+    pub fn console_log(&self) -> &Path {
+        &self.record.console
     }
 
     /// QEMU's process.
     pub fn pid(&self) -> u32 {
-        self.note.pid
+        self.record.pid
     }
 
     /// A byte stream to its agent.
     ///
     /// # Errors
     /// QEMU is gone, or somebody else holds the stream.
-    pub fn channel(&self) -> std::io::Result<Channel> {
+    pub fn connect_agent(&self) -> std::io::Result<Connection> {
         match &self.vsock {
-            Some(vsock) => Channel::both_ways(self.name(), vsock.call(|| true)?),
-            None => Channel::unix(self.name(), &self.socket("agent")),
+            Some(vsock) => Connection::duplex(self.name(), vsock.accept_call(|| true)?),
+            None => Connection::connect_unix(self.name(), &self.socket_path("agent")),
         }
     }
 
     /// The socket of its virtual console.
     pub fn shell_socket(&self) -> PathBuf {
-        self.socket("shell")
+        self.socket_path("shell")
     }
 
-    fn socket(&self, name: &str) -> PathBuf {
+    fn socket_path(&self, name: &str) -> PathBuf {
         self.folder.as_ref().map_or_else(PathBuf::new, |folder| folder.path().join(name))
     }
 
-    /// The conversation with its first process ([`crate::init::Control`]).
+    /// The conversation with its first process ([`crate::init::ControlFrame`]).
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn control(&self) -> std::io::Result<UnixStream> {
+    pub fn control_stream(&self) -> std::io::Result<UnixStream> {
         self.control.try_clone()
     }
 
@@ -89,14 +89,14 @@ impl Guest {
     ///
     /// # Errors
     /// The system does not say.
-    pub fn ended(&mut self) -> std::io::Result<Option<ExitStatus>> {
+    pub fn exit_status(&mut self) -> std::io::Result<Option<ExitStatus>> {
         self.qemu.try_wait()
     }
 
     /// Makes it known to `perflab vm list`.
-    pub(super) fn noted(self) -> Result<Guest, MachineError> {
+    pub(super) fn with_record_written(self) -> Result<Guest, GuestError> {
         if let Some(folder) = &self.folder {
-            super::running::write(folder.path(), &self.note)?;
+            super::running::write_guest_record(folder.path(), &self.record)?;
         }
         Ok(self)
     }
@@ -105,15 +105,15 @@ impl Guest {
     ///
     /// # Errors
     /// What is to go with it cannot be noted; it is ended.
-    pub fn leave(mut self, logs: Option<PathBuf>) -> Result<Note, MachineError> {
-        self.note.logs = logs;
+    pub fn leave_running(mut self, logs: Option<PathBuf>) -> Result<GuestRecord, GuestError> {
+        self.record.logs = logs;
         if let Some(folder) = &self.folder {
-            super::running::write(folder.path(), &self.note)?;
+            super::running::write_guest_record(folder.path(), &self.record)?;
         }
         if let Some(folder) = self.folder.take() {
             let _ = folder.keep();
         }
-        Ok(self.note.clone())
+        Ok(self.record.clone())
     }
 }
 

@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use perflab_observe::io::Mounts;
+use perflab_observe::io::MountTable;
 use rustix::fs::{Mode, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 /// What the launched process is to be, beside mortal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manner {
+pub struct ChildOptions {
     /// Whether it sees all file systems read-only, in a mount namespace of its own.
     pub read_only: bool,
     /// Whether it stays when its parent ends.
@@ -27,7 +27,7 @@ pub struct Manner {
 }
 
 /// `perflab launch …` as a command, to which the program's argv is added.
-pub(super) fn command(perflab: &std::path::Path, manner: Manner) -> Command {
+pub(super) fn child_command(perflab: &std::path::Path, manner: ChildOptions) -> Command {
     let mut command = Command::new(perflab);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
     if manner.read_only {
@@ -40,13 +40,13 @@ pub(super) fn command(perflab: &std::path::Path, manner: Manner) -> Command {
     command
 }
 
-type Wish = (Command, Sender<io::Result<Child>>);
+type SpawnRequest = (Command, Sender<io::Result<Child>>);
 
 /// Starts it on the thread that never ends.
-pub(crate) fn spawn(command: Command) -> io::Result<Child> {
-    static LAUNCHER: OnceLock<Sender<Wish>> = OnceLock::new();
+pub(crate) fn spawn_child(command: Command) -> io::Result<Child> {
+    static LAUNCHER: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
     let launcher = LAUNCHER.get_or_init(|| {
-        let (wishes, heard) = channel::<Wish>();
+        let (wishes, heard) = channel::<SpawnRequest>();
         thread::spawn(move || {
             for (mut command, answer) in heard {
                 // Somebody who no longer waits gets no child: dropped, it would be nobody's.
@@ -67,8 +67,8 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
 }
 
 /// `perflab launch`: becomes `argv`. Comes back only with the reason why it could not.
-pub fn launch(parent: u32, manner: Manner, argv: &[OsString]) -> io::Error {
-    match prepared(parent, manner) {
+pub fn exec_child(parent: u32, manner: ChildOptions, argv: &[OsString]) -> io::Error {
+    match prepare_child(parent, manner) {
         Err(error) => error,
         Ok(()) => match argv.split_first() {
             Some((program, arguments)) => Command::new(program).args(arguments).exec(),
@@ -77,20 +77,20 @@ pub fn launch(parent: u32, manner: Manner, argv: &[OsString]) -> io::Error {
     }
 }
 
-fn prepared(parent: u32, manner: Manner) -> io::Result<()> {
+fn prepare_child(parent: u32, manner: ChildOptions) -> io::Result<()> {
     // Sockets and logs are the user's alone, wherever they are.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     if !manner.stays {
-        end_with(parent)?;
+        end_with_parent(parent)?;
     }
-    if manner.read_only { all_read_only() } else { Ok(()) }
+    if manner.read_only { make_mounts_read_only() } else { Ok(()) }
 }
 
-/// From here on this process ends with the thread of `parent` that started it: see [`spawn`].
+/// From here on this process ends with the thread of `parent` that started it: see [`spawn_child`].
 ///
 /// # Errors
 /// The parent is gone already, or the kernel refuses.
-pub fn end_with(parent: u32) -> io::Result<()> {
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have died before we asked to be told.
     if getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(parent) {
@@ -100,15 +100,15 @@ pub fn end_with(parent: u32) -> io::Result<()> {
 }
 
 /// Every mount read-only, in a namespace of our own: a server of files that is deceived cannot write then.
-fn all_read_only() -> io::Result<()> {
+fn make_mounts_read_only() -> io::Result<()> {
     #[expect(deprecated, reason = "only its use with FILES is unsafe")]
     rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let mounts = Mounts::read();
+    let mounts = MountTable::read();
     if mounts.iter().next().is_none() {
         return Err(io::Error::other("/proc/self/mountinfo cannot be read"));
     }
-    for place in mounts.iter().map(|mount| &mount.place) {
+    for place in mounts.iter().map(|mount| &mount.mount_point) {
         let refused = mount_remount(place, MountFlags::BIND | MountFlags::RDONLY, c"").err();
         // A mount below another one cannot be reached, by nobody: what counts is what is found at its place.
         let writable = statvfs(place).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));

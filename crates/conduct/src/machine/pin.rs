@@ -3,13 +3,13 @@
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::qmp::Monitor;
-use super::{Machine, MachineError};
+use super::qmp::QmpConnection;
+use super::{GuestError, GuestMachine};
 
 /// Pins each virtual processor's thread to its CPU, by turns where there are fewer CPUs than processors.
-pub(super) fn pin(machine: &Machine, monitor: &mut Monitor) -> Result<(), MachineError> {
+pub(super) fn pin_processors(machine: &GuestMachine, monitor: &mut QmpConnection) -> Result<(), GuestError> {
     let Some(last) = machine.pin.len().checked_sub(1) else { return Ok(()) };
-    let refused = |reason: String| MachineError::Monitor { name: machine.name.clone(), reason };
+    let refused = |reason: String| GuestError::Monitor { name: machine.name.clone(), reason };
     for (index, thread) in monitor.processor_threads()?.into_iter().enumerate() {
         let Some(cpu) = machine.pin.get(index % (last + 1)) else { continue };
         let mut set = CpuSet::new();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::MachineError;
-use crate::Stop;
+use super::GuestError;
+use crate::StopRequest;
 
 /// A healthy QEMU answers within milliseconds, a starved one takes its time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,33 +20,43 @@ const LONGEST_LINE: u64 = 4 << 20;
 
 /// A connection to it.
 #[derive(Debug)]
-pub(super) struct Monitor {
+pub(super) struct QmpConnection {
     name: String,
     stream: BufReader<UnixStream>,
-    stop: Stop,
+    stop: StopRequest,
 }
 
-impl Monitor {
+impl QmpConnection {
     /// Connects and greets. Who wishes to `stop` does not wait for an answer.
-    pub(super) fn connect(name: &str, socket: &Path, stop: &Stop) -> Result<Monitor, MachineError> {
+    pub(super) fn connect(
+        name: &str,
+        socket: &Path,
+        stop: &StopRequest,
+    ) -> Result<QmpConnection, GuestError> {
         let failed =
-            |error: std::io::Error| MachineError::Monitor { name: name.into(), reason: error.to_string() };
+            |error: std::io::Error| GuestError::Monitor { name: name.into(), reason: error.to_string() };
         let stream = UnixStream::connect(socket).map_err(failed)?;
         stream.set_read_timeout(Some(LOOK)).map_err(failed)?;
-        let mut monitor = Monitor { name: name.into(), stream: BufReader::new(stream), stop: stop.clone() };
-        monitor.line()?;
-        monitor.ask("qmp_capabilities")?;
+        let mut monitor =
+            QmpConnection { name: name.into(), stream: BufReader::new(stream), stop: stop.clone() };
+        monitor.read_message()?;
+        monitor.execute("qmp_capabilities")?;
         Ok(monitor)
     }
 
     /// Runs one command without arguments; its answer.
-    pub(super) fn ask(&mut self, command: &str) -> Result<Value, MachineError> {
+    pub(super) fn execute(&mut self, command: &str) -> Result<Value, GuestError> {
         let text = format!("{}\n", json!({ "execute": command }));
-        self.stream.get_mut().write_all(text.as_bytes()).map_err(|error| self.trouble(&error.to_string()))?;
+        self.stream
+            .get_mut()
+            .write_all(text.as_bytes())
+            .map_err(|error| self.connection_error(&error.to_string()))?;
         loop {
-            let answer = self.line()?;
+            let answer = self.read_message()?;
             if let Some(error) = answer.get("error") {
-                return Err(self.trouble(error.get("desc").and_then(Value::as_str).unwrap_or("it refused")));
+                return Err(
+                    self.connection_error(error.get("desc").and_then(Value::as_str).unwrap_or("it refused"))
+                );
             }
             if let Some(value) = answer.get("return") {
                 return Ok(value.clone());
@@ -55,8 +65,8 @@ impl Monitor {
     }
 
     /// The threads of the virtual processors, in order.
-    pub(super) fn processor_threads(&mut self) -> Result<Vec<i32>, MachineError> {
-        let answer = self.ask("query-cpus-fast")?;
+    pub(super) fn processor_threads(&mut self) -> Result<Vec<i32>, GuestError> {
+        let answer = self.execute("query-cpus-fast")?;
         let list = answer.as_array().cloned().unwrap_or_default();
         let number = |one: &Value, key: &str| one.get(key).and_then(Value::as_i64);
         let mut threads: Vec<(i64, i64)> =
@@ -65,25 +75,27 @@ impl Monitor {
         Ok(threads.into_iter().filter_map(|(_, thread)| i32::try_from(thread).ok()).collect())
     }
 
-    fn line(&mut self) -> Result<Value, MachineError> {
+    fn read_message(&mut self) -> Result<Value, GuestError> {
         let begun = Instant::now();
         let mut text = Vec::new();
         let mut bounded = std::io::Read::take(&mut self.stream, LONGEST_LINE);
         // What came of a line before the time was over is in the text already.
         while let Err(error) = bounded.read_until(b'\n', &mut text) {
             match error.kind() {
-                _ if self.stop.asked() => return Err(MachineError::Stopped { name: self.name.clone() }),
+                _ if self.stop.is_requested() => return Err(GuestError::Stopped { name: self.name.clone() }),
                 ErrorKind::WouldBlock | ErrorKind::TimedOut if begun.elapsed() < PATIENCE => {}
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    return Err(self.trouble(&format!("it gave no answer within {} s", PATIENCE.as_secs())));
+                    return Err(
+                        self.connection_error(&format!("it gave no answer within {} s", PATIENCE.as_secs()))
+                    );
                 }
-                _ => return Err(self.trouble(&error.to_string())),
+                _ => return Err(self.connection_error(&error.to_string())),
             }
         }
-        serde_json::from_slice(&text).map_err(|_| self.trouble("it hung up"))
+        serde_json::from_slice(&text).map_err(|_| self.connection_error("it hung up"))
     }
 
-    fn trouble(&self, reason: &str) -> MachineError {
-        MachineError::Monitor { name: self.name.clone(), reason: reason.into() }
+    fn connection_error(&self, reason: &str) -> GuestError {
+        GuestError::Monitor { name: self.name.clone(), reason: reason.into() }
     }
 }

@@ -10,13 +10,13 @@ use perflab_observe::own_directories;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::qmp::Monitor;
-use super::{Accelerator, MachineError};
-use crate::Stop;
+use super::qmp::QmpConnection;
+use super::{Accelerator, GuestError};
+use crate::StopRequest;
 
 /// What is noted of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct GuestRecord {
     /// Its folder's name.
     pub id: String,
     /// Its name.
@@ -45,50 +45,51 @@ pub struct Note {
 ///
 /// # Errors
 /// It cannot be made, or somebody else's folder is there.
-pub fn home() -> Result<PathBuf, MachineError> {
-    let path = own_directories::runtime();
-    own_directories::make(&path).map_err(MachineError::file(&path))?;
+pub fn guests_folder() -> Result<PathBuf, GuestError> {
+    let path = own_directories::runtime_directory();
+    own_directories::create_own_directory(&path).map_err(GuestError::file_error(&path))?;
     Ok(path)
 }
 
 /// Claims a guest's folder for as long as the returned file is open, even if its holder is killed.
-pub(super) fn claim(folder: &Path) -> std::io::Result<File> {
+pub(super) fn lock_guest_folder(folder: &Path) -> std::io::Result<File> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"))?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     Ok(lock)
 }
 
-pub(super) fn write(folder: &Path, note: &Note) -> Result<(), MachineError> {
+pub(super) fn write_guest_record(folder: &Path, note: &GuestRecord) -> Result<(), GuestError> {
     let path = folder.join("guest.json");
-    let text = serde_json::to_vec_pretty(note).map_err(|error| MachineError::file(&path)(error.into()))?;
-    fs::write(&path, text).map_err(MachineError::file(&path))
+    let text =
+        serde_json::to_vec_pretty(note).map_err(|error| GuestError::file_error(&path)(error.into()))?;
+    fs::write(&path, text).map_err(GuestError::file_error(&path))
 }
 
 /// All guests that run, by id. Folders of guests that were killed together with their perflab are removed.
 ///
 /// # Errors
 /// The folder of guests cannot be read.
-pub fn list() -> Result<Vec<Note>, MachineError> {
-    Ok(look()?.0)
+pub fn list_guests() -> Result<Vec<GuestRecord>, GuestError> {
+    Ok(scan_guest_folders()?.0)
 }
 
 /// Removes the folders of guests that were killed together with their perflab; these are they.
 ///
 /// # Errors
 /// The folder of guests cannot be read.
-pub fn remove_abandoned() -> Result<Vec<PathBuf>, MachineError> {
-    Ok(look()?.1)
+pub fn remove_abandoned_guests() -> Result<Vec<PathBuf>, GuestError> {
+    Ok(scan_guest_folders()?.1)
 }
 
 /// The guests that run, and the folders of others, which are removed.
-fn look() -> Result<(Vec<Note>, Vec<PathBuf>), MachineError> {
-    let home = home()?;
+fn scan_guest_folders() -> Result<(Vec<GuestRecord>, Vec<PathBuf>), GuestError> {
+    let home = guests_folder()?;
     let (mut found, mut removed) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(&home).map_err(MachineError::file(&home))?.flatten() {
+    for entry in fs::read_dir(&home).map_err(GuestError::file_error(&home))?.flatten() {
         let folder = entry.path();
-        match note(&folder) {
-            Some(note) if answers(&folder) => found.push(note),
-            _ if forget(&folder) => removed.push(folder),
+        match read_guest_record(&folder) {
+            Some(note) if is_guest_answering(&folder) => found.push(note),
+            _ if remove_dead_guest(&folder) => removed.push(folder),
             _ => {}
         }
     }
@@ -96,11 +97,11 @@ fn look() -> Result<(Vec<Note>, Vec<PathBuf>), MachineError> {
     Ok((found, removed))
 }
 
-fn note(folder: &Path) -> Option<Note> {
+fn read_guest_record(folder: &Path) -> Option<GuestRecord> {
     serde_json::from_slice(&fs::read(folder.join("guest.json")).ok()?).ok()
 }
 
-fn answers(folder: &Path) -> bool {
+fn is_guest_answering(folder: &Path) -> bool {
     UnixStream::connect(folder.join("qmp")).is_ok()
 }
 
@@ -108,12 +109,13 @@ fn answers(folder: &Path) -> bool {
 const YOUNG: Duration = Duration::from_secs(10);
 
 /// Removes a folder that nobody holds: its guest is gone. Whether it did.
-fn forget(folder: &Path) -> bool {
+fn remove_dead_guest(folder: &Path) -> bool {
     let age = fs::metadata(folder)
         .and_then(|found| found.modified())
         .map(|made| made.elapsed().unwrap_or_default());
-    let is_abandoned = age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok();
-    if is_abandoned && let Some(logs) = note(folder).and_then(|note| note.logs) {
+    let is_abandoned =
+        age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && lock_guest_folder(folder).is_ok();
+    if is_abandoned && let Some(logs) = read_guest_record(folder).and_then(|note| note.logs) {
         let _ = fs::remove_dir_all(logs);
     }
     // Left over, it is found again by the next look.
@@ -124,22 +126,22 @@ fn forget(folder: &Path) -> bool {
 ///
 /// # Errors
 /// There is none, or several.
-pub fn find(name: &str) -> Result<Note, MachineError> {
-    let all = list()?;
+pub fn find_guest(name: &str) -> Result<GuestRecord, GuestError> {
+    let all = list_guests()?;
     let mut fitting = all.iter().filter(|note| note.id == name || note.id.starts_with(name));
     match (fitting.next(), fitting.next()) {
         (Some(note), None) => Ok(note.clone()),
         (Some(one), Some(other)) => {
             let hint = format!("several begin so: {}, {}", one.id, other.id);
-            Err(MachineError::NotRunning { name: name.into(), hint })
+            Err(GuestError::NotRunning { name: name.into(), hint })
         }
         (None, _) if all.is_empty() => {
             let hint = "none is: `perflab vm boot --stay` starts one".into();
-            Err(MachineError::NotRunning { name: name.into(), hint })
+            Err(GuestError::NotRunning { name: name.into(), hint })
         }
         (None, _) => {
-            let hint = nearest::hint(name, all.iter().map(|note| note.id.as_str()));
-            Err(MachineError::NotRunning { name: name.into(), hint })
+            let hint = nearest::suggest_name(name, all.iter().map(|note| note.id.as_str()));
+            Err(GuestError::NotRunning { name: name.into(), hint })
         }
     }
 }
@@ -148,20 +150,20 @@ pub fn find(name: &str) -> Result<Note, MachineError> {
 ///
 /// # Errors
 /// The folder of guests is gone.
-pub fn shell(note: &Note) -> Result<UnixStream, MachineError> {
-    let path = home()?.join(&note.id).join("shell");
-    UnixStream::connect(&path).map_err(MachineError::file(&path))
+pub fn connect_shell(note: &GuestRecord) -> Result<UnixStream, GuestError> {
+    let path = guests_folder()?.join(&note.id).join("shell");
+    UnixStream::connect(&path).map_err(GuestError::file_error(&path))
 }
 
 /// Ends it: whatever it was doing. Its files were temporary from the beginning.
 ///
 /// # Errors
 /// QEMU does not answer.
-pub fn stop(note: &Note) -> Result<(), MachineError> {
-    let folder = home()?.join(&note.id);
-    Monitor::connect(&note.name, &folder.join("qmp"), &Stop::new())?.ask("quit")?;
+pub fn stop_guest(note: &GuestRecord) -> Result<(), GuestError> {
+    let folder = guests_folder()?.join(&note.id);
+    QmpConnection::connect(&note.name, &folder.join("qmp"), &StopRequest::new())?.execute("quit")?;
     let begun = Instant::now();
-    while answers(&folder) && begun.elapsed() < Duration::from_secs(10) {
+    while is_guest_answering(&folder) && begun.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(5));
     }
     if let Some(logs) = &note.logs {
@@ -169,8 +171,8 @@ pub fn stop(note: &Note) -> Result<(), MachineError> {
         let _ = fs::remove_dir_all(logs);
     }
     // The perflab that holds it removes it itself.
-    if claim(&folder).is_ok() {
-        fs::remove_dir_all(&folder).map_err(MachineError::file(&folder))
+    if lock_guest_folder(&folder).is_ok() {
+        fs::remove_dir_all(&folder).map_err(GuestError::file_error(&folder))
     } else {
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use vsock::{VMADDR_CID_ANY, VMADDR_CID_LOCAL, VsockAddr, VsockListener, VsockStream};
 
-use super::MachineError;
+use super::GuestError;
 
 /// What QEMU needs.
 const DEVICE: &str = "/dev/vhost-vsock";
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// An agent's way in.
 #[derive(Debug)]
-pub(crate) struct Vsock {
+pub(crate) struct GuestVsock {
     listener: VsockListener,
     /// The caller's number.
     pub(crate) cid: u32,
@@ -29,28 +29,28 @@ pub(crate) struct Vsock {
     pub(crate) port: u32,
 }
 
-impl Vsock {
+impl GuestVsock {
     /// Listens for the guest of that name.
-    pub(super) fn listen(name: &str) -> Result<Self, MachineError> {
-        let refused = |reason: String| MachineError::NoVsock { name: name.into(), reason };
+    pub(super) fn listen(name: &str) -> Result<Self, GuestError> {
+        let refused = |reason: String| GuestError::NoVsock { name: name.into(), reason };
         if !Path::new(DEVICE).exists() {
             return Err(refused(format!("{DEVICE} is not there (`modprobe vhost_vsock`)")));
         }
-        let way = Vsock::open().map_err(|error| refused(error.to_string()))?;
+        let way = GuestVsock::listen_locally().map_err(|error| refused(error.to_string()))?;
         // The kernel refuses a number twice. A port is ours alone, and 0, 1 and 2 are nobody's.
-        Ok(Vsock { cid: (way.port & 0x3fff_ffff) | 0x4000_0000, ..way })
+        Ok(GuestVsock { cid: (way.port & 0x3fff_ffff) | 0x4000_0000, ..way })
     }
 
     /// Listens for a process of this kernel's.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(crate) fn listen_locally() -> io::Result<Self> {
         let listener = VsockListener::bind(&VsockAddr::new(VMADDR_CID_ANY, ANY_PORT))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        Ok(Vsock { listener, cid: VMADDR_CID_LOCAL, port })
+        Ok(GuestVsock { listener, cid: VMADDR_CID_LOCAL, port })
     }
 
     /// The caller's call, as long as it is there; those of others are hung up on.
-    pub(crate) fn call(&self, mut there: impl FnMut() -> bool) -> io::Result<VsockStream> {
+    pub(crate) fn accept_call(&self, mut there: impl FnMut() -> bool) -> io::Result<VsockStream> {
         let begun = Instant::now();
         loop {
             match self.listener.accept() {
@@ -72,7 +72,7 @@ impl Vsock {
 ///
 /// # Errors
 /// It is no such address, or nobody answers.
-pub fn connect(address: &str) -> io::Result<VsockStream> {
+pub fn connect_vsock(address: &str) -> io::Result<VsockStream> {
     let parts = address.split_once(':').and_then(|(cid, port)| Some((cid.parse().ok()?, port.parse().ok()?)));
     let (cid, port) = parts.ok_or(io::ErrorKind::InvalidInput)?;
     VsockStream::connect_with_cid_port(cid, port)
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn a_host_without_the_device_says_so_and_one_with_it_gives_each_guest_its_number() {
-        match (Vsock::listen("a"), Vsock::listen("b")) {
+        match (GuestVsock::listen("a"), GuestVsock::listen("b")) {
             (Ok(a), Ok(b)) => assert!(a.cid != b.cid && a.cid > 2 && a.port != b.port),
             (Err(error), _) => assert!(error.to_string().contains("guest a cannot have vsock"), "{error}"),
             (Ok(_), Err(error)) => panic!("{error}"),
         }
-        assert_eq!(connect("2;7").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(connect_vsock("2;7").unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -6,11 +6,11 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_model::study::TargetUse;
+use perflab_model::study::TargetSpec;
 
-use super::{Place, Started, ssh};
-use crate::command::command_output;
-use crate::{Host, Stop};
+use super::{AgentHandle, LaunchedAgent, ssh};
+use crate::command::run_stoppable_command;
+use crate::{LocalMachine, StopRequest};
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
 const BOOT: Duration = Duration::from_secs(300);
@@ -20,14 +20,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A domain, and how virsh is told of it.
 #[derive(Debug, Clone)]
-struct Domain {
+struct LibvirtDomain {
     name: String,
     connect: Option<String>,
 }
 
-impl Domain {
+impl LibvirtDomain {
     /// Asks virsh; who wishes to `stop` does not wait for its answer.
-    fn virsh(&self, verb: &[&str], stop: &Stop) -> io::Result<String> {
+    fn run_virsh(&self, verb: &[&str], stop: &StopRequest) -> io::Result<String> {
         let mut command = Command::new("virsh");
         if let Some(uri) = &self.connect {
             command.args(["--connect", uri]);
@@ -36,7 +36,7 @@ impl Domain {
         command.arg(verb).args(options).args(["--domain", &self.name]);
         // What is read from its answers is not to be translated.
         let asked = command.env("LC_ALL", "C").stdin(Stdio::null());
-        let output = command_output(asked, stop).map_err(missing)?;
+        let output = run_stoppable_command(asked, stop).map_err(explain_missing_virsh)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -44,22 +44,22 @@ impl Domain {
         Err(io::Error::other(format!("virsh {verb} of domain {}: {reason}", self.name)))
     }
 
-    fn runs(&self, stop: &Stop) -> io::Result<bool> {
-        Ok(self.virsh(&["domstate"], stop)?.trim() == "running")
+    fn is_running(&self, stop: &StopRequest) -> io::Result<bool> {
+        Ok(self.run_virsh(&["domstate"], stop)?.trim() == "running")
     }
 
     /// Asks it to shut down, and switches it off if it does not.
-    fn end(&self) -> io::Result<()> {
+    fn shut_down(&self) -> io::Result<()> {
         // What was started is ended, whoever wishes to stop.
-        let never = Stop::new();
-        if !self.runs(&never)? {
+        let never = StopRequest::new();
+        if !self.is_running(&never)? {
             return Ok(());
         }
-        self.virsh(&["shutdown"], &never)?;
+        self.run_virsh(&["shutdown"], &never)?;
         let begun = Instant::now();
-        while self.runs(&never)? {
+        while self.is_running(&never)? {
             if begun.elapsed() > SHUTDOWN {
-                return self.virsh(&["destroy"], &never).map(drop);
+                return self.run_virsh(&["destroy"], &never).map(drop);
             }
             std::thread::sleep(LOOK);
         }
@@ -67,7 +67,7 @@ impl Domain {
     }
 }
 
-fn missing(error: io::Error) -> io::Error {
+fn explain_missing_virsh(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
             io::Error::other("virsh is not installed (Debian: apt-get install libvirt-clients)")
@@ -78,24 +78,24 @@ fn missing(error: io::Error) -> io::Error {
 
 /// A domain with an agent in it.
 #[derive(Debug)]
-struct Running {
-    domain: Domain,
+struct LibvirtAgent {
+    domain: LibvirtDomain,
     /// Whether it did not run before.
     ours: bool,
     xml: String,
     /// Its agent; none until there is one.
-    agent: Option<Box<dyn Place>>,
+    agent: Option<Box<dyn AgentHandle>>,
     ended: bool,
 }
 
-impl Place for Running {
+impl AgentHandle for LibvirtAgent {
     fn end(&mut self) -> String {
         if std::mem::replace(&mut self.ended, true) {
             return String::new();
         }
         let mut words = self.agent.take().map(|mut agent| agent.end()).unwrap_or_default();
         if self.ours
-            && let Err(error) = self.domain.end()
+            && let Err(error) = self.domain.shut_down()
         {
             words.push_str(&format!("\n{error}"));
         }
@@ -103,36 +103,47 @@ impl Place for Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for LibvirtAgent {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// Starts the domain, if it does not run, and an agent in it.
-pub(super) fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> io::Result<Started> {
+pub(super) fn launch_in_domain(
+    name: &str,
+    target: &TargetSpec,
+    host: &LocalMachine,
+    stop: &StopRequest,
+) -> io::Result<LaunchedAgent> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let domain = Domain { name: text(&target.domain), connect: target.connect.clone() };
-    let ours = !domain.runs(stop)?;
+    let domain = LibvirtDomain { name: text(&target.domain), connect: target.connect.clone() };
+    let ours = !domain.is_running(stop)?;
     if ours {
         // A start that nobody waits for would go on, and nobody would end the domain.
-        domain.virsh(&["start"], &Stop::new())?;
+        domain.run_virsh(&["start"], &StopRequest::new())?;
     }
     // From here on it ends with this value.
-    let mut running = Running { domain, ours, xml: String::new(), agent: None, ended: false };
-    running.xml = running.domain.virsh(&["dumpxml"], stop)?;
-    let Started { channel, place } = reached(name, &text(&target.address), host, stop)?;
+    let mut running = LibvirtAgent { domain, ours, xml: String::new(), agent: None, ended: false };
+    running.xml = running.domain.run_virsh(&["dumpxml"], stop)?;
+    let LaunchedAgent { connection: channel, handle: place } =
+        launch_when_reachable(name, &text(&target.address), host, stop)?;
     running.agent = Some(place);
-    Ok(Started { channel, place: Box::new(running) })
+    Ok(LaunchedAgent { connection: channel, handle: Box::new(running) })
 }
 
 /// Its sshd comes up late in a boot: it is tried until it answers.
-fn reached(name: &str, address: &str, host: &Host, stop: &Stop) -> io::Result<Started> {
+fn launch_when_reachable(
+    name: &str,
+    address: &str,
+    host: &LocalMachine,
+    stop: &StopRequest,
+) -> io::Result<LaunchedAgent> {
     let begun = Instant::now();
     loop {
-        match ssh::start(name, address, host, stop) {
+        match ssh::launch_over_ssh(name, address, host, stop) {
             Ok(started) => return Ok(started),
-            Err(error) if stop.asked() || begun.elapsed() > BOOT => return Err(error),
+            Err(error) if stop.is_requested() || begun.elapsed() > BOOT => return Err(error),
             Err(_) => std::thread::sleep(LOOK),
         }
     }

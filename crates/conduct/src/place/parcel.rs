@@ -7,15 +7,15 @@ use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
-use crate::initramfs::portable;
+use crate::initramfs::pack_portable_perflab;
 
 /// The archive, from its beginning. Unpacked in `folder`, its perflab starts there and nowhere else.
-pub(super) fn parcel(perflab: &Path, folder: &Path) -> io::Result<File> {
-    let files = portable(perflab, folder).map_err(io::Error::other)?;
+pub(super) fn agent_bundle(perflab: &Path, folder: &Path) -> io::Result<File> {
+    let files = pack_portable_perflab(perflab, folder).map_err(io::Error::other)?;
     let mut archive = Builder::new(BufWriter::new(tempfile::tempfile()?));
-    add(&mut archive, EntryType::Directory, "lib/", &[])?;
+    add_bundle_file(&mut archive, EntryType::Directory, "lib/", &[])?;
     for (name, content) in &files {
-        add(&mut archive, EntryType::Regular, name, content)?;
+        add_bundle_file(&mut archive, EntryType::Regular, name, content)?;
     }
     let mut file = archive.into_inner()?.into_inner()?;
     file.rewind()?;
@@ -23,7 +23,12 @@ pub(super) fn parcel(perflab: &Path, folder: &Path) -> io::Result<File> {
 }
 
 /// For whoever unpacks it, and for nobody else.
-fn add(archive: &mut Builder<impl Write>, kind: EntryType, name: &str, content: &[u8]) -> io::Result<()> {
+fn add_bundle_file(
+    archive: &mut Builder<impl Write>,
+    kind: EntryType,
+    name: &str,
+    content: &[u8],
+) -> io::Result<()> {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
     header.set_mode(0o700);
@@ -45,7 +50,7 @@ mod tests {
         // A short path, as a machine of somebody else's has it.
         let home = tempfile::Builder::new().prefix("p").rand_bytes(4).tempdir_in("/tmp").unwrap();
         let program = std::fs::canonicalize("/bin/cat").unwrap();
-        let archive = parcel(&program, home.path()).unwrap();
+        let archive = agent_bundle(&program, home.path()).unwrap();
         let unpacked = Command::new("tar").args(["-xf", "-", "-C"]).arg(home.path()).stdin(archive).status();
         assert!(unpacked.unwrap().success());
         let cat = home.path().join("perflab");

@@ -7,12 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_model::study::{ChannelUse, TargetUse};
+use perflab_model::study::{AgentChannel, TargetSpec};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Place, Started, Words};
-use crate::machine::vsock::Vsock;
-use crate::{Channel, Host};
+use super::{AgentHandle, LaunchedAgent, StderrTail};
+use crate::machine::vsock::GuestVsock;
+use crate::{Connection, LocalMachine};
 
 /// How long an agent whose stream was closed may take to end its workload and undo its settings.
 const GRACE: Duration = Duration::from_secs(5);
@@ -20,18 +20,18 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// A child that speaks over its standard input and output.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct AgentProcess {
     child: Child,
-    words: Words,
+    stderr: StderrTail,
 }
 
-impl Process {
+impl AgentProcess {
     /// `words` are those of the child.
-    pub(super) fn new(child: Child, words: Words) -> Self {
-        Process { child, words }
+    pub(super) fn new(child: Child, words: StderrTail) -> Self {
+        AgentProcess { child, stderr: words }
     }
 
-    fn ended(&mut self, within: Duration) -> bool {
+    fn has_ended_within(&mut self, within: Duration) -> bool {
         let begun = Instant::now();
         while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
             if begun.elapsed() > within {
@@ -43,52 +43,58 @@ impl Process {
     }
 }
 
-impl Place for Process {
+impl AgentHandle for AgentProcess {
     fn end(&mut self) -> String {
         // One that was stopped (SIGSTOP) could not see that its stream was closed.
         let pid = Pid::from_child(&self.child);
-        if !self.ended(Duration::ZERO) {
+        if !self.has_ended_within(Duration::ZERO) {
             let _ = kill_process(pid, Signal::CONT);
         }
-        if !self.ended(GRACE) {
+        if !self.has_ended_within(GRACE) {
             let _ = self.child.kill();
-            self.ended(GRACE);
+            self.has_ended_within(GRACE);
         }
-        self.words.text()
+        self.stderr.text()
     }
 }
 
-impl Drop for Process {
+impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// Starts `perflab agent` in a process group of its own: a ^C at the terminal is perflab's to pass on.
-pub(super) fn start(name: &str, target: &TargetUse, host: &Host) -> io::Result<Started> {
+pub(super) fn launch_process_agent(
+    name: &str,
+    target: &TargetSpec,
+    host: &LocalMachine,
+) -> io::Result<LaunchedAgent> {
     match target.channel {
-        Some(ChannelUse::Vsock) => calling(name, host),
-        _ => paired(name, host),
+        Some(AgentChannel::Vsock) => launch_calling_agent(name, host),
+        _ => launch_paired_agent(name, host),
     }
 }
 
 /// One that calls over vsock.
-fn calling(name: &str, host: &Host) -> io::Result<Started> {
-    let vsock = Vsock::open()?;
+fn launch_calling_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAgent> {
+    let vsock = GuestVsock::listen_locally()?;
     let address = format!("vsock:{}:{}", vsock.cid, vsock.port);
     let mut command = Command::new(&host.perflab);
     command.args(["agent", "--connect", &address]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
-    let words = Words::of(&mut child);
-    let mut process = Process::new(child, words);
-    match vsock.call(|| !process.ended(Duration::ZERO)) {
-        Ok(stream) => Ok(Started { channel: Channel::both_ways(name, stream)?, place: Box::new(process) }),
+    let words = StderrTail::of_child(&mut child);
+    let mut process = AgentProcess::new(child, words);
+    match vsock.accept_call(|| !process.has_ended_within(Duration::ZERO)) {
+        Ok(stream) => {
+            Ok(LaunchedAgent { connection: Connection::duplex(name, stream)?, handle: Box::new(process) })
+        }
         Err(error) => Err(io::Error::other(format!("{error}: {}", process.end().trim()))),
     }
 }
 
 /// One with an end of a socket pair as its standard input and output.
-fn paired(name: &str, host: &Host) -> io::Result<Started> {
+fn launch_paired_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAgent> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
     let mut command = Command::new(&host.perflab);
@@ -96,7 +102,7 @@ fn paired(name: &str, host: &Host) -> io::Result<Started> {
     let mut child = command.spawn()?;
     // The command holds their end: as long as it lives, the stream would not end with the child.
     drop(command);
-    let words = Words::of(&mut child);
-    let channel = Channel::both_ways(name, ours)?;
-    Ok(Started { channel, place: Box::new(Process::new(child, words)) })
+    let words = StderrTail::of_child(&mut child);
+    let channel = Connection::duplex(name, ours)?;
+    Ok(LaunchedAgent { connection: channel, handle: Box::new(AgentProcess::new(child, words)) })
 }

@@ -3,51 +3,54 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Place, Started};
-use crate::init::Work;
+use super::{AgentHandle, LaunchedAgent};
+use crate::init::GuestWork;
 use crate::kernel;
 use crate::leftovers::TemporaryFolder;
-use crate::machine::boot::Surroundings;
-use crate::machine::console::read_end;
-use crate::machine::{Disk, Guest, Machine, MachineError, Node, RootKind, Wish, boot};
-use crate::{Host, Stop};
+use crate::machine::boot::BootOptions;
+use crate::machine::console::read_log_end;
+use crate::machine::{
+    AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
+    boot_guest,
+};
+use crate::{LocalMachine, StopRequest};
 use perflab_model::Bytes;
-use perflab_model::study::{AcceleratorUse, ChannelUse, DiskUse, NodeUse, TargetUse};
+use perflab_model::study::{AcceleratorChoice, AgentChannel, GuestDiskSpec, NumaNodeSpec, TargetSpec};
 
 /// What is kept of a console, in bytes of its end.
 const MOST: usize = 256 << 10;
 
 /// A guest, until it is ended.
 #[derive(Debug)]
-struct Running {
+struct GuestAgent {
     guest: Option<Guest>,
     /// What it boots, and how its code is run: the first line of what is kept of it.
     how: String,
     _logs: TemporaryFolder,
 }
 
-impl Place for Running {
+impl AgentHandle for GuestAgent {
     fn end(&mut self) -> String {
         let Some(guest) = self.guest.take() else { return String::new() };
-        let console = guest.console().to_owned();
+        let console = guest.console_log().to_owned();
         drop(guest);
-        let text = read_end(&console, MOST);
+        let text = read_log_end(&console, MOST);
         format!("{}\n{}", self.how, String::from_utf8_lossy(&text))
     }
 }
 
 /// Boots a guest whose work is to take orders. The console's log of one that did not come is kept in `logs`, as its error says.
-pub(super) fn start(
+pub(super) fn launch_guest_agent(
     name: &str,
-    target: &TargetUse,
-    host: &Host,
-    stop: &Stop,
+    target: &TargetSpec,
+    host: &LocalMachine,
+    stop: &StopRequest,
     logs: TemporaryFolder,
-) -> Result<Started, MachineError> {
-    let machine = described(name, target)?;
+) -> Result<LaunchedAgent, GuestError> {
+    let machine = guest_machine(name, target)?;
     let around =
-        Surroundings { perflab: &host.perflab, logs: logs.path(), work: Work::Agent, stays: false, stop };
-    let guest = match boot(&machine, &around) {
+        BootOptions { perflab: &host.perflab, logs: logs.path(), work: GuestWork::Agent, stays: false, stop };
+    let guest = match boot_guest(&machine, &around) {
         Ok(guest) => guest,
         Err(error) => {
             if error.names_console() {
@@ -56,77 +59,89 @@ pub(super) fn start(
             return Err(error);
         }
     };
-    let channel = guest.channel().map_err(MachineError::file("the agent's socket"))?;
-    let chosen = guest.chosen();
-    let how = format!("perflab: {}, run by {} ({})", guest.note().kernel, chosen.accelerator, chosen.because);
-    Ok(Started { channel, place: Box::new(Running { guest: Some(guest), how, _logs: logs }) })
+    let channel = guest.connect_agent().map_err(GuestError::file_error("the agent's socket"))?;
+    let chosen = guest.accelerator();
+    let how =
+        format!("perflab: {}, run by {} ({})", guest.record().kernel, chosen.accelerator, chosen.because);
+    Ok(LaunchedAgent {
+        connection: channel,
+        handle: Box::new(GuestAgent { guest: Some(guest), how, _logs: logs }),
+    })
 }
 
 /// The machine that a study describes. What the study's own check has seen to be right is not doubted again.
-pub(super) fn described(name: &str, target: &TargetUse) -> Result<Machine, MachineError> {
+pub(super) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMachine, GuestError> {
     let modules = target.modules.as_deref().map(Path::new);
-    let kernel = kernel::find(target.kernel.as_deref().unwrap_or_default(), modules)?;
-    let mut machine = Machine::new(name, kernel);
+    let kernel = kernel::find_kernel(target.kernel.as_deref().unwrap_or_default(), modules)?;
+    let mut machine = GuestMachine::new(name, kernel);
     machine.load = target.load.clone();
     machine.append = target.append.clone();
-    machine.root = root(target)?;
-    machine.nodes = target.nodes.iter().map(node).collect();
+    machine.root = guest_root_source(target)?;
+    machine.nodes = target.nodes.iter().map(guest_numa_node).collect();
     let (cpus, memory) = match machine.nodes.as_slice() {
-        [] => (target.cpus, size(target.memory.as_deref())),
-        nodes => (Some(nodes.iter().map(|node| node.cpus).sum()), Some(total(nodes))),
+        [] => (target.cpus, parse_byte_size(target.memory.as_deref())),
+        nodes => (Some(nodes.iter().map(|node| node.cpus).sum()), Some(total_memory(nodes))),
     };
     machine.cpus = cpus.unwrap_or(machine.cpus);
     machine.memory = memory.unwrap_or(machine.memory);
-    machine.huge_pages = size(target.huge_pages.as_deref());
+    machine.huge_pages = parse_byte_size(target.huge_pages.as_deref());
     machine.model = target.cpu_model.clone();
     machine.accelerator = match target.accelerator {
-        None => Wish::Best,
-        Some(AcceleratorUse::Kvm) => Wish::Kvm,
-        Some(AcceleratorUse::Tcg) => Wish::Tcg,
+        None => AcceleratorRequest::Best,
+        Some(AcceleratorChoice::Kvm) => AcceleratorRequest::Kvm,
+        Some(AcceleratorChoice::Tcg) => AcceleratorRequest::Tcg,
     };
     machine.pin = target.pin.clone();
-    machine.vsock = target.channel == Some(ChannelUse::Vsock);
+    machine.vsock = target.channel == Some(AgentChannel::Vsock);
     machine.boot_within = target.boot_within.map(|span| span.0);
-    machine.disks = target.disks.iter().map(disk).collect::<Result<_, _>>()?;
+    machine.disks = target.disks.iter().map(guest_disk).collect::<Result<_, _>>()?;
     Ok(machine)
 }
 
-fn root(target: &TargetUse) -> Result<RootKind, MachineError> {
+fn guest_root_source(target: &TargetSpec) -> Result<GuestRootSource, GuestError> {
     let text = target.root.as_deref().unwrap_or("host");
-    let mut root = RootKind::parse(text, &target.programs)
-        .ok_or_else(|| MachineError::NoRoot { text: text.to_owned() })?;
-    if let (RootKind::Image { disk, .. }, Some(cache)) = (&mut root, target.cache) {
+    let mut root = GuestRootSource::parse(text, &target.programs)
+        .ok_or_else(|| GuestError::NoRoot { text: text.to_owned() })?;
+    if let (GuestRootSource::Image { disk, .. }, Some(cache)) = (&mut root, target.cache) {
         disk.cache = cache.to_string();
     }
     Ok(root)
 }
 
-fn size(text: Option<&str>) -> Option<Bytes> {
+fn parse_byte_size(text: Option<&str>) -> Option<Bytes> {
     text.and_then(|text| Bytes::parse(text).ok())
 }
 
-fn node(node: &NodeUse) -> Node {
-    Node { cpus: node.cpus, memory: size(Some(&node.memory)).unwrap_or(Bytes(0)), host: node.host }
+fn guest_numa_node(node: &NumaNodeSpec) -> GuestNumaNode {
+    GuestNumaNode {
+        cpus: node.cpus,
+        memory: parse_byte_size(Some(&node.memory)).unwrap_or(Bytes(0)),
+        host: node.host,
+    }
 }
 
-fn total(nodes: &[Node]) -> Bytes {
+fn total_memory(nodes: &[GuestNumaNode]) -> Bytes {
     Bytes(nodes.iter().map(|node| node.memory.0).sum())
 }
 
-fn disk(disk: &DiskUse) -> Result<Disk, MachineError> {
+fn guest_disk(disk: &GuestDiskSpec) -> Result<GuestDisk, GuestError> {
     // QEMU would say it too, but only after the guest's folder is made.
-    fs::metadata(&disk.path).map_err(MachineError::file(&disk.path))?;
-    Ok(Disk { cache: disk.cache.to_string(), snapshot: !disk.keep, ..Disk::thrown_away(&disk.path) })
+    fs::metadata(&disk.path).map_err(GuestError::file_error(&disk.path))?;
+    Ok(GuestDisk {
+        cache: disk.cache.to_string(),
+        snapshot: !disk.keep,
+        ..GuestDisk::discarding_changes(&disk.path)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::study::Source;
+    use perflab_model::study::TomlSource;
 
     use super::*;
 
     /// A study's words about one guest, as it would be started.
-    fn machine(words: &str) -> Result<Machine, MachineError> {
+    fn study_machine(words: &str) -> Result<GuestMachine, GuestError> {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("root.qcow2");
         fs::write(&image, "").unwrap();
@@ -144,8 +159,8 @@ mod tests {
              kernel = \"{}/vmlinuz\"\n{words}",
             folder.path().display()
         );
-        let study = Source::new("s.toml", text).read().unwrap();
-        described("guest", &study.target["guest"])
+        let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+        guest_machine("guest", &study.target["guest"])
     }
 
     #[test]
@@ -154,15 +169,18 @@ mod tests {
                      pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\nchannel = \"vsock\"\n\
                      nodes = [{ cpus = 2, memory = \"1GiB\", host = 0 }, { cpus = 1, memory = \"512MiB\" }]\n\
                      disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n";
-        let machine = machine(words).unwrap();
+        let machine = study_machine(words).unwrap();
         assert_eq!((machine.cpus, machine.memory), (3, Bytes((1 << 30) + (512 << 20))));
         assert_eq!((machine.nodes[0].host, machine.nodes[1].host), (Some(0), None));
         assert_eq!((machine.pin, machine.append), (vec![1, 0], vec!["mitigations=off".to_owned()]));
         assert_eq!(machine.load, ["xfs"]);
-        assert_eq!((machine.huge_pages, machine.accelerator), (Some(Bytes(2 << 20)), Wish::Tcg));
+        assert_eq!(
+            (machine.huge_pages, machine.accelerator),
+            (Some(Bytes(2 << 20)), AcceleratorRequest::Tcg)
+        );
         assert!(machine.vsock);
         assert_eq!(machine.model.as_deref(), Some("EPYC"));
-        let RootKind::Image { disk, partition } = machine.root else { panic!("{:?}", machine.root) };
+        let GuestRootSource::Image { disk, partition } = machine.root else { panic!("{:?}", machine.root) };
         assert_eq!(
             (disk.cache.as_str(), disk.format.as_str(), disk.snapshot, partition),
             ("none", "qcow2", true, 1)
@@ -172,11 +190,11 @@ mod tests {
 
     #[test]
     fn programs_of_a_bare_root_and_roots_that_are_none() {
-        let bare = machine("root = \"bare\"\nprograms = [\"sh\", \"dd\"]\n").unwrap();
-        assert_eq!(bare.root, RootKind::Bare { programs: vec!["sh".into(), "dd".into()] });
-        let wrong = machine("root = \"DIR/none.qcow2\"\n").unwrap_err().to_string();
+        let bare = study_machine("root = \"bare\"\nprograms = [\"sh\", \"dd\"]\n").unwrap();
+        assert_eq!(bare.root, GuestRootSource::Bare { programs: vec!["sh".into(), "dd".into()] });
+        let wrong = study_machine("root = \"DIR/none.qcow2\"\n").unwrap_err().to_string();
         assert!(wrong.contains("none.qcow2` is no root"), "{wrong}");
-        let missing = machine("disks = [{ path = \"DIR/none.img\" }]\n").unwrap_err().to_string();
+        let missing = study_machine("disks = [{ path = \"DIR/none.img\" }]\n").unwrap_err().to_string();
         assert!(missing.contains("none.img"), "{missing}");
     }
 }

@@ -4,41 +4,46 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use indexmap::IndexMap;
-use perflab_model::expression::Scope;
-use perflab_model::study::{Factor, FactorKind, Level, Study, WorkloadUse};
-use perflab_model::{Case, Problem, Value};
-use perflab_workload::{Catalogue, Definition};
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::{Factor, FactorKind, FactorLevel, Study, WorkloadSpec};
+use perflab_model::{Case, Problem, Scalar};
+use perflab_workload::{Catalogue, WorkloadDefinition};
 
 use super::combine::combinations;
 
 /// The catalogue's name of a workload of the study.
-pub(super) fn uses<'a>(name: &'a str, workload: &'a WorkloadUse) -> &'a str {
+pub(super) fn catalogue_name<'a>(name: &'a str, workload: &'a WorkloadSpec) -> &'a str {
     workload.uses.as_deref().unwrap_or(name)
 }
 
 /// Whether a factor varies anything for this workload.
-pub(super) fn concerns(name: &str, factor: &Factor, workload: &str, definition: &Definition) -> bool {
+pub(super) fn factor_concerns(
+    name: &str,
+    factor: &Factor,
+    workload: &str,
+    definition: &WorkloadDefinition,
+) -> bool {
     let ours = factor.workload.as_deref().is_none_or(|wanted| wanted == workload);
     let parameter = factor.key.as_deref().unwrap_or(name);
     ours && (factor.kind != FactorKind::Parameter || definition.parameters.contains_key(parameter))
 }
 
 /// All cases in the study's order; a point that two expressions make alike is taken once.
-pub(super) fn expand(
+pub(super) fn expand_cases(
     study: &Study,
     catalogue: &Catalogue,
-    scope: &Scope,
+    scope: &ExpressionScope,
     problems: &mut Vec<Problem>,
 ) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
-    let mut known = KnownCases::default();
+    let mut known = CaseIndex::default();
     for (name, workload) in &study.workload {
-        let Some(definition) = catalogue.get(uses(name, workload)) else { continue };
-        let part = Part { study, name, workload, definition, scope };
-        for point in part.points() {
-            for levels in part.levels() {
-                match part.case(&point, &levels) {
-                    Ok(case) if known.contains(&case, &cases) => {}
+        let Some(definition) = catalogue.get(catalogue_name(name, workload)) else { continue };
+        let part = WorkloadExpansion { study, name, workload, definition, scope };
+        for point in part.parameter_points() {
+            for levels in part.level_combinations() {
+                match part.expand_case(&point, &levels) {
+                    Ok(case) if known.contains_or_expect(&case, &cases) => {}
                     Ok(case) => cases.push(case),
                     Err(found) => problems
                         .extend(found.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>()),
@@ -51,11 +56,11 @@ pub(super) fn expand(
 
 /// Where in a list of cases one may be found: comparing each with all others takes minutes for many.
 #[derive(Default)]
-struct KnownCases(HashMap<u64, Vec<usize>>);
+struct CaseIndex(HashMap<u64, Vec<usize>>);
 
-impl KnownCases {
+impl CaseIndex {
     /// Whether `cases` hold this one; where not, it is expected to be the next of them.
-    fn contains(&mut self, case: &Case, cases: &[Case]) -> bool {
+    fn contains_or_expect(&mut self, case: &Case, cases: &[Case]) -> bool {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(case).unwrap_or_default().hash(&mut hasher);
         let alike = self.0.entry(hasher.finish()).or_default();
@@ -68,34 +73,34 @@ impl KnownCases {
 }
 
 /// One workload of the study, being expanded.
-struct Part<'a> {
+struct WorkloadExpansion<'a> {
     study: &'a Study,
     name: &'a str,
-    workload: &'a WorkloadUse,
-    definition: &'a Definition,
-    scope: &'a Scope,
+    workload: &'a WorkloadSpec,
+    definition: &'a WorkloadDefinition,
+    scope: &'a ExpressionScope,
 }
 
 /// One value of a matrix parameter: (parameter, its place in the list, value).
-type Pick<'a> = (&'a str, usize, &'a Value);
+type PickedValue<'a> = (&'a str, usize, &'a Scalar);
 /// One level of a factor: (factor's name, factor, its place in the list, level).
-type Turn<'a> = (&'a str, &'a Factor, usize, &'a Level);
+type PickedLevel<'a> = (&'a str, &'a Factor, usize, &'a FactorLevel);
 
-impl<'a> Part<'a> {
-    fn points(&self) -> Vec<Vec<Pick<'a>>> {
-        let list = |(name, values): (&'a String, &'a Vec<Value>)| -> Vec<Pick<'a>> {
+impl<'a> WorkloadExpansion<'a> {
+    fn parameter_points(&self) -> Vec<Vec<PickedValue<'a>>> {
+        let list = |(name, values): (&'a String, &'a Vec<Scalar>)| -> Vec<PickedValue<'a>> {
             values.iter().enumerate().map(|(index, value)| (name.as_str(), index, value)).collect()
         };
         combinations(&self.workload.matrix.iter().map(list).collect::<Vec<_>>())
     }
 
-    fn levels(&self) -> Vec<Vec<Turn<'a>>> {
+    fn level_combinations(&self) -> Vec<Vec<PickedLevel<'a>>> {
         let ours = self
             .study
             .factor
             .iter()
-            .filter(|(name, factor)| concerns(name, factor, self.name, self.definition));
-        let list = |(name, factor): (&'a String, &'a Factor)| -> Vec<Turn<'a>> {
+            .filter(|(name, factor)| factor_concerns(name, factor, self.name, self.definition));
+        let list = |(name, factor): (&'a String, &'a Factor)| -> Vec<PickedLevel<'a>> {
             factor
                 .levels
                 .iter()
@@ -106,18 +111,26 @@ impl<'a> Part<'a> {
         combinations(&ours.map(list).collect::<Vec<_>>())
     }
 
-    fn case(&self, point: &[Pick<'a>], levels: &[Turn<'a>]) -> Result<Case, Vec<Problem>> {
+    fn expand_case(
+        &self,
+        point: &[PickedValue<'a>],
+        levels: &[PickedLevel<'a>],
+    ) -> Result<Case, Vec<Problem>> {
         let mut given = self.workload.parameters.clone();
         given.extend(point.iter().map(|(name, _, value)| ((*name).to_owned(), (*value).clone())));
-        given.extend(parameters(levels).map(|(name, level)| (name.to_owned(), level.value.clone())));
-        let place = |problem: Problem| self.placed(problem, point, levels);
-        let resolved = self.definition.resolve(&given, self.scope);
+        given.extend(varied_parameters(levels).map(|(name, level)| (name.to_owned(), level.value.clone())));
+        let place = |problem: Problem| self.locate_problem(problem, point, levels);
+        let resolved = self.definition.resolve_parameters(&given, self.scope);
         let parameters = resolved.map_err(|found| found.into_iter().map(place).collect::<Vec<_>>())?;
         Ok(Case {
             workload: self.name.into(),
-            uses: uses(self.name, self.workload).into(),
-            point: point.iter().filter_map(|(name, ..)| parameters.get_key_value(*name)).map(owned).collect(),
-            environment: self.environment(levels),
+            uses: catalogue_name(self.name, self.workload).into(),
+            point: point
+                .iter()
+                .filter_map(|(name, ..)| parameters.get_key_value(*name))
+                .map(owned_entry)
+                .collect(),
+            environment: self.case_environment(levels),
             levels: levels
                 .iter()
                 .map(|(factor, _, _, level)| ((*factor).into(), level.name.clone()))
@@ -126,7 +139,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    fn environment(&self, levels: &[Turn<'_>]) -> IndexMap<String, String> {
+    fn case_environment(&self, levels: &[PickedLevel<'_>]) -> IndexMap<String, String> {
         let mut environment = self.workload.environment.clone();
         let varied = levels.iter().filter(|(_, factor, ..)| factor.kind == FactorKind::Environment);
         environment.extend(varied.map(|(name, factor, _, level)| {
@@ -138,9 +151,14 @@ impl<'a> Part<'a> {
     }
 
     /// A problem of a parameter, put where the study gives that parameter its value.
-    fn placed(&self, problem: Problem, point: &[Pick<'_>], levels: &[Turn<'_>]) -> Problem {
+    fn locate_problem(
+        &self,
+        problem: Problem,
+        point: &[PickedValue<'_>],
+        levels: &[PickedLevel<'_>],
+    ) -> Problem {
         let parameter = problem.key.clone();
-        let turned = levels.iter().find(|turn| parameter_of(turn) == Some(parameter.as_str()));
+        let turned = levels.iter().find(|turn| varied_parameter(turn) == Some(parameter.as_str()));
         let picked = point.iter().find(|(name, ..)| *name == parameter);
         let key = match (turned, picked) {
             (Some((factor, _, index, _)), _) => format!("factor.{factor}.levels[{index}]"),
@@ -151,14 +169,16 @@ impl<'a> Part<'a> {
     }
 }
 
-fn parameter_of<'a>((name, factor, ..): &Turn<'a>) -> Option<&'a str> {
+fn varied_parameter<'a>((name, factor, ..): &PickedLevel<'a>) -> Option<&'a str> {
     (factor.kind == FactorKind::Parameter).then(|| factor.key.as_deref().unwrap_or(name))
 }
 
-fn parameters<'b, 'a: 'b>(levels: &'b [Turn<'a>]) -> impl Iterator<Item = (&'a str, &'a Level)> + 'b {
-    levels.iter().filter_map(|turn| Some((parameter_of(turn)?, turn.3)))
+fn varied_parameters<'b, 'a: 'b>(
+    levels: &'b [PickedLevel<'a>],
+) -> impl Iterator<Item = (&'a str, &'a FactorLevel)> + 'b {
+    levels.iter().filter_map(|turn| Some((varied_parameter(turn)?, turn.3)))
 }
 
-fn owned((name, value): (&String, &Value)) -> (String, Value) {
+fn owned_entry((name, value): (&String, &Scalar)) -> (String, Scalar) {
     (name.clone(), value.clone())
 }

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::expression::Scope;
+use perflab_model::expression::ExpressionScope;
 use perflab_model::nearest;
 use perflab_model::study::{Factor, FactorKind, Study};
 use perflab_model::{Metric, Problem};
 use perflab_workload::Catalogue;
 
-use super::cases::{concerns, uses};
+use super::cases::{catalogue_name, factor_concerns};
 
 /// All such problems.
-pub(super) fn problems(study: &Study, catalogue: &Catalogue, scope: &Scope) -> Vec<Problem> {
+pub(super) fn check_study(study: &Study, catalogue: &Catalogue, scope: &ExpressionScope) -> Vec<Problem> {
     let mut found = Vec::new();
-    workloads(study, catalogue, &mut found);
+    check_workloads(study, catalogue, &mut found);
     for (name, factor) in &study.factor {
         found.extend(factor_problem(name, factor, study, catalogue));
-        levels(name, factor, scope, &mut found);
+        check_levels(name, factor, scope, &mut found);
     }
-    monitors(study, &mut found);
-    fact_families(study, &mut found);
-    metrics(study, catalogue, &mut found);
+    check_monitors(study, &mut found);
+    check_fact_families(study, &mut found);
+    check_metrics(study, catalogue, &mut found);
     found
 }
 
@@ -31,32 +31,32 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
     });
     let single = single.map(|(name, _)| {
         let problem = Problem::new(format!("factor.{name}.levels"), "has one level, so nothing is compared");
-        problem.hint("add a second level, or set it for all with `parameters` or `environment`")
+        problem.with_hint("add a second level, or set it for all with `parameters` or `environment`")
     });
-    let texts = texts_of(&serde_json::to_value(study).unwrap_or_default());
+    let texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
     let is_name = |character: char| character.is_alphanumeric() || character == '_';
     let used: BTreeSet<&str> = texts.iter().flat_map(|text| text.split(|part| !is_name(part))).collect();
     let unused = study.values.keys().filter(|name| !used.contains(name.as_str()));
     let unused = unused.map(|name| {
         Problem::new(format!("values.{name}"), "nobody uses this value")
-            .hint(format!("write `{name}` in an expression, or remove it"))
+            .with_hint(format!("write `{name}` in an expression, or remove it"))
     });
     single.chain(unused).collect()
 }
 
 /// Every text of a document that is no key.
-fn texts_of(value: &serde_json::Value) -> Vec<String> {
+fn collect_texts(value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::String(text) => vec![text.clone()],
-        serde_json::Value::Array(list) => list.iter().flat_map(texts_of).collect(),
-        serde_json::Value::Object(table) => table.values().flat_map(texts_of).collect(),
+        serde_json::Value::Array(list) => list.iter().flat_map(collect_texts).collect(),
+        serde_json::Value::Object(table) => table.values().flat_map(collect_texts).collect(),
         _ => Vec::new(),
     }
 }
 
-fn workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+fn check_workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     for (name, workload) in &study.workload {
-        let wanted = uses(name, workload);
+        let wanted = catalogue_name(name, workload);
         if catalogue.get(wanted).is_none() {
             let key = if workload.uses.is_some() {
                 format!("workload.{name}.use")
@@ -65,7 +65,7 @@ fn workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
             };
             found.push(
                 Problem::new(key, format!("the catalogue has no workload `{wanted}`"))
-                    .hint(catalogue.hint(wanted)),
+                    .with_hint(catalogue.unknown_name_hint(wanted)),
             );
         }
     }
@@ -77,30 +77,30 @@ fn factor_problem(name: &str, factor: &Factor, study: &Study, catalogue: &Catalo
         let message =
             format!("perflab cannot change `{name}` itself, and does not know which level is in force");
         let hint = format!("say which one it is: --set {name}={}", names.join("|"));
-        return Some(Problem::new(format!("factor.{name}"), message).hint(hint));
+        return Some(Problem::new(format!("factor.{name}"), message).with_hint(hint));
     }
     let unused = factor.kind == FactorKind::Parameter
         && !study.workload.iter().any(|(workload, use_)| {
             catalogue
-                .get(uses(workload, use_))
-                .is_none_or(|definition| concerns(name, factor, workload, definition))
+                .get(catalogue_name(workload, use_))
+                .is_none_or(|definition| factor_concerns(name, factor, workload, definition))
         });
     let parameter = factor.key.as_deref().unwrap_or(name);
     unused.then(|| {
         let names = parameter_names(study, catalogue);
-        let hint = nearest::hint(parameter, names.iter().map(String::as_str));
+        let hint = nearest::suggest_name(parameter, names.iter().map(String::as_str));
         Problem::new(format!("factor.{name}"), format!("no workload here has a parameter `{parameter}`"))
-            .hint(hint)
+            .with_hint(hint)
     })
 }
 
 fn parameter_names(study: &Study, catalogue: &Catalogue) -> Vec<String> {
     let definitions =
-        study.workload.iter().filter_map(|(name, workload)| catalogue.get(uses(name, workload)));
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
     definitions.flat_map(|definition| definition.parameters.keys().cloned()).collect()
 }
 
-fn levels(name: &str, factor: &Factor, scope: &Scope, found: &mut Vec<Problem>) {
+fn check_levels(name: &str, factor: &Factor, scope: &ExpressionScope, found: &mut Vec<Problem>) {
     let templates = matches!(factor.kind, FactorKind::Sysctl | FactorKind::File | FactorKind::Environment);
     for (index, level) in factor.levels.iter().enumerate().filter(|_| templates) {
         if let Err(error) = scope.render(&level.value.to_string()) {
@@ -109,50 +109,52 @@ fn levels(name: &str, factor: &Factor, scope: &Scope, found: &mut Vec<Problem>) 
     }
 }
 
-fn monitors(study: &Study, found: &mut Vec<Problem>) {
-    let known = || perflab_observe::monitors().iter().map(|monitor| monitor.name);
+fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
+    let known = || perflab_observe::all_monitors().iter().map(|monitor| monitor.name);
     for (name, interval) in &study.monitors {
         let key = format!("monitors.{name}");
         if !known().any(|monitor| monitor == name) {
             let names: Vec<&str> = known().collect();
-            let hint = nearest::hint(name, names.iter().copied());
-            found.push(Problem::new(&key, format!("there is no monitor `{name}`")).hint(hint));
+            let hint = nearest::suggest_name(name, names.iter().copied());
+            found.push(Problem::new(&key, format!("there is no monitor `{name}`")).with_hint(hint));
         }
         if interval.0.0 < 1_000_000 {
             found.push(
-                Problem::new(key, "is read too often").hint("1ms is the shortest interval; 100ms suits most"),
+                Problem::new(key, "is read too often")
+                    .with_hint("1ms is the shortest interval; 100ms suits most"),
             );
         }
     }
 }
 
-fn fact_families(study: &Study, found: &mut Vec<Problem>) {
-    let known: Vec<&str> = perflab_observe::fact_families().iter().map(|family| family.name).collect();
+fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
+    let known: Vec<&str> = perflab_observe::all_fact_families().iter().map(|family| family.name).collect();
     for (index, name) in study.facts.iter().flatten().enumerate() {
         if !known.contains(&name.as_str()) {
-            let hint = nearest::hint(name, known.iter().copied());
+            let hint = nearest::suggest_name(name, known.iter().copied());
             let message = format!("there is no family of facts `{name}`");
-            found.push(Problem::new(format!("facts[{index}]"), message).hint(hint));
+            found.push(Problem::new(format!("facts[{index}]"), message).with_hint(hint));
         }
     }
 }
 
-fn metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     let definitions =
-        study.workload.iter().filter_map(|(name, workload)| catalogue.get(uses(name, workload)));
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
     let known: Vec<String> =
         definitions.flat_map(|definition| definition.metrics()).map(|metric| metric.name).collect();
     for name in study.metric.keys().filter(|name| !known.contains(name)) {
-        let hint = nearest::hint(name, known.iter().map(String::as_str));
+        let hint = nearest::suggest_name(name, known.iter().map(String::as_str));
         found.push(
-            Problem::new(format!("metric.{name}"), format!("no workload here measures `{name}`")).hint(hint),
+            Problem::new(format!("metric.{name}"), format!("no workload here measures `{name}`"))
+                .with_hint(hint),
         );
     }
 }
 
 /// The declared metrics, with the study's word on which of them are primary: naming any metric as
 /// primary makes the others explain.
-pub(super) fn chosen(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
+pub(super) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
     let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));
     let any = declared.iter().any(|metric| named(&metric.name) == Some(true));
     let choose = |metric: Metric| {

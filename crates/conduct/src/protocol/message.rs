@@ -1,29 +1,29 @@
 //! The messages. The host orders, the agent reports.
 
-use perflab_model::{Event, Manifest, Nanos, Slot};
+use perflab_model::{Manifest, Nanos, RunEvent, Slot};
 use serde::{Deserialize, Serialize};
 
-use crate::barrier::Point;
+use crate::barrier::BarrierPoint;
 
 /// What the host wants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum AgentOrder {
     /// What time is it there? Answered at once, even while a workload runs.
     Ping {
         /// comes back in the pong
         id: u64,
     },
-    /// This is the run: check, prepare, start the monitors, and reach [`Point::First`].
-    Enrol(Box<Enrolment>),
-    /// Bring the settings to what this slot's case wants, make everything ready, and reach [`Point::Before`].
+    /// This is the run: check, prepare, start the monitors, and reach [`BarrierPoint::First`].
+    Enrol(Box<AgentRunConfig>),
+    /// Bring the settings to what this slot's case wants, make everything ready, and reach [`BarrierPoint::Before`].
     Ready {
         /// index into the plan's slots
         index: u32,
         /// the slot
         slot: Slot,
     },
-    /// Start the workload at that instant, and reach [`Point::After`] when it is over.
+    /// Start the workload at that instant, and reach [`BarrierPoint::After`] when it is over.
     Start {
         /// index into the plan's slots
         index: u32,
@@ -32,11 +32,11 @@ pub enum Order {
     },
     /// End the iteration that runs, at once; it counts as interrupted.
     Cancel,
-    /// Undo every setting, and reach [`Point::Last`].
+    /// Undo every setting, and reach [`BarrierPoint::Last`].
     Undo,
-    /// Stop the monitors, and reach [`Point::End`]. The agent is as it was before it was enrolled.
+    /// Stop the monitors, and reach [`BarrierPoint::End`]. The agent is as it was before it was enrolled.
     Leave,
-    /// As [`Order::Start`], but nothing is started: answered with [`Report::Woke`].
+    /// As [`AgentOrder::Start`], but nothing is started: answered with [`AgentReport::Woke`].
     Rehearse {
         /// CLOCK_MONOTONIC of the agent
         at: Nanos,
@@ -45,7 +45,7 @@ pub enum Order {
 
 /// What an agent has to know of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Enrolment {
+pub struct AgentRunConfig {
     /// The run; without its slots and the text of its study, as slots come one by one.
     pub manifest: Manifest,
     /// Files and texts of the definitions that the plan uses: the agent's own catalogue may be another.
@@ -54,7 +54,7 @@ pub struct Enrolment {
 
 /// What an agent says of itself, first of all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct AgentHello {
     /// `perflab 0.1.0`
     pub program: String,
     /// The kernel that it runs on: `6.1.0-56-cloud-amd64`.
@@ -68,9 +68,9 @@ pub struct Hello {
 /// What the agent has to say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum AgentReport {
     /// Right after the greeting.
-    Hello(Hello),
+    Hello(AgentHello),
     /// The answer to a ping.
     Pong {
         /// the ping's
@@ -79,9 +79,9 @@ pub enum Report {
         at: Nanos,
     },
     /// The point is reached; whatever belongs before it was sent before.
-    Reached(Point),
+    Reached(BarrierPoint),
     /// Something happened; times are the agent's.
-    Event(Event),
+    Event(RunEvent),
     /// The answer to a rehearsal: when the waiting ended.
     Woke {
         /// CLOCK_MONOTONIC of the agent

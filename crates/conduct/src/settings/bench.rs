@@ -7,15 +7,15 @@ use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 
-use super::setting_file::{FileIdentity, counterpart, dependent_files};
+use super::setting_file::{FileIdentity, counterpart_file, dependent_files};
 use super::setting_value::{SettingContent, is_same_value};
-use super::{Knob, Undo, UndoJournal};
+use super::{Setting, UndoEntry, UndoJournal};
 use crate::ConductError;
-use crate::command::level_command;
+use crate::command::run_level_command;
 
 /// A setting that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingChange {
     /// Which.
     pub setting: String,
     /// What it was.
@@ -28,19 +28,19 @@ pub struct Change {
 
 /// The settings in force. Only differences are applied, each promised to the journal first, and each is read back.
 #[derive(Debug)]
-pub struct Bench {
+pub struct AppliedSettings {
     journal: UndoJournal,
     /// By name: what is in force, and the promise that undoes it.
-    inforce: IndexMap<String, InForce>,
+    in_force: IndexMap<String, SettingInForce>,
     /// Files that were changed: looked at once more when all is undone.
-    originals: Vec<Original>,
+    originals: Vec<OriginalValue>,
     /// Ends a level's command.
     stop: Option<Arc<AtomicBool>>,
 }
 
 /// What a file held before anything was written to it.
 #[derive(Debug)]
-struct Original {
+struct OriginalValue {
     identity: FileIdentity,
     path: PathBuf,
     value: String,
@@ -48,21 +48,21 @@ struct Original {
 }
 
 #[derive(Debug)]
-struct InForce {
+struct SettingInForce {
     /// What was asked for.
     value: String,
     promise: u32,
 }
 
-impl Bench {
+impl AppliedSettings {
     /// A bench on which nothing is changed yet.
     pub fn new(journal: UndoJournal) -> Self {
-        Bench { journal, inforce: IndexMap::new(), originals: Vec::new(), stop: None }
+        AppliedSettings { journal, in_force: IndexMap::new(), originals: Vec::new(), stop: None }
     }
 
     /// Has a level's command that brings it into force ended by `stop`.
-    pub fn ended_by(self, stop: Arc<AtomicBool>) -> Self {
-        Bench { stop: Some(stop), ..self }
+    pub fn with_stop_flag(self, stop: Arc<AtomicBool>) -> Self {
+        AppliedSettings { stop: Some(stop), ..self }
     }
 
     /// The journal, for promises of others (mounts, scratch folders).
@@ -71,58 +71,63 @@ impl Bench {
     }
 
     /// Brings the settings to what `knobs` want; returns what changed.
-    pub fn set(&mut self, knobs: &[Knob]) -> Result<Vec<Change>, ConductError> {
+    pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, ConductError> {
         let mut changes = Vec::new();
         for knob in knobs {
             match knob {
-                Knob::File { name, path, value } => changes.extend(self.write(name, path, value)?),
-                Knob::Commands { factor, level, apply, undo } => {
-                    changes.extend(self.switch(factor, level, apply, undo)?);
+                Setting::File { name, path, value } => changes.extend(self.write_setting(name, path, value)?),
+                Setting::Commands { factor, level, apply, undo } => {
+                    changes.extend(self.run_level(factor, level, apply, undo)?);
                 }
-                Knob::DropCaches(_) => {}
+                Setting::DropCaches(_) => {}
             }
         }
         Ok(changes)
     }
 
-    fn write(&mut self, name: &str, path: &Path, value: &str) -> Result<Option<Change>, ConductError> {
-        if self.inforce.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
+    fn write_setting(
+        &mut self,
+        name: &str,
+        path: &Path,
+        value: &str,
+    ) -> Result<Option<SettingChange>, ConductError> {
+        if self.in_force.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
             return Ok(None);
         }
-        if !self.inforce.contains_key(name) {
-            self.hold(name, path, value)?;
+        if !self.in_force.contains_key(name) {
+            self.promise_restore(name, path, value)?;
         }
         let from = SettingContent::read(path)?.value;
         if is_same_value(&from, value) {
-            self.note(name, value);
+            self.note_value(name, value);
             return Ok(None);
         }
         match write_and_read_back(path, &from, value) {
             Ok(to) => {
-                self.note(name, value);
+                self.note_value(name, value);
                 let asked = (!is_same_value(&to, value)).then(|| value.to_owned());
-                Ok(Some(Change { setting: name.into(), from, to, asked }))
+                Ok(Some(SettingChange { setting: name.into(), from, to, asked }))
             }
             Err(error) => {
-                self.forget_where_original(name, path);
+                self.withdraw_if_original(name, path);
                 Err(error)
             }
         }
     }
 
-    fn note(&mut self, name: &str, value: &str) {
-        if let Some(held) = self.inforce.get_mut(name) {
+    fn note_value(&mut self, name: &str, value: &str) {
+        if let Some(held) = self.in_force.get_mut(name) {
             held.value = value.into();
         }
     }
 
     /// Promises to put a setting back; not one that is as it is wanted, and that nobody else will put back.
-    fn hold(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
+    fn promise_restore(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
         let now = SettingContent::read(path)?.value;
-        if is_same_value(&now, wanted) && !self.journal.held(path).is_some_and(|held| held.lives) {
+        if is_same_value(&now, wanted) && !self.journal.held_by_others(path).is_some_and(|held| held.lives) {
             return Ok(());
         }
-        let _turn = self.journal.turn()?;
+        let _turn = self.journal.lock_settings()?;
         // Whoever held it until now may have put it back since it was read.
         let now = SettingContent::read(path)?.value;
         // Before it, so that they are put back after it.
@@ -134,71 +139,74 @@ impl Bench {
         if let Some((counterpart, value)) = counterpart_in_force(path, &now)? {
             self.promise_original(&counterpart, &value)?;
         }
-        self.inforce.insert(name.into(), InForce { value: now, promise });
+        self.in_force.insert(name.into(), SettingInForce { value: now, promise });
         Ok(())
     }
 
     /// What a file held before the first of all changes is promised, and kept: what it holds now may be another factor's value.
     fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
-        let identity = FileIdentity::of(path);
+        let identity = FileIdentity::of_path(path);
         let known = self.originals.iter().position(|original| original.identity == identity);
         let before = match known.and_then(|known| self.originals.get(known)) {
             Some(original) if self.journal.pending().any(|(number, _)| number == original.promise) => {
                 return Ok(original.promise);
             }
             Some(original) => original.value.clone(),
-            None => self.journal.held(path).map_or_else(|| now.to_owned(), |held| held.value),
+            None => self.journal.held_by_others(path).map_or_else(|| now.to_owned(), |held| held.value),
         };
-        let promise = self.journal.promise(Undo::Write { path: path.into(), value: before.clone() })?;
+        let promise = self.journal.promise(UndoEntry::Write { path: path.into(), value: before.clone() })?;
         match known.and_then(|known| self.originals.get_mut(known)) {
             Some(original) => original.promise = promise,
-            None => self.originals.push(Original { identity, path: path.into(), value: before, promise }),
+            None => {
+                self.originals.push(OriginalValue { identity, path: path.into(), value: before, promise })
+            }
         }
         Ok(promise)
     }
 
     /// What could not be changed, and is what it was before *any* of our changes, needs no undoing.
-    fn forget_where_original(&mut self, name: &str, path: &Path) {
-        let Some(promise) = self.inforce.get(name).map(|held| held.promise) else { return };
+    fn withdraw_if_original(&mut self, name: &str, path: &Path) {
+        let Some(promise) = self.in_force.get(name).map(|held| held.promise) else { return };
         let original = self.journal.pending().find_map(|(number, undo)| match undo {
-            Undo::Write { value, .. } if number == promise => Some(value.clone()),
+            UndoEntry::Write { value, .. } if number == promise => Some(value.clone()),
             _ => None,
         });
         let is_original = |original: &String| {
             SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, original))
         };
-        if original.as_ref().is_some_and(is_original) && self.journal.settle(promise).is_ok() {
-            self.inforce.retain(|_, held| held.promise != promise);
+        if original.as_ref().is_some_and(is_original) && self.journal.mark_undone(promise).is_ok() {
+            self.in_force.retain(|_, held| held.promise != promise);
         }
     }
 
-    fn switch(
+    fn run_level(
         &mut self,
         factor: &str,
         level: &str,
         apply: &[String],
         undo: &[String],
-    ) -> Result<Option<Change>, ConductError> {
-        let held = self.inforce.get(factor).map(|held| (held.value.clone(), held.promise));
+    ) -> Result<Option<SettingChange>, ConductError> {
+        let held = self.in_force.get(factor).map(|held| (held.value.clone(), held.promise));
         let from = held.as_ref().map_or("unchanged", |(value, _)| value).to_owned();
         if from == level || (held.is_none() && apply.is_empty()) {
             return Ok(None);
         }
         if let Some((_, promise)) = held {
             self.journal.undo(promise)?;
-            self.inforce.shift_remove(factor);
+            self.in_force.shift_remove(factor);
         }
         if !apply.is_empty() {
-            let promise = self.journal.promise(Undo::Run { factor: factor.into(), argv: undo.to_vec() })?;
-            self.inforce.insert(factor.into(), InForce { value: level.into(), promise });
-            level_command(apply, self.stop.as_deref())?;
+            let promise =
+                self.journal.promise(UndoEntry::Run { factor: factor.into(), argv: undo.to_vec() })?;
+            self.in_force.insert(factor.into(), SettingInForce { value: level.into(), promise });
+            run_level_command(apply, self.stop.as_deref())?;
         }
-        Ok(Some(Change { setting: factor.into(), from, to: level.into(), asked: None }))
+        Ok(Some(SettingChange { setting: factor.into(), from, to: level.into(), asked: None }))
     }
 
     /// Undoes everything in reverse, and looks at the end whether it is so. What fails is said, and stays in the journal for
     /// the next start.
-    pub fn undo(mut self) -> (Vec<String>, Vec<ConductError>) {
+    pub fn undo_all(mut self) -> (Vec<String>, Vec<ConductError>) {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
         let pending: Vec<(u32, String)> =
             self.journal.pending().map(|(number, undo)| (number, undo.name())).collect();
@@ -208,21 +216,21 @@ impl Bench {
                 Err(error) => failed.push(error),
             }
         }
-        for Original { path, value, .. } in std::mem::take(&mut self.originals) {
-            failed.extend(self.look_again(&path, value).err());
+        for OriginalValue { path, value, .. } in std::mem::take(&mut self.originals) {
+            failed.extend(self.restore_original(&path, value).err());
         }
         failed.extend(self.journal.close().err());
         (undone, failed)
     }
 
     /// Another level's commands, or a file that moves with this one, may have changed what was put back before them: once more.
-    fn look_again(&mut self, path: &Path, original: String) -> Result<(), ConductError> {
-        let undo = Undo::Write { path: path.into(), value: original };
+    fn restore_original(&mut self, path: &Path, original: String) -> Result<(), ConductError> {
+        let undo = UndoEntry::Write { path: path.into(), value: original };
         if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
             return Ok(());
         }
-        let turn = self.journal.turn()?;
-        if self.journal.held(path).is_some() {
+        let turn = self.journal.lock_settings()?;
+        if self.journal.held_by_others(path).is_some() {
             return Ok(());
         }
         let number = self.journal.promise(undo)?;
@@ -247,7 +255,7 @@ fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String,
 
 /// The other file of a pair and what it holds, where it, and not `path`, is in force.
 fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, ConductError> {
-    let Some(other) = counterpart(path).filter(|other| is_same_value(now, "0") && other.exists()) else {
+    let Some(other) = counterpart_file(path).filter(|other| is_same_value(now, "0") && other.exists()) else {
         return Ok(None);
     };
     let value = SettingContent::read(&other)?.value;

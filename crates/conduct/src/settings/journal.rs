@@ -8,19 +8,19 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use perflab_observe::own_directories::{self, Access};
+use perflab_observe::own_directories::{self, OwnFileAccess};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{self, Held, Turn};
-use super::undo::Undo;
+use super::shared::{self, HeldSetting, SettingsLock};
+use super::undo::UndoEntry;
 use crate::ConductError;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum UndoJournalLine {
     Boot(String),
-    Change { number: u32, undo: Undo },
+    Change { number: u32, undo: UndoEntry },
     Undone { number: u32 },
 }
 
@@ -31,7 +31,7 @@ pub struct UndoJournal {
     path: PathBuf,
     boot_id: String,
     file: Option<File>,
-    pending: Vec<(u32, Undo)>,
+    pending: Vec<(u32, UndoEntry)>,
     /// What is undone, and could not be noted: a full disk.
     unnoted: Vec<u32>,
     next: u32,
@@ -55,54 +55,54 @@ impl UndoJournal {
     ///
     /// # Errors
     /// Another user could have written it: what it tells is not to be done.
-    pub(super) fn abandoned(path: &Path, boot_id: &str) -> io::Result<Option<Self>> {
-        let Some(file) = open(path, Access::Append)? else { return Ok(None) };
+    pub(super) fn open_abandoned(path: &Path, boot_id: &str) -> io::Result<Option<Self>> {
+        let Some(file) = open_own_journal(path, OwnFileAccess::Append)? else { return Ok(None) };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let (boot, mut pending) = read(&file);
+        let (boot, mut pending) = read_journal(&file);
         if boot.as_deref() != Some(boot_id) {
-            pending.retain(|(_, undo)| !undo.gone_with_the_boot());
+            pending.retain(|(_, undo)| !undo.is_undone_by_reboot());
         }
         let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
         let (path, boot_id, unnoted) = (path.into(), boot_id.into(), Vec::new());
         Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
     }
 
-    fn open(&mut self) -> Result<(), ConductError> {
+    fn open_if_closed(&mut self) -> Result<(), ConductError> {
         if self.file.is_some() {
             return Ok(());
         }
-        let file =
-            locked(&self.path).map_err(|source| ConductError::Journal { path: self.path.clone(), source })?;
+        let file = create_locked_journal(&self.path)
+            .map_err(|source| ConductError::Journal { path: self.path.clone(), source })?;
         self.file = Some(file);
-        self.write(&Line::Boot(self.boot_id.clone()))
+        self.write_line(&UndoJournalLine::Boot(self.boot_id.clone()))
     }
 
     /// Notes how to undo what is about to be done. Done only once this has returned.
-    pub fn promise(&mut self, undo: Undo) -> Result<u32, ConductError> {
-        self.open()?;
+    pub fn promise(&mut self, undo: UndoEntry) -> Result<u32, ConductError> {
+        self.open_if_closed()?;
         let number = self.next;
-        self.write(&Line::Change { number, undo: undo.clone() })?;
+        self.write_line(&UndoJournalLine::Change { number, undo: undo.clone() })?;
         self.next += 1;
         self.pending.push((number, undo));
         Ok(number)
     }
 
     /// Notes that change `number` is undone, or was never made.
-    pub fn settle(&mut self, number: u32) -> Result<(), ConductError> {
-        self.write(&Line::Undone { number })?;
+    pub fn mark_undone(&mut self, number: u32) -> Result<(), ConductError> {
+        self.write_line(&UndoJournalLine::Undone { number })?;
         self.pending.retain(|(pending, _)| *pending != number);
         Ok(())
     }
 
     /// What is still to be undone, the latest first.
-    pub fn pending(&self) -> impl Iterator<Item = (u32, &Undo)> {
+    pub fn pending(&self) -> impl Iterator<Item = (u32, &UndoEntry)> {
         self.pending.iter().rev().map(|(number, undo)| (*number, undo))
     }
 
     /// The number of the next change, for [`UndoJournal::undo_since`].
-    pub fn mark(&self) -> u32 {
+    pub fn next_number(&self) -> u32 {
         self.next
     }
 
@@ -117,13 +117,13 @@ impl UndoJournal {
     /// holds is left to that one.
     pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
         let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
-        let setting = undo.as_ref().and_then(Undo::setting);
-        let _turn = setting.map(|_| self.turn()).transpose()?;
-        let another = |path: &Path| self.held(path).is_some_and(|held| held.lives);
+        let setting = undo.as_ref().and_then(UndoEntry::setting_path);
+        let _turn = setting.map(|_| self.lock_settings()).transpose()?;
+        let another = |path: &Path| self.held_by_others(path).is_some_and(|held| held.lives);
         if let Some(undo) = undo.as_ref().filter(|_| !setting.is_some_and(another)) {
             undo.perform()?;
         }
-        if self.settle(number).is_err() {
+        if self.mark_undone(number).is_err() {
             // It is done nevertheless. Where all is, the journal goes, which a full disk does not prevent.
             self.pending.retain(|(pending, _)| *pending != number);
             self.unnoted.push(number);
@@ -132,14 +132,14 @@ impl UndoJournal {
     }
 
     /// Until it is dropped, no other run makes promises about settings, or keeps them.
-    pub(super) fn turn(&self) -> Result<Turn, ConductError> {
+    pub(super) fn lock_settings(&self) -> Result<SettingsLock, ConductError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        Turn::take(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
+        SettingsLock::acquire(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
     }
 
     /// Who else has promised to put a setting back.
-    pub(super) fn held(&self, path: &Path) -> Option<Held> {
-        shared::held(&self.path, &self.boot_id, path)
+    pub(super) fn held_by_others(&self, path: &Path) -> Option<HeldSetting> {
+        shared::find_other_holder(&self.path, &self.boot_id, path)
     }
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
@@ -151,15 +151,16 @@ impl UndoJournal {
         let gone = self.pending.is_empty() && self.file.is_some() && fs::remove_file(&self.path).is_ok();
         let unnoted = if gone { Vec::new() } else { std::mem::take(&mut self.unnoted) };
         // What was removed meanwhile may have made room.
-        unnoted.into_iter().try_for_each(|number| self.write(&Line::Undone { number })).map_err(|error| {
-            match error {
+        unnoted
+            .into_iter()
+            .try_for_each(|number| self.write_line(&UndoJournalLine::Undone { number }))
+            .map_err(|error| match error {
                 ConductError::Journal { path, source } => ConductError::JournalBehind { path, source },
                 other => other,
-            }
-        })
+            })
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), ConductError> {
+    fn write_line(&mut self, line: &UndoJournalLine) -> Result<(), ConductError> {
         let failed = |source| ConductError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
@@ -174,39 +175,40 @@ impl UndoJournal {
 }
 
 /// A fresh file, with the lock that says its run lives.
-fn locked(path: &Path) -> std::io::Result<File> {
-    let folder = own_directories::make(folder_of(path))?;
-    let file = own_directories::open_file(&folder, path.file_name().unwrap_or_default(), Access::New)?;
+fn create_locked_journal(path: &Path) -> std::io::Result<File> {
+    let folder = own_directories::create_own_directory(journal_folder(path))?;
+    let file =
+        own_directories::open_own_file(&folder, path.file_name().unwrap_or_default(), OwnFileAccess::New)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
 }
 
 /// A journal that is there, if it is this user's own; `None` where it has just gone.
-pub(super) fn open(path: &Path, access: Access) -> io::Result<Option<File>> {
-    let Some(folder) = own_directories::open(folder_of(path))? else { return Ok(None) };
-    match own_directories::open_file(&folder, path.file_name().unwrap_or_default(), access) {
+pub(super) fn open_own_journal(path: &Path, access: OwnFileAccess) -> io::Result<Option<File>> {
+    let Some(folder) = own_directories::open_own_directory(journal_folder(path))? else { return Ok(None) };
+    match own_directories::open_own_file(&folder, path.file_name().unwrap_or_default(), access) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some),
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn journal_folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-pub(super) fn is_journal(path: &Path) -> bool {
+pub(super) fn is_journal_path(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("undo-") && name.ends_with(".jsonl")
 }
 
 /// The boot of the journal and what is pending in it. A torn last line is a change that was not made.
-pub(super) fn read(file: &File) -> (Option<String>, Vec<(u32, Undo)>) {
+pub(super) fn read_journal(file: &File) -> (Option<String>, Vec<(u32, UndoEntry)>) {
     let (mut boot, mut pending) = (None, Vec::new());
     for line in BufReader::new(file).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
-            Ok(Line::Boot(id)) => boot = Some(id),
-            Ok(Line::Change { number, undo }) => pending.push((number, undo)),
-            Ok(Line::Undone { number }) => pending.retain(|(other, _)| *other != number),
+            Ok(UndoJournalLine::Boot(id)) => boot = Some(id),
+            Ok(UndoJournalLine::Change { number, undo }) => pending.push((number, undo)),
+            Ok(UndoJournalLine::Undone { number }) => pending.retain(|(other, _)| *other != number),
             Err(_) => break,
         }
     }
@@ -218,10 +220,10 @@ mod tests {
     use super::*;
 
     /// A journal with two changes, whose disk is full from here on.
-    fn on_a_full_disk(home: &Path, setting: &Path) -> UndoJournal {
+    fn journal_on_full_disk(home: &Path, setting: &Path) -> UndoJournal {
         let mut journal = UndoJournal::new(&home.join("state"), "R1", "boot");
         for path in [setting, Path::new("/proc/version")] {
-            journal.promise(Undo::Write { path: path.into(), value: "60".into() }).unwrap();
+            journal.promise(UndoEntry::Write { path: path.into(), value: "60".into() }).unwrap();
         }
         journal.file = Some(File::options().write(true).open("/dev/full").unwrap());
         journal
@@ -232,7 +234,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let setting = home.path().join("setting");
         fs::write(&setting, "10").unwrap();
-        let mut journal = on_a_full_disk(home.path(), &setting);
+        let mut journal = journal_on_full_disk(home.path(), &setting);
         journal.undo(0).unwrap();
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
         assert!(journal.undo(1).is_err());
@@ -241,7 +243,7 @@ mod tests {
         assert!(matches!(journal.close(), Err(ConductError::JournalBehind { .. })));
         fs::remove_file(&path).unwrap();
 
-        let mut journal = on_a_full_disk(home.path(), &setting);
+        let mut journal = journal_on_full_disk(home.path(), &setting);
         journal.pending.pop();
         journal.undo(0).unwrap();
         journal.close().unwrap();
@@ -261,11 +263,11 @@ mod tests {
         };
         mount(&["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs"]);
         let mut journal = UndoJournal::new(home.path(), "R1", "boot");
-        let undo = |path: &str| Undo::Remove { path: path.into() };
+        let undo = |path: &str| UndoEntry::Remove { path: path.into() };
         let promised = [journal.promise(undo("/no/1")), journal.promise(undo("/no/2"))];
         let refused = journal.promise(undo(&"long".repeat(2000)));
-        let settled = journal.settle(0);
-        let told = read(&File::open(&journal.path).unwrap());
+        let settled = journal.mark_undone(0);
+        let told = read_journal(&File::open(&journal.path).unwrap());
         drop(journal);
         mount(&["umount"]);
         assert!(promised.iter().all(Result::is_ok) && refused.is_err() && settled.is_ok(), "{settled:?}");

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use perflab_model::Case;
-use perflab_model::expression::{ExpressionError, Scope};
-use perflab_model::study::{Factor, FactorKind, Side, Study};
+use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::study::{Factor, FactorKind, FactorSide, Study};
 use perflab_observe::Root;
 
 /// One setting at the level that a case wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Knob {
+pub enum Setting {
     /// A file of /proc or /sys and its wanted content.
     File {
         /// `sysctl vm.swappiness`, or the path
@@ -34,76 +34,80 @@ pub enum Knob {
     DropCaches(u8),
 }
 
-impl Knob {
+impl Setting {
     /// What it is called in events and messages.
     pub fn name(&self) -> &str {
         match self {
-            Knob::File { name, .. } => name,
-            Knob::Commands { factor, .. } => factor,
-            Knob::DropCaches(_) => "drop_caches",
+            Setting::File { name, .. } => name,
+            Setting::Commands { factor, .. } => factor,
+            Setting::DropCaches(_) => "drop_caches",
         }
     }
 }
 
 /// A knob, and whose level it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FactorKnob {
+pub struct FactorSetting {
     /// The factor's name.
     pub factor: String,
     /// The level's name.
     pub level: String,
     /// What that means here.
-    pub knob: Knob,
+    pub setting: Setting,
 }
 
 /// The knobs of one case, in the study's order of factors; with a `side`, only those that are turned there.
-pub fn knobs(
+pub fn resolve_settings(
     study: &Study,
     case: &Case,
-    scope: &Scope,
+    scope: &ExpressionScope,
     root: &Root,
-    side: Option<Side>,
-) -> Result<Vec<FactorKnob>, ExpressionError> {
+    side: Option<FactorSide>,
+) -> Result<Vec<FactorSetting>, ExpressionError> {
     let mut wanted = Vec::new();
     for (name, level) in &case.levels {
         let factor = study.factor.get(name);
-        let here = |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(Side::Host) == side);
+        let here = |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(FactorSide::Host) == side);
         if let Some(factor) = factor.filter(here) {
-            let knob = knob(name, factor, level, scope, root)?;
-            wanted.extend(knob.map(|knob| FactorKnob { factor: name.clone(), level: level.clone(), knob }));
+            let knob = resolve_setting(name, factor, level, scope, root)?;
+            wanted.extend(knob.map(|knob| FactorSetting {
+                factor: name.clone(),
+                level: level.clone(),
+                setting: knob,
+            }));
         }
     }
     Ok(wanted)
 }
 
-fn knob(
+fn resolve_setting(
     name: &str,
     factor: &Factor,
     level: &str,
-    scope: &Scope,
+    scope: &ExpressionScope,
     root: &Root,
-) -> Result<Option<Knob>, ExpressionError> {
+) -> Result<Option<Setting>, ExpressionError> {
     let Some(level) = factor.levels.iter().find(|candidate| candidate.name == level) else { return Ok(None) };
     let key = factor.key.clone().unwrap_or_else(|| name.into());
     Ok(match factor.kind {
-        FactorKind::Sysctl => Some(Knob::File {
+        FactorKind::Sysctl => Some(Setting::File {
             path: root.path(&sysctl_path(&key)),
             name: format!("sysctl {key}"),
             value: scope.render(&level.value.to_string())?,
         }),
-        FactorKind::File => Some(Knob::File {
+        FactorKind::File => Some(Setting::File {
             path: root.path(&key),
             name: key,
             value: scope.render(&level.value.to_string())?,
         }),
-        FactorKind::Commands => Some(Knob::Commands {
+        FactorKind::Commands => Some(Setting::Commands {
             factor: name.into(),
             level: level.name.clone(),
             apply: level.apply.clone(),
             undo: level.undo.clone(),
         }),
         FactorKind::DropCaches => {
-            level.value.number().filter(|which| *which > 0.0).map(|which| Knob::DropCaches(which as u8))
+            level.value.as_number().filter(|which| *which > 0.0).map(|which| Setting::DropCaches(which as u8))
         }
         // `disk::wanted` and the plan take care of these.
         FactorKind::Parameter

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use perflab_observe::io::Mounts;
+use perflab_observe::io::MountTable;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx, unlinkat};
 use rustix::io::Errno;
 
@@ -17,7 +17,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 ///
 /// # Errors
 /// A file system is mounted there, or something cannot be removed. What is not there is no error.
-pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let is_folder = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Directory,
         Err(Errno::NOENT) => return Ok(()),
@@ -25,12 +25,12 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
         Err(Errno::NOTCONN) => return Err(mounted_error(path)),
         Err(error) => return Err(error.into()),
     };
-    if let Some(place) = Mounts::read().at_or_below(path).first() {
+    if let Some(place) = MountTable::read().mount_points_within(path).first() {
         return Err(mounted_error(place));
     }
     if is_folder {
         let folder = openat(CWD, path, FOLDER | OFlags::RDONLY, Mode::empty())?;
-        remove_contents(&folder, mount_of(folder.as_fd())?, path)?;
+        remove_contents(&folder, mount_id(folder.as_fd())?, path)?;
     }
     let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(CWD, path, flags) {
@@ -51,7 +51,7 @@ fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> 
             Err(Errno::ISDIR | Errno::PERM) => {
                 let place = path.join(OsStr::from_bytes(name.to_bytes()));
                 let below = openat(folder, name, FOLDER | OFlags::RDONLY, Mode::empty())?;
-                if mount_of(below.as_fd())? != mount {
+                if mount_id(below.as_fd())? != mount {
                     return Err(mounted_error(&place));
                 }
                 remove_contents(&below, mount, &place)?;
@@ -68,7 +68,7 @@ fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> 
 }
 
 /// The mount that an opened folder lies on; before Linux 5.8 its file system, which is one on each of its mounts.
-fn mount_of(folder: BorrowedFd<'_>) -> io::Result<u64> {
+fn mount_id(folder: BorrowedFd<'_>) -> io::Result<u64> {
     let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
     let found = statx(folder, c"", AtFlags::EMPTY_PATH, wanted)?;
     let has_mount = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
@@ -96,9 +96,9 @@ mod tests {
         fs::write(other.join("kept"), "").unwrap();
         fs::write(folder.join("a/b/file"), "").unwrap();
         std::os::unix::fs::symlink(&other, folder.join("a/link")).unwrap();
-        remove_all(&folder).unwrap();
+        remove_tree(&folder).unwrap();
         assert!(!folder.exists() && other.join("kept").exists());
-        remove_all(&folder).unwrap();
+        remove_tree(&folder).unwrap();
     }
 
     #[test]
@@ -117,15 +117,15 @@ mod tests {
         }
         // A view of the same file system: no other device tells of it.
         assert!(Command::new("mount").arg("--bind").arg(&theirs).arg(&place).status().unwrap().success());
-        let refused = remove_all(&folder).map_err(|error| error.to_string());
+        let refused = remove_tree(&folder).map_err(|error| error.to_string());
         let opened = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();
-        let walked = remove_contents(&opened, mount_of(opened.as_fd()).unwrap(), &folder);
+        let walked = remove_contents(&opened, mount_id(opened.as_fd()).unwrap(), &folder);
         let stays = (theirs.join("kept").exists(), place.join("kept").exists());
         assert!(Command::new("umount").arg(&place).status().unwrap().success());
         assert!(refused.unwrap_err().contains("mounted on"));
         assert!(walked.is_err(), "nor does the walk go there, where no table told of it");
         assert_eq!(stays, (true, true));
-        remove_all(&folder).unwrap();
+        remove_tree(&folder).unwrap();
         assert!(!folder.exists() && theirs.join("kept").exists());
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use perflab_observe::io::Mounts;
+use perflab_observe::io::MountTable;
 
 /// Files of which writing one zeroes the other: where one reads 0, the other says what is in force, and 0 itself cannot be
 /// written back.
@@ -32,15 +32,15 @@ pub(super) enum FileIdentity {
 }
 
 impl FileIdentity {
-    pub fn of(path: &Path) -> Self {
-        Self::among(&Mounts::read(), path)
+    pub fn of_path(path: &Path) -> Self {
+        Self::of_path_among(&MountTable::read(), path)
     }
 
-    fn among(mounts: &Mounts, path: &Path) -> Self {
-        let Ok(real) = fs::canonicalize(path) else { return FileIdentity::Path(without_detours(path)) };
-        let of_kernel = mounts.under(&real).filter(|mount| matches!(&*mount.kind, "proc" | "sysfs"));
+    fn of_path_among(mounts: &MountTable, path: &Path) -> Self {
+        let Ok(real) = fs::canonicalize(path) else { return FileIdentity::Path(normalize_path(path)) };
+        let of_kernel = mounts.find_by_path(&real).filter(|mount| matches!(&*mount.kind, "proc" | "sysfs"));
         if let Some(mount) = of_kernel
-            && let Ok(below) = real.strip_prefix(&mount.place)
+            && let Ok(below) = real.strip_prefix(&mount.mount_point)
         {
             return FileIdentity::Kernel { kind: mount.kind.clone(), path: mount.root.join(below) };
         }
@@ -51,13 +51,13 @@ impl FileIdentity {
     }
 
     /// Whether a path means this file, too; `own` is how it was spelt.
-    pub fn is_also(&self, own: &Path, path: &Path) -> bool {
-        own == path || *self == Self::of(path)
+    pub fn is_same_file(&self, own: &Path, path: &Path) -> bool {
+        own == path || *self == Self::of_path(path)
     }
 }
 
 /// The path with `.` and `..` taken as they are written.
-pub(super) fn without_detours(path: &Path) -> PathBuf {
+pub(super) fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -72,19 +72,19 @@ pub(super) fn without_detours(path: &Path) -> PathBuf {
 }
 
 /// The other file of a pair of which writing one zeroes the other.
-pub(super) fn counterpart(path: &Path) -> Option<PathBuf> {
-    other_of(COUNTERPARTS, path)
+pub(super) fn counterpart_file(path: &Path) -> Option<PathBuf> {
+    pair_partner(COUNTERPARTS, path)
 }
 
 /// The other name of the same value.
-pub(super) fn synonym(path: &Path) -> Option<PathBuf> {
-    other_of(SYNONYMS, path)
+pub(super) fn synonym_file(path: &Path) -> Option<PathBuf> {
+    pair_partner(SYNONYMS, path)
 }
 
 /// Files that hold other values once this one is written, whatever is written: with another I/O scheduler the queue has the
 /// depth of the kernel's choice, and with the old one again its tunables are the kernel's defaults.
 pub(super) fn dependent_files(path: &Path) -> Vec<PathBuf> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| without_detours(path));
+    let path = fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path));
     if !path.ends_with("queue/scheduler") {
         return Vec::new();
     }
@@ -97,8 +97,8 @@ pub(super) fn dependent_files(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn other_of(pairs: &[(&str, &str)], path: &Path) -> Option<PathBuf> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| without_detours(path));
+fn pair_partner(pairs: &[(&str, &str)], path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path));
     let both_ways = pairs.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
     let mut found = both_ways.filter(|(own, _)| path.ends_with(own)).filter_map(|(own, other)| {
         let root = path.to_str()?.strip_suffix(own)?;
@@ -118,25 +118,28 @@ mod tests {
         fs::write(&file, "60").unwrap();
         fs::hard_link(&file, home.path().join("alias")).unwrap();
         std::os::unix::fs::symlink(home.path(), home.path().join("link")).unwrap();
-        let own = FileIdentity::of(&file);
+        let own = FileIdentity::of_path(&file);
         for spelling in ["alias", "link/file", "link/../file", "./file"] {
             // `link/..` is the parent of where the link leads, which is not what is written.
-            let same = own.is_also(&file, &home.path().join(spelling));
+            let same = own.is_same_file(&file, &home.path().join(spelling));
             assert_eq!(same, spelling != "link/../file", "{spelling}");
         }
-        let swappiness = FileIdentity::of(Path::new("/proc/sys/vm/swappiness"));
+        let swappiness = FileIdentity::of_path(Path::new("/proc/sys/vm/swappiness"));
         assert_eq!(
             swappiness,
-            FileIdentity::of(Path::new("/proc/self/root/proc/sys/kernel/../vm/swappiness"))
+            FileIdentity::of_path(Path::new("/proc/self/root/proc/sys/kernel/../vm/swappiness"))
         );
         assert!(matches!(swappiness, FileIdentity::Kernel { .. }), "{swappiness:?}");
-        assert_ne!(swappiness, FileIdentity::of(Path::new("/proc/sys/vm/overcommit_memory")));
+        assert_ne!(swappiness, FileIdentity::of_path(Path::new("/proc/sys/vm/overcommit_memory")));
     }
 
     #[test]
     fn pairs_are_known_by_every_spelling() {
-        assert_eq!(counterpart(Path::new("/x/vm/a/../dirty_ratio")), Some("/x/vm/dirty_bytes".into()));
-        assert_eq!(counterpart(Path::new("/x/vm/not_dirty_ratio")), None);
-        assert_eq!(synonym(Path::new("/x/vm/nr_hugepages_mempolicy")), Some("/x/vm/nr_hugepages".into()));
+        assert_eq!(counterpart_file(Path::new("/x/vm/a/../dirty_ratio")), Some("/x/vm/dirty_bytes".into()));
+        assert_eq!(counterpart_file(Path::new("/x/vm/not_dirty_ratio")), None);
+        assert_eq!(
+            synonym_file(Path::new("/x/vm/nr_hugepages_mempolicy")),
+            Some("/x/vm/nr_hugepages".into())
+        );
     }
 }

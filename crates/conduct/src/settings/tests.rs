@@ -4,40 +4,40 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::ConductError;
 
-fn file(directory: &Path, name: &str, text: &str) -> PathBuf {
+fn make_file(directory: &Path, name: &str, text: &str) -> PathBuf {
     let path = directory.join(name);
     fs::write(&path, text).unwrap();
     path
 }
 
-fn knob(path: &Path, value: &str) -> Knob {
-    Knob::File { name: path.display().to_string(), path: path.into(), value: value.into() }
+fn file_setting(path: &Path, value: &str) -> Setting {
+    Setting::File { name: path.display().to_string(), path: path.into(), value: value.into() }
 }
 
 /// Recovers, with patience: a process that another test is just starting holds our lock until its exec.
-pub(crate) fn recovered(state: &Path, boot: &str) -> Vec<Recovered> {
+pub(crate) fn recover_patiently(state: &Path, boot: &str) -> Vec<RecoveredRun> {
     let attempt = |_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-        Some(recover(state, boot)).filter(|found| !found.is_empty())
+        Some(recover_killed_runs(state, boot)).filter(|found| !found.is_empty())
     };
     (0..50).find_map(attempt).unwrap_or_default()
 }
 
-fn bench(directory: &Path) -> Bench {
-    Bench::new(UndoJournal::new(&directory.join("state"), "R1", "boot"))
+fn new_applied_settings(directory: &Path) -> AppliedSettings {
+    AppliedSettings::new(UndoJournal::new(&directory.join("state"), "R1", "boot"))
 }
 
 #[test]
 fn settings_come_back_in_reverse_and_the_journal_goes() {
     let home = tempfile::tempdir().unwrap();
-    let swappiness = file(home.path(), "swappiness", "60\n");
-    let thp = file(home.path(), "enabled", "always [madvise] never\n");
-    let mut bench = bench(home.path());
-    let changes = bench.set(&[knob(&swappiness, "10"), knob(&thp, "never")]).unwrap();
+    let swappiness = make_file(home.path(), "swappiness", "60\n");
+    let thp = make_file(home.path(), "enabled", "always [madvise] never\n");
+    let mut bench = new_applied_settings(home.path());
+    let changes = bench.apply(&[file_setting(&swappiness, "10"), file_setting(&thp, "never")]).unwrap();
     assert_eq!((changes[0].from.as_str(), changes[1].from.as_str()), ("60", "madvise"));
-    bench.set(&[knob(&swappiness, "20"), knob(&thp, "never")]).unwrap();
+    bench.apply(&[file_setting(&swappiness, "20"), file_setting(&thp, "never")]).unwrap();
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "20");
-    let (undone, failed) = bench.undo();
+    let (undone, failed) = bench.undo_all();
     assert_eq!((undone.len(), failed.len()), (2, 0));
     assert!(undone[0].ends_with("enabled = madvise"), "{undone:?}");
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "60");
@@ -47,61 +47,63 @@ fn settings_come_back_in_reverse_and_the_journal_goes() {
 #[test]
 fn a_setting_that_is_already_so_is_not_touched() {
     let home = tempfile::tempdir().unwrap();
-    let range = file(home.path(), "range", "32768\t60999\n");
-    let mut bench = bench(home.path());
-    assert_eq!(bench.set(&[knob(&range, "32768 60999")]).unwrap(), []);
-    assert_eq!(bench.undo().0.len(), 0);
+    let range = make_file(home.path(), "range", "32768\t60999\n");
+    let mut bench = new_applied_settings(home.path());
+    assert_eq!(bench.apply(&[file_setting(&range, "32768 60999")]).unwrap(), []);
+    assert_eq!(bench.undo_all().0.len(), 0);
 }
 
 #[test]
 fn a_setting_of_several_runs_is_put_back_by_the_last_of_them() {
     let home = tempfile::tempdir().unwrap();
-    let swappiness = file(home.path(), "swappiness", "60\n");
+    let swappiness = make_file(home.path(), "swappiness", "60\n");
     let now = || fs::read_to_string(&swappiness).unwrap();
     let run = |id: &str, value: &str| {
-        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
-        bench.set(&[knob(&swappiness, value)]).unwrap();
+        let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+        bench.apply(&[file_setting(&swappiness, value)]).unwrap();
         bench
     };
     let (first, same, other) = (run("R1", "10"), run("R2", "10"), run("R3", "20"));
-    assert_eq!((first.undo().1.len(), &*now()), (0, "20"), "two others hold it");
-    assert_eq!((other.undo().1.len(), &*now()), (0, "20"), "another holds it");
-    assert_eq!((same.undo().1.len(), &*now()), (0, "60"));
+    assert_eq!((first.undo_all().1.len(), &*now()), (0, "20"), "two others hold it");
+    assert_eq!((other.undo_all().1.len(), &*now()), (0, "20"), "another holds it");
+    assert_eq!((same.undo_all().1.len(), &*now()), (0, "60"));
     drop(run("killed", "10"));
     let last = run("R4", "20");
-    assert_eq!((last.undo().1.len(), &*now()), (0, "60"), "what it was before the run that was killed");
+    assert_eq!((last.undo_all().1.len(), &*now()), (0, "60"), "what it was before the run that was killed");
     assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 1);
 }
 
 #[test]
 fn a_file_of_two_names_comes_back_to_what_it_was_before_both() {
     let home = tempfile::tempdir().unwrap();
-    let setting = file(home.path(), "setting", "60\n");
+    let setting = make_file(home.path(), "setting", "60\n");
     fs::create_dir(home.path().join("x")).unwrap();
     let detour = home.path().join("x/../setting");
-    let mut one = bench(home.path());
-    one.set(&[knob(&setting, "10"), knob(&detour, "20"), knob(&setting, "30")]).unwrap();
-    let (_, failed) = one.undo();
+    let mut one = new_applied_settings(home.path());
+    one.apply(&[file_setting(&setting, "10"), file_setting(&detour, "20"), file_setting(&setting, "30")])
+        .unwrap();
+    let (_, failed) = one.undo_all();
     assert_eq!((&*fs::read_to_string(&setting).unwrap(), failed.len()), ("60", 0), "{failed:?}");
 
     let run = |id: &str, path: &Path, value: &str| {
-        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
-        bench.set(&[knob(path, value)]).unwrap();
+        let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+        bench.apply(&[file_setting(path, value)]).unwrap();
         bench
     };
     let (first, second) = (run("R1", &setting, "10"), run("R2", &detour, "20"));
-    assert_eq!(first.undo().1.len() + second.undo().1.len(), 0);
+    assert_eq!(first.undo_all().1.len() + second.undo_all().1.len(), 0);
     assert_eq!(fs::read_to_string(&setting).unwrap(), "60", "of two runs, too");
 }
 
 #[test]
 fn what_cannot_be_set_needs_no_undoing() {
     let home = tempfile::tempdir().unwrap();
-    let swappiness = file(home.path(), "swappiness", "60");
-    let mut bench = bench(home.path());
-    let refused = bench.set(&[knob(&swappiness, "10"), knob(Path::new("/proc/version"), "7")]);
+    let swappiness = make_file(home.path(), "swappiness", "60");
+    let mut bench = new_applied_settings(home.path());
+    let refused =
+        bench.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
     assert!(refused.unwrap_err().to_string().contains("/proc/version"));
-    let (undone, failed) = bench.undo();
+    let (undone, failed) = bench.undo_all();
     assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
     assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
 }
@@ -111,18 +113,18 @@ fn commands_undo_the_old_level_before_the_new_one() {
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");
     let say = |word: &str| vec!["sh".into(), "-c".into(), format!("echo {word} >> {}", log.display())];
-    let level = |name: &str| Knob::Commands {
+    let level = |name: &str| Setting::Commands {
         factor: "daemon".into(),
         level: name.into(),
         apply: say(&format!("+{name}")),
         undo: say(&format!("-{name}")),
     };
-    let off = Knob::Commands { factor: "daemon".into(), level: "off".into(), apply: vec![], undo: vec![] };
-    let mut bench = bench(home.path());
+    let off = Setting::Commands { factor: "daemon".into(), level: "off".into(), apply: vec![], undo: vec![] };
+    let mut bench = new_applied_settings(home.path());
     for knob in [off.clone(), level("a"), level("a"), level("b"), off, level("b")] {
-        bench.set(&[knob]).unwrap();
+        bench.apply(&[knob]).unwrap();
     }
-    bench.undo();
+    bench.undo_all();
     assert_eq!(
         fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>(),
         ["+a", "-a", "+b", "-b", "+b", "-b"]
@@ -133,45 +135,45 @@ fn commands_undo_the_old_level_before_the_new_one() {
 fn a_killed_run_is_undone_at_the_next_start_and_a_living_one_is_not() {
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state");
-    let setting = file(home.path(), "swappiness", "60\n");
-    let mut bench = bench(home.path());
-    bench.set(&[knob(&setting, "10")]).unwrap();
-    assert!(recover(&state, "boot").is_empty(), "its run lives: the journal is locked");
+    let setting = make_file(home.path(), "swappiness", "60\n");
+    let mut bench = new_applied_settings(home.path());
+    bench.apply(&[file_setting(&setting, "10")]).unwrap();
+    assert!(recover_killed_runs(&state, "boot").is_empty(), "its run lives: the journal is locked");
     // Killed: the lock goes with the process, the journal stays.
     drop(bench);
-    let found = recovered(&state, "boot");
+    let found = recover_patiently(&state, "boot");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].run, "R1");
     assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
-    assert!(recover(&state, "boot").is_empty());
+    assert!(recover_killed_runs(&state, "boot").is_empty());
 }
 
 #[test]
 fn a_reboot_has_undone_files_already() {
     let home = tempfile::tempdir().unwrap();
-    let setting = file(home.path(), "swappiness", "60\n");
-    let mut bench = bench(home.path());
-    bench.set(&[knob(&setting, "10")]).unwrap();
+    let setting = make_file(home.path(), "swappiness", "60\n");
+    let mut bench = new_applied_settings(home.path());
+    bench.apply(&[file_setting(&setting, "10")]).unwrap();
     drop(bench);
     fs::write(&setting, "the new boot's own").unwrap();
-    assert!(recover(&home.path().join("state"), "another boot").is_empty());
+    assert!(recover_killed_runs(&home.path().join("state"), "another boot").is_empty());
     assert_eq!(fs::read_to_string(&setting).unwrap(), "the new boot's own");
 }
 
 #[test]
 fn what_cannot_be_undone_is_said_and_kept() {
     let home = tempfile::tempdir().unwrap();
-    let mut bench = bench(home.path());
-    let level = Knob::Commands {
+    let mut bench = new_applied_settings(home.path());
+    let level = Setting::Commands {
         factor: "daemon".into(),
         level: "on".into(),
         apply: vec!["true".into()],
         undo: vec!["false".into()],
     };
-    bench.set(&[level]).unwrap();
-    let (undone, failed) = bench.undo();
+    bench.apply(&[level]).unwrap();
+    let (undone, failed) = bench.undo_all();
     assert_eq!((undone.len(), failed.len()), (0, 1));
-    let again = recovered(&home.path().join("state"), "boot");
+    let again = recover_patiently(&home.path().join("state"), "boot");
     assert_eq!(again[0].failed.len(), 1);
 }
 
@@ -179,21 +181,21 @@ fn what_cannot_be_undone_is_said_and_kept() {
 fn a_failing_apply_is_undone_too() {
     let home = tempfile::tempdir().unwrap();
     let trace = home.path().join("undone");
-    let mut bench = bench(home.path());
-    let level = Knob::Commands {
+    let mut bench = new_applied_settings(home.path());
+    let level = Setting::Commands {
         factor: "daemon".into(),
         level: "on".into(),
         apply: vec!["sh".into(), "-c".into(), "echo no such daemon >&2; exit 3".into()],
         undo: vec!["touch".into(), trace.display().to_string()],
     };
-    let said = bench.set(&[level]).unwrap_err().to_string();
+    let said = bench.apply(&[level]).unwrap_err().to_string();
     assert!(said.contains("no such daemon"), "{said}");
-    bench.undo();
+    bench.undo_all();
     assert!(trace.exists());
 }
 
 /// Files that refuse and round need a kernel: this machine's own, where it may be changed.
-fn kernels(name: &str) -> Option<(PathBuf, String)> {
+fn kernel_setting_file(name: &str) -> Option<(PathBuf, String)> {
     let path = Path::new("/proc/sys").join(name);
     let text = fs::read_to_string(&path).unwrap();
     if rustix::process::geteuid().is_root() {
@@ -205,50 +207,53 @@ fn kernels(name: &str) -> Option<(PathBuf, String)> {
 
 #[test]
 fn a_level_refused_after_one_that_took_leaves_nothing_changed() {
-    let Some((burst, before)) = kernels("kernel/printk_ratelimit_burst") else { return };
+    let Some((burst, before)) = kernel_setting_file("kernel/printk_ratelimit_burst") else { return };
     let home = tempfile::tempdir().unwrap();
-    let mut bench = bench(home.path());
-    assert_eq!(bench.set(&[knob(&burst, "17")]).unwrap().len(), 1);
-    let refused = bench.set(&[knob(&burst, "99999999999")]).unwrap_err();
+    let mut bench = new_applied_settings(home.path());
+    assert_eq!(bench.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
+    let refused = bench.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
     assert!(matches!(refused, ConductError::SettingRefused { .. }), "{refused:?}");
-    let (undone, failed) = bench.undo();
+    let (undone, failed) = bench.undo_all();
     assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
     assert_eq!(fs::read_to_string(&burst).unwrap(), before);
 }
 
 #[test]
 fn a_value_that_the_kernel_rounds_is_recorded_as_it_is() {
-    let Some((largest, before)) = kernels("fs/pipe-max-size") else { return };
+    let Some((largest, before)) = kernel_setting_file("fs/pipe-max-size") else { return };
     let home = tempfile::tempdir().unwrap();
-    let mut bench = bench(home.path());
-    let changes = bench.set(&[knob(&largest, "262143")]).unwrap();
-    let Change { from, to, asked, .. } = &changes[0];
+    let mut bench = new_applied_settings(home.path());
+    let changes = bench.apply(&[file_setting(&largest, "262143")]).unwrap();
+    let SettingChange { from, to, asked, .. } = &changes[0];
     assert_eq!((from.as_str(), to.as_str(), asked.as_deref()), (before.trim(), "262144", Some("262143")));
-    assert_eq!(bench.set(&[knob(&largest, "262143")]).unwrap(), [], "it is in force");
-    let kept = bench.set(&[knob(&largest, "262142")]).unwrap_err();
+    assert_eq!(bench.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
+    let kept = bench.apply(&[file_setting(&largest, "262142")]).unwrap_err();
     assert!(matches!(kept, ConductError::SettingIgnored { .. }), "{kept:?}");
-    assert_eq!(bench.undo().1.len(), 0);
+    assert_eq!(bench.undo_all().1.len(), 0);
     assert_eq!(fs::read_to_string(&largest).unwrap(), before);
 }
 
 #[test]
 fn a_pair_of_which_one_zeroes_the_other_comes_back_whole() {
-    let (Some((bytes, _)), Some((ratio, _))) = (kernels("vm/dirty_bytes"), kernels("vm/dirty_ratio")) else {
+    let (Some((bytes, _)), Some((ratio, _))) =
+        (kernel_setting_file("vm/dirty_bytes"), kernel_setting_file("vm/dirty_ratio"))
+    else {
         return;
     };
     let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
     let before = now();
     let home = tempfile::tempdir().unwrap();
-    let mut bench = bench(home.path());
-    bench.set(&[knob(&bytes, "268435456")]).unwrap();
+    let mut bench = new_applied_settings(home.path());
+    bench.apply(&[file_setting(&bytes, "268435456")]).unwrap();
     assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
-    let (_, failed) = bench.undo();
+    let (_, failed) = bench.undo_all();
     assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
 }
 
 #[test]
 fn each_of_a_pair_comes_back_whichever_was_in_force_and_with_both_changed() {
-    let pair = [kernels("vm/dirty_background_bytes"), kernels("vm/dirty_background_ratio")];
+    let pair =
+        [kernel_setting_file("vm/dirty_background_bytes"), kernel_setting_file("vm/dirty_background_ratio")];
     let [Some((bytes, _)), Some((ratio, before))] = pair else { return };
     let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
     let home = tempfile::tempdir().unwrap();
@@ -257,22 +262,22 @@ fn each_of_a_pair_comes_back_whichever_was_in_force_and_with_both_changed() {
         fs::write(original, if *original == ratio { "10" } else { "100000000" }).unwrap();
         let was = now();
         for knobs in [
-            vec![knob(&bytes, "200000000"), knob(&ratio, "9")],
-            vec![knob(&ratio, "9"), knob(&bytes, "200000000")],
-            vec![knob(&ratio, "9")],
-            vec![knob(&bytes, "200000000")],
+            vec![file_setting(&bytes, "200000000"), file_setting(&ratio, "9")],
+            vec![file_setting(&ratio, "9"), file_setting(&bytes, "200000000")],
+            vec![file_setting(&ratio, "9")],
+            vec![file_setting(&bytes, "200000000")],
         ] {
-            let mut bench = bench(home.path());
-            bench.set(&knobs).unwrap();
-            let (_, failed) = bench.undo();
+            let mut bench = new_applied_settings(home.path());
+            bench.apply(&knobs).unwrap();
+            let (_, failed) = bench.undo_all();
             assert_eq!((now(), failed.len()), (was.clone(), 0), "{knobs:?}: {failed:?}");
         }
     }
     fs::write(&ratio, "0").unwrap();
     assert_eq!(now(), neither);
-    let mut bench = bench(home.path());
-    bench.set(&[knob(&bytes, "200000000")]).unwrap();
-    let (_, failed) = bench.undo();
+    let mut bench = new_applied_settings(home.path());
+    bench.apply(&[file_setting(&bytes, "200000000")]).unwrap();
+    let (_, failed) = bench.undo_all();
     let came_back = now();
     fs::write(&ratio, before.trim()).unwrap();
     assert_eq!((came_back, failed.len()), (neither, 0), "the kernel takes no 0 for bytes: {failed:?}");
@@ -281,14 +286,14 @@ fn each_of_a_pair_comes_back_whichever_was_in_force_and_with_both_changed() {
 #[test]
 fn what_does_not_come_back_is_said_with_what_it_holds_and_kept() {
     let home = tempfile::tempdir().unwrap();
-    let setting = file(home.path(), "setting", "60\n");
-    let mut bench = bench(home.path());
-    bench.set(&[knob(&setting, "10")]).unwrap();
+    let setting = make_file(home.path(), "setting", "60\n");
+    let mut bench = new_applied_settings(home.path());
+    bench.apply(&[file_setting(&setting, "10")]).unwrap();
     fs::remove_file(&setting).unwrap();
     std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
-    let (undone, failed) = bench.undo();
+    let (undone, failed) = bench.undo_all();
     assert_eq!((undone.len(), failed.len()), (0, 1));
     let ConductError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
     assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");
-    assert_eq!(recovered(&home.path().join("state"), "boot")[0].failed.len(), 1, "the journal stays");
+    assert_eq!(recover_patiently(&home.path().join("state"), "boot")[0].failed.len(), 1, "the journal stays");
 }

@@ -15,8 +15,8 @@ use perflab_observe::own_directories;
 use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::window::Windows;
-use super::{ReadinessCondition, StartError};
+use super::window::WindowWatch;
+use super::{ReadinessCondition, StartupError};
 use crate::leftovers::TemporaryFolder;
 
 /// How often something is tried that nobody tells of.
@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A sign, and when it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
+enum ReadinessSignal {
     Wanted,
     Exit,
     /// a pipe of its was closed: nothing more will be said there
@@ -37,12 +37,12 @@ enum Sign {
 
 /// What was seen first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct ReadinessOutcome {
     pub(super) at: Nanos,
-    sign: Option<Sign>,
+    sign: Option<ReadinessSignal>,
 }
 
-impl Seen {
+impl ReadinessOutcome {
     /// Why it does not count as started.
     pub(super) fn failure(
         self,
@@ -51,7 +51,7 @@ impl Seen {
         child: &mut Child,
     ) -> Option<String> {
         match (self.sign, until) {
-            (Some(Sign::Wanted), _) => None,
+            (Some(ReadinessSignal::Wanted), _) => None,
             (Some(_), ReadinessCondition::Exit) => {
                 let status = child.wait().ok()?;
                 (!status.success()).then(|| format!("it ended with {status}"))
@@ -66,25 +66,25 @@ impl Seen {
 }
 
 /// What is watched.
-pub(super) struct Watch {
+pub(super) struct ReadinessWatch {
     until: ReadinessCondition,
-    tell: Sender<(Sign, Nanos)>,
-    signs: Receiver<(Sign, Nanos)>,
+    tell: Sender<(ReadinessSignal, Nanos)>,
+    signs: Receiver<(ReadinessSignal, Nanos)>,
     folder: Option<TemporaryFolder>,
     notify: Option<UnixDatagram>,
     inotify: Option<rustix::fd::OwnedFd>,
-    windows: Option<Windows>,
+    windows: Option<WindowWatch>,
     output: Arc<Mutex<String>>,
     /// pipes of the process that are still read
     open: usize,
 }
 
-impl Watch {
+impl ReadinessWatch {
     /// Everything that must be there before the process is.
-    pub(super) fn prepare(until: &ReadinessCondition) -> Result<Self, StartError> {
-        let failed = || StartError::watch("cannot make a socket for sd_notify");
-        let boot_id = perflab_observe::boot_id(&perflab_observe::Root::host());
-        let made = || TemporaryFolder::make(&own_directories::state(), &boot_id);
+    pub(super) fn prepare(until: &ReadinessCondition) -> Result<Self, StartupError> {
+        let failed = || StartupError::watch_error("cannot make a socket for sd_notify");
+        let boot_id = perflab_observe::read_boot_id(&perflab_observe::Root::host());
+        let made = || TemporaryFolder::create(&own_directories::state_directory(), &boot_id);
         let folder = matches!(until, ReadinessCondition::Notify).then(made).transpose();
         let folder = folder.map_err(|error| failed()(io::Error::other(error.with_causes())))?;
         let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
@@ -93,28 +93,28 @@ impl Watch {
         match until {
             ReadinessCondition::File(path) => {
                 let what = format!("cannot watch the folder of {}", path.display());
-                inotify = Some(watched(path).map_err(StartError::watch(&what))?);
+                inotify = Some(watch_folder(path).map_err(StartupError::watch_error(&what))?);
             }
-            ReadinessCondition::Window(window) => windows = Some(Windows::listen(window)?),
+            ReadinessCondition::Window(window) => windows = Some(WindowWatch::listen(window)?),
             _ => {}
         }
         let (tell, signs) = channel();
         let (until, output) = (until.clone(), Arc::default());
-        Ok(Watch { until, tell, signs, folder, notify, inotify, windows, output, open: 0 })
+        Ok(ReadinessWatch { until, tell, signs, folder, notify, inotify, windows, output, open: 0 })
     }
 
     /// What the process is to find in its environment.
-    pub(super) fn variables(&self) -> Option<(&'static str, PathBuf)> {
+    pub(super) fn environment_variable(&self) -> Option<(&'static str, PathBuf)> {
         self.folder.as_ref().map(|folder| ("NOTIFY_SOCKET", folder.path().join("notify")))
     }
 
     /// Watches a process that has just been started.
-    pub(super) fn begin(&mut self, child: &mut Child) {
+    pub(super) fn watch_process(&mut self, child: &mut Child) {
         let pid = Pid::from_child(child);
-        self.tell(move |tell| {
+        self.spawn_watcher(move |tell| {
             let ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             if ended.is_ok() {
-                tell(Sign::Exit);
+                tell(ReadinessSignal::Exit);
             }
         });
         let wanted = match &self.until {
@@ -122,79 +122,80 @@ impl Watch {
             _ => None,
         };
         if let Some(stdout) = child.stdout.take() {
-            self.read(stdout, wanted);
+            self.read_output(stdout, wanted);
         }
         if let Some(stderr) = child.stderr.take() {
-            self.read(stderr, None);
+            self.read_output(stderr, None);
         }
-        self.begin_sign();
+        self.begin_condition();
     }
 
-    fn begin_sign(&mut self) {
+    fn begin_condition(&mut self) {
         match self.until.clone() {
             ReadinessCondition::Exit | ReadinessCondition::Line(_) => {}
             ReadinessCondition::File(path) => {
                 let Some(inotify) = self.inotify.take() else { return };
-                self.tell(move |tell| {
-                    if appeared(&inotify, &path) {
-                        tell(Sign::Wanted);
+                self.spawn_watcher(move |tell| {
+                    if wait_for_file(&inotify, &path) {
+                        tell(ReadinessSignal::Wanted);
                     }
                 });
             }
             ReadinessCondition::Notify => {
                 let Some(socket) = self.notify.take() else { return };
-                self.tell(move |tell| {
-                    if said_ready(&socket) {
-                        tell(Sign::Wanted);
+                self.spawn_watcher(move |tell| {
+                    if wait_for_sd_notify(&socket) {
+                        tell(ReadinessSignal::Wanted);
                     }
                 });
             }
             ReadinessCondition::Window(_) => {
                 let Some(windows) = self.windows.take() else { return };
-                self.tell(move |tell| {
-                    if windows.appeared() {
-                        tell(Sign::Wanted);
+                self.spawn_watcher(move |tell| {
+                    if windows.wait_for_window() {
+                        tell(ReadinessSignal::Wanted);
                     }
                 });
             }
             ReadinessCondition::Port(port) => {
-                self.attempt(move || TcpStream::connect(("127.0.0.1", port)).is_ok())
+                self.poll_until(move || TcpStream::connect(("127.0.0.1", port)).is_ok())
             }
-            ReadinessCondition::Socket(path) => self.attempt(move || UnixStream::connect(&path).is_ok()),
+            ReadinessCondition::Socket(path) => self.poll_until(move || UnixStream::connect(&path).is_ok()),
         }
     }
 
     /// The first sign that decides, or none in `limit`.
-    pub(super) fn wait(&mut self, limit: Nanos) -> Seen {
+    pub(super) fn wait(&mut self, limit: Nanos) -> ReadinessOutcome {
         let end = perflab_observe::monotonic_now().0.saturating_add(limit.0);
         loop {
             let left = Duration::from_nanos(end.saturating_sub(perflab_observe::monotonic_now().0));
             match self.signs.recv_timeout(left) {
-                Ok((Sign::Silence, _)) => self.open -= 1,
+                Ok((ReadinessSignal::Silence, _)) => self.open -= 1,
                 // A line may have been written right before the end, and be read right after it.
-                Ok((Sign::Exit, at)) if matches!(self.until, ReadinessCondition::Line(_)) => {
-                    return self.last_words(at);
+                Ok((ReadinessSignal::Exit, at)) if matches!(self.until, ReadinessCondition::Line(_)) => {
+                    return self.outcome_after_exit(at);
                 }
-                Ok((sign, at)) => return Seen { at, sign: Some(sign) },
+                Ok((sign, at)) => return ReadinessOutcome { at, sign: Some(sign) },
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return Seen { at: perflab_observe::monotonic_now(), sign: None };
+                    return ReadinessOutcome { at: perflab_observe::monotonic_now(), sign: None };
                 }
             }
         }
     }
 
-    fn last_words(&mut self, exit: Nanos) -> Seen {
-        let wanted = self.until_silence().map(|at| Seen { at, sign: Some(Sign::Wanted) });
-        wanted.unwrap_or(Seen { at: exit, sign: Some(Sign::Exit) })
+    fn outcome_after_exit(&mut self, exit: Nanos) -> ReadinessOutcome {
+        let wanted =
+            self.wait_for_output_end().map(|at| ReadinessOutcome { at, sign: Some(ReadinessSignal::Wanted) });
+        wanted.unwrap_or(ReadinessOutcome { at: exit, sign: Some(ReadinessSignal::Exit) })
     }
 
     /// Waits until everything is read that an ended process has printed; when the sign came after all.
-    fn until_silence(&mut self) -> Option<Nanos> {
+    fn wait_for_output_end(&mut self) -> Option<Nanos> {
         while self.open > 0 {
             match self.signs.recv_timeout(LAST_WORDS).ok()? {
-                (Sign::Wanted, at) => return Some(at),
-                (Sign::Silence, _) => self.open -= 1,
-                (Sign::Exit, _) => {}
+                (ReadinessSignal::Wanted, at) => return Some(at),
+                (ReadinessSignal::Silence, _) => self.open -= 1,
+                (ReadinessSignal::Exit, _) => {}
             }
         }
         None
@@ -202,11 +203,11 @@ impl Watch {
 
     /// What it printed, all of it if it has ended.
     pub(super) fn output(mut self) -> String {
-        self.until_silence();
+        self.wait_for_output_end();
         self.output.lock().map_or_else(|_| String::new(), |output| output.clone())
     }
 
-    fn tell(&self, watch: impl FnOnce(&dyn Fn(Sign)) + Send + 'static) {
+    fn spawn_watcher(&self, watch: impl FnOnce(&dyn Fn(ReadinessSignal)) + Send + 'static) {
         let to = self.tell.clone();
         // A thread whose sign nobody waits for any more ends with the process, or with perflab.
         std::thread::spawn(move || {
@@ -217,36 +218,36 @@ impl Watch {
         });
     }
 
-    fn attempt(&self, succeeds: impl Fn() -> bool + Send + 'static) {
-        self.tell(move |tell| {
+    fn poll_until(&self, succeeds: impl Fn() -> bool + Send + 'static) {
+        self.spawn_watcher(move |tell| {
             while !succeeds() {
                 std::thread::sleep(TRY);
             }
-            tell(Sign::Wanted);
+            tell(ReadinessSignal::Wanted);
         });
     }
 
-    fn read(&mut self, from: impl Read + Send + 'static, wanted: Option<String>) {
+    fn read_output(&mut self, from: impl Read + Send + 'static, wanted: Option<String>) {
         self.open += 1;
         let output = Arc::clone(&self.output);
-        self.tell(move |tell| {
+        self.spawn_watcher(move |tell| {
             for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line).into_owned();
                 if wanted.as_ref().is_some_and(|wanted| line.contains(wanted)) {
-                    tell(Sign::Wanted);
+                    tell(ReadinessSignal::Wanted);
                 }
                 if let Some(mut output) = output.lock().ok().filter(|output| output.len() < KEPT) {
                     output.push_str(&line);
                     output.push('\n');
                 }
             }
-            tell(Sign::Silence);
+            tell(ReadinessSignal::Silence);
         });
     }
 }
 
 /// The folder of a file, watched from before the process is started.
-fn watched(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+fn watch_folder(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let events =
@@ -256,7 +257,7 @@ fn watched(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
 }
 
 /// Waits until something of this name was made or written. What was there before does not count.
-fn appeared(watch: &rustix::fd::OwnedFd, path: &Path) -> bool {
+fn wait_for_file(watch: &rustix::fd::OwnedFd, path: &Path) -> bool {
     let begun = SystemTime::now();
     let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch, &mut buffer);
@@ -274,7 +275,7 @@ fn appeared(watch: &rustix::fd::OwnedFd, path: &Path) -> bool {
     }
 }
 
-fn said_ready(socket: &UnixDatagram) -> bool {
+fn wait_for_sd_notify(socket: &UnixDatagram) -> bool {
     let mut buffer = [0; 4096];
     loop {
         let Ok(length) = socket.recv(&mut buffer) else { return false };

@@ -4,7 +4,7 @@ use std::io;
 
 /// Why a start cannot be measured at all; a program that never starts is no error, but a result.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum StartupError {
     /// There is no window to be waited for.
     #[error(
         "no window can be waited for: the X server `{display}` that DISPLAY names does not answer ({reason}); start one \
@@ -34,8 +34,8 @@ pub enum StartError {
     },
 }
 
-impl StartError {
-    pub(super) fn watch(what: &str) -> impl FnOnce(io::Error) -> Self {
-        move |source| StartError::Watch { what: what.into(), source }
+impl StartupError {
+    pub(super) fn watch_error(what: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| StartupError::Watch { what: what.into(), source }
     }
 }

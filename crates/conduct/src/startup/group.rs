@@ -12,7 +12,7 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
-use perflab_observe::io::mounts::Mounts;
+use perflab_observe::io::mounts::MountTable;
 
 /// How groups are called, before the number of the process that made them.
 const NAME: &str = "perflab-start-";
@@ -24,7 +24,7 @@ static MOVING: Mutex<()> = Mutex::new(());
 
 /// A control group that this process made.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct StartupCgroup {
     /// where this process belongs
     home: PathBuf,
     folder: PathBuf,
@@ -32,12 +32,12 @@ pub(super) struct Group {
     are_in: bool,
 }
 
-impl Group {
+impl StartupCgroup {
     /// Starts something in a group of its own, in which it stays, and all that it starts. This process is in it meanwhile. None where
     /// there is none that would tell anything, or where this process cannot leave it: it would tell of us, too.
-    pub fn around<T>(start: impl FnOnce() -> T) -> (T, Option<Self>) {
+    pub fn run_in_cgroup<T>(start: impl FnOnce() -> T) -> (T, Option<Self>) {
         let _alone = MOVING.lock();
-        let mut group = Self::make();
+        let mut group = Self::create();
         let entered = group.as_mut().is_some_and(Self::enter);
         let started = start();
         let left = group.as_mut().is_some_and(Self::leave);
@@ -45,35 +45,35 @@ impl Group {
     }
 
     /// An empty one below this process's own.
-    fn make() -> Option<Self> {
+    fn create() -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let home = home(&Mounts::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        let home = own_cgroup_folder(&MountTable::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| remove_old(&home, &mut Vec::new()));
+        SWEPT.call_once(|| remove_old_cgroups(&home, &mut Vec::new()));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = home.join(format!("{NAME}{}-{count}", std::process::id()));
         fs::create_dir(&folder).ok()?;
-        let group = Group { home, folder, are_in: false };
-        group.cpu().is_some().then_some(group)
+        let group = StartupCgroup { home, folder, are_in: false };
+        group.cpu_time().is_some().then_some(group)
     }
 
     fn enter(&mut self) -> bool {
-        self.are_in = move_to(&self.folder);
+        self.are_in = move_to_cgroup(&self.folder);
         self.are_in
     }
 
     fn leave(&mut self) -> bool {
-        self.are_in = self.are_in && !move_to(&self.home);
+        self.are_in = self.are_in && !move_to_cgroup(&self.home);
         !self.are_in
     }
 
     /// CPU time of all of it so far, the making of its first process included.
-    pub fn cpu(&self) -> Option<Nanos> {
-        cpu(&fs::read_to_string(self.folder.join("cpu.stat")).ok()?)
+    pub fn cpu_time(&self) -> Option<Nanos> {
+        parse_cpu_usage(&fs::read_to_string(self.folder.join("cpu.stat")).ok()?)
     }
 }
 
-impl Drop for Group {
+impl Drop for StartupCgroup {
     /// Ends whatever is still in it.
     fn drop(&mut self) {
         if self.are_in {
@@ -89,36 +89,36 @@ impl Drop for Group {
 }
 
 /// Moves this process to a group.
-fn move_to(folder: &Path) -> bool {
+fn move_to_cgroup(folder: &Path) -> bool {
     fs::write(folder.join("cgroup.procs"), "0").is_ok()
 }
 
 /// `usage_usec 1234`, among others.
-fn cpu(stat: &str) -> Option<Nanos> {
+fn parse_cpu_usage(stat: &str) -> Option<Nanos> {
     let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
     Some(Nanos(used.trim().parse::<u64>().ok()?.saturating_mul(1000)))
 }
 
 /// The folder of this process's group: `own` is `/proc/self/cgroup`.
-fn home(mounts: &Mounts, own: &str) -> Option<PathBuf> {
+fn own_cgroup_folder(mounts: &MountTable, own: &str) -> Option<PathBuf> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
-    Some(mount.place.join(own.strip_prefix(&mount.root).ok()?))
+    Some(mount.mount_point.join(own.strip_prefix(&mount.root).ok()?))
 }
 
 /// Removes the groups of starts whose perflab was killed, wherever it was; gives those that went. One in which something still
 /// runs stays.
-pub fn remove_abandoned_groups() -> Vec<PathBuf> {
-    let mounts = Mounts::read();
+pub fn remove_abandoned_cgroups() -> Vec<PathBuf> {
+    let mounts = MountTable::read();
     let mut gone = Vec::new();
     if let Some(mount) = mounts.iter().find(|mount| mount.kind == "cgroup2") {
-        remove_old(&mount.place, &mut gone);
+        remove_old_cgroups(&mount.mount_point, &mut gone);
     }
     gone
 }
 
 /// Groups of processes that were killed before they could remove them.
-fn remove_old(home: &Path, gone: &mut Vec<PathBuf>) {
+fn remove_old_cgroups(home: &Path, gone: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
@@ -130,7 +130,7 @@ fn remove_old(home: &Path, gone: &mut Vec<PathBuf>) {
                 gone.extend(fs::remove_dir(&path).is_ok().then_some(path));
             }
             Some(_) => {}
-            None => remove_old(&path, gone),
+            None => remove_old_cgroups(&path, gone),
         }
     }
 }
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn the_time_on_processors_is_read() {
         assert_eq!(
-            cpu("usage_usec 1134000\nuser_usec 1000000\nsystem_usec 134000\n"),
+            parse_cpu_usage("usage_usec 1134000\nuser_usec 1000000\nsystem_usec 134000\n"),
             Some(Nanos(1_134_000_000))
         );
-        assert_eq!(cpu("user_usec 1000000\n"), None);
-        assert_eq!(cpu("usage_usec many\n"), None);
+        assert_eq!(parse_cpu_usage("user_usec 1000000\n"), None);
+        assert_eq!(parse_cpu_usage("usage_usec many\n"), None);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             fs::create_dir(tree.path().join(folder)).unwrap();
         }
         let mut gone = Vec::new();
-        remove_old(tree.path(), &mut gone);
+        remove_old_cgroups(tree.path(), &mut gone);
         gone.sort();
         assert_eq!(gone, [tree.path().join(&dead), below.join(&dead)]);
         assert!(below.join(&own).exists() && below.join("another").exists() && !below.join(&dead).exists());
@@ -169,7 +169,7 @@ mod tests {
     fn a_group_is_found_below_what_of_the_hierarchy_is_mounted() {
         let home = |root: &str, own: &str| {
             let all = format!("30 24 0:27 {root} /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
-            home(&Mounts::parse(&all), own)
+            own_cgroup_folder(&MountTable::parse(&all), own)
         };
         assert_eq!(
             home("/", "5:cpu:/x\n0::/user.slice/session-1.scope\n"),

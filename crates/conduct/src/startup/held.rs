@@ -5,12 +5,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use perflab_model::io::{PAGE, Runs};
+use perflab_model::io::{PAGE, PageSet};
 use perflab_observe::io::{files, residency};
 
 /// What is in memory of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct CachedFiles {
     /// files that could be asked about
     pub files: usize,
     /// their bytes that a start reads
@@ -21,19 +21,19 @@ pub struct Held {
     pub worst: Option<(PathBuf, u64)>,
 }
 
-impl Held {
+impl CachedFiles {
     /// Of files and those of their pages that a start reads; all pages where there are none.
-    pub fn of<'a>(files: impl IntoIterator<Item = (&'a Path, Option<&'a Runs>)>) -> Self {
-        let mut held = Held::default();
+    pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a Path, Option<&'a PageSet>)>) -> Self {
+        let mut held = CachedFiles::default();
         for (path, pages) in files {
-            if let Ok((known, resident)) = asked(path, pages) {
-                held.add(path, known, resident);
+            if let Ok((known, resident)) = count_cached_bytes(path, pages) {
+                held.add_file(path, known, resident);
             }
         }
         held
     }
 
-    fn add(&mut self, path: &Path, known: u64, resident: u64) {
+    fn add_file(&mut self, path: &Path, known: u64, resident: u64) {
         self.files += 1;
         self.known += known;
         self.resident += resident;
@@ -44,15 +44,16 @@ impl Held {
 }
 
 /// Bytes of a file that are read, and of these those in memory.
-fn asked(path: &Path, pages: Option<&Runs>) -> io::Result<(u64, u64)> {
-    let file = files::open(path)?;
+fn count_cached_bytes(path: &Path, pages: Option<&PageSet>) -> io::Result<(u64, u64)> {
+    let file = files::open_unnoticed(path)?;
     let Some(pages) = pages else {
         let known = file.metadata()?.len().div_ceil(PAGE) * PAGE;
-        return Ok((known, residency::resident(&file, 0, 0)? * PAGE));
+        return Ok((known, residency::count_resident_pages(&file, 0, 0)? * PAGE));
     };
-    let resident = |(first, count): (u64, u64)| residency::resident(&file, first * PAGE, count * PAGE);
+    let resident =
+        |(first, count): (u64, u64)| residency::count_resident_pages(&file, first * PAGE, count * PAGE);
     let resident = pages.iter().map(resident).sum::<io::Result<u64>>()?;
-    Ok((pages.pages() * PAGE, resident * PAGE))
+    Ok((pages.page_count() * PAGE, resident * PAGE))
 }
 
 #[cfg(test)]
@@ -65,11 +66,12 @@ mod tests {
         let path = |name: &str| home.path().join(name);
         std::fs::write(path("small"), vec![1; 2 * PAGE as usize]).unwrap();
         std::fs::write(path("large"), vec![1; 9 * PAGE as usize - 1]).unwrap();
-        let (two, seven): (Runs, Runs) = ([(0, 2)].into_iter().collect(), [(1, 7)].into_iter().collect());
+        let (two, seven): (PageSet, PageSet) =
+            ([(0, 2)].into_iter().collect(), [(1, 7)].into_iter().collect());
         let (small, large, gone) = (path("small"), path("large"), path("gone"));
-        let held = Held::of([(&*small, Some(&two)), (&*large, Some(&seven)), (&*gone, None)]);
+        let held = CachedFiles::of_files([(&*small, Some(&two)), (&*large, Some(&seven)), (&*gone, None)]);
         assert_eq!((held.files, held.known, held.resident), (2, 9 * PAGE, 9 * PAGE));
         assert_eq!(held.worst, Some((large.clone(), 7 * PAGE)));
-        assert_eq!(Held::of([(&*large, None)]).known, 9 * PAGE);
+        assert_eq!(CachedFiles::of_files([(&*large, None)]).known, 9 * PAGE);
     }
 }

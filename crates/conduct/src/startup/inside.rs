@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
-use super::packages::{PackagesError, files};
+use super::packages::{PackageListError, package_files};
 
 /// What programs want from the machine itself.
 const SHARED: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
@@ -22,10 +22,10 @@ const COMPILED: &str = "__pycache__";
 
 /// Why there is no such root.
 #[derive(Debug, thiserror::Error)]
-pub enum InsideError {
+pub enum PackageRootError {
     /// The packages are not known.
     #[error(transparent)]
-    Packages(#[from] PackagesError),
+    Packages(#[from] PackageListError),
     /// A file cannot be copied: no room, mostly.
     #[error("cannot copy {} to {}: {source}", from.display(), to.display())]
     Copy {
@@ -51,41 +51,41 @@ pub enum InsideError {
 
 /// A root directory over a disk.
 #[derive(Debug)]
-pub struct Inside {
+pub struct PackageRoot {
     disk: PathBuf,
     root: PathBuf,
 }
 
-impl Inside {
+impl PackageRoot {
     /// Copies what packages have to `disk`, unless that was done, and mounts the root.
     ///
     /// # Errors
     /// Packages that are not installed, a full disk, no root, a mount namespace that others are in.
-    pub fn prepare(disk: &Path, packages: &[String]) -> Result<Self, InsideError> {
-        if !own_namespace() {
-            return Err(InsideError::Shared);
+    pub fn prepare(disk: &Path, packages: &[String]) -> Result<Self, PackageRootError> {
+        if !has_own_mount_namespace() {
+            return Err(PackageRootError::Shared);
         }
-        let inside = Inside { disk: disk.into(), root: disk.join("seen") };
+        let inside = PackageRoot { disk: disk.into(), root: disk.join("seen") };
         let done = disk.join(format!("copied-{}", packages.join("-")));
         if !done.exists() {
-            fs::create_dir_all(inside.upper()).map_err(copying(disk, &inside.upper()))?;
-            inside.copy(&files(packages)?)?;
-            fs::write(&done, "").map_err(copying(&done, &done))?;
+            fs::create_dir_all(inside.upper_folder()).map_err(copy_error(disk, &inside.upper_folder()))?;
+            inside.copy_files(&package_files(packages)?)?;
+            fs::write(&done, "").map_err(copy_error(&done, &done))?;
             rustix::fs::sync();
         }
-        inside.mount()?;
+        inside.mount_root()?;
         Ok(inside)
     }
 
     /// The command, as it is started in this root.
-    pub fn command(&self, command: &[OsString]) -> Vec<OsString> {
+    pub fn command_in_root(&self, command: &[OsString]) -> Vec<OsString> {
         let chroot = [OsString::from("chroot"), self.root.clone().into_os_string()];
         chroot.into_iter().chain(command.iter().cloned()).collect()
     }
 
     /// Where a file of this machine's root lies on the disk.
-    pub fn copy_of(&self, path: &Path) -> PathBuf {
-        self.upper().join(path.strip_prefix("/").unwrap_or(path))
+    pub fn copy_path(&self, path: &Path) -> PathBuf {
+        self.upper_folder().join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Does `start` if no program of this file was started here before, and remembers that it was: an application's first start
@@ -93,7 +93,7 @@ impl Inside {
     ///
     /// # Errors
     /// What `start` says, or a disk on which nothing can be remembered.
-    pub fn first<E: From<InsideError>>(
+    pub fn run_first_startup<E: From<PackageRootError>>(
         &self,
         program: &Path,
         start: impl FnOnce() -> Result<(), E>,
@@ -104,85 +104,88 @@ impl Inside {
             return Ok(());
         }
         start()?;
-        Ok(fs::write(&started, "").map_err(copying(&started, &started))?)
+        Ok(fs::write(&started, "").map_err(copy_error(&started, &started))?)
     }
 
-    fn upper(&self) -> PathBuf {
+    fn upper_folder(&self) -> PathBuf {
         self.disk.join("files")
     }
 
-    fn copy(&self, files: &[PathBuf]) -> Result<(), InsideError> {
+    fn copy_files(&self, files: &[PathBuf]) -> Result<(), PackageRootError> {
         let mut compiled = BTreeSet::new();
         for file in files {
-            self.copy_one(file)?;
+            self.copy_file(file)?;
             if file.extension().is_some_and(|ending| ending == "py") {
                 compiled.extend(file.parent().map(|folder| folder.join(COMPILED)));
             }
         }
         let folders = compiled.iter().filter_map(|folder| fs::read_dir(folder).ok());
-        folders.flatten().flatten().try_for_each(|entry| self.copy_one(&entry.path()))?;
-        self.date(Path::new("/")).map_err(copying(Path::new("/"), &self.upper()))
+        folders.flatten().flatten().try_for_each(|entry| self.copy_file(&entry.path()))?;
+        self.copy_folder_times(Path::new("/")).map_err(copy_error(Path::new("/"), &self.upper_folder()))
     }
 
     /// Gives every directory the age that it has here, once all is in it: caches of what lies in a directory (fonts) are
     /// taken for old ones otherwise, and made anew at each start.
-    fn date(&self, folder: &Path) -> io::Result<()> {
+    fn copy_folder_times(&self, folder: &Path) -> io::Result<()> {
         // What a program made on the disk (its settings) has no original.
         let Ok(original) = fs::metadata(folder) else { return Ok(()) };
-        let to = self.copy_of(folder);
+        let to = self.copy_path(folder);
         for entry in fs::read_dir(&to)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
-                self.date(&folder.join(entry.file_name()))?;
+                self.copy_folder_times(&folder.join(entry.file_name()))?;
             }
         }
-        aged(&to, &original)
+        copy_mtime(&to, &original)
     }
 
     /// A file under the name that its directory really has: `/lib` may be a link to `/usr/lib`.
-    fn copy_one(&self, file: &Path) -> Result<(), InsideError> {
+    fn copy_file(&self, file: &Path) -> Result<(), PackageRootError> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Ok(()) };
         // What was removed after installing is no part of a start.
         let (Ok(folder), Ok(about)) = (fs::canonicalize(folder), fs::symlink_metadata(file)) else {
             return Ok(());
         };
-        let to = self.copy_of(&folder.join(name));
-        let done = self.folder(&folder).and_then(|()| match () {
+        let to = self.copy_path(&folder.join(name));
+        let done = self.make_folder(&folder).and_then(|()| match () {
             () if to.symlink_metadata().is_ok() => Ok(()),
             () if about.is_symlink() => {
                 fs::read_link(file).and_then(|link| std::os::unix::fs::symlink(link, &to))
             }
             // Compiled Python is only good for a source of the age that it notes.
-            () if about.is_file() => fs::copy(file, &to).and_then(|_| aged(&to, &about)),
-            () if about.is_dir() => self.folder(&folder.join(name)),
+            () if about.is_file() => fs::copy(file, &to).and_then(|_| copy_mtime(&to, &about)),
+            () if about.is_dir() => self.make_folder(&folder.join(name)),
             () => Ok(()),
         });
-        done.map_err(copying(file, &to))
+        done.map_err(copy_error(file, &to))
     }
 
     /// A directory, with those above it, as open or closed as here.
-    fn folder(&self, folder: &Path) -> io::Result<()> {
-        let to = self.copy_of(folder);
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        let to = self.copy_path(folder);
         if to.is_dir() {
             return Ok(());
         }
         if let Some(above) = folder.parent() {
-            self.folder(above)?;
+            self.make_folder(above)?;
         }
         fs::create_dir(&to)?;
         fs::set_permissions(&to, fs::Permissions::from_mode(fs::metadata(folder)?.mode()))
     }
 
-    fn mount(&self) -> Result<(), InsideError> {
+    fn mount_root(&self) -> Result<(), PackageRootError> {
         let work = self.disk.join("work");
         for folder in [&self.root, &work] {
-            fs::create_dir_all(folder).map_err(copying(folder, folder))?;
+            fs::create_dir_all(folder).map_err(copy_error(folder, folder))?;
         }
-        let options = format!("lowerdir=/,upperdir={},workdir={}", self.upper().display(), work.display());
+        let options =
+            format!("lowerdir=/,upperdir={},workdir={}", self.upper_folder().display(), work.display());
         let options = std::ffi::CString::new(options).unwrap_or_default();
         let at = &self.root;
-        let failed =
-            |at: &Path, error: rustix::io::Errno| InsideError::Mount { at: at.into(), source: error.into() };
+        let failed = |at: &Path, error: rustix::io::Errno| PackageRootError::Mount {
+            at: at.into(),
+            source: error.into(),
+        };
         mount("overlay", at, "overlay", MountFlags::empty(), options.as_c_str())
             .map_err(|error| failed(at, error))?;
         let here = |place: &&&str| Path::new(place).is_dir();
@@ -195,17 +198,17 @@ impl Inside {
 }
 
 /// Gives a copy the age of what it was made from.
-fn aged(copy: &Path, original: &fs::Metadata) -> io::Result<()> {
+fn copy_mtime(copy: &Path, original: &fs::Metadata) -> io::Result<()> {
     fs::File::open(copy)?.set_modified(original.modified()?)
 }
 
-fn copying(from: &Path, to: &Path) -> impl FnOnce(io::Error) -> InsideError {
+fn copy_error(from: &Path, to: &Path) -> impl FnOnce(io::Error) -> PackageRootError {
     let (from, to) = (from.into(), to.into());
-    move |source| InsideError::Copy { from, to, source }
+    move |source| PackageRootError::Copy { from, to, source }
 }
 
 /// Whether this process has mounts of its own: in another namespace than the first process, or than its parent.
-fn own_namespace() -> bool {
+fn has_own_mount_namespace() -> bool {
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let of = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = of("self");
@@ -226,12 +229,12 @@ mod tests {
         let age = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         fs::File::open(&folder).unwrap().set_modified(age).unwrap();
 
-        let inside = Inside { disk: disk.path().into(), root: disk.path().join("seen") };
-        let copy = inside.copy_of(&folder);
-        inside.copy(&files[..1]).unwrap();
+        let inside = PackageRoot { disk: disk.path().into(), root: disk.path().join("seen") };
+        let copy = inside.copy_path(&folder);
+        inside.copy_files(&files[..1]).unwrap();
         fs::create_dir_all(copy.join("settings/own")).unwrap();
         assert!(copy.metadata().unwrap().modified().unwrap() > age, "the directory is young again");
-        inside.copy(&files[1..]).unwrap();
+        inside.copy_files(&files[1..]).unwrap();
         assert_eq!(copy.metadata().unwrap().modified().unwrap(), age);
         assert!(copy.join("second").is_file() && copy.join("settings/own").is_dir());
     }

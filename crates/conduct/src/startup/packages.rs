@@ -16,7 +16,7 @@ const FORMAT: &str = "${db:Status-Status}\t${Architecture}\t${Package}\t${binary
 
 /// Why the files of packages are not known.
 #[derive(Debug, thiserror::Error)]
-pub enum PackagesError {
+pub enum PackageListError {
     /// Not a system of dpkg's, or dpkg failed.
     #[error("dpkg tells no files of packages: {0}; --package works on Debian and its like")]
     Dpkg(String),
@@ -30,19 +30,25 @@ pub enum PackagesError {
 ///
 /// # Errors
 /// No dpkg, or a package that is not installed.
-pub fn files(names: &[String]) -> Result<Vec<PathBuf>, PackagesError> {
-    let (told, own) = (ask("dpkg-query", &["-W", "-f", FORMAT])?, ask("dpkg", &["--print-architecture"])?);
-    let all = Installed::read(&told, own.trim()).closure(names)?;
-    let listed = ask("dpkg-query", &[&["-L"], &all[..]].concat())?;
+pub fn package_files(names: &[String]) -> Result<Vec<PathBuf>, PackageListError> {
+    let (told, own) = (
+        query_packages("dpkg-query", &["-W", "-f", FORMAT])?,
+        query_packages("dpkg", &["--print-architecture"])?,
+    );
+    let all = InstalledPackages::parse(&told, own.trim()).dependency_closure(names)?;
+    let listed = query_packages("dpkg-query", &[&["-L"], &all[..]].concat())?;
     let wanted = |line: &&str| line.starts_with('/') && !UNREAD.iter().any(|place| line.starts_with(place));
     let files: BTreeSet<PathBuf> =
         listed.lines().filter(wanted).filter(|line| *line != "/.").map(PathBuf::from).collect();
     Ok(files.into_iter().collect())
 }
 
-fn ask<T: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[T]) -> Result<String, PackagesError> {
+fn query_packages<T: AsRef<std::ffi::OsStr>>(
+    program: &str,
+    arguments: &[T],
+) -> Result<String, PackageListError> {
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").output();
-    let failed = |why: &str| PackagesError::Dpkg(format!("{program}: {why}"));
+    let failed = |why: &str| PackageListError::Dpkg(format!("{program}: {why}"));
     let output = output.map_err(|error| failed(&error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -52,24 +58,25 @@ fn ask<T: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[T]) -> Result<Stri
 }
 
 /// What is installed, by name.
-struct Installed<'a> {
-    packages: BTreeMap<&'a str, Package<'a>>,
+struct InstalledPackages<'a> {
+    packages: BTreeMap<&'a str, InstalledPackage<'a>>,
     essential: Vec<&'a str>,
     /// who stands for a name that no package has
     stands: BTreeMap<&'a str, &'a str>,
 }
 
-struct Package<'a> {
+struct InstalledPackage<'a> {
     /// with its architecture, where there may be several
     full_name: &'a str,
     /// the alternatives of each need
     needs: Vec<Vec<&'a str>>,
 }
 
-impl<'a> Installed<'a> {
+impl<'a> InstalledPackages<'a> {
     /// Those of one architecture, and of all.
-    fn read(text: &'a str, own: &str) -> Self {
-        let mut all = Installed { packages: BTreeMap::new(), essential: Vec::new(), stands: BTreeMap::new() };
+    fn parse(text: &'a str, own: &str) -> Self {
+        let mut all =
+            InstalledPackages { packages: BTreeMap::new(), essential: Vec::new(), stands: BTreeMap::new() };
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
             let ["installed", architecture, name, full_name, essential, needs, stands] = fields[..] else {
@@ -78,30 +85,33 @@ impl<'a> Installed<'a> {
             if ![own, "all"].contains(&architecture) {
                 continue;
             }
-            let needs = needs.split(',').map(alternatives).collect();
-            all.packages.insert(name, Package { full_name, needs });
+            let needs = needs.split(',').map(parse_alternatives).collect();
+            all.packages.insert(name, InstalledPackage { full_name, needs });
             all.essential.extend((essential == "yes").then_some(name));
-            all.stands.extend(stands.split(',').flat_map(alternatives).map(|stands| (stands, name)));
+            all.stands.extend(stands.split(',').flat_map(parse_alternatives).map(|stands| (stands, name)));
         }
         all
     }
 
-    fn package(&self, name: &str) -> Option<&'a str> {
+    fn find_provider(&self, name: &str) -> Option<&'a str> {
         let own = self.packages.get_key_value(name).map(|(name, _)| *name);
         own.or_else(|| self.stands.get(name).copied())
     }
 
     /// The full names of packages, of what they need, and of what everybody does.
-    fn closure(&self, names: &[String]) -> Result<Vec<&'a str>, PackagesError> {
+    fn dependency_closure(&self, names: &[String]) -> Result<Vec<&'a str>, PackageListError> {
         let mut found: BTreeMap<&str, &'a str> = BTreeMap::new();
         let mut open: Vec<&str> = self.essential.clone();
         for name in names {
-            open.push(self.package(name).ok_or_else(|| PackagesError::Missing(name.clone()))?);
+            open.push(self.find_provider(name).ok_or_else(|| PackageListError::Missing(name.clone()))?);
         }
         while let Some((name, package)) = open.pop().and_then(|name| self.packages.get_key_value(name)) {
             if found.insert(name, package.full_name).is_none() {
                 open.extend(
-                    package.needs.iter().filter_map(|need| need.iter().find_map(|one| self.package(one))),
+                    package
+                        .needs
+                        .iter()
+                        .filter_map(|need| need.iter().find_map(|one| self.find_provider(one))),
                 );
             }
         }
@@ -110,7 +120,7 @@ impl<'a> Installed<'a> {
 }
 
 /// `libblas3 (>= 3) | libblas.so.3` without versions and architectures.
-fn alternatives(need: &str) -> Vec<&str> {
+fn parse_alternatives(need: &str) -> Vec<&str> {
     let bare = need.split('|').map(str::trim).filter(|one| !one.is_empty());
     bare.filter_map(|one| one.split([' ', '(', ':']).next()).collect()
 }
@@ -126,11 +136,11 @@ mod tests {
                     config-files\tamd64\tblas3\tblas3\tno\t\t\nconfig-files\tamd64\tremoved\tremoved\tno\t\t\n\
                     installed\tamd64\topenblas\topenblas\tno\t, lib\tblas.so.3 (= 1), other\n\
                     installed\tamd64\tdash\tdash\tyes\t\tsh\ninstalled\tamd64\talien\talien\tno\t\t\n";
-        let all = Installed::read(text, "amd64");
-        let found = all.closure(&["app".into()]).unwrap();
+        let all = InstalledPackages::parse(text, "amd64");
+        let found = all.dependency_closure(&["app".into()]).unwrap();
         assert_eq!(found, ["app", "dash", "lib:amd64", "openblas"]);
         for missing in ["no-such", "removed"] {
-            let error = all.closure(&[missing.into()]).unwrap_err();
+            let error = all.dependency_closure(&[missing.into()]).unwrap_err();
             assert!(error.to_string().contains(&format!("`apt install {missing}`")), "{error}");
         }
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::ended::Watch;
-use super::{StartError, Window};
+use super::ended::ReadinessWatch;
+use super::{StartupError, WindowCondition};
 
 /// When a program counts as started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum ReadinessCondition {
     /// the same: a socket's path
     Socket(PathBuf),
     /// it has a window under X11
-    Window(Window),
+    Window(WindowCondition),
 }
 
 impl ReadinessCondition {
@@ -31,8 +31,8 @@ impl ReadinessCondition {
     ///
     /// # Errors
     /// An X server that does not answer, a folder that is not there.
-    pub fn check(&self) -> Result<(), StartError> {
-        Watch::prepare(self).map(drop)
+    pub fn check(&self) -> Result<(), StartupError> {
+        ReadinessWatch::prepare(self).map(drop)
     }
 }
 
@@ -42,21 +42,23 @@ impl ReadinessCondition {
     "`{0}` does not say when a program counts as started; exit, line, line:TEXT, file:PATH, notify, listen:PORT, \
      listen:PATH, window, window:WxH or window:CLASS do"
 )]
-pub struct NotAnEnd(String);
+pub struct ReadinessConditionError(String);
 
 impl FromStr for ReadinessCondition {
-    type Err = NotAnEnd;
+    type Err = ReadinessConditionError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnEnd> {
-        let wrong = || NotAnEnd(text.into());
+    fn from_str(text: &str) -> Result<Self, ReadinessConditionError> {
+        let wrong = || ReadinessConditionError(text.into());
         let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
         match (word, rest) {
             ("exit", None) => Ok(ReadinessCondition::Exit),
             ("notify", None) => Ok(ReadinessCondition::Notify),
             ("line", rest) => Ok(ReadinessCondition::Line(rest.unwrap_or_default().into())),
             ("file", Some(path)) if !path.is_empty() => Ok(ReadinessCondition::File(path.into())),
-            ("window", None) => Ok(ReadinessCondition::Window(Window::default())),
-            ("window", Some(text)) => Window::parse(text).map(ReadinessCondition::Window).ok_or_else(wrong),
+            ("window", None) => Ok(ReadinessCondition::Window(WindowCondition::default())),
+            ("window", Some(text)) => {
+                WindowCondition::parse(text).map(ReadinessCondition::Window).ok_or_else(wrong)
+            }
             ("listen", Some(path)) if path.starts_with('/') => Ok(ReadinessCondition::Socket(path.into())),
             ("listen", Some(port)) => port.parse().map(ReadinessCondition::Port).map_err(|_| wrong()),
             _ => Err(wrong()),
@@ -92,10 +94,10 @@ mod tests {
         assert_eq!(read("file:/tmp/x"), Ok(ReadinessCondition::File("/tmp/x".into())));
         assert_eq!(read("listen:80"), Ok(ReadinessCondition::Port(80)));
         assert_eq!(read("listen:/run/s"), Ok(ReadinessCondition::Socket("/run/s".into())));
-        assert_eq!(read("window"), Ok(ReadinessCondition::Window(Window::default())));
-        let large = Window { width: 640, height: 480, class: None };
+        assert_eq!(read("window"), Ok(ReadinessCondition::Window(WindowCondition::default())));
+        let large = WindowCondition { width: 640, height: 480, class: None };
         assert_eq!(read("window:640x480"), Ok(ReadinessCondition::Window(large)));
-        let xterm = Window { class: Some("xterm".into()), ..Window::default() };
+        let xterm = WindowCondition { class: Some("xterm".into()), ..WindowCondition::default() };
         assert_eq!(read("window:xterm"), Ok(ReadinessCondition::Window(xterm.clone())));
         assert_eq!(xterm.to_string(), "a window of at least 300x200 pixels and of class xterm");
         for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window:", "screen"] {

@@ -12,14 +12,14 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-use super::StartError;
+use super::StartupError;
 
 /// Pixels of a window that is no dialogue's button and no splash of a logo, where nothing else is wanted.
 const USUAL: (u16, u16) = (300, 200);
 
 /// Which window is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowCondition {
     /// pixels across at least
     pub width: u16,
     /// pixels down at least
@@ -28,27 +28,27 @@ pub struct Window {
     pub class: Option<String>,
 }
 
-impl Default for Window {
+impl Default for WindowCondition {
     fn default() -> Self {
-        Window { width: USUAL.0, height: USUAL.1, class: None }
+        WindowCondition { width: USUAL.0, height: USUAL.1, class: None }
     }
 }
 
-impl Window {
+impl WindowCondition {
     /// From `640x480`, or from a class.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let size = text
             .split_once('x')
             .and_then(|(width, height)| Some((width.parse::<u16>().ok()?, height.parse::<u16>().ok()?)));
         match size {
-            Some((width, height)) => Some(Window { width, height, class: None }),
+            Some((width, height)) => Some(WindowCondition { width, height, class: None }),
             None if text.is_empty() => None,
-            None => Some(Window { class: Some(text.into()), ..Window::default() }),
+            None => Some(WindowCondition { class: Some(text.into()), ..WindowCondition::default() }),
         }
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for WindowCondition {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "a window of at least {}x{} pixels", self.width, self.height)?;
         self.class.as_ref().map_or(Ok(()), |class| write!(to, " and of class {class}"))
@@ -56,25 +56,25 @@ impl fmt::Display for Window {
 }
 
 /// A connection that hears of every top-level window.
-pub(super) struct Windows {
+pub(super) struct WindowWatch {
     connection: RustConnection,
-    wanted: Window,
+    wanted: WindowCondition,
     kind: Atom,
     splash: Atom,
 }
 
-impl Windows {
+impl WindowWatch {
     /// Listens, from now on, to the server that DISPLAY names.
-    pub(super) fn listen(wanted: &Window) -> Result<Self, StartError> {
+    pub(super) fn listen(wanted: &WindowCondition) -> Result<Self, StartupError> {
         let display = std::env::var("DISPLAY").unwrap_or_default();
-        let refused = |reason: String| StartError::Display { display: display.clone(), reason };
+        let refused = |reason: String| StartupError::Display { display: display.clone(), reason };
         let (connection, _) = x11rb::connect(None).map_err(|error| refused(error.to_string()))?;
-        let (kind, splash) = subscribed(&connection).map_err(|error| refused(error.to_string()))?;
-        Ok(Windows { connection, wanted: wanted.clone(), kind, splash })
+        let (kind, splash) = subscribe_windows(&connection).map_err(|error| refused(error.to_string()))?;
+        Ok(WindowWatch { connection, wanted: wanted.clone(), kind, splash })
     }
 
     /// Waits until it is there; `false` where the server went away before.
-    pub(super) fn appeared(&self) -> bool {
+    pub(super) fn wait_for_window(&self) -> bool {
         while let Ok(event) = self.connection.wait_for_event() {
             let window = match event {
                 Event::MapNotify(mapped) => mapped.window,
@@ -82,14 +82,14 @@ impl Windows {
                 _ => continue,
             };
             // A window that is gone again was no start.
-            if self.fits(window).unwrap_or(false) {
+            if self.is_wanted(window).unwrap_or(false) {
                 return true;
             }
         }
         false
     }
 
-    fn fits(&self, window: u32) -> Result<bool, ReplyError> {
+    fn is_wanted(&self, window: u32) -> Result<bool, ReplyError> {
         let (attributes, size) =
             (self.connection.get_window_attributes(window)?, self.connection.get_geometry(window)?);
         let kind = self.connection.get_property(false, window, self.kind, AtomEnum::ATOM, 0, 32)?.reply()?;
@@ -99,11 +99,11 @@ impl Windows {
             && !attributes.override_redirect;
         let is_splash = kind.value32().is_some_and(|mut kinds| kinds.any(|kind| kind == self.splash));
         let is_large = size.width >= self.wanted.width && size.height >= self.wanted.height;
-        Ok(is_shown && is_large && !is_splash && self.is_of_class(window)?)
+        Ok(is_shown && is_large && !is_splash && self.has_class(window)?)
     }
 
     /// Whether the window, or the one that a window manager's frame holds, has the wanted class.
-    fn is_of_class(&self, window: u32) -> Result<bool, ReplyError> {
+    fn has_class(&self, window: u32) -> Result<bool, ReplyError> {
         let Some(wanted) = &self.wanted.class else { return Ok(true) };
         let inner = self.connection.query_tree(window)?.reply()?.children;
         for window in std::iter::once(window).chain(inner) {
@@ -119,7 +119,7 @@ impl Windows {
 }
 
 /// Asks to be told of windows on every screen; returns the atoms by which a splash screen is known.
-fn subscribed(connection: &RustConnection) -> Result<(Atom, Atom), ReplyOrIdError> {
+fn subscribe_windows(connection: &RustConnection) -> Result<(Atom, Atom), ReplyOrIdError> {
     let listen = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
     for screen in &connection.setup().roots {
         connection.change_window_attributes(screen.root, &listen)?.check()?;

@@ -2,14 +2,16 @@
 //! metric or monitor that the plan does not give it, its times lie between the beginning and now, and its texts carry no
 //! control characters. No message holds a path that this side would open.
 
-use perflab_model::profile::{Profiled, StackBatch, StackSample};
-use perflab_model::series::{Cell, Gap, Row};
-use perflab_model::{Event, Fact, Facts, Manifest, Name, Nanos, Overhead, Sample, Value, What};
+use perflab_model::profile::{ProfileSummary, StackBatch, StackSample};
+use perflab_model::series::{CellRow, SeriesGap, TableCell};
+use perflab_model::{
+    Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr,
+};
 
-use super::mate::Mate;
-use super::open::Open;
-use crate::inert::inert;
-use crate::protocol::Hello;
+use super::mate::TargetSession;
+use super::open::OpenSlot;
+use crate::inert::remove_control_characters;
+use crate::protocol::AgentHello;
 
 /// Columns of a monitor: the widest known has under 300.
 const COLUMNS: usize = 4096;
@@ -26,11 +28,11 @@ const SHORTEST: Nanos = Nanos(1_000_000_000);
 
 /// What becomes of an event.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum ValidatedReport {
     /// Belongs to the open slot.
-    Hold(Event),
+    Hold(RunEvent),
     /// To be told at once.
-    Pass(Event),
+    Pass(RunEvent),
     /// What the agent's own work cost.
     Cost(Overhead),
     /// Known already.
@@ -38,87 +40,114 @@ pub(super) enum Verdict {
 }
 
 /// Who tells, and what it may tell now.
-pub(super) struct Ear<'a> {
+pub(super) struct ReportValidator<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) target: usize,
-    pub(super) open: Option<&'a Open>,
+    pub(super) open: Option<&'a OpenSlot>,
     /// No time is before this one,
     pub(super) begun: Nanos,
     /// or after this one.
     pub(super) now: Nanos,
 }
 
-impl Ear<'_> {
+impl ReportValidator<'_> {
     /// The event on our time axis, or why the target cannot be believed.
-    pub(super) fn judge(&self, mate: &mut Mate, event: Event) -> Result<Verdict, String> {
-        let at = self.ours(mate, event.at);
-        let pass = |what| Verdict::Pass(self.event(at, what));
-        let hold = |what| Verdict::Hold(self.event(at, what));
+    pub(super) fn validate(
+        &self,
+        mate: &mut TargetSession,
+        event: RunEvent,
+    ) -> Result<ValidatedReport, String> {
+        let at = self.to_run_time(mate, event.at);
+        let pass = |what| ValidatedReport::Pass(self.stamped_event(at, what));
+        let hold = |what| ValidatedReport::Hold(self.stamped_event(at, what));
         Ok(match event.what {
-            What::Facts(facts) => {
-                mate.facts = inert_facts(facts);
-                Verdict::Drop
+            RunEventKind::Facts(facts) => {
+                mate.facts = clean_facts(facts);
+                ValidatedReport::Drop
             }
-            What::IterationBegan { .. } => Verdict::Drop,
-            What::Ended { overhead, .. } => Verdict::Cost(overhead),
-            What::Sample(sample) => hold(What::Sample(self.sample(mate, sample)?)),
-            What::IterationEnded { slot, outcome, start, end } => {
-                self.open_at(slot)?;
-                let (start, end) = (self.ours(mate, start), self.ours(mate, end));
-                hold(What::IterationEnded { slot, outcome: inert_outcome(outcome), start, end })
+            RunEventKind::IterationBegan { .. } => ValidatedReport::Drop,
+            RunEventKind::Ended { overhead, .. } => ValidatedReport::Cost(overhead),
+            RunEventKind::Sample(sample) => hold(RunEventKind::Sample(self.validate_sample(mate, sample)?)),
+            RunEventKind::IterationEnded { slot, outcome, start, end } => {
+                self.expect_open_slot(slot)?;
+                let (start, end) = (self.to_run_time(mate, start), self.to_run_time(mate, end));
+                hold(RunEventKind::IterationEnded { slot, outcome: clean_outcome(outcome), start, end })
             }
-            What::Output { slot: Some(slot), name, text } => {
-                self.open_at(slot)?;
-                hold(What::Output { slot: Some(slot), name: label(&name), text: inert(&text) })
+            RunEventKind::Output { slot: Some(slot), name, text } => {
+                self.expect_open_slot(slot)?;
+                hold(RunEventKind::Output {
+                    slot: Some(slot),
+                    name: clean_label(&name),
+                    text: remove_control_characters(&text),
+                })
             }
-            What::Output { slot: None, text, .. } if !mate.may_print(text.len()) => Verdict::Drop,
-            What::Output { slot: None, name, text } => {
-                pass(What::Output { slot: None, name: label(&name), text: inert(&text) })
+            RunEventKind::Output { slot: None, text, .. } if !mate.may_print(text.len()) => {
+                ValidatedReport::Drop
             }
-            What::Gap(_) if !mate.may_gap() => Verdict::Drop,
-            What::SettingApplied { .. } | What::SettingUndone { .. } if !mate.may_change() => Verdict::Drop,
-            What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => {
-                pass(self.series(mate, event.what)?)
+            RunEventKind::Output { slot: None, name, text } => pass(RunEventKind::Output {
+                slot: None,
+                name: clean_label(&name),
+                text: remove_control_characters(&text),
+            }),
+            RunEventKind::Gap(_) if !mate.may_report_gap() => ValidatedReport::Drop,
+            RunEventKind::SettingApplied { .. } | RunEventKind::SettingUndone { .. }
+                if !mate.may_report_change() =>
+            {
+                ValidatedReport::Drop
             }
-            What::SettingApplied { setting, from, to, asked } => {
-                let (setting, from, to) = (inert(&setting), inert(&from), inert(&to));
-                pass(What::SettingApplied { setting, from, to, asked: asked.map(|asked| inert(&asked)) })
+            RunEventKind::SeriesOpened(_)
+            | RunEventKind::Rows { .. }
+            | RunEventKind::Changed { .. }
+            | RunEventKind::Gap(_) => pass(self.validate_series(mate, event.what)?),
+            RunEventKind::SettingApplied { setting, from, to, asked } => {
+                let (setting, from, to) = (
+                    remove_control_characters(&setting),
+                    remove_control_characters(&from),
+                    remove_control_characters(&to),
+                );
+                pass(RunEventKind::SettingApplied {
+                    setting,
+                    from,
+                    to,
+                    asked: asked.map(|asked| remove_control_characters(&asked)),
+                })
             }
-            What::SettingUndone { setting, to } => {
-                pass(What::SettingUndone { setting: inert(&setting), to: inert(&to) })
+            RunEventKind::SettingUndone { setting, to } => pass(RunEventKind::SettingUndone {
+                setting: remove_control_characters(&setting),
+                to: remove_control_characters(&to),
+            }),
+            RunEventKind::Warning { .. } if !mate.may_warn() => ValidatedReport::Drop,
+            RunEventKind::Warning { message, advice } => {
+                let message = format!("{}: {}", mate.name, clean_sentence(&message));
+                pass(RunEventKind::Warning { message, advice: clean_sentence(&advice) })
             }
-            What::Warning { .. } if !mate.may_warn() => Verdict::Drop,
-            What::Warning { message, advice } => {
-                let message = format!("{}: {}", mate.name, sentence(&message));
-                pass(What::Warning { message, advice: sentence(&advice) })
-            }
-            What::Stacks(mut batch) => {
-                self.open_at(batch.slot)?;
-                self.believe_samples(&batch)?;
+            RunEventKind::Stacks(mut batch) => {
+                self.expect_open_slot(batch.slot)?;
+                self.check_samples(&batch)?;
                 for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
-                    *at = self.ours(mate, *at);
+                    *at = self.to_run_time(mate, *at);
                 }
-                hold(What::Stacks(batch))
+                hold(RunEventKind::Stacks(batch))
             }
-            What::Profiled(mut about) => {
-                self.open_at(about.slot)?;
-                self.believe_profile(&about)?;
-                (about.source, about.event) = (label(&about.source), label(&about.event));
-                about.hides = about.hides.as_deref().map(inert);
-                about.anchors.iter_mut().for_each(|anchor| anchor.name = label(&anchor.name));
-                hold(What::Profiled(about))
+            RunEventKind::Profiled(mut about) => {
+                self.expect_open_slot(about.slot)?;
+                self.check_profile_size(&about)?;
+                (about.source, about.event) = (clean_label(&about.source), clean_label(&about.event));
+                about.hides = about.hides.as_deref().map(remove_control_characters);
+                about.anchors.iter_mut().for_each(|anchor| anchor.name = clean_label(&anchor.name));
+                hold(RunEventKind::Profiled(about))
             }
             _ => return Err("it told what only the host may tell".into()),
         })
     }
 
-    fn event(&self, at: Nanos, what: What) -> Event {
-        Event { at, target: u32::try_from(self.target).ok(), what }
+    fn stamped_event(&self, at: Nanos, what: RunEventKind) -> RunEvent {
+        RunEvent { at, target: u32::try_from(self.target).ok(), what }
     }
 
     /// Refuses samples of which none can be.
-    fn believe_samples(&self, batch: &StackBatch) -> Result<(), String> {
-        let most = self.lasted().0.saturating_mul(WEIGHT_EACH);
+    fn check_samples(&self, batch: &StackBatch) -> Result<(), String> {
+        let most = self.run_duration().0.saturating_mul(WEIGHT_EACH);
         let odd = batch.samples.iter().find(|one| one.count != 1 || one.weight > most);
         let wrong = |odd: &StackSample| {
             let (count, weight) = (odd.count, odd.weight);
@@ -128,11 +157,11 @@ impl Ear<'_> {
     }
 
     /// Refuses a profile that no run of this length can have: a sample each nanosecond is more than any kernel takes, or loses.
-    fn believe_profile(&self, about: &Profiled) -> Result<(), String> {
-        let most = self.lasted();
+    fn check_profile_size(&self, about: &ProfileSummary) -> Result<(), String> {
+        let most = self.run_duration();
         let is_possible =
             about.lost.max(about.unreadable) <= most.0 && about.cost.0 <= most.0.saturating_mul(WEIGHT_EACH);
-        let Profiled { lost, unreadable, cost, .. } = about;
+        let ProfileSummary { lost, unreadable, cost, .. } = about;
         is_possible.then_some(()).ok_or_else(|| {
             format!(
                 "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
@@ -141,30 +170,32 @@ impl Ear<'_> {
     }
 
     /// How long the run has lasted.
-    fn lasted(&self) -> Nanos {
+    fn run_duration(&self) -> Nanos {
         self.now.since(self.begun).max(SHORTEST)
     }
 
-    fn ours(&self, mate: &Mate, theirs: Nanos) -> Nanos {
-        mate.offset.ours(theirs).clamp(self.begun, self.now.max(self.begun))
+    fn to_run_time(&self, mate: &TargetSession, theirs: Nanos) -> Nanos {
+        mate.offset.to_ours(theirs).clamp(self.begun, self.now.max(self.begun))
     }
 
     /// The open slot, if the target is at it, has not ended it, and means it.
-    fn open_at(&self, slot: u32) -> Result<&Open, String> {
-        let mine = |open: &&Open| open.has(self.target) && open.index == slot && !open.ended(self.target);
+    fn expect_open_slot(&self, slot: u32) -> Result<&OpenSlot, String> {
+        let mine = |open: &&OpenSlot| {
+            open.has_target(self.target) && open.index == slot && !open.has_ended(self.target)
+        };
         let open = self.open.filter(mine);
         open.ok_or_else(|| format!("it told of iteration {slot}, where it is not"))
     }
 
-    fn sample(&self, mate: &Mate, sample: Sample) -> Result<Sample, String> {
+    fn validate_sample(&self, mate: &TargetSession, sample: Sample) -> Result<Sample, String> {
         let open = self.open.ok_or("it told of a value outside of any iteration")?;
-        self.open_at(open.index)?;
+        self.expect_open_slot(open.index)?;
         let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
         let known = self.manifest.plan.metrics.get(uses).into_iter().flatten();
         let metric = known.into_iter().find(|metric| metric.name == sample.metric);
         let metric =
             metric.ok_or_else(|| format!("it measured {:?}, which is not in the plan", sample.metric))?;
-        if open.slot.warmup || open.has_told(self.target, &metric.name) {
+        if open.slot.warmup || open.has_reported_metric(self.target, &metric.name) {
             return Err(format!("it told of {} once too often", metric.name));
         }
         Ok(Sample {
@@ -172,104 +203,111 @@ impl Ear<'_> {
             target: u32::try_from(self.target).ok(),
             case: open.slot.case,
             iteration: open.slot.iteration,
-            metric: Name::from(&metric.name),
+            metric: SharedStr::from(&metric.name),
             value: sample.value,
             unit: metric.unit.clone(),
             direction: metric.direction,
             primary: metric.primary,
-            start: self.ours(mate, sample.start),
-            end: self.ours(mate, sample.end),
+            start: self.to_run_time(mate, sample.start),
+            end: self.to_run_time(mate, sample.end),
         })
     }
 
     /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.
-    fn series(&self, mate: &mut Mate, what: What) -> Result<What, String> {
-        let own = |mate: &Mate, monitor: &str| format!("{monitor}.{}", mate.name);
+    fn validate_series(&self, mate: &mut TargetSession, what: RunEventKind) -> Result<RunEventKind, String> {
+        let own = |mate: &TargetSession, monitor: &str| format!("{monitor}.{}", mate.name);
         match what {
-            What::SeriesOpened(mut schema) => {
+            RunEventKind::SeriesOpened(mut schema) => {
                 let wanted = self.manifest.study.monitors.contains_key(&schema.monitor);
                 if !wanted || schema.columns.len() > COLUMNS || mate.series.contains_key(&schema.monitor) {
                     return Err(format!("it opened a monitor {:?} that is not wanted", schema.monitor));
                 }
                 mate.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
                 schema.monitor = own(mate, &schema.monitor);
-                schema.source = inert(&schema.source);
-                schema.columns.iter_mut().for_each(|column| column.name = inert(&column.name));
-                Ok(What::SeriesOpened(schema))
+                schema.source = remove_control_characters(&schema.source);
+                schema
+                    .columns
+                    .iter_mut()
+                    .for_each(|column| column.name = remove_control_characters(&column.name));
+                Ok(RunEventKind::SeriesOpened(schema))
             }
-            What::Rows { monitor, rows } => {
+            RunEventKind::Rows { monitor, rows } => {
                 let known = mate.series.get_mut(&monitor);
                 let fit = known.filter(|(width, _)| rows.iter().all(|row| row.len() == *width));
-                let (_, last) = fit.ok_or_else(|| misfit(&monitor))?;
+                let (_, last) = fit.ok_or_else(|| column_mismatch(&monitor))?;
                 *last = rows.len();
-                let rows = rows.into_iter().map(inert_row).collect();
-                Ok(What::Rows { monitor: own(mate, &monitor), rows })
+                let rows = rows.into_iter().map(clean_row).collect();
+                Ok(RunEventKind::Rows { monitor: own(mate, &monitor), rows })
             }
-            What::Changed { monitor, step, rows } => {
+            RunEventKind::Changed { monitor, step, rows } => {
                 let known = mate.series.get(&monitor).copied();
-                let fits = |(place, row): &(u32, Row), (width, last): (usize, usize)| {
+                let fits = |(place, row): &(u32, CellRow), (width, last): (usize, usize)| {
                     row.len() == width && (*place as usize) < last
                 };
                 if known.is_none_or(|known| !rows.iter().all(|row| fits(row, known))) {
-                    return Err(misfit(&monitor));
+                    return Err(column_mismatch(&monitor));
                 }
-                let rows = rows.into_iter().map(|(place, row)| (place, inert_row(row))).collect();
-                Ok(What::Changed { monitor: own(mate, &monitor), step, rows })
+                let rows = rows.into_iter().map(|(place, row)| (place, clean_row(row))).collect();
+                Ok(RunEventKind::Changed { monitor: own(mate, &monitor), step, rows })
             }
-            What::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => Ok(What::Gap(Gap {
-                monitor: own(mate, &gap.monitor),
-                from: self.ours(mate, gap.from),
-                to: gap.to.map(|to| self.ours(mate, to)),
-                reason: inert(&gap.reason),
-            })),
+            RunEventKind::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => {
+                Ok(RunEventKind::Gap(SeriesGap {
+                    monitor: own(mate, &gap.monitor),
+                    from: self.to_run_time(mate, gap.from),
+                    to: gap.to.map(|to| self.to_run_time(mate, to)),
+                    reason: remove_control_characters(&gap.reason),
+                }))
+            }
             _ => Err("it told of a monitor that is not wanted".into()),
         }
     }
 }
 
-fn misfit(monitor: &str) -> String {
+fn column_mismatch(monitor: &str) -> String {
     format!("its rows of {monitor:?} do not fit what it opened")
 }
 
-fn inert_row(row: Row) -> Row {
+fn clean_row(row: CellRow) -> CellRow {
     let cell = |cell| match cell {
-        Cell::Text(text) => Cell::Text(inert(&text)),
+        TableCell::Text(text) => TableCell::Text(remove_control_characters(&text)),
         other => other,
     };
     row.into_iter().map(cell).collect()
 }
 
-fn inert_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
+fn clean_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
     match outcome {
         perflab_model::Outcome::Failed { reason } => {
-            perflab_model::Outcome::Failed { reason: inert(&reason) }
+            perflab_model::Outcome::Failed { reason: remove_control_characters(&reason) }
         }
         other => other,
     }
 }
 
 /// A warning, advice or a reason: never longer than what somebody reads.
-pub(super) fn sentence(text: &str) -> String {
-    inert(text).chars().take(SENTENCE).collect()
+pub(super) fn clean_sentence(text: &str) -> String {
+    remove_control_characters(text).chars().take(SENTENCE).collect()
 }
 
-fn label(name: &str) -> String {
-    inert(name).chars().take(NAME).collect()
+fn clean_label(name: &str) -> String {
+    remove_control_characters(name).chars().take(NAME).collect()
 }
 
 /// What an agent says of itself.
-pub(super) fn inert_hello(hello: Hello) -> Hello {
-    let (program, kernel, boot_id) = (label(&hello.program), label(&hello.kernel), label(&hello.boot_id));
-    Hello { program, kernel, boot_id, cpus: hello.cpus }
+pub(super) fn clean_hello(hello: AgentHello) -> AgentHello {
+    let (program, kernel, boot_id) =
+        (clean_label(&hello.program), clean_label(&hello.kernel), clean_label(&hello.boot_id));
+    AgentHello { program, kernel, boot_id, cpus: hello.cpus }
 }
 
-fn inert_facts(facts: Facts) -> Facts {
+fn clean_facts(facts: Facts) -> Facts {
     let value = |value| match value {
-        Value::Text(text) => Value::Text(inert(&text)),
+        Scalar::Text(text) => Scalar::Text(remove_control_characters(&text)),
         other => other,
     };
-    let fact = |fact: Fact| Fact { value: value(fact.value), source: inert(&fact.source) };
-    Facts(facts.0.into_iter().map(|(key, found)| (label(&key), fact(found))).collect())
+    let fact =
+        |fact: Fact| Fact { value: value(fact.value), source: remove_control_characters(&fact.source) };
+    Facts(facts.0.into_iter().map(|(key, found)| (clean_label(&key), fact(found))).collect())
 }
 
 #[cfg(test)]

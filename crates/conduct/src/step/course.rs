@@ -2,61 +2,61 @@
 
 use std::sync::mpsc::Sender;
 
-use perflab_model::event::{Phase, Standing};
-use perflab_model::study::{FactorKind, Side};
-use perflab_model::{Event, Manifest, Nanos, Overhead, Slot, Status, TargetRecord, What};
+use perflab_model::event::{RunPhase, TargetStatus};
+use perflab_model::study::{FactorKind, FactorSide};
+use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, TargetRecord};
 use perflab_observe::{Sampler, monotonic_now};
 
-use super::boot::Boot;
-use super::weft::Weft;
+use super::boot::BootRound;
+use super::weft::StackMerger;
 use crate::host::check;
-use crate::host::progress::Progress;
-use crate::host::session::rest;
-use crate::host::station::{self, Station};
-use crate::host::stream::Stream;
-use crate::protocol::Enrolment;
-use crate::{ConductError, Host, Permissions, Stop, Target};
+use crate::host::progress::SlotProgress;
+use crate::host::session::wait_quiet_time;
+use crate::host::station::{self, SlotExecutor};
+use crate::host::stream::EventSender;
+use crate::protocol::AgentRunConfig;
+use crate::{ConductError, LocalMachine, RunPermissions, RunTarget, StopRequest};
 
 /// The targets of a study, in step.
 #[derive(Debug)]
-pub struct InStep {
+pub struct SynchronisedRun {
     /// The machine that conducts.
-    pub host: Host,
+    pub host: LocalMachine,
 }
 
-impl Target for InStep {
+impl RunTarget for SynchronisedRun {
     fn run(
         &self,
         manifest: &Manifest,
-        permissions: &Permissions,
-        sink: &Sender<Event>,
-        stop: &Stop,
-    ) -> Result<Status, ConductError> {
-        let stream = Stream::new(sink.clone());
-        stream.phase(Phase::Check)?;
-        check::all(manifest, &self.host, permissions, Some(Side::Host))?;
-        stream.phase(Phase::Prepare)?;
-        let side = Some(Side::Host);
-        let station = Station::new(&self.host, manifest, permissions, stream.clone(), stop, side);
-        let course = Course {
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError> {
+        let stream = EventSender::new(sink.clone());
+        stream.send_phase(RunPhase::Check)?;
+        check::check_environment(manifest, &self.host, permissions, Some(FactorSide::Host))?;
+        stream.send_phase(RunPhase::Prepare)?;
+        let side = Some(FactorSide::Host);
+        let station = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side);
+        let course = RunState {
             host: &self.host,
             manifest,
             stream,
             stop,
-            station,
+            executor: station,
             earliest: monotonic_now(),
-            early: Vec::new(),
+            early_events: Vec::new(),
             begun: None,
-            tally: Tally::default(),
+            tally: RunTally::default(),
             cost: Overhead::default(),
-            weft: Weft::default(),
+            stack_merger: StackMerger::default(),
         };
         course.run()
     }
 }
 
 /// The slots of each start of the targets, with their numbers: those of a boot, or of a case in it.
-fn starts(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
+fn split_into_rounds(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
     let each = manifest.study.run.boot_each_case;
     let numbered: Vec<(u32, Slot)> = (0_u32..).zip(manifest.plan.slots.iter().copied()).collect();
     let same = |a: &(u32, Slot), b: &(u32, Slot)| a.1.boot == b.1.boot && (!each || a.1.case == b.1.case);
@@ -65,43 +65,43 @@ fn starts(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
 
 /// How the slots went.
 #[derive(Debug, Default)]
-struct Tally {
+struct RunTally {
     failed: u32,
     lost: u32,
 }
 
 /// What there is from the run's beginning on.
-struct Begun {
+struct BegunRun {
     at: Nanos,
     cpu: Nanos,
     sampler: Sampler,
-    progress: Progress,
-    phase: Option<Phase>,
+    progress: SlotProgress,
+    phase: Option<RunPhase>,
 }
 
 /// The run.
-pub(super) struct Course<'a> {
-    pub(super) host: &'a Host,
+pub(super) struct RunState<'a> {
+    pub(super) host: &'a LocalMachine,
     pub(super) manifest: &'a Manifest,
-    stream: Stream,
-    pub(super) stop: &'a Stop,
-    station: Station<'a>,
+    stream: EventSender,
+    pub(super) stop: &'a StopRequest,
+    executor: SlotExecutor<'a>,
     /// Nothing that is told happened before.
     pub(super) earliest: Nanos,
     /// What was told before the run began.
-    early: Vec<Event>,
-    begun: Option<Begun>,
-    tally: Tally,
+    early_events: Vec<RunEvent>,
+    begun: Option<BegunRun>,
+    tally: RunTally,
     cost: Overhead,
-    pub(super) weft: Weft,
+    pub(super) stack_merger: StackMerger,
 }
 
-impl Course<'_> {
-    fn run(mut self) -> Result<Status, ConductError> {
-        let worked = self.boots();
+impl RunState<'_> {
+    fn run(mut self) -> Result<RunStatus, ConductError> {
+        let worked = self.run_rounds();
         let Some(begun) = self.begun.take() else {
             // Nothing was told yet; what was changed for the first start is changed back.
-            self.station.abandon();
+            self.executor.undo_quietly();
             return worked.and(Err(ConductError::NobodyListens));
         };
         let worked = match worked {
@@ -109,25 +109,25 @@ impl Course<'_> {
             worked => worked,
         };
         let status = match &worked {
-            Ok(()) if self.stop.asked() => Status::Stopped,
-            Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => Status::Finished,
-            _ => Status::Failed,
+            Ok(()) if self.stop.is_requested() => RunStatus::Stopped,
+            Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => RunStatus::Finished,
+            _ => RunStatus::Failed,
         };
-        let left = self.end(status, begun)?;
-        station::ended(worked.map(|()| status), left)
+        let left = self.end_run(status, begun)?;
+        station::with_undo_failures(worked.map(|()| status), left)
     }
 
-    fn boots(&mut self) -> Result<(), ConductError> {
-        let starts = starts(self.manifest);
+    fn run_rounds(&mut self) -> Result<(), ConductError> {
+        let starts = split_into_rounds(self.manifest);
         let last = starts.len().saturating_sub(1);
         for (number, slots) in starts.into_iter().enumerate() {
             if self.manifest.study.run.boot_each_case
                 && let Some((_, slot)) = slots.first()
             {
-                self.settle(slot.case)?;
+                self.apply_host_settings(slot.case)?;
             }
-            Boot::begin(self, slots, number == last)?.run()?;
-            if self.stop.asked() {
+            BootRound::launch(self, slots, number == last)?.run()?;
+            if self.stop.is_requested() {
                 break;
             }
         }
@@ -135,19 +135,19 @@ impl Course<'_> {
     }
 
     /// Brings the host's settings to what the case wants.
-    fn settle(&mut self, case: u32) -> Result<(), ConductError> {
+    fn apply_host_settings(&mut self, case: u32) -> Result<(), ConductError> {
         let Some(case) = self.manifest.plan.case(case) else { return Ok(()) };
-        for change in self.station.settle(case)? {
-            self.say(change)?;
+        for change in self.executor.apply_settings(case)? {
+            self.report_host(change)?;
         }
         Ok(())
     }
 
-    fn end(self, status: Status, begun: Begun) -> Result<Vec<String>, ConductError> {
-        let left = self.station.undo()?;
+    fn end_run(self, status: RunStatus, begun: BegunRun) -> Result<Vec<String>, ConductError> {
+        let left = self.executor.undo_all()?;
         let watched = begun.sampler.stop();
-        let usage = perflab_observe::own_usage();
-        self.stream.phase(Phase::Finish)?;
+        let usage = perflab_observe::process_usage();
+        self.stream.send_phase(RunPhase::Finish)?;
         let overhead = Overhead {
             cpu: Nanos(usage.cpu.since(begun.cpu).0.saturating_add(self.cost.cpu.0)),
             monitors_cpu: Nanos(watched.cpu.0.saturating_add(self.cost.monitors_cpu.0)),
@@ -158,7 +158,7 @@ impl Course<'_> {
             late_ticks: watched.late.saturating_add(self.cost.late_ticks),
             lost_ticks: watched.lost.saturating_add(self.cost.lost_ticks),
         };
-        self.stream.send(What::Ended { status, overhead })?;
+        self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok(left)
     }
 
@@ -168,25 +168,25 @@ impl Course<'_> {
 
     /// Says `Began`, with the targets as they are, and what was told before.
     pub(super) fn begin(&mut self, targets: Vec<TargetRecord>) -> Result<(), ConductError> {
-        let cpu = perflab_observe::own_usage().cpu;
-        self.stream.send(What::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
-        for event in std::mem::take(&mut self.early) {
-            self.stream.pass(event)?;
+        let cpu = perflab_observe::process_usage().cpu;
+        self.stream.send(RunEventKind::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
+        for event in std::mem::take(&mut self.early_events) {
+            self.stream.forward(event)?;
         }
         let wanted = self.manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
-        self.begun = Some(Begun {
+        self.begun = Some(BegunRun {
             at: monotonic_now(),
             cpu,
             sampler: Sampler::start(wanted, self.host.root.clone(), self.stream.sink()),
-            progress: Progress::new(self.manifest.plan.slots.len() as u32),
+            progress: SlotProgress::new(self.manifest.plan.slots.len() as u32),
             phase: None,
         });
-        self.rest();
-        self.phase(Phase::Apply)
+        self.wait_quiet_time();
+        self.report_phase(RunPhase::Apply)
     }
 
     /// The factor over targets and its level in a slot, if the study has one.
-    pub(super) fn company(&self, slot: &Slot) -> Option<(&str, &str)> {
+    pub(super) fn target_level(&self, slot: &Slot) -> Option<(&str, &str)> {
         let levels = &self.manifest.plan.case(slot.case)?.levels;
         let counts = |name: &str| {
             let factor = self.manifest.study.factor.get(name);
@@ -196,14 +196,14 @@ impl Course<'_> {
     }
 
     /// Which of `count` targets take part in a slot: as many as its level of a factor over targets says.
-    pub(super) fn part(&self, slot: &Slot, count: usize) -> Vec<usize> {
-        let number: Option<usize> = self.company(slot).and_then(|(_, level)| level.parse().ok());
+    pub(super) fn participants(&self, slot: &Slot, count: usize) -> Vec<usize> {
+        let number: Option<usize> = self.target_level(slot).and_then(|(_, level)| level.parse().ok());
         (0..number.unwrap_or(count).min(count)).collect()
     }
 
     /// What an agent has to know. Its id is its own, as its scratch directory is; one that shares our kernel need not
     /// watch what we watch.
-    pub(super) fn enrolment(&self, name: &str, kind: &str) -> Enrolment {
+    pub(super) fn agent_run_config(&self, name: &str, kind: &str) -> AgentRunConfig {
         let mut manifest = self.manifest.clone();
         manifest.id = format!("{}-{name}", manifest.id);
         manifest.study_text = String::new();
@@ -214,7 +214,7 @@ impl Course<'_> {
         let used = |name: &String| self.host.catalogue.source(name);
         let sources = self.manifest.plan.metrics.keys().filter_map(used);
         let definitions = sources.map(|source| (source.file.clone(), source.text.clone())).collect();
-        Enrolment { manifest, definitions }
+        AgentRunConfig { manifest, definitions }
     }
 
     pub(super) fn slot(&self, index: u32) -> Option<Slot> {
@@ -224,82 +224,93 @@ impl Course<'_> {
     /// Whether the run's time is over.
     pub(super) fn must_stop(&self) -> Result<bool, ConductError> {
         let begun = self.begun.as_ref().map_or(Nanos(u64::MAX), |begun| begun.at);
-        crate::host::session::out_of_time(self.manifest, begun, &self.stream)
+        crate::host::session::is_time_over(self.manifest, begun, &self.stream)
     }
 
     /// Whether the block of this slot need not be begun.
-    pub(super) fn has_enough(&self, next: u32) -> Result<bool, ConductError> {
-        crate::host::session::has_enough(self.manifest, next, self.stop, &self.stream)
+    pub(super) fn is_precision_reached(&self, next: u32) -> Result<bool, ConductError> {
+        crate::host::session::is_precision_reached(self.manifest, next, self.stop, &self.stream)
     }
 
     /// A slot is about to be made ready: its phase, and the host's settings for it.
-    pub(super) fn enter(&mut self, slot: &Slot) -> Result<(), ConductError> {
-        let wanted = if slot.warmup { Phase::Warmup } else { Phase::Iterate };
+    pub(super) fn enter_slot(&mut self, slot: &Slot) -> Result<(), ConductError> {
+        let wanted = if slot.warmup { RunPhase::Warmup } else { RunPhase::Iterate };
         if self.begun.as_mut().is_some_and(|begun| begun.phase.replace(wanted) != Some(wanted)) {
-            self.phase(wanted)?;
+            self.report_phase(wanted)?;
         }
         let case = self.manifest.plan.case(slot.case);
-        case.map_or(Ok(()), |case| self.station.ready(case))
+        case.map_or(Ok(()), |case| self.executor.prepare_slot(case))
     }
 
     /// A slot is over.
-    pub(super) fn closed(
+    pub(super) fn close_slot(
         &mut self,
-        events: Vec<Event>,
+        events: Vec<RunEvent>,
         good: bool,
         names: &[String],
     ) -> Result<(), ConductError> {
         self.tally.failed += u32::from(!good);
-        events.into_iter().try_for_each(|event| self.woven(event, names))?;
+        events.into_iter().try_for_each(|event| self.merge_stacks(event, names))?;
         let Some(begun) = &mut self.begun else { return Ok(()) };
-        begun.progress.step();
-        let event = begun.progress.event();
+        begun.progress.count_slot();
+        let event = begun.progress.progress_event();
         self.stream.send(event)
     }
 
     /// Tells an event of a target, its stacks in the numbers of the run.
-    fn woven(&mut self, event: Event, names: &[String]) -> Result<(), ConductError> {
-        let Event { at, target: Some(target), what: What::Stacks(batch) } = event else {
-            return self.tell(event);
+    fn merge_stacks(&mut self, event: RunEvent, names: &[String]) -> Result<(), ConductError> {
+        let RunEvent { at, target: Some(target), what: RunEventKind::Stacks(batch) } = event else {
+            return self.send_or_hold(event);
         };
-        let (index, before) = (target as usize, self.weft.is_torn(target as usize));
+        let (index, before) = (target as usize, self.stack_merger.is_cut_off(target as usize));
         let name = names.get(index).map_or("", String::as_str);
-        if let Some(batch) = self.weft.join(index, name, *batch) {
-            self.tell(Event { at, target: Some(target), what: What::Stacks(Box::new(batch)) })?;
+        if let Some(batch) = self.stack_merger.merge(index, name, *batch) {
+            self.send_or_hold(RunEvent {
+                at,
+                target: Some(target),
+                what: RunEventKind::Stacks(Box::new(batch)),
+            })?;
         }
-        if self.weft.is_torn(index) && !before {
+        if self.stack_merger.is_cut_off(index) && !before {
             let message =
                 format!("the profile of {name} refers to stacks that it never told, and is cut off");
-            return self
-                .told(index, What::Warning { message, advice: "the other targets' are whole".into() });
+            return self.report_target(
+                index,
+                RunEventKind::Warning { message, advice: "the other targets' are whole".into() },
+            );
         }
         Ok(())
     }
 
     /// Shows where the targets are; whether anybody looks does not matter.
-    pub(super) fn standing(&self, all: Vec<Standing>) -> Result<(), ConductError> {
-        self.stream.send(What::Standing(all))
+    pub(super) fn report_activity(&self, all: Vec<TargetStatus>) -> Result<(), ConductError> {
+        self.stream.send(RunEventKind::Standing(all))
     }
 
     /// A target is out for good.
-    pub(super) fn lost(&mut self, target: usize, name: &str, reason: &str) -> Result<(), ConductError> {
+    pub(super) fn report_lost(
+        &mut self,
+        target: usize,
+        name: &str,
+        reason: &str,
+    ) -> Result<(), ConductError> {
         self.tally.lost += 1;
-        let reason = crate::inert::inert(reason);
+        let reason = crate::inert::remove_control_characters(reason);
         let (message, advice) = (format!("target {name} was lost: {reason}"), "see what it said".into());
-        self.told(target, What::TargetLost { reason })?;
-        self.told(target, What::Warning { message, advice })
+        self.report_target(target, RunEventKind::TargetLost { reason })?;
+        self.report_target(target, RunEventKind::Warning { message, advice })
     }
 
     /// What a target said beside its stream.
-    pub(super) fn words(&mut self, target: usize, words: String) -> Result<(), ConductError> {
+    pub(super) fn report_stderr(&mut self, target: usize, words: String) -> Result<(), ConductError> {
         if words.is_empty() {
             return Ok(());
         }
-        let text = crate::inert::inert(&words);
-        self.told(target, What::Output { slot: None, name: "agent".into(), text })
+        let text = crate::inert::remove_control_characters(&words);
+        self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
     }
 
-    pub(super) fn add_cost(&mut self, cost: Overhead) {
+    pub(super) fn add_overhead(&mut self, cost: Overhead) {
         self.cost.cpu.0 = self.cost.cpu.0.saturating_add(cost.cpu.0);
         self.cost.monitors_cpu.0 = self.cost.monitors_cpu.0.saturating_add(cost.monitors_cpu.0);
         self.cost.peak_rss = self.cost.peak_rss.max(cost.peak_rss);
@@ -308,30 +319,30 @@ impl Course<'_> {
         self.cost.lost_ticks = self.cost.lost_ticks.saturating_add(cost.lost_ticks);
     }
 
-    pub(super) fn rest(&self) {
-        rest(self.manifest, self.stop);
+    pub(super) fn wait_quiet_time(&self) {
+        wait_quiet_time(self.manifest, self.stop);
     }
 
-    pub(super) fn phase(&mut self, phase: Phase) -> Result<(), ConductError> {
-        self.say(What::Phase(phase))
+    pub(super) fn report_phase(&mut self, phase: RunPhase) -> Result<(), ConductError> {
+        self.report_host(RunEventKind::Phase(phase))
     }
 
     /// Says something of this machine.
-    pub(super) fn say(&mut self, what: What) -> Result<(), ConductError> {
-        self.tell(Event::new(monotonic_now(), what))
+    pub(super) fn report_host(&mut self, what: RunEventKind) -> Result<(), ConductError> {
+        self.send_or_hold(RunEvent::new(monotonic_now(), what))
     }
 
     /// Says something of a target.
-    pub(super) fn told(&mut self, target: usize, what: What) -> Result<(), ConductError> {
-        self.tell(Event { at: monotonic_now(), target: u32::try_from(target).ok(), what })
+    pub(super) fn report_target(&mut self, target: usize, what: RunEventKind) -> Result<(), ConductError> {
+        self.send_or_hold(RunEvent { at: monotonic_now(), target: u32::try_from(target).ok(), what })
     }
 
     /// Passes an event on, or keeps it until the run has begun.
-    pub(super) fn tell(&mut self, event: Event) -> Result<(), ConductError> {
+    pub(super) fn send_or_hold(&mut self, event: RunEvent) -> Result<(), ConductError> {
         if self.begun.is_none() {
-            self.early.push(event);
+            self.early_events.push(event);
             return Ok(());
         }
-        self.stream.pass(event)
+        self.stream.forward(event)
     }
 }

@@ -4,20 +4,20 @@
 use std::collections::HashMap;
 
 use perflab_model::StackBatch;
-use perflab_model::profile::{CommId, Frame, FrameId, FrameKind, NodeId, StackSample, Weaver};
+use perflab_model::profile::{CommId, FrameId, FrameKind, NodeId, StackFrame, StackSample, StackTreeBuilder};
 
-use crate::inert::inert;
+use crate::inert::remove_control_characters;
 
 /// The tree of the run, and what each target's numbers are in it.
 #[derive(Debug, Default)]
-pub(super) struct Weft {
-    weaver: Weaver,
-    threads: HashMap<usize, Thread>,
+pub(super) struct StackMerger {
+    weaver: StackTreeBuilder,
+    threads: HashMap<usize, TargetIds>,
 }
 
 /// One target's names so far.
 #[derive(Debug, Default)]
-struct Thread {
+struct TargetIds {
     frames: Vec<FrameId>,
     nodes: Vec<NodeId>,
     comms: Vec<CommId>,
@@ -25,43 +25,49 @@ struct Thread {
     torn: bool,
 }
 
-impl Weft {
+impl StackMerger {
     /// The targets were started anew, and number from 0 again.
-    pub(super) fn anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.threads.clear();
     }
 
     /// The batch in the run's numbers; none from a target that refers to what it never told.
-    pub(super) fn join(&mut self, target: usize, name: &str, batch: StackBatch) -> Option<StackBatch> {
+    pub(super) fn merge(&mut self, target: usize, name: &str, batch: StackBatch) -> Option<StackBatch> {
         let thread = self.threads.entry(target).or_default();
         if thread.torn {
             return None;
         }
-        let joined = thread.join(&mut self.weaver, name, &batch);
+        let joined = thread.merge_batch(&mut self.weaver, name, &batch);
         thread.torn = joined.is_none();
         // What was told before the nonsense has its numbers: it must be told even so.
-        Some(self.weaver.batch(batch.slot, joined.unwrap_or_default()))
+        Some(self.weaver.take_batch(batch.slot, joined.unwrap_or_default()))
     }
 
     /// Whether a target's profile had to be cut off.
-    pub(super) fn is_torn(&self, target: usize) -> bool {
+    pub(super) fn is_cut_off(&self, target: usize) -> bool {
         self.threads.get(&target).is_some_and(|thread| thread.torn)
     }
 }
 
-impl Thread {
-    fn join(&mut self, weaver: &mut Weaver, name: &str, batch: &StackBatch) -> Option<Vec<StackSample>> {
-        let root = weaver.frame(Frame::new(name, FrameKind::Unknown));
-        let root = weaver.node(None, root);
-        self.frames.extend(batch.frames.iter().map(|frame| weaver.frame(harmless(frame))));
-        self.comms.extend(batch.comms.iter().map(|comm| weaver.comm(&inert(comm))));
+impl TargetIds {
+    fn merge_batch(
+        &mut self,
+        weaver: &mut StackTreeBuilder,
+        name: &str,
+        batch: &StackBatch,
+    ) -> Option<Vec<StackSample>> {
+        let root = weaver.intern_frame(StackFrame::new(name, FrameKind::Unknown));
+        let root = weaver.intern_node(None, root);
+        self.frames.extend(batch.frames.iter().map(|frame| weaver.intern_frame(clean_frame(frame))));
+        self.comms
+            .extend(batch.comms.iter().map(|comm| weaver.intern_comm(&remove_control_characters(comm))));
         for node in &batch.nodes {
             let frame = *self.frames.get(node.frame.0 as usize)?;
             let parent = match node.parent {
                 None => root,
                 Some(parent) => *self.nodes.get(parent.0 as usize)?,
             };
-            self.nodes.push(weaver.node(Some(parent), frame));
+            self.nodes.push(weaver.intern_node(Some(parent), frame));
         }
         let ours = |sample: &StackSample| {
             let comm = *self.comms.get(sample.comm.0 as usize)?;
@@ -75,26 +81,26 @@ impl Thread {
     }
 }
 
-fn harmless(frame: &Frame) -> Frame {
-    Frame {
-        name: inert(&frame.name),
-        raw: frame.raw.as_deref().map(inert),
-        module: frame.module.as_deref().map(inert),
+fn clean_frame(frame: &StackFrame) -> StackFrame {
+    StackFrame {
+        name: remove_control_characters(&frame.name),
+        raw: frame.raw.as_deref().map(remove_control_characters),
+        module: frame.module.as_deref().map(remove_control_characters),
         ..frame.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::profile::{Node, Profile};
+    use perflab_model::profile::{Profile, StackNode};
 
     use super::*;
 
-    fn batch(function: &str, leaf: u32) -> StackBatch {
+    fn one_sample_batch(function: &str, leaf: u32) -> StackBatch {
         let (comm, leaf) = (CommId(0), Some(NodeId(leaf)));
         StackBatch {
-            frames: vec![Frame::new(function, FrameKind::Kernel)],
-            nodes: vec![Node { parent: None, frame: FrameId(0) }],
+            frames: vec![StackFrame::new(function, FrameKind::Kernel)],
+            nodes: vec![StackNode { parent: None, frame: FrameId(0) }],
             comms: vec!["sh".into()],
             samples: vec![StackSample {
                 at: None,
@@ -111,7 +117,7 @@ mod tests {
     }
 
     /// The stack of each sample, outermost first.
-    fn stacks(profile: &Profile) -> Vec<String> {
+    fn profile_stacks(profile: &Profile) -> Vec<String> {
         let names = |sample: &StackSample| {
             let (mut names, mut at) = (Vec::new(), sample.leaf);
             while let Some(node) = at.and_then(|id| profile.node(id)) {
@@ -120,27 +126,27 @@ mod tests {
             }
             names.join(";")
         };
-        profile.pieces.iter().flat_map(|piece| piece.samples.iter().map(names)).collect()
+        profile.iterations.iter().flat_map(|piece| piece.samples.iter().map(names)).collect()
     }
 
     #[test]
     fn the_same_function_in_two_guests_is_two_stacks_below_their_names() {
-        let (mut weft, mut profile) = (Weft::default(), Profile::default());
+        let (mut weft, mut profile) = (StackMerger::default(), Profile::default());
         for (target, name, function) in [(0, "guest1", "work"), (1, "guest2", "work")] {
-            profile.take(weft.join(target, name, batch(function, 0)).unwrap());
+            profile.add_batch(weft.merge(target, name, one_sample_batch(function, 0)).unwrap());
         }
-        weft.anew();
-        profile.take(weft.join(0, "guest1", batch("other\u{1b}[31m", 0)).unwrap());
-        assert_eq!(stacks(&profile), ["guest1;work", "guest2;work", "guest1;other\u{fffd}[31m"]);
+        weft.restart();
+        profile.add_batch(weft.merge(0, "guest1", one_sample_batch("other\u{1b}[31m", 0)).unwrap());
+        assert_eq!(profile_stacks(&profile), ["guest1;work", "guest2;work", "guest1;other\u{fffd}[31m"]);
     }
 
     #[test]
     fn a_guest_that_refers_to_nothing_is_cut_off_and_the_others_stay_right() {
-        let (mut weft, mut profile) = (Weft::default(), Profile::default());
-        profile.take(weft.join(0, "liar", batch("work", 7)).unwrap());
-        assert!(weft.is_torn(0));
-        assert_eq!(weft.join(0, "liar", batch("more", 0)), None);
-        profile.take(weft.join(1, "honest", batch("idle", 0)).unwrap());
-        assert_eq!(stacks(&profile), ["honest;idle"]);
+        let (mut weft, mut profile) = (StackMerger::default(), Profile::default());
+        profile.add_batch(weft.merge(0, "liar", one_sample_batch("work", 7)).unwrap());
+        assert!(weft.is_cut_off(0));
+        assert_eq!(weft.merge(0, "liar", one_sample_batch("more", 0)), None);
+        profile.add_batch(weft.merge(1, "honest", one_sample_batch("idle", 0)).unwrap());
+        assert_eq!(profile_stacks(&profile), ["honest;idle"]);
     }
 }

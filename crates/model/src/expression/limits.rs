@@ -34,13 +34,13 @@ const KEYWORDS: [&str; 7] = ["and", "elif", "else", "if", "in", "is", "not"];
 /// Statements that a template may hold: loops could go on for days.
 const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 
-/// Stands for a quoted text in [`Code::text`].
+/// Stands for a quoted text in [`UnquotedCode::text`].
 const QUOTED: char = '"';
 
 /// Refuses an expression that is too large.
 pub(super) fn check_expression(expression: &str) -> Result<(), ExpressionError> {
-    let code = Code::until(expression, None);
-    check(expression, &code.text, code.text.len() + code.quoted)
+    let code = UnquotedCode::read_until(expression, None);
+    check_code_size(expression, &code.text, code.text.len() + code.quoted)
 }
 
 /// Refuses a template whose expressions are too large; the text around them may have any length, and so may a tag that only
@@ -53,12 +53,15 @@ pub(super) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionErro
             rest = inside.split_once("#}").map_or("", |(_, after)| after);
             continue;
         }
-        let code = Code::until(inside, Some(if open == "{{" { "}}" } else { "%}" }));
+        let code = UnquotedCode::read_until(inside, Some(if open == "{{" { "}}" } else { "%}" }));
         rest = inside.get(code.end..).unwrap_or_default();
         let bare = code.text.trim_matches(['-', '+', ' ', '\t', '\n']);
         let statement = bare.split_whitespace().next().unwrap_or_default();
         if open == "{%" && !STATEMENTS.contains(&statement) {
-            return Err(too_large(template, format!("`{statement}` cannot be used here; only `if` can")));
+            return Err(too_large_error(
+                template,
+                format!("`{statement}` cannot be used here; only `if` can"),
+            ));
         }
         if open == "{{" && bare.chars().eq([QUOTED]) {
             continue;
@@ -68,13 +71,13 @@ pub(super) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionErro
         all.push_str(open);
         tags.push(inside.get(..code.end.saturating_sub(2)).unwrap_or_default());
     }
-    check(template, &all, bytes)?;
+    check_code_size(template, &all, bytes)?;
     Ok(tags)
 }
 
-fn check(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
+fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
     if bytes > LONGEST {
-        return Err(too_large(
+        return Err(too_large_error(
             whole,
             format!("an expression of {bytes} bytes; at most {LONGEST} are allowed"),
         ));
@@ -85,31 +88,31 @@ fn check(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
     let operators = words + code.chars().filter(|character| "+-*/%~|.[({<>=!".contains(*character)).count();
     if operators > MOST_OPERATORS {
         let reason = format!("{operators} operators in an expression; at most {MOST_OPERATORS} are allowed");
-        return Err(too_large(whole, reason));
+        return Err(too_large_error(whole, reason));
     }
     Ok(())
 }
 
 /// Refuses a text that is too long to be a value.
-pub(super) fn check_text(expression: &str, text: &str) -> Result<(), ExpressionError> {
+pub(super) fn check_text_length(expression: &str, text: &str) -> Result<(), ExpressionError> {
     match text.len() {
         ..=LONGEST_TEXT => Ok(()),
         bytes => {
             let reason = format!("it gives a text of {bytes} bytes; at most {LONGEST_TEXT} are allowed");
-            Err(too_large(expression, reason))
+            Err(too_large_error(expression, reason))
         }
     }
 }
 
 /// That what is multiplied is no number.
-pub(super) fn not_a_number(expression: &str) -> ExpressionError {
-    too_large(expression, "texts and lists cannot be multiplied".into())
+pub(super) fn multiplication_error(expression: &str) -> ExpressionError {
+    too_large_error(expression, "texts and lists cannot be multiplied".into())
 }
 
 /// What stands on both sides of every `*`, those in the innermost brackets first: names, numbers, quoted texts and brackets, with
 /// the filters, arguments and indices behind them. Everything else that the sign may apply to is a number.
-pub(super) fn factors(code: &str) -> Vec<&str> {
-    let tokens = tokens(code);
+pub(super) fn find_factors(code: &str) -> Vec<&str> {
+    let tokens = split_into_tokens(code);
     // A power is of numbers or fails.
     let is_power = |at: usize| {
         tokens.get(at).is_some_and(|sign| {
@@ -121,7 +124,7 @@ pub(super) fn factors(code: &str) -> Vec<&str> {
     });
     let mut stars: Vec<(usize, usize)> = stars.map(|(at, token)| (token.depth, at)).collect();
     stars.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-    let sides = stars.iter().flat_map(|(_, at)| [before(&tokens, *at), behind(&tokens, *at)]);
+    let sides = stars.iter().flat_map(|(_, at)| [operand_before(&tokens, *at), operand_after(&tokens, *at)]);
     let text = |(first, last): (usize, usize)| {
         let (first, last) = (tokens.get(first)?, tokens.get(last)?);
         code.get(first.at..last.at + last.text.len())
@@ -130,7 +133,7 @@ pub(super) fn factors(code: &str) -> Vec<&str> {
 }
 
 /// A word, a number up to its point, a quoted text or a sign.
-struct Token<'a> {
+struct ExpressionToken<'a> {
     text: &'a str,
     at: usize,
     /// how many brackets are open around it
@@ -139,13 +142,13 @@ struct Token<'a> {
     partner: Option<usize>,
 }
 
-impl Token<'_> {
+impl ExpressionToken<'_> {
     fn is_word(&self) -> bool {
         self.text.starts_with(|first: char| first.is_alphanumeric() || first == '_')
     }
 
     /// Whether an operand may end with it.
-    fn is_end(&self) -> bool {
+    fn can_end_operand(&self) -> bool {
         match self.text {
             ")" | "]" | "}" => true,
             text if text.starts_with(['\'', '"']) => true,
@@ -154,13 +157,14 @@ impl Token<'_> {
     }
 }
 
-fn tokens(code: &str) -> Vec<Token<'_>> {
-    let (mut tokens, mut open, mut at): (Vec<Token<'_>>, Vec<usize>, usize) = (Vec::new(), Vec::new(), 0);
+fn split_into_tokens(code: &str) -> Vec<ExpressionToken<'_>> {
+    let (mut tokens, mut open, mut at): (Vec<ExpressionToken<'_>>, Vec<usize>, usize) =
+        (Vec::new(), Vec::new(), 0);
     while let Some(first) = code.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = code.get(at..).unwrap_or_default();
         let is_word = |character: char| character.is_alphanumeric() || character == '_';
         let length = match first {
-            '\'' | '"' => quoted(rest, first),
+            '\'' | '"' => quoted_length(rest, first),
             _ if is_word(first) => rest.find(|other| !is_word(other)).unwrap_or(rest.len()),
             _ => first.len_utf8(),
         };
@@ -171,7 +175,7 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
             begin.partner = Some(own);
         }
         if !first.is_whitespace() {
-            tokens.push(Token { text, at, depth: open.len(), partner });
+            tokens.push(ExpressionToken { text, at, depth: open.len(), partner });
         }
         if matches!(first, '(' | '[' | '{') {
             open.push(tokens.len() - 1);
@@ -182,7 +186,7 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
 }
 
 /// Bytes of the quoted text that begins here.
-fn quoted(text: &str, quote: char) -> usize {
+fn quoted_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
         if !escaped && character == quote {
@@ -194,25 +198,25 @@ fn quoted(text: &str, quote: char) -> usize {
 }
 
 /// The first and the last token of the operand that ends before this one.
-fn before(tokens: &[Token<'_>], star: usize) -> Option<(usize, usize)> {
+fn operand_before(tokens: &[ExpressionToken<'_>], star: usize) -> Option<(usize, usize)> {
     let last = star.checked_sub(1)?;
     let mut end = last;
     loop {
-        let token = tokens.get(end).filter(|token| token.is_end())?;
+        let token = tokens.get(end).filter(|token| token.can_end_operand())?;
         let first = if token.is_word() { end } else { token.partner.unwrap_or(end) };
         let Some(previous) = first.checked_sub(1) else { return Some((first, last)) };
         let sign = tokens.get(previous)?;
         end = match sign.text {
             "." | "|" => previous.checked_sub(1)?,
             // Arguments, or an index.
-            _ if sign.is_end() && token.partner.is_some() => previous,
+            _ if sign.can_end_operand() && token.partner.is_some() => previous,
             _ => return Some((first, last)),
         };
     }
 }
 
 /// The first and the last token of the operand that begins behind this one.
-fn behind(tokens: &[Token<'_>], star: usize) -> Option<(usize, usize)> {
+fn operand_after(tokens: &[ExpressionToken<'_>], star: usize) -> Option<(usize, usize)> {
     let first = (star + 1..tokens.len())
         .find(|at| !matches!(tokens.get(*at).map_or("", |token| token.text), "-" | "+"))?;
     let end = |at: usize| tokens.get(at).map(|token| token.partner.unwrap_or(at));
@@ -226,14 +230,14 @@ fn behind(tokens: &[Token<'_>], star: usize) -> Option<(usize, usize)> {
     }
 }
 
-fn too_large(whole: &str, reason: String) -> ExpressionError {
+fn too_large_error(whole: &str, reason: String) -> ExpressionError {
     let beginning: String = whole.chars().take(40).collect();
     let dots = if beginning.len() < whole.len() { "…" } else { "" };
     ExpressionError::TooLarge { beginning: beginning + dots, reason }
 }
 
 /// A piece of code without its quoted texts.
-struct Code {
+struct UnquotedCode {
     /// with [`QUOTED`] in place of each quoted text
     text: String,
     /// bytes of those
@@ -242,9 +246,9 @@ struct Code {
     end: usize,
 }
 
-impl Code {
-    fn until(text: &str, mark: Option<&str>) -> Self {
-        let mut code = Code { text: String::new(), quoted: 0, end: text.len() };
+impl UnquotedCode {
+    fn read_until(text: &str, mark: Option<&str>) -> Self {
+        let mut code = UnquotedCode { text: String::new(), quoted: 0, end: text.len() };
         let (mut quote, mut escaped) = (None, false);
         for (at, character) in text.char_indices() {
             match quote {
@@ -271,7 +275,7 @@ impl Code {
 }
 
 /// Filters and functions whose results cannot be much longer than what they are given.
-pub(super) fn bound_filters(environment: &mut Environment<'_>) {
+pub(super) fn add_bounded_filters(environment: &mut Environment<'_>) {
     REPEATING.iter().for_each(|name| environment.remove_filter(name));
     environment.add_filter("format", bounded_format);
     environment.add_filter("join", bounded_join);
@@ -279,7 +283,7 @@ pub(super) fn bound_filters(environment: &mut Environment<'_>) {
     environment.add_function("range", bounded_range);
 }
 
-fn too_long(what: &str) -> Error {
+fn too_long_error(what: &str) -> Error {
     let message = format!("what `{what}` gives is too large: at most {LONGEST_JOINED} bytes");
     Error::new(ErrorKind::InvalidOperation, message)
 }
@@ -291,7 +295,7 @@ fn bounded_join(list: &Value, between: Option<&str>) -> Result<String, Error> {
         joined.push_str(between.filter(|_| at > 0).unwrap_or_default());
         joined.push_str(&item.to_string());
         if joined.len() > LONGEST_JOINED {
-            return Err(too_long("join"));
+            return Err(too_long_error("join"));
         }
     }
     Ok(joined)
@@ -301,7 +305,7 @@ fn bounded_join(list: &Value, between: Option<&str>) -> Result<String, Error> {
 fn bounded_replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
     let added = text.matches(from).count().saturating_mul(to.len());
     if text.len().saturating_add(added) > LONGEST_JOINED {
-        return Err(too_long("replace"));
+        return Err(too_long_error("replace"));
     }
     Ok(text.replace(from, to))
 }
@@ -341,13 +345,13 @@ fn bounded_format(text: &str, values: Rest<Value>) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scope;
+    use super::super::ExpressionScope;
     use super::*;
-    use crate::Value;
+    use crate::Scalar;
 
     /// On the stack of a thread, which is a quarter of the main one's.
-    fn evaluate(expression: String) -> Result<Value, ExpressionError> {
-        std::thread::spawn(move || Scope::default().evaluate(&expression)).join().unwrap()
+    fn evaluate_on_thread(expression: String) -> Result<Scalar, ExpressionError> {
+        std::thread::spawn(move || ExpressionScope::default().evaluate(&expression)).join().unwrap()
     }
 
     #[test]
@@ -363,11 +367,15 @@ mod tests {
             format!("[1]{}", "[0]".repeat(1_000)),
         ];
         for expression in deep {
-            let refused = evaluate(expression).unwrap_err();
+            let refused = evaluate_on_thread(expression).unwrap_err();
             assert!(matches!(refused, ExpressionError::TooLarge { .. }) && refused.to_string().len() < 200);
         }
-        assert_eq!(evaluate(vec!["1"; 257].join("+")), Ok(Value::Int(257)), "as deep as it may be");
-        assert_eq!(evaluate(format!("[{}]|max", vec!["1"; 1_000].join(","))), Ok(Value::Int(1)));
+        assert_eq!(
+            evaluate_on_thread(vec!["1"; 257].join("+")),
+            Ok(Scalar::Int(257)),
+            "as deep as it may be"
+        );
+        assert_eq!(evaluate_on_thread(format!("[{}]|max", vec!["1"; 1_000].join(","))), Ok(Scalar::Int(1)));
     }
 
     #[test]
@@ -405,7 +413,7 @@ mod tests {
             "range(9999)|join|replace('1', range(999)|join)",
             "range(9999)|join",
         ] {
-            let refused = evaluate(expression.to_owned());
+            let refused = evaluate_on_thread(expression.to_owned());
             assert!(refused.is_err(), "{expression}: {refused:?}");
         }
         for (expression, value) in [
@@ -418,10 +426,13 @@ mod tests {
             ("range(9, 1, -3)|sum * range(4)|length", 72),
             ("'a*b'|length * 1", 3),
         ] {
-            assert_eq!(evaluate(expression.into()), Ok(Value::Int(value)), "{expression}");
+            assert_eq!(evaluate_on_thread(expression.into()), Ok(Scalar::Int(value)), "{expression}");
         }
-        assert_eq!(evaluate("'%03d|%-4s|%%'|format(7, 'a')".into()), Ok(Value::from("007|a   |%")));
-        assert_eq!(evaluate("range(4)|join(',')".into()), Ok(Value::from("0,1,2,3")));
+        assert_eq!(
+            evaluate_on_thread("'%03d|%-4s|%%'|format(7, 'a')".into()),
+            Ok(Scalar::from("007|a   |%"))
+        );
+        assert_eq!(evaluate_on_thread("range(4)|join(',')".into()), Ok(Scalar::from("0,1,2,3")));
     }
 
     #[test]
@@ -431,15 +442,15 @@ mod tests {
             None => "'0123456789abcdef'".to_owned(),
             Some(before) => format!("{before} ~ {before} ~ {before} ~ {before}"),
         };
-        let values: Vec<(String, Value)> =
+        let values: Vec<(String, Scalar)> =
             (0..20).map(|index| (name(index), text(index).as_str().into())).collect();
-        let mut scope = Scope::default();
+        let mut scope = ExpressionScope::default();
         let (_, error) = scope.define(values.iter().map(|(name, value)| (name.as_str(), value))).unwrap_err();
         assert!(matches!(error, ExpressionError::TooLarge { .. }), "{error}");
         // A text that is a value is multiplied nowhere.
-        let mut scope = Scope::default();
+        let mut scope = ExpressionScope::default();
         scope.set("name", "x".into());
-        scope.set("count", Value::Int(4));
+        scope.set("count", Scalar::Int(4));
         for template in
             ["{{ name * 100000000 }}", "{% if count * name %}a{% endif %}", "{{ 2 }} {{- (name) * 9 -}}"]
         {
@@ -453,7 +464,7 @@ mod tests {
 
     #[test]
     fn only_the_code_of_a_template_is_bounded() {
-        let scope = Scope::default();
+        let scope = ExpressionScope::default();
         let long = "x".repeat(100_000);
         assert_eq!(scope.render(&format!("{long}{{{{ 1 }}}}")), Ok(format!("{long}1")));
         assert_eq!(

@@ -3,28 +3,30 @@
 
 use std::collections::HashMap;
 
-use super::{IoKind, IoRecording};
+use super::{IoEventKind, IoRecording};
 use crate::Nanos;
 
 /// The names of all threads of a recording.
 #[derive(Debug, Clone, Default)]
-pub struct Programs<'a> {
+pub struct ThreadNames<'a> {
     /// starts of programs, in the order of time
     started: HashMap<i32, Vec<(Nanos, &'a str)>>,
     named: HashMap<i32, &'a str>,
 }
 
-impl<'a> Programs<'a> {
+impl<'a> ThreadNames<'a> {
     /// Collects them.
-    pub fn of(recording: &'a IoRecording) -> Self {
-        let mut all = Programs::default();
+    pub fn from_recording(recording: &'a IoRecording) -> Self {
+        let mut all = ThreadNames::default();
         let told = recording.told.names.iter();
         all.named.extend(told.map(|(pid, name)| (*pid, name.as_str())));
         for event in &recording.events {
             let Some(name) = event.name.as_deref() else { continue };
             match event.kind {
-                IoKind::Exec => all.started.entry(event.pid).or_default().push((event.at, last_part(name))),
-                IoKind::Exit => drop(all.named.insert(event.pid, name)),
+                IoEventKind::Exec => {
+                    all.started.entry(event.pid).or_default().push((event.at, base_name(name)))
+                }
+                IoEventKind::Exit => drop(all.named.insert(event.pid, name)),
                 _ => {}
             }
         }
@@ -32,21 +34,21 @@ impl<'a> Programs<'a> {
     }
 
     /// The name of a thread at a time; none where nothing told it.
-    pub fn name(&self, pid: i32, at: Nanos) -> Option<&'a str> {
+    pub fn name_at(&self, pid: i32, at: Nanos) -> Option<&'a str> {
         let started = self.started.get(&pid);
         let last = started.and_then(|all| all.iter().rev().find(|(since, _)| *since <= at));
         last.map(|(_, name)| *name).or_else(|| self.named.get(&pid).copied())
     }
 }
 
-fn last_part(path: &str) -> &str {
+fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{Device, IoEvent, IoTold};
+    use crate::io::{DeviceNumber, IoEvent, IoTraceSummary};
 
     #[test]
     fn a_thread_has_the_name_of_what_it_started_last() {
@@ -54,7 +56,7 @@ mod tests {
             at: Nanos(at),
             pid,
             kind,
-            device: Device::default(),
+            device: DeviceNumber::default(),
             inode: 0,
             first: 0,
             count: 0,
@@ -62,16 +64,16 @@ mod tests {
         };
         let recording = IoRecording {
             events: vec![
-                event(5, 1, IoKind::Exec, "/bin/sh"),
-                event(9, 1, IoKind::Exec, "/usr/bin/git"),
-                event(12, 2, IoKind::Exit, "worker"),
-                event(13, 1, IoKind::Exit, "git"),
+                event(5, 1, IoEventKind::Exec, "/bin/sh"),
+                event(9, 1, IoEventKind::Exec, "/usr/bin/git"),
+                event(12, 2, IoEventKind::Exit, "worker"),
+                event(13, 1, IoEventKind::Exit, "git"),
             ],
-            told: IoTold { names: [(3, "kjournald".into())].into(), ..IoTold::default() },
+            told: IoTraceSummary { names: [(3, "kjournald".into())].into(), ..IoTraceSummary::default() },
             ..IoRecording::default()
         };
-        let programs = Programs::of(&recording);
-        let name = |pid, at| programs.name(pid, Nanos(at));
+        let programs = ThreadNames::from_recording(&recording);
+        let name = |pid, at| programs.name_at(pid, Nanos(at));
         assert_eq!([name(1, 6), name(1, 9)], [Some("sh"), Some("git")]);
         assert_eq!([name(2, 1), name(3, 1), name(4, 1)], [Some("worker"), Some("kjournald"), None]);
     }

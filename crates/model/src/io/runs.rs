@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 /// A set of numbers of pages, as runs (first, count) that neither touch nor overlap, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Runs(Vec<(u64, u64)>);
+pub struct PageSet(Vec<(u64, u64)>);
 
-impl Runs {
+impl PageSet {
     /// The runs, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 
     /// How many pages.
-    pub fn pages(&self) -> u64 {
+    pub fn page_count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
@@ -31,13 +31,13 @@ impl Runs {
 
     /// Pages that are in either.
     #[must_use]
-    pub fn union(&self, other: &Runs) -> Runs {
+    pub fn union(&self, other: &PageSet) -> PageSet {
         self.iter().chain(other.iter()).collect()
     }
 
     /// Pages that are in both.
     #[must_use]
-    pub fn intersection(&self, other: &Runs) -> Runs {
+    pub fn intersection(&self, other: &PageSet) -> PageSet {
         let mut both = Vec::new();
         let (mut ours, mut theirs) = (self.iter().peekable(), other.iter().peekable());
         while let (Some(&(a, m)), Some(&(b, n))) = (ours.peek(), theirs.peek()) {
@@ -51,12 +51,12 @@ impl Runs {
                 theirs.next().is_some()
             };
         }
-        Runs(both)
+        PageSet(both)
     }
 
     /// Pages that are not in `other`.
     #[must_use]
-    pub fn without(&self, other: &Runs) -> Runs {
+    pub fn difference(&self, other: &PageSet) -> PageSet {
         let mut rest = Vec::new();
         for (first, count) in self.iter() {
             let (mut at, end) = (first, first + count);
@@ -71,12 +71,12 @@ impl Runs {
                 rest.push((at, end - at));
             }
         }
-        Runs(rest)
+        PageSet(rest)
     }
 
     /// The same with gaps filled where `joins` says so of the end of one run and the beginning of the next.
     #[must_use]
-    pub fn joined(&self, joins: impl Fn(u64, u64) -> bool) -> Runs {
+    pub fn fill_gaps(&self, joins: impl Fn(u64, u64) -> bool) -> PageSet {
         let mut all: Vec<(u64, u64)> = Vec::new();
         for (first, count) in self.iter() {
             match all.last_mut() {
@@ -84,17 +84,17 @@ impl Runs {
                 _ => all.push((first, count)),
             }
         }
-        Runs(all)
+        PageSet(all)
     }
 
     /// Pages below `end`.
     #[must_use]
-    pub fn below(&self, end: u64) -> Runs {
-        self.intersection(&Runs(vec![(0, end)]))
+    pub fn pages_below(&self, end: u64) -> PageSet {
+        self.intersection(&PageSet(vec![(0, end)]))
     }
 }
 
-impl FromIterator<(u64, u64)> for Runs {
+impl FromIterator<(u64, u64)> for PageSet {
     /// From runs in any order, which may touch and overlap; numbers of 2^62 and more are left out.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(runs: I) -> Self {
         let sound = |(first, count): &(u64, u64)| *count > 0 && *first < 1 << 62 && *count < 1 << 62;
@@ -109,7 +109,7 @@ impl FromIterator<(u64, u64)> for Runs {
                 _ => all.push((first, count)),
             }
         }
-        Runs(all)
+        PageSet(all)
     }
 }
 
@@ -117,32 +117,32 @@ impl FromIterator<(u64, u64)> for Runs {
 mod tests {
     use super::*;
 
-    fn runs(list: &[(u64, u64)]) -> Runs {
+    fn page_set(list: &[(u64, u64)]) -> PageSet {
         list.iter().copied().collect()
     }
 
     #[test]
     fn sets_are_what_sets_are() {
-        let (a, b) = (runs(&[(0, 4), (10, 4), (2, 3), (5, 1)]), runs(&[(3, 8), (13, 9)]));
-        assert_eq!(a, runs(&[(0, 6), (10, 4)]));
-        assert_eq!(a.intersection(&b), runs(&[(3, 3), (10, 1), (13, 1)]));
-        assert_eq!(a.union(&b), runs(&[(0, 22)]));
-        assert_eq!(a.without(&b), runs(&[(0, 3), (11, 2)]));
-        assert_eq!((a.pages(), a.contains(5), a.contains(6)), (10, true, false));
-        assert_eq!(a.joined(|end, next| next - end <= 3), a);
-        assert_eq!(a.joined(|end, next| next - end <= 4), runs(&[(0, 14)]));
-        assert_eq!(a.below(11), runs(&[(0, 6), (10, 1)]));
-        assert_eq!(runs(&[(u64::MAX, 1), (1, u64::MAX), (7, 0)]), Runs::default());
+        let (a, b) = (page_set(&[(0, 4), (10, 4), (2, 3), (5, 1)]), page_set(&[(3, 8), (13, 9)]));
+        assert_eq!(a, page_set(&[(0, 6), (10, 4)]));
+        assert_eq!(a.intersection(&b), page_set(&[(3, 3), (10, 1), (13, 1)]));
+        assert_eq!(a.union(&b), page_set(&[(0, 22)]));
+        assert_eq!(a.difference(&b), page_set(&[(0, 3), (11, 2)]));
+        assert_eq!((a.page_count(), a.contains(5), a.contains(6)), (10, true, false));
+        assert_eq!(a.fill_gaps(|end, next| next - end <= 3), a);
+        assert_eq!(a.fill_gaps(|end, next| next - end <= 4), page_set(&[(0, 14)]));
+        assert_eq!(a.pages_below(11), page_set(&[(0, 6), (10, 1)]));
+        assert_eq!(page_set(&[(u64::MAX, 1), (1, u64::MAX), (7, 0)]), PageSet::default());
     }
 
     #[test]
     fn set_operations_agree_with_sets_of_numbers() {
         use std::collections::BTreeSet;
-        let numbers = |runs: &Runs| runs.iter().flat_map(|(a, n)| a..a + n).collect::<BTreeSet<u64>>();
+        let numbers = |runs: &PageSet| runs.iter().flat_map(|(a, n)| a..a + n).collect::<BTreeSet<u64>>();
         // A multiplicative walk through all small shapes.
         let mut state = 1_u64;
         for _ in 0..500 {
-            let mut set = || -> Runs {
+            let mut set = || -> PageSet {
                 (0..6)
                     .map(|_| {
                         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -154,7 +154,7 @@ mod tests {
             let (x, y) = (numbers(&a), numbers(&b));
             assert_eq!(numbers(&a.union(&b)), &x | &y);
             assert_eq!(numbers(&a.intersection(&b)), &x & &y);
-            assert_eq!(numbers(&a.without(&b)), &x - &y);
+            assert_eq!(numbers(&a.difference(&b)), &x - &y);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Frame, Node, StackSample};
+use super::{StackFrame, StackNode, StackSample};
 use crate::{Nanos, Unit};
 
 /// Samples of one iteration, with the frames, nodes and command names that no earlier batch of the run has.
@@ -13,9 +13,9 @@ pub struct StackBatch {
     /// Index into the plan's slots.
     pub slot: u32,
     /// New frames, in order of their numbers.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<StackFrame>,
     /// New nodes, in order of their numbers.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<StackNode>,
     /// New command names, in order of their numbers.
     pub comms: Vec<String>,
     /// Samples, in order of time where they have one.
@@ -29,10 +29,10 @@ impl StackBatch {
         loop {
             let mut part = StackBatch { slot: self.slot, ..StackBatch::default() };
             let mut room = most.max(1);
-            part.frames = first(&mut self.frames, &mut room);
-            part.nodes = first(&mut self.nodes, &mut room);
-            part.comms = first(&mut self.comms, &mut room);
-            part.samples = first(&mut self.samples, &mut room);
+            part.frames = drain_up_to(&mut self.frames, &mut room);
+            part.nodes = drain_up_to(&mut self.nodes, &mut room);
+            part.comms = drain_up_to(&mut self.comms, &mut room);
+            part.samples = drain_up_to(&mut self.samples, &mut room);
             parts.push(part);
             if room > 0 || (self.frames.len() + self.nodes.len() + self.comms.len() + self.samples.len()) == 0
             {
@@ -43,7 +43,7 @@ impl StackBatch {
 }
 
 /// Takes as many as there is room for.
-fn first<T>(from: &mut Vec<T>, room: &mut usize) -> Vec<T> {
+fn drain_up_to<T>(from: &mut Vec<T>, room: &mut usize) -> Vec<T> {
     let count = from.len().min(*room);
     *room -= count;
     from.drain(..count).collect()
@@ -51,7 +51,7 @@ fn first<T>(from: &mut Vec<T>, room: &mut usize) -> Vec<T> {
 
 /// What the sampler says of itself when the profile of an iteration ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Profiled {
+pub struct ProfileSummary {
     /// Index into the plan's slots.
     pub slot: u32,
     /// Where the samples come from: `perf_event_open`, `perf.data`, `perf script`, `folded`, `pprof`.
@@ -71,12 +71,12 @@ pub struct Profiled {
     /// What taking these samples cost the sampler: CPU time of its reader; 0 for imports.
     pub cost: Nanos,
     /// Kernel symbols that rule tables asked for, where they are there.
-    pub anchors: Vec<Anchor>,
+    pub anchors: Vec<SymbolAnchor>,
 }
 
 /// A symbol of the kernel, found in its symbol table whether or not a sample hit it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct SymbolAnchor {
     /// Its normalised name.
     pub name: String,
     /// Where it begins, in bytes from `_stext`.
@@ -92,8 +92,8 @@ mod tests {
     fn a_split_batch_is_the_same_profile_and_no_part_refers_to_a_later_one() {
         let mut whole = StackBatch { slot: 3, comms: vec!["a".into()], ..StackBatch::default() };
         for number in 0..10_u32 {
-            whole.frames.push(Frame::new(&format!("f{number}"), FrameKind::User));
-            whole.nodes.push(Node { parent: None, frame: crate::profile::FrameId(number) });
+            whole.frames.push(StackFrame::new(&format!("f{number}"), FrameKind::User));
+            whole.nodes.push(StackNode { parent: None, frame: crate::profile::FrameId(number) });
             let leaf = Some(crate::profile::NodeId(number));
             let (count, weight, comm) = (1, 1, CommId(0));
             whole.samples.push(StackSample {
@@ -108,14 +108,14 @@ mod tests {
             });
         }
         let mut together = Profile::default();
-        together.take(whole.clone());
+        together.add_batch(whole.clone());
         let (parts, mut joined) = (whole.split(4), Profile::default());
         assert_eq!(parts.len(), 8);
         for part in parts {
             assert!(part.frames.len() + part.nodes.len() + part.samples.len() <= 4);
-            joined.take(part);
+            joined.add_batch(part);
             let known = joined.nodes.len() as u32;
-            assert!(joined.pieces[0].samples.iter().all(|sample| sample.leaf.unwrap().0 < known));
+            assert!(joined.iterations[0].samples.iter().all(|sample| sample.leaf.unwrap().0 < known));
         }
         assert_eq!(joined, together);
         assert_eq!(StackBatch::default().split(4).len(), 1);

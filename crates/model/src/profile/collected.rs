@@ -1,33 +1,33 @@
 //! A whole profile in memory, as readers give it.
 
-use super::{CommId, Frame, FrameId, Node, NodeId, Profiled, StackBatch, StackSample};
+use super::{CommId, FrameId, NodeId, ProfileSummary, StackBatch, StackFrame, StackNode, StackSample};
 
 /// The profile of one case: a piece for each of its iterations, over the frames and nodes of its run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
     /// Frames by number.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<StackFrame>,
     /// Nodes by number; a caller stands before its callees.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<StackNode>,
     /// Command names by number.
     pub comms: Vec<String>,
     /// One for each iteration that was profiled, warm-ups included, in order of slots.
-    pub pieces: Vec<Piece>,
+    pub iterations: Vec<IterationProfile>,
 }
 
 /// The samples of one iteration.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Piece {
+pub struct IterationProfile {
     /// What the sampler said.
-    pub about: Profiled,
+    pub summary: ProfileSummary,
     /// In order of time where they have one.
     pub samples: Vec<StackSample>,
 }
 
-/// What became of every sample. The parts are disjoint, and their sum is [`Parts::all`]. Archives and imported files may claim
+/// What became of every sample. The parts are disjoint, and their sum is [`SampleCounts::total`]. Archives and imported files may claim
 /// any numbers: sums stop at the largest there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct SampleCounts {
     /// with a stack
     pub stacks: u64,
     /// of a living task, without a stack
@@ -40,20 +40,20 @@ pub struct Parts {
     pub unreadable: u64,
 }
 
-impl Parts {
+impl SampleCounts {
     /// Their sum.
-    pub fn all(&self) -> u64 {
-        self.kept().saturating_add(self.lost).saturating_add(self.unreadable)
+    pub fn total(&self) -> u64 {
+        self.in_profile().saturating_add(self.lost).saturating_add(self.unreadable)
     }
 
     /// Samples that are in the profile.
-    pub fn kept(&self) -> u64 {
+    pub fn in_profile(&self) -> u64 {
         self.stacks.saturating_add(self.stackless).saturating_add(self.dead)
     }
 }
 
-impl std::ops::AddAssign for Parts {
-    fn add_assign(&mut self, other: Parts) {
+impl std::ops::AddAssign for SampleCounts {
+    fn add_assign(&mut self, other: SampleCounts) {
         self.stacks = self.stacks.saturating_add(other.stacks);
         self.stackless = self.stackless.saturating_add(other.stackless);
         self.dead = self.dead.saturating_add(other.dead);
@@ -62,19 +62,20 @@ impl std::ops::AddAssign for Parts {
     }
 }
 
-impl Piece {
+impl IterationProfile {
     /// What became of its samples.
-    pub fn parts(&self) -> Parts {
-        parts(&self.about, &self.samples)
+    pub fn sample_counts(&self) -> SampleCounts {
+        count_samples(&self.summary, &self.samples)
     }
 }
 
 /// What became of the samples of a sampler that says `about` of them.
-pub fn parts(about: &Profiled, samples: &[StackSample]) -> Parts {
-    let mut parts = Parts { lost: about.lost, unreadable: about.unreadable, ..Parts::default() };
+pub fn count_samples(about: &ProfileSummary, samples: &[StackSample]) -> SampleCounts {
+    let mut parts =
+        SampleCounts { lost: about.lost, unreadable: about.unreadable, ..SampleCounts::default() };
     for sample in samples {
         let part = match sample.leaf {
-            _ if sample.is_dead() => &mut parts.dead,
+            _ if sample.is_of_dying_task() => &mut parts.dead,
             Some(_) => &mut parts.stacks,
             None => &mut parts.stackless,
         };
@@ -91,7 +92,7 @@ pub const DEEPEST_STACK: usize = 4096;
 ///
 /// # Errors
 /// A node that refers to what does not stand before it, or a stack of more than [`DEEPEST_STACK`] frames, by the node's number.
-pub fn check_tree(nodes: &[Node], frames: usize) -> Result<(), String> {
+pub fn check_stack_tree(nodes: &[StackNode], frames: usize) -> Result<(), String> {
     let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
         let below = node.parent.map_or(Some(0), |parent| depths.get(parent.0 as usize).copied());
@@ -108,12 +109,12 @@ pub fn check_tree(nodes: &[Node], frames: usize) -> Result<(), String> {
 
 impl Profile {
     /// A frame by its number.
-    pub fn frame(&self, id: FrameId) -> Option<&Frame> {
+    pub fn frame(&self, id: FrameId) -> Option<&StackFrame> {
         self.frames.get(id.0 as usize)
     }
 
     /// A node by its number.
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: NodeId) -> Option<&StackNode> {
         self.nodes.get(id.0 as usize)
     }
 
@@ -123,22 +124,22 @@ impl Profile {
     }
 
     /// What became of all samples.
-    pub fn parts(&self) -> Parts {
-        self.pieces.iter().fold(Parts::default(), |mut sum, piece| {
-            sum += piece.parts();
+    pub fn sample_counts(&self) -> SampleCounts {
+        self.iterations.iter().fold(SampleCounts::default(), |mut sum, piece| {
+            sum += piece.sample_counts();
             sum
         })
     }
 
     /// Takes a batch; its samples go to the piece of its slot.
-    pub fn take(&mut self, mut batch: StackBatch) {
+    pub fn add_batch(&mut self, mut batch: StackBatch) {
         let samples = std::mem::take(&mut batch.samples);
-        self.piece(batch.slot).samples.extend(samples);
-        self.take_names(batch);
+        self.iteration_mut(batch.slot).samples.extend(samples);
+        self.add_names(batch);
     }
 
     /// Takes the frames, nodes and command names of a batch, and leaves its samples.
-    pub fn take_names(&mut self, batch: StackBatch) {
+    pub fn add_names(&mut self, batch: StackBatch) {
         self.frames.extend(batch.frames);
         self.nodes.extend(batch.nodes);
         self.comms.extend(batch.comms);
@@ -146,8 +147,8 @@ impl Profile {
 
     /// Takes what a sampler said of a slot. Of several, the samplers of targets in step, losses and costs are added up,
     /// and the first one's words about the event stand for all.
-    pub fn tell(&mut self, about: Profiled) {
-        let told = &mut self.piece(about.slot).about;
+    pub fn add_summary(&mut self, about: ProfileSummary) {
+        let told = &mut self.iteration_mut(about.slot).summary;
         if told.source.is_empty() {
             *told = about;
             return;
@@ -158,13 +159,13 @@ impl Profile {
     }
 
     /// The piece of a slot, made where it is new.
-    pub fn piece(&mut self, slot: u32) -> &mut Piece {
-        let at = self.pieces.partition_point(|piece| piece.about.slot < slot);
-        if self.pieces.get(at).is_none_or(|piece| piece.about.slot != slot) {
-            let about = Profiled { slot, ..Profiled::default() };
-            self.pieces.insert(at, Piece { about, samples: Vec::new() });
+    pub fn iteration_mut(&mut self, slot: u32) -> &mut IterationProfile {
+        let at = self.iterations.partition_point(|piece| piece.summary.slot < slot);
+        if self.iterations.get(at).is_none_or(|piece| piece.summary.slot != slot) {
+            let about = ProfileSummary { slot, ..ProfileSummary::default() };
+            self.iterations.insert(at, IterationProfile { summary: about, samples: Vec::new() });
         }
-        self.pieces.get_mut(at).expect("it was inserted there if it was missing")
+        self.iterations.get_mut(at).expect("it was inserted there if it was missing")
     }
 }
 
@@ -172,7 +173,7 @@ impl Profile {
 mod tests {
     use super::*;
 
-    fn sample(count: u64) -> StackSample {
+    fn stackless_sample(count: u64) -> StackSample {
         let (at, cpu, pid, tid, comm, leaf) = (None, None, None, None, CommId(0), None);
         StackSample { at, cpu, pid, tid, comm, leaf, count, weight: count }
     }
@@ -180,33 +181,37 @@ mod tests {
     #[test]
     fn numbers_that_no_machine_has_are_added_up_to_the_largest() {
         let mut profile = Profile::default();
-        let batch = StackBatch { samples: vec![sample(u64::MAX), sample(u64::MAX)], ..StackBatch::default() };
-        profile.take(batch);
-        let about = || Profiled {
+        let batch = StackBatch {
+            samples: vec![stackless_sample(u64::MAX), stackless_sample(u64::MAX)],
+            ..StackBatch::default()
+        };
+        profile.add_batch(batch);
+        let about = || ProfileSummary {
             source: "s".into(),
             lost: u64::MAX,
             unreadable: u64::MAX,
             cost: crate::Nanos(u64::MAX),
-            ..Profiled::default()
+            ..ProfileSummary::default()
         };
-        profile.tell(about());
-        profile.tell(about());
-        let parts = profile.parts();
+        profile.add_summary(about());
+        profile.add_summary(about());
+        let parts = profile.sample_counts();
         assert_eq!(
-            (parts.kept(), parts.lost, parts.unreadable, parts.all()),
+            (parts.in_profile(), parts.lost, parts.unreadable, parts.total()),
             (u64::MAX, u64::MAX, u64::MAX, u64::MAX)
         );
     }
 
     #[test]
     fn only_a_tree_of_stacks_is_one() {
-        let node = |parent: Option<u32>, frame| Node { parent: parent.map(NodeId), frame: FrameId(frame) };
+        let node =
+            |parent: Option<u32>, frame| StackNode { parent: parent.map(NodeId), frame: FrameId(frame) };
         let chain = |depth: u32| (0..depth).map(|at| node(at.checked_sub(1), 0)).collect::<Vec<_>>();
-        assert_eq!(check_tree(&chain(DEEPEST_STACK as u32), 1), Ok(()));
-        let too_deep = check_tree(&chain(DEEPEST_STACK as u32 + 1), 1);
+        assert_eq!(check_stack_tree(&chain(DEEPEST_STACK as u32), 1), Ok(()));
+        let too_deep = check_stack_tree(&chain(DEEPEST_STACK as u32 + 1), 1);
         assert_eq!(too_deep, Err("stack 4096 is deeper than 4096 frames, which no profiler takes".into()));
         for round in [node(Some(0), 0), node(Some(1), 0), node(None, 1)] {
-            assert_eq!(check_tree(&[round], 1), Err("stack 0 points out of its table".into()));
+            assert_eq!(check_stack_tree(&[round], 1), Err("stack 0 points out of its table".into()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::normalised;
+use super::strip_compiler_suffixes;
 
 /// Where a function ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl FrameKind {
     }
 
     /// The reverse of [`FrameKind::name`]; what is not known is unknown.
-    pub fn named(name: &str) -> FrameKind {
+    pub fn from_name(name: &str) -> FrameKind {
         match name {
             "kernel" => FrameKind::Kernel,
             "user" => FrameKind::User,
@@ -38,8 +38,8 @@ impl FrameKind {
 
 /// A function as it stands in stacks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Frame {
-    /// Its name without what compilers and kernel versions add: see [`normalised`].
+pub struct StackFrame {
+    /// Its name without what compilers and kernel versions add: see [`strip_compiler_suffixes`].
     pub name: String,
     /// Its name as the symbol table has it, where that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,16 +57,16 @@ pub struct Frame {
     pub start: Option<i64>,
 }
 
-impl Frame {
+impl StackFrame {
     /// A frame by its raw name.
-    pub fn new(raw: &str, kind: FrameKind) -> Frame {
-        let name = normalised(raw);
+    pub fn new(raw: &str, kind: FrameKind) -> StackFrame {
+        let name = strip_compiler_suffixes(raw);
         let raw = (name != raw).then(|| raw.to_owned());
-        Frame { name: name.into(), raw, module: None, kind, inlined: false, start: None }
+        StackFrame { name: name.into(), raw, module: None, kind, inlined: false, start: None }
     }
 
     /// The name as the symbol table has it.
-    pub fn raw(&self) -> &str {
+    pub fn raw_name(&self) -> &str {
         self.raw.as_deref().unwrap_or(&self.name)
     }
 }
@@ -84,21 +84,21 @@ pub struct NodeId(pub u32);
 /// A stack: a frame and the stack that called it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "(Option<NodeId>, FrameId)", into = "(Option<NodeId>, FrameId)")]
-pub struct Node {
+pub struct StackNode {
     /// The caller; `None` for an outermost frame.
     pub parent: Option<NodeId>,
     /// The function.
     pub frame: FrameId,
 }
 
-impl From<(Option<NodeId>, FrameId)> for Node {
+impl From<(Option<NodeId>, FrameId)> for StackNode {
     fn from((parent, frame): (Option<NodeId>, FrameId)) -> Self {
-        Node { parent, frame }
+        StackNode { parent, frame }
     }
 }
 
-impl From<Node> for (Option<NodeId>, FrameId) {
-    fn from(node: Node) -> Self {
+impl From<StackNode> for (Option<NodeId>, FrameId) {
+    fn from(node: StackNode) -> Self {
         (node.parent, node.frame)
     }
 }

@@ -11,14 +11,14 @@ const CLONES: [&str; 9] =
 ///
 /// Functions that were renamed between kernels keep their names: what they have in common is a role, which
 /// the rule tables give them.
-pub fn normalised(name: &str) -> &str {
-    let name = offset(name).map_or(name, |at| name.get(..at).unwrap_or(name));
-    let name = clone(name).and_then(|at| name.get(..at)).unwrap_or(name);
+pub fn strip_compiler_suffixes(name: &str) -> &str {
+    let name = find_offset_suffix(name).map_or(name, |at| name.get(..at).unwrap_or(name));
+    let name = find_clone_suffix(name).and_then(|at| name.get(..at)).unwrap_or(name);
     name.strip_suffix(UNTAGGED).filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 
 /// Where the first suffix of a clone begins. Dots are looked for first: a kernel has 200,000 names, most without one.
-fn clone(name: &str) -> Option<usize> {
+fn find_clone_suffix(name: &str) -> Option<usize> {
     let is_clone = |at: &usize| {
         *at > 0 && name.get(*at..).is_some_and(|rest| CLONES.iter().any(|suffix| rest.starts_with(suffix)))
     };
@@ -26,7 +26,7 @@ fn clone(name: &str) -> Option<usize> {
 }
 
 /// Where `+0x3f` or `+0x3f/0x80` begins, if the name ends so.
-fn offset(name: &str) -> Option<usize> {
+fn find_offset_suffix(name: &str) -> Option<usize> {
     let at = name.rfind('+')?;
     let digits = name.get(at..)?.strip_prefix("+0x")?;
     let is_offset =
@@ -36,7 +36,7 @@ fn offset(name: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::normalised;
+    use super::strip_compiler_suffixes;
 
     #[test]
     fn compilers_and_versions_leave_the_name_alone() {
@@ -55,7 +55,7 @@ mod tests {
             ("", ""),
         ];
         for (raw, name) in names {
-            assert_eq!(normalised(raw), name, "{raw}");
+            assert_eq!(strip_compiler_suffixes(raw), name, "{raw}");
         }
     }
 }

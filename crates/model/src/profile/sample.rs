@@ -12,7 +12,7 @@ pub struct CommId(pub u32);
 
 /// A sample, or several alike where the source gives only their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredStackSample", into = "StoredStackSample")]
 pub struct StackSample {
     /// When, on the clock of the run; `None` where the source has no times.
     pub at: Option<Nanos>,
@@ -34,21 +34,22 @@ pub struct StackSample {
 
 impl StackSample {
     /// Whether its task was dying: the kernel could no longer say which it was.
-    pub fn is_dead(&self) -> bool {
+    pub fn is_of_dying_task(&self) -> bool {
         self.pid == Some(-1)
     }
 }
 
 /// As it stands in a journal: a list, as there are many.
-type Stored = (Option<Nanos>, Option<u32>, Option<i32>, Option<i32>, CommId, Option<NodeId>, u64, u64);
+type StoredStackSample =
+    (Option<Nanos>, Option<u32>, Option<i32>, Option<i32>, CommId, Option<NodeId>, u64, u64);
 
-impl From<Stored> for StackSample {
-    fn from((at, cpu, pid, tid, comm, leaf, count, weight): Stored) -> Self {
+impl From<StoredStackSample> for StackSample {
+    fn from((at, cpu, pid, tid, comm, leaf, count, weight): StoredStackSample) -> Self {
         StackSample { at, cpu, pid, tid, comm, leaf, count, weight }
     }
 }
 
-impl From<StackSample> for Stored {
+impl From<StackSample> for StoredStackSample {
     fn from(one: StackSample) -> Self {
         (one.at, one.cpu, one.pid, one.tid, one.comm, one.leaf, one.count, one.weight)
     }

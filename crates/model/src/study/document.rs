@@ -4,9 +4,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, IoTracing, Profiling, StoppingRule, TargetUse, WorkloadUse};
-use crate::Value;
-use crate::quantity::Span;
+use super::{Factor, IoTraceSpec, ProfileSpec, StoppingRule, TargetSpec, WorkloadSpec};
+use crate::Scalar;
+use crate::quantity::DurationText;
 
 /// A study: workloads x factors x repetitions, under monitors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,18 +22,18 @@ pub struct Study {
     pub reference: Option<String>,
     /// Named expressions, usable by all others: `half = "memory / 2"`.
     #[serde(default)]
-    pub values: IndexMap<String, Value>,
+    pub values: IndexMap<String, Scalar>,
     /// How often, in which order, for how long.
     #[serde(default)]
     pub run: RunRules,
     /// What to run, by a name of your choice.
-    pub workload: IndexMap<String, WorkloadUse>,
+    pub workload: IndexMap<String, WorkloadSpec>,
     /// What to vary, by a name of your choice. Every combination of levels is run.
     #[serde(default)]
     pub factor: IndexMap<String, Factor>,
     /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
     #[serde(default)]
-    pub monitors: IndexMap<String, Span>,
+    pub monitors: IndexMap<String, DurationText>,
     /// Which families of facts to collect (`perflab check --facts` lists them); all where left out.
     #[serde(default)]
     pub facts: Option<Vec<String>>,
@@ -43,21 +43,21 @@ pub struct Study {
     /// Where the cases run, by a name of your choice; on this host where left out. All targets work in step: every
     /// iteration begins at the same instant in all of them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub target: IndexMap<String, TargetUse>,
+    pub target: IndexMap<String, TargetSpec>,
     /// Call stacks to sample while iterations run; none where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profiling>,
+    pub profile: Option<ProfileSpec>,
     /// I/O to trace while iterations run; none where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub io: Option<IoTracing>,
+    pub io: Option<IoTraceSpec>,
     /// Where file-system workloads write; a temporary directory where left out.
     #[serde(default)]
-    pub disk: Option<Disk>,
+    pub disk: Option<ScratchDisk>,
 }
 
 impl Study {
     /// How many targets the study has; none means that the cases run on this host.
-    pub fn targets(&self) -> u32 {
+    pub fn target_count(&self) -> u32 {
         self.target.values().fold(0, |sum, target| sum.saturating_add(target.count))
     }
 }
@@ -75,34 +75,34 @@ pub struct RunRules {
     /// How often each case is run before, without being measured.
     pub warmup: u32,
     /// The order of the iterations.
-    pub order: Order,
+    pub order: SlotOrder,
     /// Seed of the random order; drawn and stored where left out.
     pub seed: Option<u64>,
     /// The longest that one iteration may take before it is stopped with all its children.
-    pub time_limit: Span,
+    pub time_limit: DurationText,
     /// The longest that the whole run may take; no further iteration begins after that.
-    pub total_time_limit: Option<Span>,
+    pub total_time_limit: Option<DurationText>,
     /// How long the monitors watch the system at rest, before the first iteration and again after the last
     /// setting is undone: a baseline, and what stays behind. Nothing where left out.
-    pub quiet: Span,
+    pub quiet: DurationText,
     /// With targets: how often they are started anew. Each start holds all iterations, and is the unit of comparison.
-    #[serde(skip_serializing_if = "is_one")]
+    #[serde(skip_serializing_if = "is_single_boot")]
     pub boots: u32,
     /// With targets: start them anew for each case, after the host's settings of that case are in force. What a setting of
     /// the host does to a guest that is there already is not what it does to one that starts: its memory is there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub boot_each_case: bool,
     /// With targets: what happens when one dies, hangs or cannot be understood.
-    #[serde(skip_serializing_if = "OnLost::is_default")]
-    pub on_lost_target: OnLost,
+    #[serde(skip_serializing_if = "LostTargetPolicy::is_default")]
+    pub on_lost_target: LostTargetPolicy,
     /// With targets: how long one may be silent before it is given up. It is asked for the time every second.
-    #[serde(skip_serializing_if = "is_patience")]
-    pub lost_after: Span,
+    #[serde(skip_serializing_if = "is_default_lost_after")]
+    pub lost_after: DurationText,
 }
 
 impl RunRules {
     /// How often each case is measured at most.
-    pub fn most_iterations(&self) -> u32 {
+    pub fn max_iterations(&self) -> u32 {
         self.until.map_or(self.iterations, |until| until.at_most)
     }
 }
@@ -110,7 +110,7 @@ impl RunRules {
 /// What happens when a target is lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum OnLost {
+pub enum LostTargetPolicy {
     /// the run ends there: settings are undone, what was measured is kept
     #[default]
     Stop,
@@ -118,20 +118,20 @@ pub enum OnLost {
     Continue,
 }
 
-impl OnLost {
+impl LostTargetPolicy {
     fn is_default(&self) -> bool {
-        *self == OnLost::default()
+        *self == LostTargetPolicy::default()
     }
 }
 
 /// Two boots of a loaded host's guests have been seen to take a quarter of a minute without a word.
-const PATIENCE: Span = Span(crate::Nanos(30_000_000_000));
+const PATIENCE: DurationText = DurationText(crate::Nanos(30_000_000_000));
 
-fn is_one(boots: &u32) -> bool {
+fn is_single_boot(boots: &u32) -> bool {
     *boots == 1
 }
 
-fn is_patience(span: &Span) -> bool {
+fn is_default_lost_after(span: &DurationText) -> bool {
     *span == PATIENCE
 }
 
@@ -141,14 +141,14 @@ impl Default for RunRules {
             iterations: 10,
             until: None,
             warmup: 1,
-            order: Order::Randomised,
+            order: SlotOrder::Randomised,
             seed: None,
-            time_limit: Span(crate::Nanos(600_000_000_000)),
+            time_limit: DurationText(crate::Nanos(600_000_000_000)),
             total_time_limit: None,
-            quiet: Span(crate::Nanos(0)),
+            quiet: DurationText(crate::Nanos(0)),
             boots: 1,
             boot_each_case: false,
-            on_lost_target: OnLost::default(),
+            on_lost_target: LostTargetPolicy::default(),
             lost_after: PATIENCE,
         }
     }
@@ -157,7 +157,7 @@ impl Default for RunRules {
 /// The order of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum SlotOrder {
     /// Randomised complete blocks: each block holds every case once, shuffled. Drift cannot pose as a change.
     Randomised,
     /// All iterations of a case, then the next case, as written. Drift and change look alike.
@@ -179,7 +179,7 @@ pub struct MetricChoice {
 /// `[disk]`: where file-system workloads write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Disk {
+pub struct ScratchDisk {
     /// What stands behind the scratch directory.
     pub kind: DiskKind,
     /// directory: its path. partition: the block device (its content is destroyed: needs `--apply`).
@@ -187,7 +187,7 @@ pub struct Disk {
     pub path: Option<String>,
     /// image: its size, `"1GiB"` or an expression in bytes.
     #[serde(default)]
-    pub size: Option<Value>,
+    pub size: Option<Scalar>,
     /// image, partition: ext4, xfs or btrfs.
     #[serde(default)]
     pub filesystem: Option<String>,

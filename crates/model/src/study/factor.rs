@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::Scalar;
 
 /// One factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,15 +23,15 @@ pub struct Factor {
     pub workload: Option<String>,
     /// sysctl, file, drop-caches, commands: which side it is turned on, in a study with targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<Side>,
+    pub on: Option<FactorSide>,
     /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3.
-    pub levels: Vec<Level>,
+    pub levels: Vec<FactorLevel>,
 }
 
 /// Which side of a study with targets a setting belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum FactorSide {
     /// the machine that perflab runs on
     Host,
     /// every target
@@ -80,11 +80,11 @@ impl fmt::Display for FactorKind {
 
 /// One level: a scalar, or a table with a name of its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Level {
+pub struct FactorLevel {
     /// Unique within the factor; the value's text where not given.
     pub name: String,
     /// The value that is set; the name where a table gives none.
-    pub value: Value,
+    pub value: Scalar,
     /// commands: argv that applies the level.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<String>,
@@ -97,14 +97,14 @@ pub struct Level {
 #[serde(deny_unknown_fields)]
 struct LevelTable {
     name: String,
-    value: Option<Value>,
+    value: Option<Scalar>,
     #[serde(default)]
     apply: Vec<String>,
     #[serde(default)]
     undo: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for Level {
+impl<'de> Deserialize<'de> for FactorLevel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(LevelVisitor)
     }
@@ -113,46 +113,46 @@ impl<'de> Deserialize<'de> for Level {
 struct LevelVisitor;
 
 impl<'de> Visitor<'de> for LevelVisitor {
-    type Value = Level;
+    type Value = FactorLevel;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a level: a text, a number, a boolean, or a table with `name` and `value`")
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Level, E> {
-        Ok(Level::plain(Value::Bool(value)))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<FactorLevel, E> {
+        Ok(FactorLevel::from_scalar(Scalar::Bool(value)))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Level, E> {
-        Ok(Level::plain(Value::Int(value)))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<FactorLevel, E> {
+        Ok(FactorLevel::from_scalar(Scalar::Int(value)))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Level, E> {
-        i64::try_from(value).map(|value| Level::plain(Value::Int(value))).map_err(E::custom)
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<FactorLevel, E> {
+        i64::try_from(value).map(|value| FactorLevel::from_scalar(Scalar::Int(value))).map_err(E::custom)
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Level, E> {
-        Ok(Level::plain(Value::Float(value)))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<FactorLevel, E> {
+        Ok(FactorLevel::from_scalar(Scalar::Float(value)))
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Level, E> {
-        Ok(Level::plain(Value::Text(value.into())))
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<FactorLevel, E> {
+        Ok(FactorLevel::from_scalar(Scalar::Text(value.into())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Level, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FactorLevel, A::Error> {
         let table = LevelTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        let value = table.value.unwrap_or_else(|| Value::Text(table.name.clone()));
-        Ok(Level { name: table.name, value, apply: table.apply, undo: table.undo })
+        let value = table.value.unwrap_or_else(|| Scalar::Text(table.name.clone()));
+        Ok(FactorLevel { name: table.name, value, apply: table.apply, undo: table.undo })
     }
 }
 
-impl Level {
-    fn plain(value: Value) -> Self {
-        Level { name: value.to_string(), value, apply: Vec::new(), undo: Vec::new() }
+impl FactorLevel {
+    fn from_scalar(value: Scalar) -> Self {
+        FactorLevel { name: value.to_string(), value, apply: Vec::new(), undo: Vec::new() }
     }
 }
 
-impl JsonSchema for Level {
+impl JsonSchema for FactorLevel {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Level".into()
     }

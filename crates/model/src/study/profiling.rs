@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// `[profile]`: sample call stacks, kernel and user, while each iteration runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Profiling {
+pub struct ProfileSpec {
     /// Samples a second on each CPU. A sample costs some microseconds: 999 is a good choice, 4999 is felt.
     pub frequency: u32,
     /// Whose stacks.
@@ -18,14 +18,14 @@ pub struct Profiling {
     pub symbols: Vec<String>,
 }
 
-impl Profiling {
+impl ProfileSpec {
     /// The highest `frequency`, in samples a second.
     pub const HIGHEST_FREQUENCY: u32 = 50_000;
 }
 
-impl Default for Profiling {
+impl Default for ProfileSpec {
     fn default() -> Self {
-        Profiling { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }
+        ProfileSpec { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }
     }
 }
 
@@ -43,7 +43,7 @@ pub enum ProfileScope {
 /// `[io]`: trace pages that come into the page cache, pages that are used and disk requests, while each iteration runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct IoTracing {
+pub struct IoTraceSpec {
     /// Whose pages; disk requests are always everybody's.
     pub scope: ProfileScope,
 }

@@ -10,46 +10,46 @@ use crate::{Problem, Problems, nearest};
 
 /// A study file: its name, its text, and what stands where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct TomlSource {
     /// The file as the user named it.
     pub file: String,
     /// Its text.
     pub text: String,
 }
 
-impl Source {
+impl TomlSource {
     /// The text of `file`.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
-        Source { file: file.into(), text: text.into() }
+        TomlSource { file: file.into(), text: text.into() }
     }
 
     /// Reads and checks the study, as far as the text alone can tell.
-    pub fn read(&self) -> Result<Study, Problems> {
-        let study: Study = self.parse_with(&["title", "workload"])?;
-        let list = check::problems(&study);
-        if list.is_empty() { Ok(study) } else { Err(self.problems(list)) }
+    pub fn parse_study(&self) -> Result<Study, Problems> {
+        let study: Study = self.parse_requiring(&["title", "workload"])?;
+        let list = check::study_problems(&study);
+        if list.is_empty() { Ok(study) } else { Err(self.place_problems(list)) }
     }
 
     /// Reads any table from the text, as its types allow: for files of other rooms, which check
-    /// their values themselves and report through [`Source::problems`].
+    /// their values themselves and report through [`TomlSource::place_problems`].
     pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problems> {
-        self.parse_with(&[])
+        self.parse_requiring(&[])
     }
 
     /// The same for a type that must have these keys: all that are missing are told at once.
-    pub fn parse_with<T: serde::de::DeserializeOwned>(&self, required: &[&str]) -> Result<T, Problems> {
+    pub fn parse_requiring<T: serde::de::DeserializeOwned>(&self, required: &[&str]) -> Result<T, Problems> {
         toml::from_str(&self.text).map_err(|error| {
             let missing = if error.message().starts_with("missing field") {
-                self.missing(required)
+                self.missing_keys(required)
             } else {
                 Vec::new()
             };
-            self.problems(if missing.is_empty() { vec![self.refused(&error)] } else { missing })
+            self.place_problems(if missing.is_empty() { vec![self.parse_problem(&error)] } else { missing })
         })
     }
 
     /// The keys of the whole file that are not there.
-    fn missing(&self, required: &[&str]) -> Vec<Problem> {
+    fn missing_keys(&self, required: &[&str]) -> Vec<Problem> {
         let Ok(table) = DeTable::parse(&self.text) else { return Vec::new() };
         let is_there = |key: &str| table.get_ref().keys().any(|known| known.get_ref().as_ref() == key);
         let problem = |key: &&str| Problem::new("", format!("the key `{key}` is missing"));
@@ -57,10 +57,10 @@ impl Source {
     }
 
     /// Puts problems that know their key in their places.
-    pub fn problems(&self, list: Vec<Problem>) -> Problems {
+    pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
         let place = |problem: Problem| {
             let span = problem.span.clone().or_else(|| self.locate(&problem.key));
-            problem.at(span)
+            problem.with_span(span)
         };
         let list = list.into_iter().map(place).collect();
         Problems { file: self.file.clone(), text: self.text.clone(), list }
@@ -71,9 +71,9 @@ impl Source {
     pub fn locate(&self, key: &str) -> Option<Range<usize>> {
         let table = DeTable::parse(&self.text).ok()?;
         let mut found = None;
-        let mut here = Place::Table(table.get_ref());
+        let mut here = TomlNode::Table(table.get_ref());
         for step in key.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
-            match here.step(step) {
+            match here.child(step) {
                 Some((span, next)) => {
                     found = Some(span);
                     here = next;
@@ -84,36 +84,36 @@ impl Source {
         found
     }
 
-    fn refused(&self, error: &toml::de::Error) -> Problem {
+    fn parse_problem(&self, error: &toml::de::Error) -> Problem {
         let message = error.message().trim();
         let key = error.span().and_then(|span| self.key_at(span.start)).unwrap_or_default();
-        let problem = match unknown_name(message) {
+        let problem = match parse_unknown_name(message) {
             Some((kind, name, known)) => {
-                let hint = nearest::hint(name, known.iter().copied());
-                Problem::new(key, format!("{kind} `{name}` is not known here")).hint(hint)
+                let hint = nearest::suggest_name(name, known.iter().copied());
+                Problem::new(key, format!("{kind} `{name}` is not known here")).with_hint(hint)
             }
             None => {
-                let problem = Problem::new(key.clone(), plain(message));
-                match bare_number(message) {
-                    Some(number) => problem.hint(format!("write `{}`", as_quantity(&key, number))),
+                let problem = Problem::new(key.clone(), without_rust_types(message));
+                match find_bare_number(message) {
+                    Some(number) => problem.with_hint(format!("write `{}`", suggest_quantity(&key, number))),
                     None => problem,
                 }
             }
         };
-        problem.at(error.span())
+        problem.with_span(error.span())
     }
 
     /// The dotted key of the innermost value that holds byte `offset`.
     fn key_at(&self, offset: usize) -> Option<String> {
         let table = DeTable::parse(&self.text).ok()?;
         let mut path = String::new();
-        Place::Table(table.get_ref()).descend(offset, &mut path);
+        TomlNode::Table(table.get_ref()).append_key_path(offset, &mut path);
         (!path.is_empty()).then_some(path)
     }
 }
 
 /// serde's message without the names of Rust's types.
-fn plain(message: &str) -> String {
+fn without_rust_types(message: &str) -> String {
     let types = [
         ("expected u32", "expected a whole number, 0 or more"),
         ("expected u64", "expected a whole number, 0 or more"),
@@ -128,7 +128,7 @@ fn plain(message: &str) -> String {
 }
 
 /// The number that stands where a text is wanted.
-fn bare_number(message: &str) -> Option<&str> {
+fn find_bare_number(message: &str) -> Option<&str> {
     let (found, wanted) = message.split_once("`, expected ")?;
     let (kind, number) = found.split_once('`')?;
     let is_number = ["invalid type: integer ", "invalid type: floating point "].contains(&kind);
@@ -136,7 +136,7 @@ fn bare_number(message: &str) -> Option<&str> {
 }
 
 /// A number with the unit that it most likely lacks.
-fn as_quantity(key: &str, number: &str) -> String {
+fn suggest_quantity(key: &str, number: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     let is_size = ["size", "memory", "disk"].contains(&name);
     let is_time = key.starts_with("monitors.")
@@ -151,7 +151,7 @@ fn as_quantity(key: &str, number: &str) -> String {
 }
 
 /// serde's "unknown field `x`, expected one of `a`, `b`", taken apart: (kind, x, [a, b]).
-fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
+fn parse_unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
     let kind = [("unknown field", "the key"), ("unknown variant", "the value")];
     let (_, kind) = kind.into_iter().find(|(prefix, _)| message.starts_with(prefix))?;
     let mut names = message.split('`').skip(1).step_by(2);
@@ -160,67 +160,72 @@ fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
 }
 
 /// A table or an array of the document, for walking along a key.
-enum Place<'a> {
+enum TomlNode<'a> {
     Table(&'a DeTable<'a>),
     Array(&'a [Spanned<DeValue<'a>>]),
     Leaf,
 }
 
-impl<'a> Place<'a> {
-    fn of(value: &'a DeValue<'a>) -> Self {
+impl<'a> TomlNode<'a> {
+    fn from_value(value: &'a DeValue<'a>) -> Self {
         match value {
-            DeValue::Table(table) => Place::Table(table),
-            DeValue::Array(array) => Place::Array(array),
-            _ => Place::Leaf,
+            DeValue::Table(table) => TomlNode::Table(table),
+            DeValue::Array(array) => TomlNode::Array(array),
+            _ => TomlNode::Leaf,
         }
     }
 
     /// The child of that name or index: where it stands, and what it is.
-    fn step(&self, name: &str) -> Option<(Range<usize>, Place<'a>)> {
+    fn child(&self, name: &str) -> Option<(Range<usize>, TomlNode<'a>)> {
         match self {
-            Place::Table(table) => {
+            TomlNode::Table(table) => {
                 let (key, value) = table.iter().find(|(key, _)| key.get_ref().as_ref() == name)?;
-                Some((key.span().start..value.span().end.max(key.span().end), Place::of(value.get_ref())))
+                Some((
+                    key.span().start..value.span().end.max(key.span().end),
+                    TomlNode::from_value(value.get_ref()),
+                ))
             }
-            Place::Array(array) => {
+            TomlNode::Array(array) => {
                 let value = array.get(name.parse::<usize>().ok()?)?;
-                Some((value.span(), Place::of(value.get_ref())))
+                Some((value.span(), TomlNode::from_value(value.get_ref())))
             }
-            Place::Leaf => None,
+            TomlNode::Leaf => None,
         }
     }
 
-    fn descend(&self, offset: usize, path: &mut String) {
+    fn append_key_path(&self, offset: usize, path: &mut String) {
         match self {
-            Place::Table(table) => {
+            TomlNode::Table(table) => {
                 let holds = |span: Range<usize>| span.contains(&offset);
                 // The last match wins: a table's span is only its header.
                 let mut hit = table.iter().filter(|(key, value)| {
-                    holds(key.span()) || holds(value.span()) || child_holds(value.get_ref(), offset)
+                    holds(key.span()) || holds(value.span()) || contains_offset(value.get_ref(), offset)
                 });
                 if let Some((key, value)) = hit.next_back() {
                     if !path.is_empty() {
                         path.push('.');
                     }
                     path.push_str(key.get_ref());
-                    Place::of(value.get_ref()).descend(offset, path);
+                    TomlNode::from_value(value.get_ref()).append_key_path(offset, path);
                 }
             }
-            Place::Array(array) => {
+            TomlNode::Array(array) => {
                 let hit = array.iter().position(|value| value.span().contains(&offset));
                 if let Some((index, value)) = hit.and_then(|index| Some((index, array.get(index)?))) {
                     path.push_str(&format!("[{index}]"));
-                    Place::of(value.get_ref()).descend(offset, path);
+                    TomlNode::from_value(value.get_ref()).append_key_path(offset, path);
                 }
             }
-            Place::Leaf => {}
+            TomlNode::Leaf => {}
         }
     }
 }
 
-fn child_holds(value: &DeValue<'_>, offset: usize) -> bool {
+fn contains_offset(value: &DeValue<'_>, offset: usize) -> bool {
     let DeValue::Table(table) = value else { return false };
     table.iter().any(|(key, value)| {
-        key.span().contains(&offset) || value.span().contains(&offset) || child_holds(value.get_ref(), offset)
+        key.span().contains(&offset)
+            || value.span().contains(&offset)
+            || contains_offset(value.get_ref(), offset)
     })
 }

@@ -23,7 +23,7 @@ const AT_LEAST: u32 = 10;
 /// A text that is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a rule: {reason}; write for example \"precision 1%, at most 60\"")]
-pub struct NotARule {
+pub struct StoppingRuleError {
     text: String,
     reason: String,
 }
@@ -31,24 +31,25 @@ pub struct NotARule {
 impl StoppingRule {
     /// The precision in per cent, as it was written: 0.07 and not 0.07000000000000001.
     #[must_use]
-    pub fn percent(self) -> f64 {
+    pub fn precision_percent(self) -> f64 {
         (self.precision * 1e12).round() / 1e10
     }
 }
 
 impl FromStr for StoppingRule {
-    type Err = NotARule;
+    type Err = StoppingRuleError;
 
     /// Reads `precision 1%, at most 60` or `precision 0.5%, at least 12, at most 100`.
-    fn from_str(text: &str) -> Result<Self, NotARule> {
-        let refuse = |reason: &str| NotARule { text: text.into(), reason: reason.into() };
+    fn from_str(text: &str) -> Result<Self, StoppingRuleError> {
+        let refuse = |reason: &str| StoppingRuleError { text: text.into(), reason: reason.into() };
         let (mut precision, mut at_most, mut at_least) = (None, None, AT_LEAST);
         for part in text.split(',').map(str::trim) {
             let count =
                 |rest: &str| rest.trim().parse::<u32>().map_err(|_| refuse("a number of blocks is missing"));
             if let Some(rest) = part.strip_prefix("precision ") {
-                precision =
-                    Some(percent(rest).ok_or_else(|| refuse("a precision is a per cent value above 0"))?);
+                precision = Some(
+                    parse_percent(rest).ok_or_else(|| refuse("a precision is a per cent value above 0"))?,
+                );
             } else if let Some(rest) = part.strip_prefix("at most ") {
                 at_most = Some(count(rest)?);
             } else if let Some(rest) = part.strip_prefix("at least ") {
@@ -68,14 +69,20 @@ impl FromStr for StoppingRule {
     }
 }
 
-fn percent(text: &str) -> Option<f64> {
+fn parse_percent(text: &str) -> Option<f64> {
     let number = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
     (number > 0.0 && number < 100.0).then_some(number / 100.0)
 }
 
 impl fmt::Display for StoppingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "precision {}%, at least {}, at most {}", self.percent(), self.at_least, self.at_most)
+        write!(
+            f,
+            "precision {}%, at least {}, at most {}",
+            self.precision_percent(),
+            self.at_least,
+            self.at_most
+        )
     }
 }
 

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::Span;
+use crate::quantity::DurationText;
 
 /// One target, or several alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TargetUse {
+pub struct TargetSpec {
     /// What it is.
     pub kind: TargetKind,
     /// How many alike: two called `guest` are guest1 and guest2.
-    #[serde(default = "one")]
+    #[serde(default = "default_target_count")]
     pub count: u32,
     /// ssh, libvirt: `user@host`, or a name of your own ssh configuration. libvirt: where its agent is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct TargetUse {
     pub pin: Vec<u32>,
     /// vm: NUMA nodes; their processors and memory replace `cpus` and `memory`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<NodeUse>,
+    pub nodes: Vec<NumaNodeSpec>,
     /// vm: back the memory with huge pages of this size, `"2MiB"`; they must be reserved on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<String>,
@@ -63,26 +63,26 @@ pub struct TargetUse {
     pub cpu_model: Option<String>,
     /// vm: KVM where it really runs code, else TCG, as where it is left out; or one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accelerator: Option<AcceleratorUse>,
+    pub accelerator: Option<AcceleratorChoice>,
     /// vm: how its agent is spoken to: a port of virtio-serial, as where it is left out, or vsock. process: vsock
     /// instead of a socket pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channel: Option<ChannelUse>,
+    pub channel: Option<AgentChannel>,
     /// vm: how long a boot may take, which is tried twice; by the accelerator and the host's load where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot_within: Option<Span>,
+    pub boot_within: Option<DurationText>,
     /// vm: cache mode of the root's disk image; `writeback` where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheMode>,
+    pub cache: Option<DiskCacheMode>,
     /// vm: disks besides the root: /dev/vda, or /dev/vdb where the root is a disk, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disks: Vec<DiskUse>,
+    pub disks: Vec<GuestDiskSpec>,
 }
 
 /// A NUMA node of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NodeUse {
+pub struct NumaNodeSpec {
     /// How many of the virtual processors, in order.
     pub cpus: u32,
     /// How much memory, `"1GiB"`.
@@ -95,12 +95,12 @@ pub struct NodeUse {
 /// A disk of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DiskUse {
+pub struct GuestDiskSpec {
     /// The image: qcow2 by its ending, else raw.
     pub path: String,
     /// The cache mode; `writeback` where left out.
     #[serde(default)]
-    pub cache: CacheMode,
+    pub cache: DiskCacheMode,
     /// Whether what is written stays in the image; thrown away where left out.
     #[serde(default)]
     pub keep: bool,
@@ -109,7 +109,7 @@ pub struct DiskUse {
 /// How QEMU uses the host's page cache for a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum CacheMode {
+pub enum DiskCacheMode {
     /// through it, written when it is full or the guest flushes
     #[default]
     Writeback,
@@ -123,14 +123,14 @@ pub enum CacheMode {
     Unsafe,
 }
 
-impl std::fmt::Display for CacheMode {
+impl std::fmt::Display for DiskCacheMode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            CacheMode::Writeback => "writeback",
-            CacheMode::None => "none",
-            CacheMode::Writethrough => "writethrough",
-            CacheMode::Directsync => "directsync",
-            CacheMode::Unsafe => "unsafe",
+            DiskCacheMode::Writeback => "writeback",
+            DiskCacheMode::None => "none",
+            DiskCacheMode::Writethrough => "writethrough",
+            DiskCacheMode::Directsync => "directsync",
+            DiskCacheMode::Unsafe => "unsafe",
         })
     }
 }
@@ -138,7 +138,7 @@ impl std::fmt::Display for CacheMode {
 /// How a guest's agent is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ChannelUse {
+pub enum AgentChannel {
     /// a port of virtio-serial: always there
     VirtioSerial,
     /// a vsock device; the host needs `/dev/vhost-vsock`, and for processes `vsock_loopback`
@@ -148,17 +148,17 @@ pub enum ChannelUse {
 /// How a guest's code is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum AcceleratorUse {
+pub enum AcceleratorChoice {
     /// by the processor, or not at all
     Kvm,
     /// by QEMU's translator: slow everywhere alike
     Tcg,
 }
 
-impl TargetUse {
+impl TargetSpec {
     /// One target of that kind, with nothing said about it.
     pub fn new(kind: TargetKind) -> Self {
-        TargetUse {
+        TargetSpec {
             kind,
             count: 1,
             address: None,
@@ -210,6 +210,6 @@ impl std::fmt::Display for TargetKind {
     }
 }
 
-fn one() -> u32 {
+fn default_target_count() -> u32 {
     1
 }

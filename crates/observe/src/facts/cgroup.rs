@@ -1,9 +1,9 @@
 //! Family `cgroup`: version, and the CPU and memory limits that hold for us. A limit holds for all that is below it, so
 //! the strictest from our own group up to the root counts. The group's name is left out: it often differs from run to run.
 
-use perflab_model::Value;
+use perflab_model::Scalar;
 
-use super::notes::Notes;
+use super::notes::FactCollector;
 
 const OWN: &str = "/proc/self/cgroup";
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -11,49 +11,53 @@ const MOUNT: &str = "/sys/fs/cgroup";
 /// Version 1 writes "no limit" as the largest number of whole pages.
 const NO_LIMIT: i64 = i64::MAX - 0xffff;
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
+pub(super) fn collect_cgroup_facts(notes: &mut FactCollector<'_>) {
     let Some(text) = notes.read(OWN) else { return };
-    match controller(&text, "memory").or_else(|| controller(&text, "cpu")) {
-        Some(_) => version_1(notes, &text),
-        None => version_2(notes, &text),
+    match find_controller_path(&text, "memory").or_else(|| find_controller_path(&text, "cpu")) {
+        Some(_) => collect_v1_limits(notes, &text),
+        None => collect_v2_limits(notes, &text),
     }
 }
 
-fn version_1(notes: &mut Notes<'_>, own: &str) {
+fn collect_v1_limits(notes: &mut FactCollector<'_>, own: &str) {
     notes.add("cgroup.version", 1, OWN);
-    let memory =
-        controller(own, "memory").map(|path| chain(&format!("{MOUNT}/memory"), path)).unwrap_or_default();
-    let limit = strictest(&memory, |group| number(notes, &format!("{group}/memory.limit_in_bytes")));
-    record(
+    let memory = find_controller_path(own, "memory")
+        .map(|path| list_group_ancestors(&format!("{MOUNT}/memory"), path))
+        .unwrap_or_default();
+    let limit =
+        find_strictest_limit(&memory, |group| read_limit(notes, &format!("{group}/memory.limit_in_bytes")));
+    add_limit_fact(
         notes,
         "cgroup.memory_limit",
-        limit.filter(|bytes| *bytes < NO_LIMIT as f64).map(whole),
+        limit.filter(|bytes| *bytes < NO_LIMIT as f64).map(truncate_to_value),
         "memory.limit_in_bytes",
     );
-    let cpu = controller(own, "cpu").map(|path| chain(&format!("{MOUNT}/cpu"), path)).unwrap_or_default();
-    let cpus = strictest(&cpu, |group| {
-        let quota = number(notes, &format!("{group}/cpu.cfs_quota_us")).filter(|quota| *quota > 0.0)?;
-        Some(quota / number(notes, &format!("{group}/cpu.cfs_period_us"))?)
+    let cpu = find_controller_path(own, "cpu")
+        .map(|path| list_group_ancestors(&format!("{MOUNT}/cpu"), path))
+        .unwrap_or_default();
+    let cpus = find_strictest_limit(&cpu, |group| {
+        let quota = read_limit(notes, &format!("{group}/cpu.cfs_quota_us")).filter(|quota| *quota > 0.0)?;
+        Some(quota / read_limit(notes, &format!("{group}/cpu.cfs_period_us"))?)
     });
-    record(notes, "cgroup.cpu_limit", cpus.map(Value::Float), "cpu.cfs_quota_us");
+    add_limit_fact(notes, "cgroup.cpu_limit", cpus.map(Scalar::Float), "cpu.cfs_quota_us");
 }
 
-fn version_2(notes: &mut Notes<'_>, own: &str) {
+fn collect_v2_limits(notes: &mut FactCollector<'_>, own: &str) {
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else { return };
     notes.add("cgroup.version", 2, OWN);
-    let groups = chain(MOUNT, path);
-    let limit = strictest(&groups, |group| number(notes, &format!("{group}/memory.max")));
-    record(notes, "cgroup.memory_limit", limit.map(whole), "memory.max");
-    let cpus = strictest(&groups, |group| {
+    let groups = list_group_ancestors(MOUNT, path);
+    let limit = find_strictest_limit(&groups, |group| read_limit(notes, &format!("{group}/memory.max")));
+    add_limit_fact(notes, "cgroup.memory_limit", limit.map(truncate_to_value), "memory.max");
+    let cpus = find_strictest_limit(&groups, |group| {
         let text = notes.read(&format!("{group}/cpu.max"))?;
         let (quota, period) = text.split_once(' ')?;
         Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
     });
-    record(notes, "cgroup.cpu_limit", cpus.map(Value::Float), "cpu.max");
+    add_limit_fact(notes, "cgroup.cpu_limit", cpus.map(Scalar::Float), "cpu.max");
 }
 
 /// Our path in the hierarchy of a controller of version 1: `4:memory:/a/b`, `3:cpu,cpuacct:/a`.
-fn controller<'t>(own: &'t str, name: &str) -> Option<&'t str> {
+fn find_controller_path<'t>(own: &'t str, name: &str) -> Option<&'t str> {
     own.lines().find_map(|line| {
         let (names, path) = line.split_once(':')?.1.split_once(':')?;
         names.split(',').any(|one| one == name).then_some(path)
@@ -61,7 +65,7 @@ fn controller<'t>(own: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Our group and all above it, the root last.
-fn chain(mount: &str, path: &str) -> Vec<String> {
+fn list_group_ancestors(mount: &str, path: &str) -> Vec<String> {
     let mut groups = vec![format!("{mount}{}", path.trim_end_matches('/'))];
     while let Some((above, _)) =
         groups.last().filter(|last| *last != mount).and_then(|last| last.rsplit_once('/'))
@@ -71,22 +75,22 @@ fn chain(mount: &str, path: &str) -> Vec<String> {
     groups
 }
 
-fn strictest(groups: &[String], limit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+fn find_strictest_limit(groups: &[String], limit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     groups.iter().filter_map(|group| limit(group)).filter(|limit| limit.is_finite()).min_by(f64::total_cmp)
 }
 
-fn number(notes: &Notes<'_>, path: &str) -> Option<f64> {
+fn read_limit(notes: &FactCollector<'_>, path: &str) -> Option<f64> {
     notes.read(path)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-fn whole(number: f64) -> Value {
-    Value::Int(number as i64)
+fn truncate_to_value(number: f64) -> Scalar {
+    Scalar::Int(number as i64)
 }
 
-fn record(notes: &mut Notes<'_>, key: &str, limit: Option<Value>, file: &str) {
+fn add_limit_fact(notes: &mut FactCollector<'_>, key: &str, limit: Option<Scalar>, file: &str) {
     notes.add(
         key,
-        limit.unwrap_or_else(|| Value::from("none")),
+        limit.unwrap_or_else(|| Scalar::from("none")),
         &format!("{MOUNT}: {file} of our group and those above"),
     );
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::notes::Notes;
+use super::notes::FactCollector;
 
 /// More than any configuration has (they have 100 to 300 KB), so that a wrong file cannot fill the memory.
 const LARGEST: u64 = 8 << 20;
@@ -74,30 +74,30 @@ const OPTIONS: &[&str] = &[
     "KVM_GUEST",
 ];
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
-    let Some((text, source)) = read(notes) else { return };
-    notes.add("kernel.config.sha256", digest(&text).as_str(), &source);
+pub(super) fn collect_config_facts(notes: &mut FactCollector<'_>) {
+    let Some((text, source)) = read_kernel_config(notes) else { return };
+    notes.add("kernel.config.sha256", hash_config(&text).as_str(), &source);
     for option in OPTIONS {
-        notes.add_known(&format!("kernel.config.{option}"), value(&text, option), &source);
+        notes.add_optional(&format!("kernel.config.{option}"), find_config_option(&text, option), &source);
     }
 }
 
 /// The text, from the running kernel where it carries it, else from the file installed beside it.
-fn read(notes: &Notes<'_>) -> Option<(String, String)> {
+fn read_kernel_config(notes: &FactCollector<'_>) -> Option<(String, String)> {
     let release = notes.read("/proc/sys/kernel/osrelease").unwrap_or_default();
     let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    let built_in = unpacked(notes, "/proc/config.gz");
+    let built_in = read_gzipped_config(notes, "/proc/config.gz");
     built_in.or_else(|| installed.into_iter().find_map(|path| Some((notes.read(&path)?, path))))
 }
 
-fn unpacked(notes: &Notes<'_>, path: &str) -> Option<(String, String)> {
+fn read_gzipped_config(notes: &FactCollector<'_>, path: &str) -> Option<(String, String)> {
     let packed = std::fs::File::open(notes.root.path(path)).ok()?;
     let mut text = String::new();
     GzDecoder::new(packed).take(LARGEST).read_to_string(&mut text).ok()?;
     Some((text.trim_end().to_owned(), path.into()))
 }
 
-fn digest(text: &str) -> String {
+fn hash_config(text: &str) -> String {
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {
         // Writing to a String does not fail.
@@ -107,7 +107,7 @@ fn digest(text: &str) -> String {
 }
 
 /// `y`, `m`, a number or a text without its quotes; `n` for `# CONFIG_X is not set`; nothing where it is not mentioned.
-fn value<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+fn find_config_option<'t>(text: &'t str, option: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let unset =
             || line.strip_prefix("# CONFIG_")?.strip_prefix(option)?.strip_prefix(" is not set").map(|_| "n");
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn options_are_set_unset_or_unknown() {
         let text = "CONFIG_HZ=250\nCONFIG_HZ_250=y\n# CONFIG_KASAN is not set\nCONFIG_X=\"a b\"";
-        assert_eq!(value(text, "HZ"), Some("250"));
-        assert_eq!(value(text, "KASAN"), Some("n"));
-        assert_eq!(value(text, "X"), Some("a b"));
-        assert_eq!(value(text, "SLUB"), None);
+        assert_eq!(find_config_option(text, "HZ"), Some("250"));
+        assert_eq!(find_config_option(text, "KASAN"), Some("n"));
+        assert_eq!(find_config_option(text, "X"), Some("a b"));
+        assert_eq!(find_config_option(text, "SLUB"), None);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::Value;
+use perflab_model::Scalar;
 
-use super::notes::{Notes, field, members};
+use super::notes::{FactCollector, find_field, parse_cpu_list};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const CPUINFO: &str = "/proc/cpuinfo";
@@ -47,25 +47,25 @@ const FLAGS: &[&str] = &[
 const MODEL: &[&str] = &["model name", "CPU part", "machine", "cpu", "uarch"];
 const VENDOR: &[&str] = &["vendor_id", "CPU implementer", "mvendorid"];
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
-    from_cpuinfo(notes);
-    topology(notes);
-    caches(notes);
-    frequency(notes);
-    notes.switch("cpu.smt", &format!("{CPUS}/smt/active"), "1");
-    notes.file("cpu.idle_driver", &format!("{CPUS}/cpuidle/current_driver"));
-    notes.file("cpu.isolated", &format!("{CPUS}/isolated"));
+pub(super) fn collect_cpu_facts(notes: &mut FactCollector<'_>) {
+    collect_cpuinfo_facts(notes);
+    collect_topology_facts(notes);
+    collect_cache_facts(notes);
+    collect_frequency_facts(notes);
+    notes.add_flag("cpu.smt", &format!("{CPUS}/smt/active"), "1");
+    notes.add_file("cpu.idle_driver", &format!("{CPUS}/cpuidle/current_driver"));
+    notes.add_file("cpu.isolated", &format!("{CPUS}/isolated"));
 }
 
-fn from_cpuinfo(notes: &mut Notes<'_>) {
+fn collect_cpuinfo_facts(notes: &mut FactCollector<'_>) {
     let Some(text) = notes.read(CPUINFO) else { return };
-    let first = |keys: &[&str]| keys.iter().find_map(|key| field(&text, ':', key)).map(Value::from);
-    notes.add_known("cpu.model", first(MODEL), CPUINFO);
-    notes.add_known("cpu.vendor", first(VENDOR), CPUINFO);
-    notes.add_known("cpu.microcode", first(&["microcode"]), CPUINFO);
+    let first = |keys: &[&str]| keys.iter().find_map(|key| find_field(&text, ':', key)).map(Scalar::from);
+    notes.add_optional("cpu.model", first(MODEL), CPUINFO);
+    notes.add_optional("cpu.vendor", first(VENDOR), CPUINFO);
+    notes.add_optional("cpu.microcode", first(&["microcode"]), CPUINFO);
     let flags: BTreeSet<&str> = ["flags", "Features"]
         .iter()
-        .filter_map(|key| field(&text, ':', key))
+        .filter_map(|key| find_field(&text, ':', key))
         .flat_map(str::split_whitespace)
         .collect();
     let known: Vec<&str> = FLAGS.iter().copied().filter(|flag| flags.contains(flag)).collect();
@@ -73,17 +73,17 @@ fn from_cpuinfo(notes: &mut Notes<'_>) {
         notes.add("cpu.flags", known.join(" ").as_str(), CPUINFO);
     }
     let processors = text.lines().filter(|line| line.starts_with("processor")).count();
-    notes.add_known("cpu.online", i64::try_from(processors).ok().filter(|count| *count > 0), CPUINFO);
+    notes.add_optional("cpu.online", i64::try_from(processors).ok().filter(|count| *count > 0), CPUINFO);
 }
 
 /// Counts CPUs, cores and sockets among the CPUs that are online.
-fn topology(notes: &mut Notes<'_>) {
+fn collect_topology_facts(notes: &mut FactCollector<'_>) {
     let online = format!("{CPUS}/online");
-    let cpus = notes.read(&online).map(|list| members(&list)).unwrap_or_default();
+    let cpus = notes.read(&online).map(|list| parse_cpu_list(&list)).unwrap_or_default();
     if cpus.is_empty() {
         return;
     }
-    notes.add("cpu.online", size(cpus.len()), &online);
+    notes.add("cpu.online", count_as_integer(cpus.len()), &online);
     let of = |cpu: &u32, what| notes.read(&format!("{CPUS}/cpu{cpu}/topology/{what}"));
     let place = |cpu: &u32| Some((of(cpu, "physical_package_id")?, of(cpu, "core_id")?));
     let cores: BTreeSet<(String, String)> = cpus.iter().filter_map(place).collect();
@@ -91,7 +91,11 @@ fn topology(notes: &mut Notes<'_>) {
     if cores.is_empty() {
         return;
     }
-    let (cores, sockets, threads) = (size(cores.len()), size(sockets.len()), size(cpus.len() / cores.len()));
+    let (cores, sockets, threads) = (
+        count_as_integer(cores.len()),
+        count_as_integer(sockets.len()),
+        count_as_integer(cpus.len() / cores.len()),
+    );
     let source = format!("{CPUS}/cpu*/topology");
     notes.add("cpu.cores", cores, &source);
     notes.add("cpu.sockets", sockets, &source);
@@ -99,7 +103,7 @@ fn topology(notes: &mut Notes<'_>) {
 }
 
 /// Sizes in bytes as the first CPU sees them: `cpu.cache.l1d`, `cpu.cache.l2`.
-fn caches(notes: &mut Notes<'_>) {
+fn collect_cache_facts(notes: &mut FactCollector<'_>) {
     let directory = format!("{CPUS}/cpu0/cache");
     for index in notes.root.list(&directory).iter().filter(|name| name.starts_with("index")) {
         let read = |what| notes.read(&format!("{directory}/{index}/{what}"));
@@ -110,7 +114,7 @@ fn caches(notes: &mut Notes<'_>) {
         };
         if let (Some(level), Some(size)) = (read("level"), read("size")) {
             let bytes = size.strip_suffix('K').and_then(|kib| kib.parse::<i64>().ok()?.checked_mul(1024));
-            notes.add_known(
+            notes.add_optional(
                 &format!("cpu.cache.l{level}{suffix}"),
                 bytes,
                 &format!("{directory}/{index}/size"),
@@ -119,17 +123,17 @@ fn caches(notes: &mut Notes<'_>) {
     }
 }
 
-fn frequency(notes: &mut Notes<'_>) {
+fn collect_frequency_facts(notes: &mut FactCollector<'_>) {
     let policy = format!("{CPUS}/cpu0/cpufreq");
-    notes.file("cpu.governor", &format!("{policy}/scaling_governor"));
-    notes.file("cpu.driver", &format!("{policy}/scaling_driver"));
-    notes.file("cpu.energy_preference", &format!("{policy}/energy_performance_preference"));
-    notes.scaled("cpu.frequency.min", &format!("{policy}/scaling_min_freq"), 1000);
-    notes.scaled("cpu.frequency.max", &format!("{policy}/scaling_max_freq"), 1000);
-    notes.switch("cpu.boost", &format!("{CPUS}/cpufreq/boost"), "1");
-    notes.switch("cpu.boost", &format!("{CPUS}/intel_pstate/no_turbo"), "0");
+    notes.add_file("cpu.governor", &format!("{policy}/scaling_governor"));
+    notes.add_file("cpu.driver", &format!("{policy}/scaling_driver"));
+    notes.add_file("cpu.energy_preference", &format!("{policy}/energy_performance_preference"));
+    notes.add_scaled("cpu.frequency.min", &format!("{policy}/scaling_min_freq"), 1000);
+    notes.add_scaled("cpu.frequency.max", &format!("{policy}/scaling_max_freq"), 1000);
+    notes.add_flag("cpu.boost", &format!("{CPUS}/cpufreq/boost"), "1");
+    notes.add_flag("cpu.boost", &format!("{CPUS}/intel_pstate/no_turbo"), "0");
 }
 
-fn size(count: usize) -> i64 {
+fn count_as_integer(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,8 +1,8 @@
 //! Family `distribution`: the Linux distribution and its version (os-release(5)).
 
-use super::notes::{Notes, field};
+use super::notes::{FactCollector, find_field};
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
+pub(super) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
     let paths = ["/etc/os-release", "/usr/lib/os-release"];
     let Some((path, text)) = paths.iter().find_map(|path| Some((path, notes.read(path)?))) else { return };
     let keys = [
@@ -12,6 +12,10 @@ pub(super) fn collect(notes: &mut Notes<'_>) {
         ("distribution.build", "BUILD_ID"),
     ];
     for (key, name) in keys {
-        notes.add_known(key, field(&text, '=', name).map(|value| value.trim_matches(['"', '\''])), path);
+        notes.add_optional(
+            key,
+            find_field(&text, '=', name).map(|value| value.trim_matches(['"', '\''])),
+            path,
+        );
     }
 }

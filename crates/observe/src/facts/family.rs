@@ -2,7 +2,7 @@
 
 use perflab_model::Facts;
 
-use super::notes::Notes;
+use super::notes::FactCollector;
 use super::{
     cgroup, clocksource, cpu, disk, distribution, hypervisor, kernel, load, memory, mitigations, numa,
     reclaim, sysctl, thp,
@@ -16,76 +16,80 @@ pub struct FactFamily {
     pub name: &'static str,
     /// One line for people: what it holds.
     pub about: &'static str,
-    pub(super) collect: fn(&mut Notes<'_>),
+    pub(super) collect: fn(&mut FactCollector<'_>),
 }
 
 const FAMILIES: &[FactFamily] = &[
     FactFamily {
         name: "cpu",
         about: "model, topology, caches, flags, frequency governor, boost, SMT",
-        collect: cpu::collect,
+        collect: cpu::collect_cpu_facts,
     },
-    FactFamily { name: "numa", about: "nodes, with memory and CPUs of each", collect: numa::collect },
+    FactFamily {
+        name: "numa",
+        about: "nodes, with memory and CPUs of each",
+        collect: numa::collect_numa_facts,
+    },
     FactFamily {
         name: "memory",
         about: "total and available memory, page size, swap, huge pages",
-        collect: memory::collect,
+        collect: memory::collect_memory_facts,
     },
     FactFamily {
         name: "kernel",
         about: "release, command line, taint, configuration",
-        collect: kernel::collect,
+        collect: kernel::collect_kernel_facts,
     },
     FactFamily {
         name: "mitigations",
         about: "what the kernel does about each CPU vulnerability",
-        collect: mitigations::collect,
+        collect: mitigations::collect_mitigation_facts,
     },
-    FactFamily { name: "thp", about: "transparent huge pages", collect: thp::collect },
+    FactFamily { name: "thp", about: "transparent huge pages", collect: thp::collect_thp_facts },
     FactFamily {
         name: "reclaim",
         about: "what takes pages out of memory though nobody is short of it: DAMON",
-        collect: reclaim::collect,
+        collect: reclaim::collect_reclaim_facts,
     },
     FactFamily {
         name: "sysctl",
         about: "knobs that move benchmarks: memory, scheduler, network",
-        collect: sysctl::collect,
+        collect: sysctl::collect_sysctl_facts,
     },
     FactFamily {
         name: "disk",
         about: "block devices with their queues; mounted file systems with their options",
-        collect: disk::collect,
+        collect: disk::collect_disk_facts,
     },
     FactFamily {
         name: "hypervisor",
         about: "whether this is a virtual machine, and of whom",
-        collect: hypervisor::collect,
+        collect: hypervisor::collect_hypervisor_facts,
     },
     FactFamily {
         name: "cgroup",
         about: "version, and the CPU and memory limits that hold for us",
-        collect: cgroup::collect,
+        collect: cgroup::collect_cgroup_facts,
     },
     FactFamily {
         name: "distribution",
         about: "the Linux distribution and its version",
-        collect: distribution::collect,
+        collect: distribution::collect_distribution_facts,
     },
     FactFamily {
         name: "clocksource",
         about: "what the kernel tells the time by",
-        collect: clocksource::collect,
+        collect: clocksource::collect_clocksource_facts,
     },
     FactFamily {
         name: "load",
         about: "how busy the machine is: load, stolen time, uptime",
-        collect: load::collect,
+        collect: load::collect_load_facts,
     },
 ];
 
 /// All families, in the order in which they are shown.
-pub fn fact_families() -> &'static [FactFamily] {
+pub fn all_fact_families() -> &'static [FactFamily] {
     FAMILIES
 }
 
@@ -93,21 +97,21 @@ pub fn fact_families() -> &'static [FactFamily] {
 ///
 /// # Errors
 /// [`ObserveError::Unknown`] with the nearest name, where a family is none of ours.
-pub fn facts(root: &Root, families: Option<&[String]>) -> Result<Facts, ObserveError> {
-    let mut notes = Notes::new(root);
+pub fn collect_facts(root: &Root, families: Option<&[String]>) -> Result<Facts, ObserveError> {
+    let mut notes = FactCollector::new(root);
     match families {
         None => FAMILIES.iter().for_each(|family| (family.collect)(&mut notes)),
         Some(names) => {
             for name in names {
-                (find(name)?.collect)(&mut notes);
+                (find_fact_family(name)?.collect)(&mut notes);
             }
         }
     }
     Ok(notes.facts)
 }
 
-fn find(name: &str) -> Result<&'static FactFamily, ObserveError> {
+fn find_fact_family(name: &str) -> Result<&'static FactFamily, ObserveError> {
     let found = FAMILIES.iter().find(|family| family.name == name);
     let names = FAMILIES.iter().map(|family| family.name);
-    found.ok_or_else(|| ObserveError::unknown(name, "family of facts", names))
+    found.ok_or_else(|| ObserveError::unknown_name(name, "family of facts", names))
 }

@@ -1,14 +1,14 @@
 //! Family `kernel`: release, version, command line, taint, configuration.
 
 use super::config;
-use super::notes::Notes;
+use super::notes::FactCollector;
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
-    notes.file("kernel.release", "/proc/sys/kernel/osrelease");
-    notes.file("kernel.version", "/proc/sys/kernel/version");
-    notes.file("kernel.arch", "/proc/sys/kernel/arch");
-    notes.file("kernel.build", "/proc/version");
-    notes.file("kernel.cmdline", "/proc/cmdline");
-    notes.file("kernel.tainted", "/proc/sys/kernel/tainted");
-    config::collect(notes);
+pub(super) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
+    notes.add_file("kernel.release", "/proc/sys/kernel/osrelease");
+    notes.add_file("kernel.version", "/proc/sys/kernel/version");
+    notes.add_file("kernel.arch", "/proc/sys/kernel/arch");
+    notes.add_file("kernel.build", "/proc/version");
+    notes.add_file("kernel.cmdline", "/proc/cmdline");
+    notes.add_file("kernel.tainted", "/proc/sys/kernel/tainted");
+    config::collect_config_facts(notes);
 }

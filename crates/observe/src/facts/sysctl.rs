@@ -1,10 +1,10 @@
 //! Family `sysctl`: the knobs that move benchmarks. Keys are `sysctl.` and the name that sysctl(8) knows.
 
-use super::notes::Notes;
+use super::notes::FactCollector;
 
 /// Files under /proc/sys. Those that the kernel changes by itself (`perf_event_max_sample_rate`) are left out, as
 /// they would look like a change of the environment.
-const KNOBS: &[&str] = &[
+const TUNABLES: &[&str] = &[
     "vm/swappiness",
     "vm/dirty_ratio",
     "vm/dirty_background_ratio",
@@ -48,7 +48,7 @@ const KNOBS: &[&str] = &[
 
 /// Where the scheduler's knobs moved in 5.13; readable by root, with debugfs mounted.
 const SCHEDULER: &str = "/sys/kernel/debug/sched";
-const SCHEDULER_KNOBS: &[&str] = &[
+const SCHEDULER_TUNABLES: &[&str] = &[
     "base_slice_ns",
     "latency_ns",
     "min_granularity_ns",
@@ -57,16 +57,16 @@ const SCHEDULER_KNOBS: &[&str] = &[
     "nr_migrate",
 ];
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
-    for knob in KNOBS {
-        notes.file(&format!("sysctl.{}", knob.replace('/', ".")), &format!("/proc/sys/{knob}"));
+pub(super) fn collect_sysctl_facts(notes: &mut FactCollector<'_>) {
+    for knob in TUNABLES {
+        notes.add_file(&format!("sysctl.{}", knob.replace('/', ".")), &format!("/proc/sys/{knob}"));
     }
     // They come and go with the version, so whatever is there is taken.
     for name in notes.root.list("/proc/sys/kernel").iter().filter(|name| name.starts_with("sched_")) {
-        notes.file(&format!("sysctl.kernel.{name}"), &format!("/proc/sys/kernel/{name}"));
+        notes.add_file(&format!("sysctl.kernel.{name}"), &format!("/proc/sys/kernel/{name}"));
     }
-    for knob in SCHEDULER_KNOBS {
-        notes.file(&format!("sysctl.sched.{knob}"), &format!("{SCHEDULER}/{knob}"));
+    for knob in SCHEDULER_TUNABLES {
+        notes.add_file(&format!("sysctl.sched.{knob}"), &format!("{SCHEDULER}/{knob}"));
     }
-    notes.choice("sysctl.sched.preempt", &format!("{SCHEDULER}/preempt"));
+    notes.add_choice("sysctl.sched.preempt", &format!("{SCHEDULER}/preempt"));
 }

@@ -1,19 +1,19 @@
 //! Family `thp`: transparent huge pages, by policy and by size.
 
-use super::notes::Notes;
+use super::notes::FactCollector;
 
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-pub(super) fn collect(notes: &mut Notes<'_>) {
-    notes.choice("thp.enabled", &format!("{DIRECTORY}/enabled"));
-    notes.choice("thp.defrag", &format!("{DIRECTORY}/defrag"));
-    notes.choice("thp.shmem", &format!("{DIRECTORY}/shmem_enabled"));
-    notes.file("thp.size", &format!("{DIRECTORY}/hpage_pmd_size"));
-    notes.switch("thp.zero_page", &format!("{DIRECTORY}/use_zero_page"), "1");
-    notes.switch("thp.khugepaged_defrag", &format!("{DIRECTORY}/khugepaged/defrag"), "1");
+pub(super) fn collect_thp_facts(notes: &mut FactCollector<'_>) {
+    notes.add_choice("thp.enabled", &format!("{DIRECTORY}/enabled"));
+    notes.add_choice("thp.defrag", &format!("{DIRECTORY}/defrag"));
+    notes.add_choice("thp.shmem", &format!("{DIRECTORY}/shmem_enabled"));
+    notes.add_file("thp.size", &format!("{DIRECTORY}/hpage_pmd_size"));
+    notes.add_flag("thp.zero_page", &format!("{DIRECTORY}/use_zero_page"), "1");
+    notes.add_flag("thp.khugepaged_defrag", &format!("{DIRECTORY}/khugepaged/defrag"), "1");
     for name in notes.root.list(DIRECTORY) {
         if let Some(size) = name.strip_prefix("hugepages-") {
-            notes.choice(&format!("thp.size.{size}"), &format!("{DIRECTORY}/{name}/enabled"));
+            notes.add_choice(&format!("thp.size.{size}"), &format!("{DIRECTORY}/{name}/enabled"));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 /// Why I/O cannot be traced.
 #[derive(Debug, thiserror::Error)]
-pub enum IoError {
+pub enum IoTraceError {
     /// The kernel's tracing is not to be had.
     #[error("the kernel's tracing cannot be used: {path}: {source}; {advice}")]
     Tracing {
@@ -44,9 +44,9 @@ pub enum IoError {
     },
 }
 
-impl IoError {
+impl IoTraceError {
     /// What to do about a refusal of tracefs.
-    pub(crate) fn tracing(path: &std::path::Path, source: io::Error) -> Self {
+    pub(crate) fn from_tracefs(path: &std::path::Path, source: io::Error) -> Self {
         let advice = match source.kind() {
             io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
                 "the kernel refuses even root: a container needs CAP_SYS_ADMIN for it, and lockdown=confidentiality \
@@ -62,6 +62,6 @@ impl IoError {
             }
             _ => "`dmesg` may say why: lockdown refuses tracing in some modes",
         };
-        IoError::Tracing { path: path.display().to_string(), source, advice }
+        IoTraceError::Tracing { path: path.display().to_string(), source, advice }
     }
 }

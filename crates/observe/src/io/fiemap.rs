@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use perflab_model::io::Extent;
+use perflab_model::io::FileExtent;
 
 /// `_IOWR('f', 11, struct fiemap)`
 const FIEMAP: libc::c_ulong = 0xc020_660b;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 128;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Piece {
+struct FiemapExtent {
     logical: u64,
     physical: u64,
     length: u64,
@@ -28,28 +28,31 @@ struct Piece {
 }
 
 #[repr(C)]
-struct Map {
+struct FiemapRequest {
     start: u64,
     length: u64,
     flags: u32,
     mapped: u32,
     room: u32,
     reserved: u32,
-    pieces: [Piece; AT_ONCE],
+    pieces: [FiemapExtent; AT_ONCE],
 }
 
 /// The extents of a file, in its order; neighbours that also lie together on the disk are one.
 ///
 /// # Errors
 /// What the system said: a file system that does not tell.
-pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
-    let mut all: Vec<Extent> = Vec::new();
+pub fn file_extents(file: &File) -> io::Result<Vec<FileExtent>> {
+    let mut all: Vec<FileExtent> = Vec::new();
     let mut start = 0;
     loop {
-        let map = ask(file, start)?;
+        let map = request_extents(file, start)?;
         let found = map.pieces.get(..map.mapped as usize).unwrap_or_default();
         for piece in found.iter().filter(|piece| piece.flags & NOWHERE == 0) {
-            add(&mut all, Extent { logical: piece.logical, physical: piece.physical, length: piece.length });
+            append_extent(
+                &mut all,
+                FileExtent { logical: piece.logical, physical: piece.physical, length: piece.length },
+            );
         }
         match found.last() {
             Some(last) if last.flags & LAST == 0 => start = last.logical + last.length,
@@ -58,7 +61,7 @@ pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
     }
 }
 
-fn add(all: &mut Vec<Extent>, next: Extent) {
+fn append_extent(all: &mut Vec<FileExtent>, next: FileExtent) {
     match all.last_mut() {
         Some(last)
             if last.logical + last.length == next.logical && last.physical + last.length == next.physical =>
@@ -69,15 +72,15 @@ fn add(all: &mut Vec<Extent>, next: Extent) {
     }
 }
 
-fn ask(file: &File, start: u64) -> io::Result<Map> {
-    let mut map = Map {
+fn request_extents(file: &File, start: u64) -> io::Result<FiemapRequest> {
+    let mut map = FiemapRequest {
         start,
         length: u64::MAX - start,
         flags: 0,
         mapped: 0,
         room: AT_ONCE as u32,
         reserved: 0,
-        pieces: [Piece::default(); AT_ONCE],
+        pieces: [FiemapExtent::default(); AT_ONCE],
     };
     // SAFETY: `map` is a `struct fiemap` with room for as many extents as `room` says; it outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };
@@ -92,34 +95,34 @@ const BTRFS_FS_INFO: libc::c_ulong = 0x8400_941f;
 const BTRFS_UUID: std::ops::Range<usize> = 16..32;
 
 /// The UUID of the file system that a file lies on, as 32 hexadecimal digits; none where it tells none.
-pub fn uuid(file: &File) -> Option<String> {
-    general_uuid(file).or_else(|| btrfs_uuid(file))
+pub fn file_system_uuid(file: &File) -> Option<String> {
+    read_generic_uuid(file).or_else(|| read_btrfs_uuid(file))
 }
 
 /// What btrfs tells in its own way only.
-fn btrfs_uuid(file: &File) -> Option<String> {
+fn read_btrfs_uuid(file: &File) -> Option<String> {
     let mut answer = [0_u8; 1024];
     // SAFETY: the kernel writes as many bytes as the request's number says, 1024, for which there is room.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_FS_INFO as _, answer.as_mut_ptr()) };
-    (done == 0).then(|| hexadecimal(answer.get(BTRFS_UUID).unwrap_or_default()))
+    (done == 0).then(|| format_hexadecimal(answer.get(BTRFS_UUID).unwrap_or_default()))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+fn format_hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// As most file systems tell it, since Linux 6.9.
-fn general_uuid(file: &File) -> Option<String> {
+fn read_generic_uuid(file: &File) -> Option<String> {
     let mut answer = [0_u8; 17];
     // SAFETY: the kernel writes a length and 16 bytes, for which there is room.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), GETFSUUID as _, answer.as_mut_ptr()) };
     let (length, uuid) = answer.split_first()?;
     let known = uuid.get(..usize::from(*length))?;
-    (done == 0 && !known.is_empty()).then(|| hexadecimal(known))
+    (done == 0 && !known.is_empty()).then(|| format_hexadecimal(known))
 }
 
 /// The generation of a file, which changes when its number is given to another one; none where its file system has none.
-pub fn generation(file: &File) -> Option<u32> {
+pub fn file_generation(file: &File) -> Option<u32> {
     let mut version: libc::c_long = 0;
     // SAFETY: file systems write an int or a long, and there is room for a long.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), GETVERSION as _, &raw mut version) };

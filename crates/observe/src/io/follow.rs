@@ -3,63 +3,65 @@
 
 use std::time::Duration;
 
-use perflab_model::io::{IoRecording, IoTold};
+use perflab_model::io::{IoRecording, IoTraceSummary};
 
-use super::IoError;
-use super::recorder::{Decoder, PAGES, Reader, Role, describe, instance};
-use super::tracefs::{Instance, TraceFs};
+use super::IoTraceError;
+use super::recorder::{
+    IoRecordDecoder, PAGES, TraceInstanceRole, TraceReader, create_trace_instance, read_event_formats,
+};
+use super::tracefs::{TraceFs, TraceInstance};
 
 /// Raw bytes that are kept of a recording, enough for 300,000 stretches of files; what comes later is left out.
 const MOST: usize = 16 << 20;
 
 /// Buffers that wait for a process.
 #[derive(Debug)]
-pub struct Follower {
-    pages: Instance,
-    decoder: Decoder,
+pub struct ProcessIoTracer {
+    pages: TraceInstance,
+    decoder: IoRecordDecoder,
     missing: Vec<String>,
 }
 
-impl Follower {
+impl ProcessIoTracer {
     /// Makes buffers, which wait.
     ///
     /// # Errors
     /// Why nothing can be traced, with what to do.
-    pub fn prepare() -> Result<Self, IoError> {
+    pub fn new() -> Result<Self, IoTraceError> {
         let tracefs = TraceFs::find()?;
-        let (mut described, missing) = describe(&tracefs)?;
+        let (mut described, missing) = read_event_formats(&tracefs)?;
         described.retain(|(event, _)| event.name == PAGES);
-        let pages = instance(&tracefs, "follow", Role::Pages, &described)?;
+        let pages = create_trace_instance(&tracefs, "follow", TraceInstanceRole::Pages, &described)?;
         pages.set("options/event-fork", "1")?;
-        Ok(Follower { pages, decoder: Decoder::of(described, None), missing })
+        Ok(ProcessIoTracer { pages, decoder: IoRecordDecoder::new(described, None), missing })
     }
 
     /// Begins to record what this process brings, and those that it makes.
     ///
     /// # Errors
     /// A process that is gone.
-    pub fn follow(self, process: u32) -> Result<Following, IoError> {
+    pub fn start(self, process: u32) -> Result<ProcessIoRecording, IoTraceError> {
         self.pages.set("set_event_pid", &process.to_string())?;
         let begun = crate::monotonic_now();
         self.pages.set("tracing_on", "1")?;
-        let reader = Reader::start(&[&self.pages], Some(MOST))?;
-        let told = IoTold { begun, missing: self.missing, tree: true, ..IoTold::default() };
-        Ok(Following { pages: self.pages, decoder: self.decoder, reader, told })
+        let reader = TraceReader::start(&[&self.pages], Some(MOST))?;
+        let told = IoTraceSummary { begun, missing: self.missing, tree: true, ..IoTraceSummary::default() };
+        Ok(ProcessIoRecording { pages: self.pages, decoder: self.decoder, reader, summary: told })
     }
 }
 
 /// A recording that goes on.
 #[derive(Debug)]
-pub struct Following {
-    pages: Instance,
-    decoder: Decoder,
-    reader: Reader,
-    told: IoTold,
+pub struct ProcessIoRecording {
+    pages: TraceInstance,
+    decoder: IoRecordDecoder,
+    reader: TraceReader,
+    summary: IoTraceSummary,
 }
 
-impl Following {
+impl ProcessIoRecording {
     /// Waits until every process that was followed has ended, or `most` is over, or `given_up` says so.
-    pub fn wait(&self, most: Duration, given_up: impl Fn() -> bool) {
+    pub fn wait_for_exit(&self, most: Duration, given_up: impl Fn() -> bool) {
         const GLANCE: Duration = Duration::from_millis(50);
         let begun = std::time::Instant::now();
         let lives = || self.pages.read("set_event_pid").is_ok_and(|pids| !pids.trim().is_empty());
@@ -68,16 +70,16 @@ impl Following {
         }
     }
 
-    /// Ends it, and returns what was seen. Files are not looked up yet: see [`identify`](super::identify).
+    /// Ends it, and returns what was seen. Files are not looked up yet: see [`identify`](super::resolve_files).
     ///
     /// # Errors
     /// A reader that died.
-    pub fn stop(mut self) -> Result<IoRecording, IoError> {
+    pub fn stop(mut self) -> Result<IoRecording, IoTraceError> {
         self.pages.set("tracing_on", "0")?;
-        self.told.ended = crate::monotonic_now();
+        self.summary.ended = crate::monotonic_now();
         let (pages, cost) = self.reader.stop()?;
-        self.told.cost = cost;
-        self.told.lost = self.pages.lost();
-        Ok(IoRecording { events: self.decoder.events(&pages), files: Vec::new(), told: self.told })
+        self.summary.cost = cost;
+        self.summary.lost = self.pages.lost_events();
+        Ok(IoRecording { events: self.decoder.decode_pages(&pages), files: Vec::new(), told: self.summary })
     }
 }

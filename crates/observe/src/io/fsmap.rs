@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use perflab_model::io::{Device, MetadataClass, MetadataRange};
+use perflab_model::io::{DeviceNumber, MetadataClass, MetadataRange};
 
 /// `_IOWR('X', 59, struct fsmap_head)`
 const GETFSMAP: libc::c_ulong = 0xc0c0_583b;
@@ -16,7 +16,7 @@ const LAST: u32 = 0x20;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Record {
+struct FsmapRecord {
     device: u32,
     flags: u32,
     physical: u64,
@@ -27,28 +27,28 @@ struct Record {
 }
 
 #[repr(C)]
-struct Head {
+struct FsmapRequest {
     iflags: u32,
     oflags: u32,
     room: u32,
     entries: u32,
     reserved: [u64; 6],
-    keys: [Record; 2],
-    records: [Record; AT_ONCE],
+    keys: [FsmapRecord; 2],
+    records: [FsmapRecord; AT_ONCE],
 }
 
 /// Every stretch of metadata of the file system that `file` lies on.
-pub(crate) fn metadata(file: &File, device: Device) -> io::Result<Vec<MetadataRange>> {
+pub(crate) fn list_metadata_ranges(file: &File, device: DeviceNumber) -> io::Result<Vec<MetadataRange>> {
     let mut found = Vec::new();
-    let mut low = Record::default();
+    let mut low = FsmapRecord::default();
     loop {
-        let head = ask(file, low)?;
+        let head = request_records(file, low)?;
         let records = head.records.get(..head.entries as usize).unwrap_or_default();
-        let range = |record: &Record| {
-            let class = class(record)?;
+        let range = |record: &FsmapRecord| {
+            let class = classify_owner(record)?;
             Some(MetadataRange { device, physical: record.physical, length: record.length, class })
         };
-        records.iter().filter_map(range).for_each(|next| add(&mut found, next));
+        records.iter().filter_map(range).for_each(|next| append_metadata_range(&mut found, next));
         match records.last() {
             Some(last) if last.flags & LAST == 0 => low = *last,
             _ => return Ok(found),
@@ -57,7 +57,7 @@ pub(crate) fn metadata(file: &File, device: Device) -> io::Result<Vec<MetadataRa
 }
 
 /// Neighbours of one class are one.
-fn add(found: &mut Vec<MetadataRange>, next: MetadataRange) {
+fn append_metadata_range(found: &mut Vec<MetadataRange>, next: MetadataRange) {
     match found.last_mut() {
         Some(last) if last.class == next.class && last.physical + last.length == next.physical => {
             last.length += next.length;
@@ -66,23 +66,23 @@ fn add(found: &mut Vec<MetadataRange>, next: MetadataRange) {
     }
 }
 
-fn ask(file: &File, low: Record) -> io::Result<Box<Head>> {
-    let high = Record {
+fn request_records(file: &File, low: FsmapRecord) -> io::Result<Box<FsmapRequest>> {
+    let high = FsmapRecord {
         device: u32::MAX,
         flags: u32::MAX,
         physical: u64::MAX,
         owner: u64::MAX,
         offset: u64::MAX,
-        ..Record::default()
+        ..FsmapRecord::default()
     };
-    let mut head = Box::new(Head {
+    let mut head = Box::new(FsmapRequest {
         iflags: 0,
         oflags: 0,
         room: AT_ONCE as u32,
         entries: 0,
         reserved: [0; 6],
         keys: [low, high],
-        records: [Record::default(); AT_ONCE],
+        records: [FsmapRecord::default(); AT_ONCE],
     });
     // SAFETY: `head` is a `struct fsmap_head` with as many records behind it as `room` says; it outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), GETFSMAP as _, &raw mut *head) };
@@ -90,7 +90,7 @@ fn ask(file: &File, low: Record) -> io::Result<Box<Head>> {
 }
 
 /// Owners have a letter for who defined them and a number (`linux/fsmap.h`, `fs/ext4/fsmap.h`, `xfs_fs.h`).
-fn class(record: &Record) -> Option<MetadataClass> {
+fn classify_owner(record: &FsmapRecord) -> Option<MetadataClass> {
     if record.flags & SPECIAL == 0 {
         return None;
     }

@@ -12,7 +12,7 @@ const INO32_GEN: i32 = 1;
 
 /// `struct file_handle` with room for such a handle.
 #[repr(C)]
-struct Handle {
+struct InodeHandle {
     bytes: u32,
     kind: i32,
     inode: u32,
@@ -20,9 +20,9 @@ struct Handle {
 }
 
 /// Opens the file for reading. Generation 0 is any.
-pub(crate) fn open(mount: &File, inode: u64, generation: u32) -> io::Result<File> {
+pub(crate) fn open_by_inode(mount: &File, inode: u64, generation: u32) -> io::Result<File> {
     let inode = u32::try_from(inode).map_err(|_| io::ErrorKind::Unsupported)?;
-    let mut handle = Handle { bytes: 8, kind: INO32_GEN, inode, generation };
+    let mut handle = InodeHandle { bytes: 8, kind: INO32_GEN, inode, generation };
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOATIME;
     // SAFETY: `handle` is a `struct file_handle` with 8 bytes behind it, as its first field says; it outlives the call.
     let fd = unsafe { libc::open_by_handle_at(mount.as_raw_fd(), (&raw mut handle).cast(), flags) };

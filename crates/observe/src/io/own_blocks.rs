@@ -4,9 +4,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use perflab_model::io::{Device, MetadataClass, MetadataRange, PAGE, Runs};
+use perflab_model::io::{DeviceNumber, MetadataClass, MetadataRange, PAGE, PageSet};
 
-use crate::words::number;
+use crate::words::read_uint_at;
 
 /// How an index or leaf of extents begins.
 const EXTENTS: u64 = 0xf30a;
@@ -16,10 +16,10 @@ const ATTRIBUTES: u64 = 0xea02_0000;
 const TAIL: [u8; 8] = [0, 0, 0, 0, 12, 0, 0, 0xde];
 
 /// The classes of pages of a disk that are in none of the ranges that are known.
-pub(crate) fn classes(
+pub(crate) fn classify_unlisted_blocks(
     disk: &File,
-    device: Device,
-    pages: &Runs,
+    device: DeviceNumber,
+    pages: &PageSet,
     block: u64,
     is_known: impl Fn(u64) -> bool,
 ) -> Vec<MetadataRange> {
@@ -31,15 +31,15 @@ pub(crate) fn classes(
             continue;
         }
         for (at, bytes) in (place..).step_by(block as usize).zip(page.chunks_exact(block as usize)) {
-            let class = class(bytes).filter(|_| !is_known(at));
+            let class = classify_block(bytes).filter(|_| !is_known(at));
             found.extend(class.map(|class| MetadataRange { device, physical: at, length: block, class }));
         }
     }
     found
 }
 
-fn class(block: &[u8]) -> Option<MetadataClass> {
-    let number = |at, size| number(block, at, size);
+fn classify_block(block: &[u8]) -> Option<MetadataClass> {
+    let number = |at, size| read_uint_at(block, at, size);
     if number(0, 2)? == EXTENTS {
         return Some(MetadataClass::Extents);
     }
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    fn block(begin: &[u8], end: &[u8]) -> Vec<u8> {
+    fn build_block(begin: &[u8], end: &[u8]) -> Vec<u8> {
         let middle = 1024 - begin.len() - end.len();
         [begin, &vec![0; middle], end].concat()
     }
@@ -69,27 +69,27 @@ mod tests {
     fn blocks_are_known_by_how_they_begin_or_end() {
         let tail = [&TAIL[..], &[1, 2, 3, 4]].concat();
         let blocks = [
-            (block(&[0x0a, 0xf3, 1, 0], b""), Some(MetadataClass::Extents)),
-            (block(&[0, 0, 2, 0xea], b""), Some(MetadataClass::Tree)),
-            (block(&[5, 0, 0, 0], &tail), Some(MetadataClass::Directory)),
-            (block(&[2, 0, 0, 0, 12, 0, 1, 2, b'.', 0, 0, 0], b""), Some(MetadataClass::Directory)),
-            (block(&[0, 0, 0, 0, 0, 4], b""), Some(MetadataClass::Directory)),
-            (block(b"", b""), None),
-            (block(b"text", b""), None),
+            (build_block(&[0x0a, 0xf3, 1, 0], b""), Some(MetadataClass::Extents)),
+            (build_block(&[0, 0, 2, 0xea], b""), Some(MetadataClass::Tree)),
+            (build_block(&[5, 0, 0, 0], &tail), Some(MetadataClass::Directory)),
+            (build_block(&[2, 0, 0, 0, 12, 0, 1, 2, b'.', 0, 0, 0], b""), Some(MetadataClass::Directory)),
+            (build_block(&[0, 0, 0, 0, 0, 4], b""), Some(MetadataClass::Directory)),
+            (build_block(b"", b""), None),
+            (build_block(b"text", b""), None),
             (Vec::new(), None),
         ];
         for (bytes, expected) in blocks {
-            assert_eq!(class(&bytes), expected);
+            assert_eq!(classify_block(&bytes), expected);
         }
     }
 
     #[test]
     fn only_what_is_not_known_is_classified() {
         let mut disk = tempfile::tempfile().unwrap();
-        let extents = block(&[0x0a, 0xf3], b"");
+        let extents = build_block(&[0x0a, 0xf3], b"");
         (0..8).for_each(|_| disk.write_all(&extents).unwrap());
         let pages = [(1, 1), (7, 1)].into_iter().collect();
-        let found = classes(&disk, Device(1), &pages, 1024, |at| at == 5120);
+        let found = classify_unlisted_blocks(&disk, DeviceNumber(1), &pages, 1024, |at| at == 5120);
         let places: Vec<_> = found.iter().map(|range| range.physical).collect();
         assert_eq!(places, [4096, 6144, 7168], "page 7 is beyond the end");
     }

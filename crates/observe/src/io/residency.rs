@@ -11,14 +11,14 @@ use perflab_model::io::PAGE;
 const CACHESTAT: libc::c_long = 451;
 
 #[repr(C)]
-struct Range {
+struct CachestatRange {
     offset: u64,
     length: u64,
 }
 
 #[repr(C)]
 #[derive(Default)]
-struct Counts {
+struct CachestatCounts {
     cached: u64,
     dirty: u64,
     writeback: u64,
@@ -30,22 +30,22 @@ struct Counts {
 ///
 /// # Errors
 /// What the system calls said: a file of somebody else, a file system without a page cache.
-pub fn resident(file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
-    let (range, mut counts) = (Range { offset, length: bytes }, Counts::default());
+pub fn count_resident_pages(file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
+    let (range, mut counts) = (CachestatRange { offset, length: bytes }, CachestatCounts::default());
     // SAFETY: both structures are as the kernel declares them, and outlive the call.
     let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0) };
     if done == 0 {
         return Ok(counts.cached);
     }
     let length = if bytes == 0 { file.metadata()?.len().saturating_sub(offset) } else { bytes };
-    Ok(map(file, offset, length)?.iter().filter(|resident| **resident).count() as u64)
+    Ok(resident_page_map(file, offset, length)?.iter().filter(|resident| **resident).count() as u64)
 }
 
 /// Page by page, whether it is in memory; `offset` must be a page's beginning.
 ///
 /// # Errors
-/// As [`resident`].
-pub fn map(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<bool>> {
+/// As [`count_resident_pages`].
+pub fn resident_page_map(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<bool>> {
     let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     if length == 0 {
         return Ok(Vec::new());
@@ -83,9 +83,9 @@ mod tests {
     fn what_was_just_written_is_in_memory() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 5 * PAGE as usize]).unwrap();
-        assert_eq!(resident(&file, 0, 0).unwrap(), 5);
-        assert_eq!(resident(&file, PAGE, 2 * PAGE).unwrap(), 2);
-        assert_eq!(map(&file, 0, 5 * PAGE).unwrap(), [true; 5]);
-        assert!(map(&file, 0, 0).unwrap().is_empty());
+        assert_eq!(count_resident_pages(&file, 0, 0).unwrap(), 5);
+        assert_eq!(count_resident_pages(&file, PAGE, 2 * PAGE).unwrap(), 2);
+        assert_eq!(resident_page_map(&file, 0, 5 * PAGE).unwrap(), [true; 5]);
+        assert!(resident_page_map(&file, 0, 0).unwrap().is_empty());
     }
 }

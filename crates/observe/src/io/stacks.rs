@@ -9,53 +9,53 @@ mod segments;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perflab_model::io::{Device, IoRecording, SECTOR, SectorRange, Stack};
+use perflab_model::io::{DeviceNumber, IoRecording, SECTOR, SectorRange, StackedDisk};
 
-pub use segments::{place_stacked, read_table};
+pub use segments::{locate_stacked_devices, read_dmsetup_table};
 
-use super::files::{look, tell};
-use super::mounts::Mounts;
+use super::files::{describe_file, describe_file_system};
+use super::mounts::MountTable;
 use crate::Root;
 
 /// The stacks among some disks: those of which it is known what lies below.
-pub fn read_stacks(root: &Root, devices: &BTreeSet<Device>) -> Vec<Stack> {
-    let stack = |device: &Device| {
+pub fn read_device_stacks(root: &Root, devices: &BTreeSet<DeviceNumber>) -> Vec<StackedDisk> {
+    let stack = |device: &DeviceNumber| {
         let folder = format!("/sys/dev/block/{device}");
         let below = match root.read(&format!("{folder}/loop/backing_file")) {
-            Ok(file) if root.is_host() => ranges_of_file(Path::new(&file)),
+            Ok(file) if root.is_host() => find_file_ranges(Path::new(&file)),
             Ok(_) => Vec::new(),
             Err(_) => {
                 let slaves = root.list(&format!("{folder}/slaves"));
                 let ranges =
-                    slaves.iter().map(|name| range_of_slave(root, &format!("{folder}/slaves/{name}")));
+                    slaves.iter().map(|name| find_slave_range(root, &format!("{folder}/slaves/{name}")));
                 ranges.collect::<Option<Vec<_>>>().unwrap_or_default()
             }
         };
-        (!below.is_empty()).then_some(Stack { device: *device, below })
+        (!below.is_empty()).then_some(StackedDisk { device: *device, below })
     };
     devices.iter().filter_map(stack).collect()
 }
 
 /// All of a disk, or a partition's part of its disk, which is what requests name.
-fn range_of_slave(root: &Root, folder: &str) -> Option<SectorRange> {
+fn find_slave_range(root: &Root, folder: &str) -> Option<SectorRange> {
     let number = |name: &str| root.read(&format!("{folder}/{name}")).ok()?.parse::<u64>().ok();
-    let device = Device::parse(&root.read(&format!("{folder}/dev")).ok()?)?;
+    let device = DeviceNumber::parse(&root.read(&format!("{folder}/dev")).ok()?)?;
     let sectors = number("size")?;
     let Some(first) = number("start") else { return Some(SectorRange { disk: device, first: 0, sectors }) };
     // A link leads to the partition's folder, which stands in its disk's.
-    let disk = Device::parse(&root.read(&format!("/sys/dev/block/{device}/../dev")).ok()?)?;
+    let disk = DeviceNumber::parse(&root.read(&format!("/sys/dev/block/{device}/../dev")).ok()?)?;
     Some(SectorRange { disk, first, sectors })
 }
 
 /// Where a file lies on the disk that requests name.
-fn ranges_of_file(path: &Path) -> Vec<SectorRange> {
-    let mounts = Mounts::read();
-    let Some((file, mount)) = look(path).zip(mounts.under(path)) else { return Vec::new() };
+fn find_file_ranges(path: &Path) -> Vec<SectorRange> {
+    let mounts = MountTable::read();
+    let Some((file, mount)) = describe_file(path).zip(mounts.find_by_path(path)) else { return Vec::new() };
     let device = file.device;
     let mut found = IoRecording { files: vec![file], ..IoRecording::default() };
     // Where the extents of a btrfs lie takes more than asking the file.
-    tell(&mut found, mount);
-    let (disk, start) = found.told.disk(device);
+    describe_file_system(&mut found, mount);
+    let (disk, start) = found.told.disk_below(device);
     let extents = found.files.iter().flat_map(|file| &file.extents);
     let range = |from: u64, length: u64| SectorRange { disk, first: from / SECTOR, sectors: length / SECTOR };
     extents.map(|extent| range(start + extent.physical, extent.length)).collect()
@@ -66,12 +66,12 @@ mod tree;
 
 #[cfg(test)]
 mod tests {
-    use super::tree::tree;
+    use super::tree::create_sysfs_tree;
     use super::*;
 
     #[test]
     fn a_volume_on_a_raid_on_partitions_is_followed_by_its_slaves() {
-        let (_home, root) = tree(
+        let (_home, root) = create_sysfs_tree(
             &[
                 ("block/sda", &[("dev", "8:0"), ("size", "1000000")]),
                 ("block/sda/sda1", &[("dev", "8:1"), ("start", "63"), ("size", "500000")]),
@@ -90,15 +90,15 @@ mod tests {
                 ("block/dm-0/slaves/md0", "block/md0"),
             ],
         );
-        let [sda, sdb, md] = [Device::new(8, 0), Device::new(8, 16), Device::new(9, 0)];
-        let volume = Device::new(253, 0);
+        let [sda, sdb, md] = [DeviceNumber::new(8, 0), DeviceNumber::new(8, 16), DeviceNumber::new(9, 0)];
+        let volume = DeviceNumber::new(253, 0);
         let range = |disk, first, sectors| SectorRange { disk, first, sectors };
-        let found = read_stacks(&root, &[sda, sdb, md, volume].into());
+        let found = read_device_stacks(&root, &[sda, sdb, md, volume].into());
         let expected = [
-            Stack { device: md, below: vec![range(sda, 63, 500_000), range(sdb, 0, 600_000)] },
-            Stack { device: volume, below: vec![range(md, 0, 499_000)] },
+            StackedDisk { device: md, below: vec![range(sda, 63, 500_000), range(sdb, 0, 600_000)] },
+            StackedDisk { device: volume, below: vec![range(md, 0, 499_000)] },
         ];
         assert_eq!(found, expected);
-        assert_eq!(read_stacks(&root, &[sda, Device::new(1, 1)].into()), []);
+        assert_eq!(read_device_stacks(&root, &[sda, DeviceNumber::new(1, 1)].into()), []);
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::IoError;
+use super::IoTraceError;
 use crate::process_owner::ProcessOwner;
 
 /// Where distributions mount it.
@@ -27,12 +27,12 @@ impl TraceFs {
     /// Finds it, or mounts it for this process alone.
     ///
     /// # Errors
-    /// [`IoError::Tracing`], with what to do.
-    pub fn find() -> Result<Self, IoError> {
+    /// [`IoTraceError::Tracing`], with what to do.
+    pub fn find() -> Result<Self, IoTraceError> {
         let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
         match found {
             Some(place) => Ok(TraceFs { root: place.into(), _mount: None }),
-            None => Self::mount().map_err(|source| IoError::tracing(Path::new(PLACES[0]), source)),
+            None => Self::mount().map_err(|source| IoTraceError::from_tracefs(Path::new(PLACES[0]), source)),
         }
     }
 
@@ -53,50 +53,50 @@ impl TraceFs {
     /// Makes an instance for this process, and removes those of processes that are gone.
     ///
     /// # Errors
-    /// [`IoError::Tracing`], with what to do.
-    pub fn instance(&self, role: &str) -> Result<Instance, IoError> {
+    /// [`IoTraceError::Tracing`], with what to do.
+    pub fn create_instance(&self, role: &str) -> Result<TraceInstance, IoTraceError> {
         let all = self.path("instances");
-        sweep(&all);
-        let own = ProcessOwner::own().words('-');
+        remove_abandoned_instances(&all);
+        let own = ProcessOwner::current().join_fields('-');
         let serial = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = all.join(format!("{NAME}-{own}-{role}-{serial}"));
-        fs::create_dir(&path).map_err(|source| IoError::tracing(&path, source))?;
-        Ok(Instance { path, _tracefs: self.clone() })
+        fs::create_dir(&path).map_err(|source| IoTraceError::from_tracefs(&path, source))?;
+        Ok(TraceInstance { path, _tracefs: self.clone() })
     }
 }
 
 static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 /// Removes the instances of processes that are gone: tracefs is one for all PID namespaces.
-fn sweep(all: &Path) {
+fn remove_abandoned_instances(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        if is_left_behind(&entry.file_name().to_string_lossy()) {
-            remove(&entry.path());
+        if is_abandoned_instance(&entry.file_name().to_string_lossy()) {
+            remove_instance(&entry.path());
         }
     }
 }
 
-fn is_left_behind(name: &str) -> bool {
-    owner(name).is_some_and(|owner| owner.is_gone())
+fn is_abandoned_instance(name: &str) -> bool {
+    parse_instance_owner(name).is_some_and(|owner| owner.is_gone())
 }
 
-fn owner(name: &str) -> Option<ProcessOwner> {
+fn parse_instance_owner(name: &str) -> Option<ProcessOwner> {
     ProcessOwner::parse(name.strip_prefix(NAME)?.strip_prefix('-')?.split('-'))
 }
 
-fn remove(path: &Path) {
+fn remove_instance(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::remove_dir(path);
 }
 
 /// An instance: its own buffers, its own events. Removed when dropped.
 #[derive(Debug)]
-pub struct Instance {
+pub struct TraceInstance {
     path: PathBuf,
     _tracefs: TraceFs,
 }
 
-impl Instance {
+impl TraceInstance {
     /// The path of a file of it.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.path.join(relative)
@@ -105,29 +105,31 @@ impl Instance {
     /// Writes a setting.
     ///
     /// # Errors
-    /// [`IoError::Tracing`].
-    pub fn set(&self, relative: &str, value: &str) -> Result<(), IoError> {
+    /// [`IoTraceError::Tracing`].
+    pub fn set(&self, relative: &str, value: &str) -> Result<(), IoTraceError> {
         let path = self.path(relative);
-        fs::write(&path, value).map_err(|source| IoError::tracing(&path, source))
+        fs::write(&path, value).map_err(|source| IoTraceError::from_tracefs(&path, source))
     }
 
     /// Reads a file of it.
     ///
     /// # Errors
-    /// [`IoError::Tracing`].
-    pub fn read(&self, relative: &str) -> Result<String, IoError> {
+    /// [`IoTraceError::Tracing`].
+    pub fn read(&self, relative: &str) -> Result<String, IoTraceError> {
         let path = self.path(relative);
-        fs::read_to_string(&path).map_err(|source| IoError::tracing(&path, source))
+        fs::read_to_string(&path).map_err(|source| IoTraceError::from_tracefs(&path, source))
     }
 
     /// Events that its buffers had no room for, on all CPUs.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_events(&self) -> u64 {
         let cpus = fs::read_dir(self.path("per_cpu")).into_iter().flatten().flatten();
-        cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok()).map(|text| lost(&text)).sum()
+        cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok())
+            .map(|text| parse_lost_events(&text))
+            .sum()
     }
 }
 
-fn lost(stats: &str) -> u64 {
+fn parse_lost_events(stats: &str) -> u64 {
     let counts = ["overrun", "commit overrun", "dropped events"];
     let line = |line: &str| {
         let (key, value) = line.split_once(':')?;
@@ -136,9 +138,9 @@ fn lost(stats: &str) -> u64 {
     stats.lines().filter_map(line).fold(0, |sum: u64, count: u64| sum.saturating_add(count))
 }
 
-impl Drop for Instance {
+impl Drop for TraceInstance {
     fn drop(&mut self) {
-        remove(&self.path);
+        remove_instance(&self.path);
     }
 }
 
@@ -148,22 +150,22 @@ mod tests {
 
     #[test]
     fn an_instance_names_its_process() {
-        let own = ProcessOwner::own();
-        assert_eq!(owner(&format!("perflab-io-{}-pages-0", own.words('-'))), Some(own));
-        assert_eq!(owner("somebody-else-1-2-3"), None);
-        assert_eq!(owner("perflab-io-x-2-3"), None);
+        let own = ProcessOwner::current();
+        assert_eq!(parse_instance_owner(&format!("perflab-io-{}-pages-0", own.join_fields('-'))), Some(own));
+        assert_eq!(parse_instance_owner("somebody-else-1-2-3"), None);
+        assert_eq!(parse_instance_owner("perflab-io-x-2-3"), None);
     }
 
     #[test]
     fn only_instances_of_processes_that_are_gone_are_left_behind() {
-        let own = ProcessOwner::own().words('-');
+        let own = ProcessOwner::current().join_fields('-');
         let (pid, rest) = own.split_once('-').unwrap();
-        assert!(is_left_behind(&format!("perflab-io-9{pid}-{rest}-pages-0")));
+        assert!(is_abandoned_instance(&format!("perflab-io-9{pid}-{rest}-pages-0")));
         // Ours, somebody's of whom /proc does not tell, an older perflab's.
         for name in
             [&format!("perflab-io-{own}-pages-0"), "perflab-io-1-1-0-pages-0", "perflab-io-1-1-pages-0"]
         {
-            assert!(!is_left_behind(name), "{name}");
+            assert!(!is_abandoned_instance(name), "{name}");
         }
     }
 
@@ -171,6 +173,6 @@ mod tests {
     fn what_was_lost_is_the_sum_of_three_counts() {
         let stats =
             "entries: 7\noverrun: 3\ncommit overrun: 2\nbytes: 99\ndropped events: 1\nread events: 4\n";
-        assert_eq!(lost(stats), 6);
+        assert_eq!(parse_lost_events(stats), 6);
     }
 }

@@ -1,16 +1,16 @@
 //! The table of monitors, and what every one of them is.
 
-use perflab_model::{Column, Nanos, Row, SeriesSchema};
+use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
 
 use super::{
-    Declared, diskstats, kvm, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact,
+    DeclaredColumn, diskstats, kvm, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact,
     slabinfo, stat, vmstat,
 };
 use crate::{ObserveError, Root};
 
 /// One monitor that a study may ask for.
 #[derive(Debug, Clone, Copy)]
-pub struct MonitorKind {
+pub struct MonitorDescriptor {
     /// What studies call it, and its table: `slabinfo`.
     pub name: &'static str,
     /// What it reads, as the kernel names it: `/proc/slabinfo`.
@@ -22,8 +22,8 @@ pub struct MonitorKind {
     /// What is missing without that, and what remains; empty where that is everything and nothing.
     pub without: &'static str,
     /// Its columns; empty where they vary by kernel and are found when it is opened.
-    pub columns: &'static [Declared],
-    pub(super) open: fn(&Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError>,
+    pub columns: &'static [DeclaredColumn],
+    pub(super) open: fn(&MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError>,
 }
 
 /// A monitor that was opened.
@@ -35,30 +35,30 @@ pub trait Monitor: Send {
     ///
     /// # Errors
     /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError>;
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError>;
 
     /// Reads its file now, and says what differs from what it said last, where it knows; else everything.
     ///
     /// # Errors
-    /// As [`Monitor::sample`].
-    fn tick(&mut self) -> Result<Tick, ObserveError> {
+    /// As [`Monitor::read_rows`].
+    fn read_changes(&mut self) -> Result<MonitorReading, ObserveError> {
         let mut rows = Vec::new();
-        self.sample(&mut rows)?;
-        Ok(Tick::Whole(rows))
+        self.read_rows(&mut rows)?;
+        Ok(MonitorReading::Whole(rows))
     }
 }
 
 /// What a monitor says at a tick.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Tick {
+pub enum MonitorReading {
     /// All rows.
-    Whole(Vec<Row>),
+    Whole(Vec<CellRow>),
     /// Those that differ from the last tick's, each behind its place: the others are as they were.
-    Changed(Vec<(u32, Row)>),
+    Changed(Vec<(u32, CellRow)>),
 }
 
 /// Every monitor there is: the one line that each adds outside of its own file.
-const MONITORS: &[MonitorKind] = &[
+const MONITORS: &[MonitorDescriptor] = &[
     slabinfo::KIND,
     slab_caches::KIND,
     slab_exact::KIND,
@@ -74,7 +74,7 @@ const MONITORS: &[MonitorKind] = &[
 ];
 
 /// All monitors, in the order in which they are shown.
-pub fn monitors() -> &'static [MonitorKind] {
+pub fn all_monitors() -> &'static [MonitorDescriptor] {
     MONITORS
 }
 
@@ -82,30 +82,35 @@ pub fn monitors() -> &'static [MonitorKind] {
 ///
 /// # Errors
 /// [`ObserveError::Unknown`] with the nearest name.
-pub fn find(name: &str) -> Result<&'static MonitorKind, ObserveError> {
+pub fn find_monitor(name: &str) -> Result<&'static MonitorDescriptor, ObserveError> {
     let found = MONITORS.iter().find(|kind| kind.name == name);
-    found.ok_or_else(|| ObserveError::unknown(name, "monitor", MONITORS.iter().map(|kind| kind.name)))
+    found.ok_or_else(|| ObserveError::unknown_name(name, "monitor", MONITORS.iter().map(|kind| kind.name)))
 }
 
 /// Opens a monitor below `root`; `interval` is only written into its schema.
 ///
 /// # Errors
 /// When its file is missing, refused (the message then says what it needs), or not understood.
-pub fn open(kind: &MonitorKind, root: &Root, interval: Nanos) -> Result<Box<dyn Monitor>, ObserveError> {
-    (kind.open)(&Opening { kind, root, interval }).map_err(|error| error.needing(kind.needs, kind.without))
+pub fn open_monitor(
+    kind: &MonitorDescriptor,
+    root: &Root,
+    interval: Nanos,
+) -> Result<Box<dyn Monitor>, ObserveError> {
+    (kind.open)(&MonitorContext { kind, root, interval })
+        .map_err(|error| error.with_requirement(kind.needs, kind.without))
 }
 
 /// What a monitor is opened with.
 #[derive(Debug)]
-pub struct Opening<'a> {
-    pub(super) kind: &'a MonitorKind,
+pub struct MonitorContext<'a> {
+    pub(super) kind: &'a MonitorDescriptor,
     pub(super) root: &'a Root,
     pub(super) interval: Nanos,
 }
 
-impl Opening<'_> {
+impl MonitorContext<'_> {
     /// The schema of a monitor with these columns.
-    pub(super) fn schema(&self, columns: Vec<Column>) -> SeriesSchema {
+    pub(super) fn schema_with_columns(&self, columns: Vec<ColumnSpec>) -> SeriesSchema {
         SeriesSchema {
             monitor: self.kind.name.into(),
             source: self.kind.source.into(),
@@ -115,7 +120,7 @@ impl Opening<'_> {
     }
 
     /// The schema of a monitor that has the columns it declares.
-    pub(super) fn declared(&self) -> SeriesSchema {
-        self.schema(self.kind.columns.iter().map(Declared::column).collect())
+    pub(super) fn declared_schema(&self) -> SeriesSchema {
+        self.schema_with_columns(self.kind.columns.iter().map(DeclaredColumn::column).collect())
     }
 }

@@ -5,20 +5,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{Cell, Column, Row, SeriesSchema};
+use perflab_model::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 
-use super::column::{Declared, integer};
-use super::kind::{Monitor, MonitorKind, Opening};
+use super::column::{DeclaredColumn, parse_integer_cell};
+use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
 use crate::ObserveError;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "kvm",
     source: "/sys/kernel/debug/kvm",
     about: "exits, interrupts, page table work and halts of KVM's guests: of each, and of all",
     needs: "root, debugfs mounted at /sys/kernel/debug, and a host that runs KVM",
     without: "",
     columns: &[],
-    open,
+    open: open_kvm_stats,
 };
 
 /// The row of all machines.
@@ -39,19 +39,19 @@ const GAUGES: &[&str] = &[
 ];
 
 /// What one of the files says: a number and nothing else, else it is missing.
-pub(super) fn count(text: &str) -> Cell {
-    integer(text.trim(), 1).unwrap_or(Cell::Missing)
+pub(super) fn parse_count_cell(text: &str) -> TableCell {
+    parse_integer_cell(text.trim(), 1).unwrap_or(TableCell::Missing)
 }
 
 /// The open folder.
-struct Kvm {
+struct KvmStatsMonitor {
     folder: PathBuf,
     schema: SeriesSchema,
 }
 
-fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+fn open_kvm_stats(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let folder = opening.root.path(opening.kind.source);
-    let refused = |source| ObserveError::read(opening.kind.source, source);
+    let refused = |source| ObserveError::read_failed(opening.kind.source, source);
     let entries = fs::read_dir(&folder).map_err(refused)?.flatten();
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let mut names: Vec<String> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -61,45 +61,44 @@ fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
         )));
     }
     names.sort();
-    let columns =
-        [Declared::key("machine").column()].into_iter().chain(names.iter().map(|name| column(name)));
-    Ok(Box::new(Kvm { folder, schema: opening.schema(columns.collect()) }))
+    let columns = [DeclaredColumn::key("machine").column()]
+        .into_iter()
+        .chain(names.iter().map(|name| declare_kvm_column(name)));
+    Ok(Box::new(KvmStatsMonitor { folder, schema: opening.schema_with_columns(columns.collect()) }))
 }
 
-fn column(name: &str) -> Column {
+fn declare_kvm_column(name: &str) -> ColumnSpec {
     match name {
-        _ if name.ends_with("_ns") => Column::counter(name, "ns"),
-        _ if GAUGES.contains(&name) => Column::gauge(name, "1"),
-        _ => Column::counter(name, "1"),
+        _ if name.ends_with("_ns") => ColumnSpec::counter(name, "ns"),
+        _ if GAUGES.contains(&name) => ColumnSpec::gauge(name, "1"),
+        _ => ColumnSpec::counter(name, "1"),
     }
 }
 
-impl Monitor for Kvm {
+impl Monitor for KvmStatsMonitor {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         let entries = fs::read_dir(&self.folder);
-        let entries = entries.map_err(|source| ObserveError::read(&self.schema.source, source))?.flatten();
+        let entries =
+            entries.map_err(|source| ObserveError::read_failed(&self.schema.source, source))?.flatten();
         let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let mut machines: Vec<String> =
             folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         machines.sort();
-        rows.push(self.row(ALL, &self.folder));
-        rows.extend(machines.iter().map(|machine| self.row(machine, &self.folder.join(machine))));
+        rows.push(self.read_guest_row(ALL, &self.folder));
+        rows.extend(machines.iter().map(|machine| self.read_guest_row(machine, &self.folder.join(machine))));
         Ok(())
     }
 }
 
-impl Kvm {
-    fn row(&self, name: &str, folder: &Path) -> Row {
-        let numbers = self
-            .schema
-            .columns
-            .iter()
-            .skip(1)
-            .map(|column| count(&fs::read_to_string(folder.join(&column.name)).unwrap_or_default()));
-        [Cell::Text(name.into())].into_iter().chain(numbers).collect()
+impl KvmStatsMonitor {
+    fn read_guest_row(&self, name: &str, folder: &Path) -> CellRow {
+        let numbers = self.schema.columns.iter().skip(1).map(|column| {
+            parse_count_cell(&fs::read_to_string(folder.join(&column.name)).unwrap_or_default())
+        });
+        [TableCell::Text(name.into())].into_iter().chain(numbers).collect()
     }
 }

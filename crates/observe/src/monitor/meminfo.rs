@@ -1,27 +1,27 @@
 //! `/proc/meminfo`: one row of the kernel's own account of memory. Everything in kB is recorded in bytes; counts of
 //! huge pages (`HugePages_*`) stay counts.
 
-use perflab_model::Column;
+use perflab_model::ColumnSpec;
 
-use super::kind::MonitorKind;
-use super::wide::Found;
+use super::kind::MonitorDescriptor;
+use super::wide::DiscoveredColumn;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "meminfo",
     source: "/proc/meminfo",
     about: "how memory is used: free, page cache, anonymous, slab, dirty, huge pages",
     needs: "",
     without: "",
     columns: &[],
-    open: |opening| opening.wide(discover),
+    open: |opening| opening.open_name_value_file(discover_meminfo_column),
 };
 
-pub(super) fn discover(name: &str, rest: &str) -> Found {
+pub(super) fn discover_meminfo_column(name: &str, rest: &str) -> DiscoveredColumn {
     match rest.ends_with("kB") {
-        true => Found { column: Column::gauge(name, "bytes"), scale: 1024 },
+        true => DiscoveredColumn { column: ColumnSpec::gauge(name, "bytes"), scale: 1024 },
         false if name.starts_with("HugePages_") => {
-            Found { column: Column::gauge(name, "huge pages"), scale: 1 }
+            DiscoveredColumn { column: ColumnSpec::gauge(name, "huge pages"), scale: 1 }
         }
-        false => Found { column: Column::gauge(name, "1"), scale: 1 },
+        false => DiscoveredColumn { column: ColumnSpec::gauge(name, "1"), scale: 1 },
     }
 }

@@ -1,40 +1,40 @@
 //! The usual monitor: one file, one parser from its text to rows.
 
-use perflab_model::{Row, SeriesSchema};
+use perflab_model::{CellRow, SeriesSchema};
 
-use super::kind::{Monitor, Opening};
-use super::line::Malformed;
+use super::kind::{Monitor, MonitorContext};
+use super::line::MalformedLine;
 use super::proc_file::ProcFile;
 use crate::ObserveError;
 
 /// A monitor of one file.
-struct OneFile<P> {
+struct TextFileMonitor<P> {
     file: ProcFile,
     schema: SeriesSchema,
     parse: P,
 }
 
-impl<P> Monitor for OneFile<P>
+impl<P> Monitor for TextFileMonitor<P>
 where
-    P: FnMut(&str, &mut Vec<Row>) -> Result<(), Malformed> + Send,
+    P: FnMut(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine> + Send,
 {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         let parsed = (self.parse)(self.file.read()?, rows);
-        parsed.map_err(|malformed| self.file.malformed(malformed))
+        parsed.map_err(|malformed| self.file.malformed_error(malformed))
     }
 }
 
-impl Opening<'_> {
+impl MonitorContext<'_> {
     /// Opens the monitor's file; `parse` turns its text into rows of the declared columns.
-    pub(super) fn one_file(
+    pub(super) fn open_text_file(
         &self,
-        parse: fn(&str, &mut Vec<Row>) -> Result<(), Malformed>,
+        parse: fn(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine>,
     ) -> Result<Box<dyn Monitor>, ObserveError> {
         let file = ProcFile::open(self.root, self.kind.source)?;
-        Ok(Box::new(OneFile { file, schema: self.declared(), parse }))
+        Ok(Box::new(TextFileMonitor { file, schema: self.declared_schema(), parse }))
     }
 }

@@ -1,31 +1,31 @@
 //! `/proc/pressure/*`: one row a resource and kind of stall (Documentation/accounting/psi.rst). `some`: at least one
 //! task waits; `full`: all that could run do. The files need CONFIG_PSI, and psi=1 where it is off by default.
 
-use perflab_model::{Cell, Row, SeriesSchema};
+use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-use super::column::Declared;
-use super::kind::{Monitor, MonitorKind, Opening};
-use super::line::{Malformed, lines};
+use super::column::DeclaredColumn;
+use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
+use super::line::{MalformedLine, numbered_lines};
 use super::proc_file::ProcFile;
 use crate::ObserveError;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "pressure",
     source: "/proc/pressure",
     about: "share of time that tasks wait for CPU, memory, I/O or interrupts",
     needs: "",
     without: "",
     columns: COLUMNS,
-    open,
+    open: open_pressure,
 };
 
-const COLUMNS: &[Declared] = &[
-    Declared::key("resource"),
-    Declared::key("kind"),
-    Declared::float("avg10", "percent"),
-    Declared::float("avg60", "percent"),
-    Declared::float("avg300", "percent"),
-    Declared::counter("total_ns", "ns").times(1000),
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::key("resource"),
+    DeclaredColumn::key("kind"),
+    DeclaredColumn::float("avg10", "percent"),
+    DeclaredColumn::float("avg60", "percent"),
+    DeclaredColumn::float("avg300", "percent"),
+    DeclaredColumn::counter("total_ns", "ns").scaled(1000),
 ];
 
 /// Each with its file; `irq` came with 6.1 and needs CONFIG_IRQ_TIME_ACCOUNTING.
@@ -36,13 +36,13 @@ const RESOURCES: &[(&str, &str)] = &[
     ("irq", "/proc/pressure/irq"),
 ];
 
-struct Pressure {
+struct PressureMonitor {
     schema: SeriesSchema,
     files: Vec<(&'static str, ProcFile)>,
 }
 
 /// Opens whichever of the files there are; none at all is the error of the first.
-fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+fn open_pressure(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let mut files = Vec::with_capacity(RESOURCES.len());
     let mut refused = None;
     for (resource, path) in RESOURCES {
@@ -53,35 +53,40 @@ fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     }
     match refused {
         Some(error) if files.is_empty() => Err(error),
-        _ => Ok(Box::new(Pressure { schema: opening.declared(), files })),
+        _ => Ok(Box::new(PressureMonitor { schema: opening.declared_schema(), files })),
     }
 }
 
-impl Monitor for Pressure {
+impl Monitor for PressureMonitor {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         for (resource, file) in &mut self.files {
-            let parsed = parse(resource, file.read()?, rows);
-            parsed.map_err(|malformed| file.malformed(malformed))?;
+            let parsed = parse_pressure(resource, file.read()?, rows);
+            parsed.map_err(|malformed| file.malformed_error(malformed))?;
         }
         Ok(())
     }
 }
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`
-pub(super) fn parse(resource: &str, text: &str, rows: &mut Vec<Row>) -> Result<(), Malformed> {
-    for (number, line) in lines(text) {
+pub(super) fn parse_pressure(
+    resource: &str,
+    text: &str,
+    rows: &mut Vec<CellRow>,
+) -> Result<(), MalformedLine> {
+    for (number, line) in numbered_lines(text) {
         let mut words = line.split_ascii_whitespace();
         let kind = words.next().unwrap_or_default();
-        let mut row = Row::with_capacity(COLUMNS.len());
-        row.extend([Cell::Text(resource.into()), Cell::Text(kind.into())]);
+        let mut row = CellRow::with_capacity(COLUMNS.len());
+        row.extend([TableCell::Text(resource.into()), TableCell::Text(kind.into())]);
         for column in COLUMNS.iter().skip(2) {
             let word = words.next().and_then(|word| Some(word.split_once('=')?.1)).unwrap_or_default();
-            let cell =
-                column.cell(word).ok_or_else(|| Malformed::new(number, "a number", column.name, line))?;
+            let cell = column
+                .parse_cell(word)
+                .ok_or_else(|| MalformedLine::new(number, "a number", column.name, line))?;
             row.push(cell);
         }
         rows.push(row);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use super::line::Malformed;
+use super::line::MalformedLine;
 use crate::{ObserveError, Root};
 
 /// More than any known file needs at first; it grows where a machine has more to say.
@@ -21,13 +21,13 @@ pub(super) struct ProcFile {
 impl ProcFile {
     /// Opens `path` (as the kernel names it) below `root`.
     pub(super) fn open(root: &Root, path: &str) -> Result<Self, ObserveError> {
-        let file = File::open(root.path(path)).map_err(|source| ObserveError::read(path, source))?;
+        let file = File::open(root.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
         Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER] })
     }
 
     /// The whole text as it is now. Bytes that are not ASCII become `?` where the text is not UTF-8.
     pub(super) fn read(&mut self) -> Result<&str, ObserveError> {
-        let length = self.fill().map_err(|source| ObserveError::read(&self.path, source))?;
+        let length = self.fill_buffer().map_err(|source| ObserveError::read_failed(&self.path, source))?;
         let text = self.buffer.get_mut(..length).unwrap_or_default();
         if std::str::from_utf8(text).is_err() {
             text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
@@ -36,7 +36,7 @@ impl ProcFile {
     }
 
     /// Reads from the start to the end: `/proc` hands out a page or so a call.
-    fn fill(&mut self) -> Result<usize, Error> {
+    fn fill_buffer(&mut self) -> Result<usize, Error> {
         let mut length = 0;
         loop {
             if length == self.buffer.len() {
@@ -53,8 +53,8 @@ impl ProcFile {
     }
 
     /// The error for a line of this file that is not understood.
-    pub(super) fn malformed(&self, malformed: Malformed) -> ObserveError {
-        let Malformed { line, what } = malformed;
+    pub(super) fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
+        let MalformedLine { line, description: what } = malformed;
         ObserveError::Malformed { path: self.path.clone(), line, what }
     }
 }

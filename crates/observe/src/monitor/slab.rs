@@ -7,11 +7,11 @@ mod identity;
 mod page_size;
 mod tree;
 
-pub(super) use attribute::{Attribute, Count, said};
-pub(super) use capped::Capped;
-pub(super) use identity::{Counts, REREADS, Soundness, flag};
-pub(super) use page_size::page_size;
-pub(super) use tree::{Place, Tree};
+pub(super) use attribute::{NodeCounts, SlabAttribute, read_slab_attribute};
+pub(super) use capped::CountEstimates;
+pub(super) use identity::{CountConsistency, REREADS, SlabCounts, add_row_flag};
+pub(super) use page_size::read_page_size;
+pub(super) use tree::{SlabDirectory, SysfsSlabTree};
 
 /// What root would add, and what remains without; said by all three when they are refused.
 pub(super) const WITHOUT_ROOT: &str = "root would add objects, sizes and slabs of every cache (/proc/slabinfo), and \

@@ -8,105 +8,110 @@
 use std::collections::HashMap;
 
 use perflab_model::series::ColumnType;
-use perflab_model::{Cell, Row, SeriesSchema};
+use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-use super::column::Declared;
-use super::kind::{Monitor, MonitorKind, Opening};
-use super::slab::{Place, Tree, WITHOUT_ROOT, flag, page_size, said};
+use super::column::DeclaredColumn;
+use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
+use super::slab::{
+    SlabDirectory, SysfsSlabTree, WITHOUT_ROOT, add_row_flag, read_page_size, read_slab_attribute,
+};
 use crate::ObserveError;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "slab-caches",
     source: "/sys/kernel/slab",
     about: "size, alignment, order, flags and merged names of every slab cache; again whenever caches come or go",
     needs: "root",
     without: WITHOUT_ROOT,
     columns: COLUMNS,
-    open,
+    open: open_slab_caches,
 };
 
-const fn yes(name: &'static str) -> Declared {
-    Declared::gauge(name, "1")
+const fn flag_column(name: &'static str) -> DeclaredColumn {
+    DeclaredColumn::gauge(name, "1")
 }
 
-const COLUMNS: &[Declared] = &[
-    Declared::key("cache"),
-    Declared::key("directory"),
-    Declared::key("aliases"),
-    Declared::gauge("page_size", "bytes"),
-    Declared::gauge("object_size", "bytes"),
-    Declared::gauge("slab_size", "bytes"),
-    Declared::gauge("objs_per_slab", "objects"),
-    Declared::gauge("order", "1"),
-    Declared::gauge("align", "bytes"),
-    yes("reclaim_account"),
-    yes("hwcache_align"),
-    yes("destroy_by_rcu"),
-    yes("cache_dma"),
-    Declared::key("ctor"),
-    Declared::gauge("cpu_partial", "objects"),
-    Declared::gauge("min_partial", "slabs"),
-    Declared::gauge("sheaf_capacity", "objects"),
-    Declared::key("flags"),
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::key("cache"),
+    DeclaredColumn::key("directory"),
+    DeclaredColumn::key("aliases"),
+    DeclaredColumn::gauge("page_size", "bytes"),
+    DeclaredColumn::gauge("object_size", "bytes"),
+    DeclaredColumn::gauge("slab_size", "bytes"),
+    DeclaredColumn::gauge("objs_per_slab", "objects"),
+    DeclaredColumn::gauge("order", "1"),
+    DeclaredColumn::gauge("align", "bytes"),
+    flag_column("reclaim_account"),
+    flag_column("hwcache_align"),
+    flag_column("destroy_by_rcu"),
+    flag_column("cache_dma"),
+    DeclaredColumn::key("ctor"),
+    DeclaredColumn::gauge("cpu_partial", "objects"),
+    DeclaredColumn::gauge("min_partial", "slabs"),
+    DeclaredColumn::gauge("sheaf_capacity", "objects"),
+    DeclaredColumn::key("flags"),
 ];
 
 /// The columns that are attributes of that name.
 const ATTRIBUTES: std::ops::Range<usize> = 4..17;
 
-struct SlabCaches {
+struct SlabCachesMonitor {
     schema: SeriesSchema,
-    tree: Tree,
-    page_size: Cell,
+    tree: SysfsSlabTree,
+    page_size: TableCell,
     /// The cells of [`ATTRIBUTES`] and the flags, by directory and inode: they are read once.
-    known: HashMap<(String, u64), Row>,
+    rows_by_cache: HashMap<(String, u64), CellRow>,
     /// Whether the rows of the tree as it is were not given yet.
     due: bool,
 }
 
-fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
-    let tree = Tree::open(opening.root)?;
-    let page_size = page_size(opening.root).and_then(|size| i64::try_from(size).ok());
-    let page_size = page_size.map_or(Cell::Missing, Cell::Int);
-    let schema = opening.declared();
-    let mut caches = SlabCaches { schema, tree, page_size, known: HashMap::new(), due: true };
-    caches.learn()?;
+fn open_slab_caches(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+    let tree = SysfsSlabTree::open(opening.root)?;
+    let page_size = read_page_size(opening.root).and_then(|size| i64::try_from(size).ok());
+    let page_size = page_size.map_or(TableCell::Missing, TableCell::Int);
+    let schema = opening.declared_schema();
+    let mut caches = SlabCachesMonitor { schema, tree, page_size, rows_by_cache: HashMap::new(), due: true };
+    caches.read_new_caches()?;
     Ok(Box::new(caches))
 }
 
-impl Monitor for SlabCaches {
+impl Monitor for SlabCachesMonitor {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         if self.tree.refresh()? {
-            self.learn()?;
+            self.read_new_caches()?;
             self.due = true;
         }
         if std::mem::take(&mut self.due) {
-            rows.extend(self.tree.places().iter().filter_map(|place| self.row(place)));
+            rows.extend(self.tree.directories().iter().filter_map(|place| self.read_row(place)));
         }
         Ok(())
     }
 }
 
-impl SlabCaches {
+impl SlabCachesMonitor {
     /// Reads the attributes of caches that are new, and forgets those that are gone.
-    fn learn(&mut self) -> Result<(), ObserveError> {
-        let mut known = HashMap::with_capacity(self.tree.places().len());
-        for place in self.tree.places() {
+    fn read_new_caches(&mut self) -> Result<(), ObserveError> {
+        let mut known = HashMap::with_capacity(self.tree.directories().len());
+        for place in self.tree.directories() {
             let key = (place.directory.clone(), place.inode);
-            let cells = self.known.remove(&key).map_or_else(|| attributes(place), |cells| Ok(Some(cells)))?;
+            let cells = self
+                .rows_by_cache
+                .remove(&key)
+                .map_or_else(|| read_attribute_cells(place), |cells| Ok(Some(cells)))?;
             known.extend(cells.map(|cells| (key, cells)));
         }
-        self.known = known;
+        self.rows_by_cache = known;
         Ok(())
     }
 
-    fn row(&self, place: &Place) -> Option<Row> {
-        let cells = self.known.get(&(place.directory.clone(), place.inode))?;
+    fn read_row(&self, place: &SlabDirectory) -> Option<CellRow> {
+        let cells = self.rows_by_cache.get(&(place.directory.clone(), place.inode))?;
         let texts = [place.cache.clone(), place.directory.clone(), place.members.join(",")];
-        let mut row: Row = texts.map(Cell::Text).into();
+        let mut row: CellRow = texts.map(TableCell::Text).into();
         row.push(self.page_size.clone());
         row.extend_from_slice(cells);
         Some(row)
@@ -114,41 +119,43 @@ impl SlabCaches {
 }
 
 /// The cells of one cache's attributes, and its flags; nothing where the cache went since the tree was listed.
-fn attributes(place: &Place) -> Result<Option<Row>, ObserveError> {
+fn read_attribute_cells(place: &SlabDirectory) -> Result<Option<CellRow>, ObserveError> {
     let columns = COLUMNS.get(ATTRIBUTES).unwrap_or_default();
     let texts = columns.iter().map(|column| {
         let path = place.path.join(column.name);
         let kernels = format!("{}/{}/{}", KIND.source, place.directory, column.name);
-        said(path).map_err(|source| ObserveError::read(&kernels, source))
+        read_slab_attribute(path).map_err(|source| ObserveError::read_failed(&kernels, source))
     });
     let texts: Vec<Option<String>> = texts.collect::<Result<_, _>>()?;
     let gone = texts.iter().all(Option::is_none) && !place.path.is_dir();
-    Ok((!gone).then(|| cells(columns.iter().zip(&texts))))
+    Ok((!gone).then(|| parse_attribute_cells(columns.iter().zip(&texts))))
 }
 
-fn cells<'a>(texts: impl Iterator<Item = (&'a Declared, &'a Option<String>)>) -> Row {
+fn parse_attribute_cells<'a>(
+    texts: impl Iterator<Item = (&'a DeclaredColumn, &'a Option<String>)>,
+) -> CellRow {
     let mut sound = true;
-    let mut cells: Row = texts
+    let mut cells: CellRow = texts
         .map(|(column, text)| {
-            let cell = text.as_deref().map(|text| column.cell(text));
+            let cell = text.as_deref().map(|text| column.parse_cell(text));
             sound &= cell != Some(None);
-            cell.flatten().unwrap_or(Cell::Missing)
+            cell.flatten().unwrap_or(TableCell::Missing)
         })
         .collect();
-    cells.push(Cell::Text(String::new()));
+    cells.push(TableCell::Text(String::new()));
     if !sound {
-        flag(&mut cells, "malformed");
+        add_row_flag(&mut cells, "malformed");
     }
     cells
 }
 
 /// The row of a cache whose every attribute says `text`: what the property tests feed.
 #[cfg(test)]
-pub(super) fn parse(text: &str, rows: &mut Vec<Row>) {
+pub(super) fn parse_slab_caches_row(text: &str, rows: &mut Vec<CellRow>) {
     let text = Some(text.to_owned());
     let columns = COLUMNS.get(ATTRIBUTES).unwrap_or_default();
-    let mut row = vec![Cell::Missing; ATTRIBUTES.start];
-    row.extend(cells(columns.iter().map(|column| (column, &text))));
+    let mut row = vec![TableCell::Missing; ATTRIBUTES.start];
+    row.extend(parse_attribute_cells(columns.iter().map(|column| (column, &text))));
     rows.push(row);
 }
 

@@ -21,39 +21,43 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-use super::column::Declared;
-use super::kind::{MonitorKind, Opening};
+use super::column::DeclaredColumn;
+use super::kind::{MonitorContext, MonitorDescriptor};
 use super::proc_file::ProcFile;
-use super::slab::{Capped, WITHOUT_ROOT};
+use super::slab::{CountEstimates, WITHOUT_ROOT};
 
-pub(super) use parse::names;
 #[cfg(test)]
-pub(super) use parse::parse;
+pub(super) use parse::parse_slabinfo;
+pub(super) use parse::slabinfo_names;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "slabinfo",
     source: "/proc/slabinfo",
     about: "objects and slabs of every cache of the kernel's slab allocator",
     needs: "root",
     without: WITHOUT_ROOT,
     columns: COLUMNS,
-    open,
+    open: open_slabinfo,
 };
 
-const COLUMNS: &[Declared] = &[
-    Declared::key("cache"),
-    Declared::gauge("ordinal", "1"),
-    Declared::gauge("active_objs", "objects"),
-    Declared::gauge("num_objs", "objects"),
-    Declared::gauge("objsize", "bytes"),
-    Declared::gauge("objperslab", "objects"),
-    Declared::gauge("pagesperslab", "pages"),
-    Declared::gauge("active_slabs", "slabs"),
-    Declared::gauge("num_slabs", "slabs"),
-    Declared::key("flags"),
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::key("cache"),
+    DeclaredColumn::gauge("ordinal", "1"),
+    DeclaredColumn::gauge("active_objs", "objects"),
+    DeclaredColumn::gauge("num_objs", "objects"),
+    DeclaredColumn::gauge("objsize", "bytes"),
+    DeclaredColumn::gauge("objperslab", "objects"),
+    DeclaredColumn::gauge("pagesperslab", "pages"),
+    DeclaredColumn::gauge("active_slabs", "slabs"),
+    DeclaredColumn::gauge("num_slabs", "slabs"),
+    DeclaredColumn::key("flags"),
 ];
 
-fn open(opening: &Opening<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
+fn open_slabinfo(opening: &MonitorContext<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
     let file = ProcFile::open(opening.root, KIND.source)?;
-    Ok(Box::new(sample::Slabinfo::new(opening.declared(), Capped::new(opening.root), file)))
+    Ok(Box::new(sample::SlabinfoMonitor::new(
+        opening.declared_schema(),
+        CountEstimates::new(opening.root),
+        file,
+    )))
 }

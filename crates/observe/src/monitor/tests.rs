@@ -1,43 +1,45 @@
 use perflab_model::series::ColumnKind;
-use perflab_model::{Cell, Row};
+use perflab_model::{CellRow, TableCell};
 use proptest::prelude::*;
 
-use super::line::Malformed;
+use super::line::MalformedLine;
 use super::*;
 use crate::{ObserveError, Root};
 
-type Parse = fn(&str, &mut Vec<Row>) -> Result<(), Malformed>;
+type TextRowParser = fn(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine>;
 
-const PARSERS: &[(&str, Parse)] = &[
-    ("slabinfo", slabinfo::parse),
+const PARSERS: &[(&str, TextRowParser)] = &[
+    ("slabinfo", slabinfo::parse_slabinfo),
     ("slab-caches", |text, rows| {
-        slab_caches::parse(text, rows);
+        slab_caches::parse_slab_caches_row(text, rows);
         Ok(())
     }),
     ("slab-exact", |text, rows| {
-        slab_exact::parse(text, rows);
+        slab_exact::parse_slab_exact_rows(text, rows);
         Ok(())
     }),
-    ("stat", stat::parse),
-    ("diskstats", diskstats::parse),
-    ("pressure", |text, rows| pressure::parse("cpu", text, rows)),
-    ("loadavg", loadavg::parse),
-    ("net-dev", net_dev::parse),
-    ("schedstat", schedstat::parse),
+    ("stat", stat::parse_stat),
+    ("diskstats", diskstats::parse_diskstats),
+    ("pressure", |text, rows| pressure::parse_pressure("cpu", text, rows)),
+    ("loadavg", loadavg::parse_loadavg),
+    ("net-dev", net_dev::parse_net_dev),
+    ("schedstat", schedstat::parse_schedstat),
     ("kvm", |text, rows| {
-        rows.push(vec![kvm::count(text)]);
+        rows.push(vec![kvm::parse_count_cell(text)]);
         Ok(())
     }),
     ("vmstat", |text, rows| {
-        wide::parse(text, &wide::find(text, vmstat::discover)?).map(|row| rows.push(row))
+        wide::parse_name_value_row(text, &wide::discover_columns(text, vmstat::discover_vmstat_column)?)
+            .map(|row| rows.push(row))
     }),
     ("meminfo", |text, rows| {
-        wide::parse(text, &wide::find(text, meminfo::discover)?).map(|row| rows.push(row))
+        wide::parse_name_value_row(text, &wide::discover_columns(text, meminfo::discover_meminfo_column)?)
+            .map(|row| rows.push(row))
     }),
 ];
 
 /// Texts that look like the kernel's: its words, numbers of all sizes, its separators, in any order.
-fn kernel_like() -> impl Strategy<Value = String> {
+fn any_kernel_like_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("slabinfo - version: 2.1\n".to_owned()),
         Just("version 15\n".to_owned()),
@@ -56,11 +58,11 @@ fn kernel_like() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_makes_a_parser_panic_and_rows_have_their_shape(text in kernel_like()) {
+    fn no_text_makes_a_parser_panic_and_rows_have_their_shape(text in any_kernel_like_text()) {
         for (name, parse) in PARSERS {
             let mut rows = Vec::new();
             let parsed = parse(&text, &mut rows);
-            let declared = find(name).unwrap().columns.len();
+            let declared = find_monitor(name).unwrap().columns.len();
             let shape = if declared == 0 { rows.first().map_or(0, Vec::len) } else { declared };
             prop_assert!(parsed.is_err() || rows.iter().all(|row| row.len() == shape), "{name}: {rows:?}");
         }
@@ -78,10 +80,10 @@ proptest! {
         let [a, b, c, d, e, f, g] = numbers;
         let line = format!("{name} {a} {b} {c} {d} {e} : tunables 0 0 0 : slabdata {f} {g} 0");
         let mut rows = Vec::new();
-        prop_assert_eq!(slabinfo::parse(&format!("slabinfo - version: 2.1\n# name\n{line}\n"), &mut rows), Ok(()));
-        let mut expected = vec![Cell::Text(name), Cell::Int(0)];
-        expected.extend(numbers.map(|number| Cell::Int(i64::from(number))));
-        expected.push(Cell::Text(String::new()));
+        prop_assert_eq!(slabinfo::parse_slabinfo(&format!("slabinfo - version: 2.1\n# name\n{line}\n"), &mut rows), Ok(()));
+        let mut expected = vec![TableCell::Text(name), TableCell::Int(0)];
+        expected.extend(numbers.map(|number| TableCell::Int(i64::from(number))));
+        expected.push(TableCell::Text(String::new()));
         prop_assert_eq!(rows, vec![expected]);
     }
 }
@@ -89,22 +91,22 @@ proptest! {
 #[test]
 fn every_monitor_has_a_parser_that_was_fed_rubbish() {
     let tested: Vec<&str> = PARSERS.iter().map(|(name, _)| *name).collect();
-    assert!(monitors().iter().all(|kind| tested.contains(&kind.name)));
+    assert!(all_monitors().iter().all(|kind| tested.contains(&kind.name)));
 }
 
 #[test]
 fn what_does_not_fit_is_missing_rather_than_wrong() {
     let mut rows = Vec::new();
     let text = format!("cpu  {} 1 2 3\nctxt 5\n", u64::MAX);
-    stat::parse(&text, &mut rows).unwrap();
-    assert_eq!(rows[0][1..4], [Cell::Missing, Cell::Int(10_000_000), Cell::Int(20_000_000)]);
-    assert_eq!(rows[0][12], Cell::Int(5));
+    stat::parse_stat(&text, &mut rows).unwrap();
+    assert_eq!(rows[0][1..4], [TableCell::Missing, TableCell::Int(10_000_000), TableCell::Int(20_000_000)]);
+    assert_eq!(rows[0][12], TableCell::Int(5));
 }
 
 #[test]
 fn rules_of_vmstat() {
     let kind = |name: &str| {
-        let found = vmstat::discover(name, "");
+        let found = vmstat::discover_vmstat_column(name, "");
         (found.column.kind, found.column.unit.0, found.scale)
     };
     assert_eq!(kind("nr_free_pages"), (ColumnKind::Gauge, "pages".into(), 1));
@@ -117,17 +119,20 @@ fn rules_of_vmstat() {
 
 #[test]
 fn a_wide_file_may_change_its_order_and_its_names() {
-    let found = wide::find("a 1\nb 2\n", vmstat::discover).unwrap();
-    assert_eq!(wide::parse("b 3\nnew 4\na 5\n", &found), Ok(vec![Cell::Int(5), Cell::Int(3)]));
-    assert_eq!(wide::parse("b 3\n", &found), Ok(vec![Cell::Missing, Cell::Int(3)]));
-    assert!(wide::parse("", &found).is_err());
-    let error = wide::parse("a x\n", &found).unwrap_err();
-    assert_eq!((error.line, error.what.as_str()), (1, "a number was expected for a, found `x`"));
+    let found = wide::discover_columns("a 1\nb 2\n", vmstat::discover_vmstat_column).unwrap();
+    assert_eq!(
+        wide::parse_name_value_row("b 3\nnew 4\na 5\n", &found),
+        Ok(vec![TableCell::Int(5), TableCell::Int(3)])
+    );
+    assert_eq!(wide::parse_name_value_row("b 3\n", &found), Ok(vec![TableCell::Missing, TableCell::Int(3)]));
+    assert!(wide::parse_name_value_row("", &found).is_err());
+    let error = wide::parse_name_value_row("a x\n", &found).unwrap_err();
+    assert_eq!((error.line, error.description.as_str()), (1, "a number was expected for a, found `x`"));
 }
 
 #[test]
 fn a_strange_name_gets_the_nearest_one() {
-    let error = find("slabinf").unwrap_err();
+    let error = find_monitor("slabinf").unwrap_err();
     assert_eq!(error.to_string(), "`slabinf` is no monitor; did you mean `slabinfo`?");
 }
 
@@ -138,10 +143,10 @@ fn files_longer_than_the_buffer_and_bytes_that_are_no_text() {
     let mut text = b"cpu 1 2 3\nname\xff\xfe 1\n".to_vec();
     text.extend("cpu0 1\n".repeat(20_000).bytes());
     std::fs::write(root.path().join("proc/stat"), text).unwrap();
-    let kind = find("stat").unwrap();
-    let mut monitor = open(kind, &Root(root.path().into()), perflab_model::Nanos(1)).unwrap();
+    let kind = find_monitor("stat").unwrap();
+    let mut monitor = open_monitor(kind, &Root(root.path().into()), perflab_model::Nanos(1)).unwrap();
     let mut rows = Vec::new();
-    monitor.sample(&mut rows).unwrap();
+    monitor.read_rows(&mut rows).unwrap();
     assert_eq!(rows.len(), 20_001);
 }
 
@@ -151,7 +156,8 @@ fn a_text_that_is_not_understood_names_file_and_line() {
     std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(root.path().join("proc/loadavg"), "0.1 0.2 oops 1/2 3\n").unwrap();
     let mut monitor =
-        open(find("loadavg").unwrap(), &Root(root.path().into()), perflab_model::Nanos(1)).unwrap();
-    let error: ObserveError = monitor.sample(&mut Vec::new()).unwrap_err();
+        open_monitor(find_monitor("loadavg").unwrap(), &Root(root.path().into()), perflab_model::Nanos(1))
+            .unwrap();
+    let error: ObserveError = monitor.read_rows(&mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "/proc/loadavg, line 1: a number was expected for load_15, found `oops`");
 }

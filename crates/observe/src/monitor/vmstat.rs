@@ -1,27 +1,27 @@
 //! `/proc/vmstat`: one row of the memory manager's counters. Its names vary by kernel version and configuration, so
 //! units and kinds come from a table of rules over names (include/linux/mmzone.h, vm_event_item.h, mm/vmstat.c).
 
-use perflab_model::Column;
+use perflab_model::ColumnSpec;
 use perflab_model::series::ColumnKind::{self, Counter, Gauge};
 
-use super::kind::MonitorKind;
-use super::wide::Found;
+use super::kind::MonitorDescriptor;
+use super::wide::DiscoveredColumn;
 
-pub(super) const KIND: MonitorKind = MonitorKind {
+pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "vmstat",
     source: "/proc/vmstat",
     about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
     needs: "",
     without: "",
     columns: &[],
-    open: |opening| opening.wide(discover),
+    open: |opening| opening.open_name_value_file(discover_vmstat_column),
 };
 
 /// What names that begin so (`…*`) or are so count, and the scale into that unit.
-type Rule = (&'static str, ColumnKind, &'static str, u64);
+type VmstatRule = (&'static str, ColumnKind, &'static str, u64);
 
 /// The first that fits holds.
-const RULES: &[Rule] = &[
+const RULES: &[VmstatRule] = &[
     // Among the gauges nr_*, those that only grow.
     ("nr_dirtied", Counter, "pages", 1),
     ("nr_written", Counter, "pages", 1),
@@ -80,14 +80,15 @@ const RULES: &[Rule] = &[
 ];
 
 /// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
-const OTHERWISE: Rule = ("*", Counter, "1", 1);
+const DEFAULT_RULE: VmstatRule = ("*", Counter, "1", 1);
 
-pub(super) fn discover(name: &str, _rest: &str) -> Found {
-    let (_, kind, unit, scale) = RULES.iter().find(|rule| fits(rule.0, name)).copied().unwrap_or(OTHERWISE);
-    let column = if kind == Gauge { Column::gauge(name, unit) } else { Column::counter(name, unit) };
-    Found { column, scale }
+pub(super) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
+    let (_, kind, unit, scale) =
+        RULES.iter().find(|rule| matches_pattern(rule.0, name)).copied().unwrap_or(DEFAULT_RULE);
+    let column = if kind == Gauge { ColumnSpec::gauge(name, unit) } else { ColumnSpec::counter(name, unit) };
+    DiscoveredColumn { column, scale }
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
 }

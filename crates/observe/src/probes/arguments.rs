@@ -33,7 +33,8 @@ impl ArgumentFilter {
     /// # Errors
     /// In words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let comparisons = split(text).into_iter().map(comparison).collect::<Result<_, _>>()?;
+        let comparisons =
+            split_at_conjunctions(text).into_iter().map(parse_comparison).collect::<Result<_, _>>()?;
         Ok(Self { comparisons })
     }
 
@@ -47,17 +48,18 @@ impl ArgumentFilter {
     }
 
     /// What the kernel has to fetch for it at a site with such arguments.
-    pub(super) fn fetched(&self, arguments: &str) -> Result<String, String> {
+    pub(super) fn fetch_arguments(&self, arguments: &str) -> Result<String, String> {
         let all: Vec<&str> = arguments.split_whitespace().collect();
         let mut fetched: Vec<String> = Vec::new();
         for one in &self.comparisons {
             let known = one.argument.checked_sub(1).and_then(|at| all.get(at));
             let argument = known.ok_or_else(|| format!("it has {} arguments ({arguments})", all.len()))?;
             let (size, place) = argument.split_once('@').unwrap_or(("8", argument));
-            let place = place_of(place).ok_or_else(|| format!("its argument `{argument}` cannot be read"))?;
+            let place =
+                parse_operand(place).ok_or_else(|| format!("its argument `{argument}` cannot be read"))?;
             let text = match one.value {
                 ComparedValue::Text(_) => format!("arg{}=+0({place}):string", one.argument),
-                ComparedValue::Number(_) => format!("arg{}={place}:{}", one.argument, kind_of(size)),
+                ComparedValue::Number(_) => format!("arg{}={place}:{}", one.argument, kernel_type_of(size)),
             };
             if !fetched.contains(&text) {
                 fetched.push(text);
@@ -68,7 +70,7 @@ impl ArgumentFilter {
 }
 
 /// At `&&` outside of quotes.
-fn split(text: &str) -> Vec<&str> {
+fn split_at_conjunctions(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut quoted) = (Vec::new(), 0, false);
     for (at, letter) in text.char_indices() {
         quoted ^= letter == '"';
@@ -81,7 +83,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-fn comparison(text: &str) -> Result<ArgumentComparison, String> {
+fn parse_comparison(text: &str) -> Result<ArgumentComparison, String> {
     let wrong =
         || format!("`{}` is no comparison: write argN==\"TEXT\", argN~\"TEXT*\" or argN>NUMBER", text.trim());
     let rest = text.trim().strip_prefix("arg").ok_or_else(wrong)?;
@@ -102,12 +104,12 @@ fn comparison(text: &str) -> Result<ArgumentComparison, String> {
         Some(_) if !["==", "!=", "~"].contains(&operator) => return Err(wrong()),
         Some(text) => ComparedValue::Text(text.to_owned()),
         None if operator == "~" => return Err(wrong()),
-        None => ComparedValue::Number(number(value).ok_or_else(wrong)?),
+        None => ComparedValue::Number(parse_integer(value).ok_or_else(wrong)?),
     };
     Ok(ArgumentComparison { argument, operator, value })
 }
 
-fn number(text: &str) -> Option<i64> {
+fn parse_integer(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
@@ -115,7 +117,7 @@ fn number(text: &str) -> Option<i64> {
 }
 
 /// The kernel's word for a size of a note; negative ones are signed.
-fn kind_of(size: &str) -> &'static str {
+fn kernel_type_of(size: &str) -> &'static str {
     match size {
         "1" => "u8",
         "-1" => "s8",
@@ -129,20 +131,20 @@ fn kind_of(size: &str) -> &'static str {
 }
 
 /// A register, a constant, or what lies at a register; none for others.
-fn place_of(text: &str) -> Option<String> {
+fn parse_operand(text: &str) -> Option<String> {
     if let Some(constant) = text.strip_prefix('$') {
-        return number(constant).map(|number| format!("\\{number}"));
+        return parse_integer(constant).map(|number| format!("\\{number}"));
     }
     if let Some(name) = text.strip_prefix('%') {
-        return register(name).map(|name| format!("%{name}"));
+        return kernel_register_name(name).map(|name| format!("%{name}"));
     }
     let (offset, base) = text.strip_suffix(')')?.split_once("(%")?;
-    let offset = if offset.is_empty() { 0 } else { number(offset)? };
-    Some(format!("{offset:+}(%{})", register(base)?))
+    let offset = if offset.is_empty() { 0 } else { parse_integer(offset)? };
+    Some(format!("{offset:+}(%{})", kernel_register_name(base)?))
 }
 
 /// As the kernel calls the whole register of one that an x86-64 program names.
-fn register(name: &str) -> Option<String> {
+fn kernel_register_name(name: &str) -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
@@ -173,14 +175,17 @@ mod tests {
         let filter = ArgumentFilter::parse("arg2==\"f\" && arg3 >= -5").unwrap();
         assert_eq!(filter.condition(), "arg2 == \"f\" && arg3 >= -5");
         if cfg!(target_arch = "x86_64") {
-            assert_eq!(filter.fetched("8@%rbp 8@%r12 -4@%eax").unwrap(), "arg2=+0(%r12):string arg3=%ax:s32");
             assert_eq!(
-                filter.fetched("8@%rbp 8@16(%rsp) 2@$7").unwrap(),
+                filter.fetch_arguments("8@%rbp 8@%r12 -4@%eax").unwrap(),
+                "arg2=+0(%r12):string arg3=%ax:s32"
+            );
+            assert_eq!(
+                filter.fetch_arguments("8@%rbp 8@16(%rsp) 2@$7").unwrap(),
                 "arg2=+0(+16(%sp)):string arg3=\\7:u16"
             );
-            assert!(filter.fetched("8@%rbp 8@x(%rip) 4@%eax").unwrap_err().contains("8@x(%rip)"));
+            assert!(filter.fetch_arguments("8@%rbp 8@x(%rip) 4@%eax").unwrap_err().contains("8@x(%rip)"));
         }
-        assert!(filter.fetched("8@%rbp").unwrap_err().contains("it has 1 arguments"));
+        assert!(filter.fetch_arguments("8@%rbp").unwrap_err().contains("it has 1 arguments"));
         let both = ArgumentFilter::parse("arg1~\"a && b*\"").unwrap();
         assert_eq!(both.condition(), "arg1 ~ \"a && b*\"");
     }
@@ -207,7 +212,7 @@ mod tests {
     fn registers_have_the_kernels_names() {
         let names =
             ["rax", "eax", "al", "sil", "ebp", "rsp", "r12", "r8d", "r15b", "ah", "xmm0", "r16", "rip"];
-        let known: Vec<Option<String>> = names.into_iter().map(register).collect();
+        let known: Vec<Option<String>> = names.into_iter().map(kernel_register_name).collect();
         let wanted =
             ["ax", "ax", "ax", "si", "bp", "sp", "r12", "r8", "r15"].map(|name| Some(name.to_owned()));
         if cfg!(target_arch = "x86_64") {

@@ -18,8 +18,8 @@ use std::ptr::NonNull;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::record::What;
-use super::{Attached, ProbeError, ProbedPlace, Site};
+use super::record::ProbeEventKind;
+use super::{ProbeError, ProbePoint, ProbeRecorder, ProbeSite};
 use crate::Root;
 
 /// Calls of a round.
@@ -72,7 +72,7 @@ unsafe extern "C" {
 
 /// What one event costs here, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct ProbeCost {
     /// At a USDT probe, or a function that begins with a push or a no-operation.
     pub emulated: f64,
     /// At any other instruction.
@@ -83,20 +83,20 @@ pub struct Cost {
     pub between: f64,
 }
 
-impl Cost {
+impl ProbeCost {
     /// At one of these sites, the dearest.
-    pub fn begin(&self, sites: &[Site]) -> f64 {
+    pub fn begin_cost(&self, sites: &[ProbeSite]) -> f64 {
         if sites.iter().any(|site| site.stepped) { self.stepped.max(self.emulated) } else { self.emulated }
     }
 
     /// At one of these sites where something ends, the dearest: what is stepped over there is a return.
-    pub fn end(&self, sites: &[Site]) -> f64 {
+    pub fn end_cost(&self, sites: &[ProbeSite]) -> f64 {
         if sites.iter().any(|site| site.stepped) { self.returned.max(self.emulated) } else { self.emulated }
     }
 
     /// Of each the larger one.
     #[must_use]
-    pub fn or_dearer(self, other: Self) -> Self {
+    pub fn larger_of_each(self, other: Self) -> Self {
         Self {
             emulated: self.emulated.max(other.emulated),
             stepped: self.stepped.max(other.stepped),
@@ -108,83 +108,83 @@ impl Cost {
 
 /// Measures what places cost, as often as is wanted.
 #[derive(Debug)]
-pub struct CostMeter {
-    code: Code,
-    attached: Attached,
+pub struct ProbeCostMeter {
+    code: ProbedCode,
+    attached: ProbeRecorder,
 }
 
-impl CostMeter {
+impl ProbeCostMeter {
     /// So many rounds take some tens of milliseconds where events are dear, and are sure.
-    pub const SURE: usize = 24;
+    pub const FULL_ROUNDS: usize = 24;
     /// So many take a few, and will do in between.
-    pub const GLANCE: usize = 4;
+    pub const QUICK_ROUNDS: usize = 4;
 
     /// Puts probes on functions of its own.
     ///
     /// # Errors
     /// [`ProbeError`] with what to change.
     pub fn new(root: &Root) -> Result<Self, ProbeError> {
-        Self::on(root, Code::copied().unwrap_or_else(|| Code::own(root)))
+        Self::with_code(root, ProbedCode::copy_to_memory().unwrap_or_else(|| ProbedCode::locate_own(root)))
     }
 
     /// The same where memory may not be executed that was written.
     #[cfg(test)]
     pub(super) fn on_own_code(root: &Root) -> Result<Self, ProbeError> {
-        Self::on(root, Code::own(root))
+        Self::with_code(root, ProbedCode::locate_own(root))
     }
 
-    fn on(root: &Root, code: Code) -> Result<Self, ProbeError> {
-        let place = |at: usize| ProbedPlace {
+    fn with_code(root: &Root, code: ProbedCode) -> Result<Self, ProbeError> {
+        let place = |at: usize| ProbePoint {
             path: code.path.clone(),
-            sites: vec![Site { offset: code.offset + at as u64, semaphore: None, stepped: true }],
+            sites: vec![ProbeSite { offset: code.offset + at as u64, semaphore: None, stepped: true }],
             condition: None,
         };
         let places = [EMULATED, STEPPED, BOTH, BOTH + RETURN].map(place);
-        let attached = Attached::to_self(root, &places)?;
+        let attached = ProbeRecorder::attach_to_self(root, &places)?;
         attached.start();
         Ok(Self { code, attached })
     }
 
     /// Measures in so many rounds, of which the middle counts.
-    pub fn measure(&mut self, rounds: usize) -> Cost {
+    pub fn measure(&mut self, rounds: usize) -> ProbeCost {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let mut each: [Vec<f64>; 4] = Default::default();
         let (mut begun, mut between) = (None, Vec::new());
         for _ in 0..rounds {
             for (function, times) in [BARE, EMULATED, STEPPED, BOTH].into_iter().zip(&mut each) {
-                times.push(self.code.time(function));
+                times.push(self.code.time_call(function));
             }
-            let mut take = |seen: super::Seen| match seen.what {
-                What::Place(2) if seen.thread == thread => begun = Some(seen.time),
-                What::Place(3) if seen.thread == thread => {
+            let mut take = |seen: super::ProbeEvent| match seen.kind {
+                ProbeEventKind::Place(2) if seen.thread == thread => begun = Some(seen.time),
+                ProbeEventKind::Place(3) if seen.thread == thread => {
                     between.extend(begun.take().map(|begun| seen.time.saturating_sub(begun) as f64));
                 }
                 _ => {}
             };
-            self.attached.take(&mut take);
+            self.attached.drain_events(&mut take);
         }
-        let [bare, emulated, stepped, both] = each.map(middle);
-        Cost {
+        let [bare, emulated, stepped, both] = each.map(median);
+        ProbeCost {
             emulated: (emulated - bare).max(0.0),
             stepped: (stepped - bare).max(0.0),
             returned: (both - emulated).max(0.0),
-            between: middle(between),
+            between: median(between),
         }
     }
 }
 
 /// Where the functions are, in a file and in memory.
 #[derive(Debug)]
-struct Code {
+struct ProbedCode {
     path: PathBuf,
     offset: u64,
     begin: usize,
-    _mapping: Option<(Mapping, OwnedFd)>,
+    _mapping: Option<(CodePage, OwnedFd)>,
 }
 
-impl Code {
+impl ProbedCode {
     /// A copy in memory that is nobody else's; none where memory may not be executed that was written.
-    fn copied() -> Option<Self> {
+    fn copy_to_memory() -> Option<Self> {
         let flags = MemfdFlags::CLOEXEC;
         // Kernels before 6.3 do not know the flag, and allow it without.
         let fd = memfd_create(c"perflab-places", flags | MemfdFlags::EXEC)
@@ -195,21 +195,21 @@ impl Code {
         let mut file = File::from(fd);
         file.write_all(bytes).ok()?;
         let fd = OwnedFd::from(file);
-        let mapping = Mapping::new(&fd)?;
+        let mapping = CodePage::new(&fd)?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         Some(Self { path, offset: 0, begin: mapping.0.as_ptr() as usize, _mapping: Some((mapping, fd)) })
     }
 
     /// Where they are in this very program.
-    fn own(root: &Root) -> Self {
+    fn locate_own(root: &Root) -> Self {
         let begin = perflab_places as *const u8 as usize;
-        let offset = offset(root, begin as u64);
+        let offset = file_offset_of_address(root, begin as u64);
         Self { path: PathBuf::from("/proc/self/exe"), offset, begin, _mapping: None }
     }
 
     /// Nanoseconds of the CPU that a call of one of them takes.
-    fn time(&self, function: usize) -> f64 {
-        let since = cpu_time();
+    fn time_call(&self, function: usize) -> f64 {
+        let since = thread_cpu_nanos();
         // SAFETY: there is one of the functions above: it takes a number, gives one, and touches nothing else.
         let call =
             unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64) -> u64>(self.begin + function) };
@@ -217,18 +217,18 @@ impl Code {
             // SAFETY: as above.
             std::hint::black_box(unsafe { call(n) });
         }
-        (cpu_time() - since) as f64 / f64::from(CALLS)
+        (thread_cpu_nanos() - since) as f64 / f64::from(CALLS)
     }
 }
 
 /// A page of code. Unmapped when dropped.
 #[derive(Debug)]
-struct Mapping(NonNull<u8>);
+struct CodePage(NonNull<u8>);
 
 // SAFETY: what is mapped there is only read and executed, and belongs to this value alone.
-unsafe impl Send for Mapping {}
+unsafe impl Send for CodePage {}
 
-impl Mapping {
+impl CodePage {
     fn new(fd: &OwnedFd) -> Option<Self> {
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         // SAFETY: a new private mapping of a descriptor that we own, at an address that the kernel chooses.
@@ -239,7 +239,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for CodePage {
     fn drop(&mut self) {
         // SAFETY: unmaps what `new` mapped, once.
         unsafe { libc::munmap(self.0.as_ptr().cast(), ALL) };
@@ -247,18 +247,18 @@ impl Drop for Mapping {
 }
 
 /// Nanoseconds that this thread was on a CPU.
-fn cpu_time() -> i64 {
+fn thread_cpu_nanos() -> i64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The offset in its file of an address of this process.
-fn offset(root: &Root, address: u64) -> u64 {
+fn file_offset_of_address(root: &Root, address: u64) -> u64 {
     let maps = root.read("/proc/self/maps").unwrap_or_default();
     let stretch = |line: &str| {
         let mut parts = line.split_whitespace();

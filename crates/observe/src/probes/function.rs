@@ -2,18 +2,18 @@
 //! the decoding; refuses, with the reason, what it cannot tell for certain. No return address is ever touched.
 
 /// What is known about a program's code. Addresses are as they were linked.
-pub(super) trait Code {
+pub(super) trait ProgramCode {
     /// The bytes from an address to the end of the stretch that is loaded.
-    fn bytes(&self, address: u64) -> Option<&[u8]>;
+    fn bytes_from(&self, address: u64) -> Option<&[u8]>;
     /// The name of a function that begins exactly there.
-    fn name(&self, address: u64) -> Option<&str>;
+    fn function_name(&self, address: u64) -> Option<&str>;
     /// Begin and end of the function, or part of one, that holds an address: as the unwind tables say.
-    fn part(&self, address: u64) -> Option<(u64, u64)>;
+    fn function_part(&self, address: u64) -> Option<(u64, u64)>;
 }
 
 /// A point in a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct InstructionPoint {
     pub address: u64,
     /// the kernel has to step over the instruction; it emulates others
     pub stepped: bool,
@@ -21,20 +21,20 @@ pub(super) struct Point {
 
 /// Where a function is entered and left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Points {
-    pub begin: Point,
-    pub ends: Vec<Point>,
+pub(super) struct FunctionPoints {
+    pub begin: InstructionPoint,
+    pub ends: Vec<InstructionPoint>,
 }
 
 /// The machine that the code is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(super) enum InstructionSet {
     X86(u32),
     Arm64,
 }
 
 /// What an instruction does to the flow.
-enum Flow {
+enum InstructionFlow {
     On,
     Return,
     Jump(u64),
@@ -44,9 +44,9 @@ enum Flow {
     Call(u64),
 }
 
-struct Step {
+struct DecodedInstruction {
     address: u64,
-    flow: Flow,
+    flow: InstructionFlow,
     stepped: bool,
     /// it marks a landing place and does nothing else
     landing: bool,
@@ -56,25 +56,25 @@ struct Step {
 const MOST_PARTS: usize = 64;
 
 /// Decodes a function, and the parts of it that a compiler moved elsewhere.
-pub(super) fn points(
-    code: &impl Code,
-    machine: Machine,
+pub(super) fn find_function_points(
+    code: &impl ProgramCode,
+    machine: InstructionSet,
     (begin, end): (u64, u64),
     go: bool,
-) -> Result<Points, String> {
-    let own = code.name(begin).unwrap_or_default().to_owned();
+) -> Result<FunctionPoints, String> {
+    let own = code.function_name(begin).unwrap_or_default().to_owned();
     let mut parts = vec![(begin, end)];
     let (mut steps, mut at) = (Vec::new(), 0);
     while let Some(part) = parts.get(at).copied() {
-        let decoded = decode(code, machine, part, go)?;
+        let decoded = decode_instructions(code, machine, part, go)?;
         let within = |parts: &[(u64, u64)], to: u64| parts.iter().any(|(b, e)| (*b..*e).contains(&to));
         for step in &decoded {
             let to = match step.flow {
-                Flow::Jump(to) | Flow::Branch(to) if !within(&parts, to) => to,
+                InstructionFlow::Jump(to) | InstructionFlow::Branch(to) if !within(&parts, to) => to,
                 _ => continue,
             };
-            let another = code.name(to).is_some_and(|name| !moved_part(name, &own));
-            if let Some(part) = code.part(to).filter(|part| !another && !within(&parts, part.0)) {
+            let another = code.function_name(to).is_some_and(|name| !is_moved_part(name, &own));
+            if let Some(part) = code.function_part(to).filter(|part| !another && !within(&parts, part.0)) {
                 parts.push(part);
             }
         }
@@ -88,70 +88,78 @@ pub(super) fn points(
     let (mut targets, mut ends) = (std::collections::HashSet::new(), Vec::new());
     for step in &steps {
         let end = match step.flow {
-            Flow::Return | Flow::Away => true,
-            Flow::Jump(to) | Flow::Branch(to) if parts.iter().any(|(b, e)| (*b..*e).contains(&to)) => {
+            InstructionFlow::Return | InstructionFlow::Away => true,
+            InstructionFlow::Jump(to) | InstructionFlow::Branch(to)
+                if parts.iter().any(|(b, e)| (*b..*e).contains(&to)) =>
+            {
                 if !starts.contains(&to) {
                     return Err(format!("it jumps into the middle of an instruction at {to:#x}"));
                 }
                 targets.insert(to);
                 false
             }
-            Flow::Jump(_) => true,
-            Flow::Branch(to) => {
-                let whom = code.name(to).unwrap_or("another function");
+            InstructionFlow::Jump(_) => true,
+            InstructionFlow::Branch(to) => {
+                let whom = code.function_name(to).unwrap_or("another function");
                 return Err(format!(
                     "a conditional jump at {:#x} leaves it for {whom}: whether it is taken is not told",
                     step.address
                 ));
             }
-            Flow::On | Flow::Call(_) => false,
+            InstructionFlow::On | InstructionFlow::Call(_) => false,
         };
         if end {
-            ends.push(Point { address: step.address, stepped: step.stepped });
+            ends.push(InstructionPoint { address: step.address, stepped: step.stepped });
         }
     }
     if ends.is_empty() {
         return Err("there is no return in it: it never ends, or not by returning".into());
     }
-    let first = entry(code, &steps, &targets, go);
+    let first = find_entry_point(code, &steps, &targets, go);
     if targets.contains(&first.address) {
         return Err(
             "it jumps back to its first instruction: a turn of its loop would look like a call".into()
         );
     }
-    Ok(Points { begin: first, ends })
+    Ok(FunctionPoints { begin: first, ends })
 }
 
 /// The instruction at an address of a function; an error where none begins there.
-pub(super) fn point_at(
-    code: &impl Code,
-    machine: Machine,
+pub(super) fn find_point_at(
+    code: &impl ProgramCode,
+    machine: InstructionSet,
     part: (u64, u64),
     address: u64,
     go: bool,
-) -> Result<Point, String> {
-    let steps = decode(code, machine, part, go)?;
+) -> Result<InstructionPoint, String> {
+    let steps = decode_instructions(code, machine, part, go)?;
     let step = steps.iter().find(|step| step.address == address);
     let step = step.ok_or_else(|| format!("no instruction begins at {address:#x}"))?;
-    Ok(Point { address, stepped: step.stepped })
+    Ok(InstructionPoint { address, stepped: step.stepped })
 }
 
 /// Whether a symbol is a part of a function that a compiler moved away: `f.cold`, `f.cold.3`.
-fn moved_part(name: &str, own: &str) -> bool {
+fn is_moved_part(name: &str, own: &str) -> bool {
     name.contains(".cold") && (own.is_empty() || name.starts_with(own.split(".part").next().unwrap_or(own)))
 }
 
 /// The first instruction that every call passes once, before the stack pointer moves.
-fn entry(code: &impl Code, steps: &[Step], targets: &std::collections::HashSet<u64>, go: bool) -> Point {
-    let point = |step: &Step| Point { address: step.address, stepped: step.stepped };
+fn find_entry_point(
+    code: &impl ProgramCode,
+    steps: &[DecodedInstruction],
+    targets: &std::collections::HashSet<u64>,
+    go: bool,
+) -> InstructionPoint {
+    let point = |step: &DecodedInstruction| InstructionPoint { address: step.address, stepped: step.stepped };
     // A Go function asks first whether its stack suffices; if not, it grows it and begins anew.
     let grows = |to: u64| {
         // Arguments are put by, and then it is called, before anything else happens.
         let behind = steps.iter().skip_while(|step| step.address < to).take(24);
-        let first = behind.map(|step| &step.flow).find(|flow| !matches!(flow, Flow::On));
-        matches!(first, Some(Flow::Call(to)) if code.name(*to).is_some_and(|name| name.starts_with("runtime.morestack")))
+        let first = behind.map(|step| &step.flow).find(|flow| !matches!(flow, InstructionFlow::On));
+        matches!(first, Some(InstructionFlow::Call(to)) if code.function_name(*to).is_some_and(|name| name.starts_with("runtime.morestack")))
     };
-    let asked = steps.iter().take(12).rposition(|step| matches!(step.flow, Flow::Branch(to) if grows(to)));
+    let asked =
+        steps.iter().take(12).rposition(|step| matches!(step.flow, InstructionFlow::Branch(to) if grows(to)));
     if let Some(step) = asked.filter(|_| go).and_then(|at| steps.get(at + 1)) {
         return point(step);
     }
@@ -161,23 +169,23 @@ fn entry(code: &impl Code, steps: &[Step], targets: &std::collections::HashSet<u
             point(next)
         }
         [first, ..] => point(first),
-        [] => Point { address: 0, stepped: true },
+        [] => InstructionPoint { address: 0, stepped: true },
     }
 }
 
-fn decode(
-    code: &impl Code,
-    machine: Machine,
+fn decode_instructions(
+    code: &impl ProgramCode,
+    machine: InstructionSet,
     (begin, end): (u64, u64),
     go: bool,
-) -> Result<Vec<Step>, String> {
+) -> Result<Vec<DecodedInstruction>, String> {
     let length = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
-    let bytes = code.bytes(begin).and_then(|bytes| bytes.get(..length));
+    let bytes = code.bytes_from(begin).and_then(|bytes| bytes.get(..length));
     let bytes = bytes.filter(|bytes| !bytes.is_empty());
     let bytes = bytes.ok_or_else(|| format!("its {length} bytes at {begin:#x} are not in the file"))?;
     match machine {
-        Machine::X86(bits) => x86::decode(code, bytes, begin, bits, go),
-        Machine::Arm64 => Ok(arm64::decode(bytes, begin)),
+        InstructionSet::X86(bits) => x86::decode_x86_instructions(code, bytes, begin, bits, go),
+        InstructionSet::Arm64 => Ok(arm64::decode_arm64_instructions(bytes, begin)),
     }
 }
 
@@ -186,15 +194,15 @@ mod x86 {
         Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
     };
 
-    use super::{Code, Flow, Step};
+    use super::{DecodedInstruction, InstructionFlow, ProgramCode};
 
-    pub(super) fn decode(
-        code: &impl Code,
+    pub(super) fn decode_x86_instructions(
+        code: &impl ProgramCode,
         bytes: &[u8],
         begin: u64,
         bits: u32,
         go: bool,
-    ) -> Result<Vec<Step>, String> {
+    ) -> Result<Vec<DecodedInstruction>, String> {
         let end = begin + bytes.len() as u64;
         let mut before: Vec<Instruction> = Vec::new();
         let mut steps = Vec::new();
@@ -206,19 +214,21 @@ mod x86 {
                 || instruction.op0_kind() == OpKind::NearBranch32;
             let to = instruction.near_branch_target();
             let flow = match instruction.flow_control() {
-                FlowControl::Return => Flow::Return,
-                FlowControl::UnconditionalBranch if near => Flow::Jump(to),
-                FlowControl::ConditionalBranch => Flow::Branch(to),
-                FlowControl::IndirectBranch if !by_table(code, &instruction, &before, begin..end, go) => {
-                    Flow::Away
+                FlowControl::Return => InstructionFlow::Return,
+                FlowControl::UnconditionalBranch if near => InstructionFlow::Jump(to),
+                FlowControl::ConditionalBranch => InstructionFlow::Branch(to),
+                FlowControl::IndirectBranch
+                    if !is_switch_jump(code, &instruction, &before, begin..end, go) =>
+                {
+                    InstructionFlow::Away
                 }
-                FlowControl::Call if near => Flow::Call(to),
-                _ => Flow::On,
+                FlowControl::Call if near => InstructionFlow::Call(to),
+                _ => InstructionFlow::On,
             };
-            steps.push(Step {
+            steps.push(DecodedInstruction {
                 address: instruction.ip(),
                 flow,
-                stepped: !emulated(&instruction),
+                stepped: !is_emulated_by_kernel(&instruction),
                 landing: matches!(instruction.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32),
             });
             before.push(instruction);
@@ -227,7 +237,7 @@ mod x86 {
     }
 
     /// Whether the kernel emulates it: no-operations, pushes of registers, and relative jumps and calls.
-    fn emulated(instruction: &Instruction) -> bool {
+    fn is_emulated_by_kernel(instruction: &Instruction) -> bool {
         match instruction.mnemonic() {
             Mnemonic::Nop => true,
             Mnemonic::Push => {
@@ -242,8 +252,8 @@ mod x86 {
     }
 
     /// Whether an indirect jump is a `switch`: then it stays in the function.
-    fn by_table(
-        code: &impl Code,
+    fn is_switch_jump(
+        code: &impl ProgramCode,
         jump: &Instruction,
         before: &[Instruction],
         own: std::ops::Range<u64>,
@@ -256,8 +266,10 @@ mod x86 {
             OpKind::Memory
                 if jump.memory_index() != Register::None && jump.memory_base() == Register::None =>
             {
-                let table = code.bytes(jump.memory_displacement64());
-                table.and_then(|bytes| crate::words::u64_at(bytes, 0)).is_some_and(|to| own.contains(&to))
+                let table = code.bytes_from(jump.memory_displacement64());
+                table
+                    .and_then(|bytes| crate::words::read_u64_at(bytes, 0))
+                    .is_some_and(|to| own.contains(&to))
             }
             // Offsets of a table are added to its address.
             OpKind::Register => before.iter().rev().take(6).any(|one| {
@@ -269,37 +281,44 @@ mod x86 {
 }
 
 mod arm64 {
-    use super::{Flow, Step};
+    use super::{DecodedInstruction, InstructionFlow};
 
     /// A signed field of a word, times four.
-    fn offset(word: u32, low: u32, bits: u32) -> i64 {
+    fn signed_word_offset(word: u32, low: u32, bits: u32) -> i64 {
         let field = i64::from(word >> low) & ((1 << bits) - 1);
         (field << (64 - bits) >> (64 - bits)) * 4
     }
 
-    pub(super) fn decode(bytes: &[u8], begin: u64) -> Vec<Step> {
+    pub(super) fn decode_arm64_instructions(bytes: &[u8], begin: u64) -> Vec<DecodedInstruction> {
         let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let step = |(at, word): (usize, &u32)| {
             let (word, address) = (*word, begin + at as u64 * 4);
-            let to = |low, bits| address.wrapping_add_signed(offset(word, low, bits));
+            let to = |low, bits| address.wrapping_add_signed(signed_word_offset(word, low, bits));
             let register = word >> 5 & 31;
             // `add Xn, …` in front of `br Xn`: a table.
             let added = |word: &u32| word & 0x7f20_0000 == 0x0b00_0000 && word & 31 == register;
             let table = words.get(at.saturating_sub(4)..at).is_some_and(|before| before.iter().any(added));
             let flow = match word {
-                _ if word & 0xffff_fc1f == 0xd65f_0000 || word & 0xffff_fbff == 0xd65f_0bff => Flow::Return,
-                _ if word & 0xfc00_0000 == 0x1400_0000 => Flow::Jump(to(0, 26)),
-                _ if word & 0xfc00_0000 == 0x9400_0000 => Flow::Call(to(0, 26)),
-                _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7e00_0000 == 0x3400_0000 => {
-                    Flow::Branch(to(5, 19))
+                _ if word & 0xffff_fc1f == 0xd65f_0000 || word & 0xffff_fbff == 0xd65f_0bff => {
+                    InstructionFlow::Return
                 }
-                _ if word & 0x7e00_0000 == 0x3600_0000 => Flow::Branch(to(5, 14)),
-                _ if word & 0xfedf_f000 == 0xd61f_0000 && !table => Flow::Away,
-                _ => Flow::On,
+                _ if word & 0xfc00_0000 == 0x1400_0000 => InstructionFlow::Jump(to(0, 26)),
+                _ if word & 0xfc00_0000 == 0x9400_0000 => InstructionFlow::Call(to(0, 26)),
+                _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7e00_0000 == 0x3400_0000 => {
+                    InstructionFlow::Branch(to(5, 19))
+                }
+                _ if word & 0x7e00_0000 == 0x3600_0000 => InstructionFlow::Branch(to(5, 14)),
+                _ if word & 0xfedf_f000 == 0xd61f_0000 && !table => InstructionFlow::Away,
+                _ => InstructionFlow::On,
             };
             // `bti` and `paciasp` are hints: no-operations, which the kernel simulates as it does branches.
             let hint = word & 0xffff_f01f == 0xd503_201f;
-            Step { address, stepped: !hint && matches!(flow, Flow::On), flow, landing: false }
+            DecodedInstruction {
+                address,
+                stepped: !hint && matches!(flow, InstructionFlow::On),
+                flow,
+                landing: false,
+            }
         };
         words.iter().enumerate().map(step).collect()
     }

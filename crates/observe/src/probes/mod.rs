@@ -31,11 +31,11 @@ mod record;
 mod uprobe_events;
 
 pub use arguments::ArgumentFilter;
-pub use attached::{Attached, AttachedEnd, PlaceCondition, ProbedPlace};
-pub use cost::{Cost, CostMeter};
+pub use attached::{ProbeCondition, ProbePoint, ProbeRecorder, ProbeRecordingEnd};
+pub use cost::{ProbeCost, ProbeCostMeter};
 pub use error::ProbeError;
-pub use program::{Function, Program, Site};
-pub use record::{Seen, What};
+pub use program::{ProbeSite, ProbedFunction, ProbedProgram};
+pub use record::{ProbeEvent, ProbeEventKind};
 
 #[cfg(test)]
 mod tests;

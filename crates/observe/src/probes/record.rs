@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::words::u64_at;
+use crate::words::read_u64_at;
 
 /// What a thread did, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProbeEvent {
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub time: u64,
     /// The thread, as the kernel counts.
@@ -18,12 +18,12 @@ pub struct Seen {
     /// The register in which Go has the goroutine, at a place.
     pub routine: u64,
     /// What.
-    pub what: What,
+    pub kind: ProbeEventKind,
 }
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum ProbeEventKind {
     /// It came by the place with this number, in the order in which places were given.
     Place(usize),
     /// It was taken off the CPU while it wanted to run.
@@ -46,7 +46,7 @@ const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE;
 
 /// What of a ring was no event of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Besides {
+pub(super) struct OtherRingRecords {
     /// the ring had no room for them
     pub lost: u64,
     /// other processes came by the places
@@ -54,52 +54,53 @@ pub(super) struct Besides {
 }
 
 /// Gives `take` what whole records say of one process; returns what else there was.
-pub(super) fn read(
+pub(super) fn read_probe_records(
     mut bytes: &[u8],
     pid: i32,
-    places: &HashMap<u64, What>,
-    mut take: impl FnMut(Seen),
-) -> Besides {
+    places: &HashMap<u64, ProbeEventKind>,
+    mut take: impl FnMut(ProbeEvent),
+) -> OtherRingRecords {
     let (mut lost, mut others) = (0, 0);
-    while let Some(record) = Record::first(bytes) {
+    while let Some(record) = ProbeRecord::parse_first(bytes) {
         match record.kind {
             // Event, process and thread, time.
-            SAMPLE if record.word(1) as i32 == pid => {
-                if let Some(what) = places.get(&record.word(0)) {
+            SAMPLE if record.word_at(1) as i32 == pid => {
+                if let Some(what) = places.get(&record.word_at(0)) {
                     // Behind them, of a place: the width of its registers (0: none), and the registers.
-                    let told = matches!(what, What::Place(_)) && record.word(3) != 0;
-                    let (stack, routine) =
-                        registers(record.word(4), record.word(5)).filter(|_| told).unwrap_or_default();
-                    let thread = (record.word(1) >> 32) as i32;
-                    take(Seen { time: record.word(2), thread, stack, routine, what: *what });
+                    let told = matches!(what, ProbeEventKind::Place(_)) && record.word_at(3) != 0;
+                    let (stack, routine) = stack_and_goroutine(record.word_at(4), record.word_at(5))
+                        .filter(|_| told)
+                        .unwrap_or_default();
+                    let thread = (record.word_at(1) >> 32) as i32;
+                    take(ProbeEvent { time: record.word_at(2), thread, stack, routine, kind: *what });
                 }
             }
             // Process and thread, time, event.
-            SWITCH => take(Seen {
-                time: record.word(1),
-                thread: (record.word(0) >> 32) as i32,
+            SWITCH => take(ProbeEvent {
+                time: record.word_at(1),
+                thread: (record.word_at(0) >> 32) as i32,
                 stack: 0,
                 routine: 0,
-                what: switch(record.misc),
+                kind: context_switch_kind(record.misc),
             }),
-            SAMPLE if matches!(places.get(&record.word(0)), Some(What::Place(_))) => others += 1,
+            SAMPLE if matches!(places.get(&record.word_at(0)), Some(ProbeEventKind::Place(_))) => others += 1,
             // Process and thread, the name, and as behind every record: process and thread, time, event.
-            COMM if record.misc & sys::PERF_RECORD_MISC_COMM_EXEC != 0 && record.word(0) as i32 == pid => {
-                let time = record.word((record.body.len() / 8).saturating_sub(2));
-                let thread = (record.word(0) >> 32) as i32;
-                take(Seen { time, thread, stack: 0, routine: 0, what: What::Exec });
+            COMM if record.misc & sys::PERF_RECORD_MISC_COMM_EXEC != 0 && record.word_at(0) as i32 == pid => {
+                let time = record.word_at((record.body.len() / 8).saturating_sub(2));
+                let thread = (record.word_at(0) >> 32) as i32;
+                take(ProbeEvent { time, thread, stack: 0, routine: 0, kind: ProbeEventKind::Exec });
             }
-            LOST => lost += record.word(1),
+            LOST => lost += record.word_at(1),
             THROTTLE => lost += 1,
             _ => {}
         }
         bytes = bytes.get(record.size..).unwrap_or_default();
     }
-    Besides { lost, others }
+    OtherRingRecords { lost, others }
 }
 
 /// The stack pointer and the goroutine, of two registers in the order of their numbers.
-fn registers(first: u64, second: u64) -> Option<(u64, u64)> {
+fn stack_and_goroutine(first: u64, second: u64) -> Option<(u64, u64)> {
     match () {
         () if cfg!(target_arch = "x86_64") => Some((first, second)),
         () if cfg!(target_arch = "aarch64") => Some((second, first)),
@@ -107,32 +108,32 @@ fn registers(first: u64, second: u64) -> Option<(u64, u64)> {
     }
 }
 
-struct Record<'a> {
+struct ProbeRecord<'a> {
     kind: u32,
     misc: u32,
     size: usize,
     body: &'a [u8],
 }
 
-impl<'a> Record<'a> {
-    fn first(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let head = u64_at(bytes, 0)?;
+impl<'a> ProbeRecord<'a> {
+    fn parse_first(bytes: &'a [u8]) -> Option<ProbeRecord<'a>> {
+        let head = read_u64_at(bytes, 0)?;
         let size = (head >> 48) as usize;
         let body = bytes.get(8..size)?;
-        Some(Record { kind: head as u32, misc: (head >> 32) as u32 & 0xffff, size, body })
+        Some(ProbeRecord { kind: head as u32, misc: (head >> 32) as u32 & 0xffff, size, body })
     }
 
     /// A word of its body; 0 behind its end.
-    fn word(&self, at: usize) -> u64 {
-        u64_at(self.body, at * 8).unwrap_or(0)
+    fn word_at(&self, at: usize) -> u64 {
+        read_u64_at(self.body, at * 8).unwrap_or(0)
     }
 }
 
-fn switch(misc: u32) -> What {
+fn context_switch_kind(misc: u32) -> ProbeEventKind {
     match (misc & sys::PERF_RECORD_MISC_SWITCH_OUT != 0, misc & sys::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0)
     {
-        (true, true) => What::Preempted,
-        (true, false) => What::Waited,
-        _ => What::Resumed,
+        (true, true) => ProbeEventKind::Preempted,
+        (true, false) => ProbeEventKind::Waited,
+        _ => ProbeEventKind::Resumed,
     }
 }

@@ -6,20 +6,20 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::note::Note;
-use super::order::Order;
-use super::record::{Besides, Seen, What, read};
-use super::{Attached, CostMeter, ProbeError, ProbedPlace, Program};
+use super::note::UsdtNote;
+use super::order::TimeOrderBuffer;
+use super::record::{OtherRingRecords, ProbeEvent, ProbeEventKind, read_probe_records};
+use super::{ProbeCostMeter, ProbeError, ProbePoint, ProbeRecorder, ProbedProgram};
 use crate::Root;
 
-fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
+fn build_note_description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).chain(texts.iter().copied()).collect()
 }
 
 #[test]
 fn a_note_is_read_and_a_short_one_is_not() {
-    let bytes = description([0x1234, 0x2000, 0x3002], b"slablist\0reaped\08@%rax\0");
-    let wanted = Note {
+    let bytes = build_note_description([0x1234, 0x2000, 0x3002], b"slablist\0reaped\08@%rax\0");
+    let wanted = UsdtNote {
         address: 0x1234,
         base: 0x2000,
         semaphore: 0x3002,
@@ -27,14 +27,14 @@ fn a_note_is_read_and_a_short_one_is_not() {
         name: "reaped".into(),
         arguments: "8@%rax".into(),
     };
-    assert_eq!(Note::parse(&bytes), Some(wanted));
+    assert_eq!(UsdtNote::parse(&bytes), Some(wanted));
     for length in 0..25 {
-        assert_eq!(Note::parse(&bytes[..length]), None, "{length}");
+        assert_eq!(UsdtNote::parse(&bytes[..length]), None, "{length}");
     }
 }
 
 /// A record as the kernel writes it.
-fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+fn build_perf_record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
     let size = 8 + words.len() as u64 * 8;
     let head = u64::from(kind) | u64::from(misc) << 32 | size << 48;
     std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()).collect()
@@ -42,36 +42,40 @@ fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
 
 #[test]
 fn records_become_what_was_seen() {
-    let places = HashMap::from([(7, What::Place(0)), (8, What::Place(1)), (9, What::Fault)]);
+    let places = HashMap::from([
+        (7, ProbeEventKind::Place(0)),
+        (8, ProbeEventKind::Place(1)),
+        (9, ProbeEventKind::Fault),
+    ]);
     let thread = 42_u64 << 32 | 40;
     let bytes = [
-        record(9, 2, &[7, thread, 1000]),
-        record(9, 2, &[9, thread, 1100]),
-        record(14, 1 << 13 | 1 << 14, &[thread, 1200, 9]),
-        record(14, 0, &[thread, 1300, 9]),
-        record(14, 1 << 13, &[thread, 1400, 9]),
-        record(2, 0, &[7, 5, thread, 1500, 7]),
-        record(9, 2, &[8, thread, 1600]),
-        record(9, 2, &[99, thread, 1700]),
-        record(9, 2, &[8, 42 << 32 | 41, 1800]),
+        build_perf_record(9, 2, &[7, thread, 1000]),
+        build_perf_record(9, 2, &[9, thread, 1100]),
+        build_perf_record(14, 1 << 13 | 1 << 14, &[thread, 1200, 9]),
+        build_perf_record(14, 0, &[thread, 1300, 9]),
+        build_perf_record(14, 1 << 13, &[thread, 1400, 9]),
+        build_perf_record(2, 0, &[7, 5, thread, 1500, 7]),
+        build_perf_record(9, 2, &[8, thread, 1600]),
+        build_perf_record(9, 2, &[99, thread, 1700]),
+        build_perf_record(9, 2, &[8, 42 << 32 | 41, 1800]),
         // Its name was changed; then it became another program.
-        record(3, 0, &[thread, u64::from_le_bytes(*b"renamed\0"), thread, 1850, 9]),
-        record(3, 1 << 13, &[thread, u64::from_le_bytes(*b"another-"), 0, thread, 1900, 9]),
+        build_perf_record(3, 0, &[thread, u64::from_le_bytes(*b"renamed\0"), thread, 1850, 9]),
+        build_perf_record(3, 1 << 13, &[thread, u64::from_le_bytes(*b"another-"), 0, thread, 1900, 9]),
     ]
     .concat();
     let mut seen = Vec::new();
     assert_eq!(
-        read(&bytes, 40, &places, |one| seen.push((one.time, one.thread, one.what))),
-        Besides { lost: 5, others: 1 }
+        read_probe_records(&bytes, 40, &places, |one| seen.push((one.time, one.thread, one.kind))),
+        OtherRingRecords { lost: 5, others: 1 }
     );
     let wanted = [
-        (1000, 42, What::Place(0)),
-        (1100, 42, What::Fault),
-        (1200, 42, What::Preempted),
-        (1300, 42, What::Resumed),
-        (1400, 42, What::Waited),
-        (1600, 42, What::Place(1)),
-        (1900, 42, What::Exec),
+        (1000, 42, ProbeEventKind::Place(0)),
+        (1100, 42, ProbeEventKind::Fault),
+        (1200, 42, ProbeEventKind::Preempted),
+        (1300, 42, ProbeEventKind::Resumed),
+        (1400, 42, ProbeEventKind::Waited),
+        (1600, 42, ProbeEventKind::Place(1)),
+        (1900, 42, ProbeEventKind::Exec),
     ];
     assert_eq!(seen, wanted);
 }
@@ -79,25 +83,25 @@ fn records_become_what_was_seen() {
 proptest! {
     #[test]
     fn no_bytes_are_too_bad(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        read(&bytes, 0, &HashMap::from([(0, What::Fault)]), |_| {});
-        let _ = Note::parse(&bytes);
-        let _ = Program::parse(Path::new("x"), &bytes);
+        read_probe_records(&bytes, 0, &HashMap::from([(0, ProbeEventKind::Fault)]), |_| {});
+        let _ = UsdtNote::parse(&bytes);
+        let _ = ProbedProgram::parse(Path::new("x"), &bytes);
     }
 
     #[test]
     fn two_rings_become_one_order(mut times in proptest::collection::vec((0_u64..1000, any::<bool>()), 1..200), at in 0_usize..200) {
         times.sort_unstable();
         let (early, late) = times.split_at(at.min(times.len()));
-        let mut order = Order::default();
+        let mut order = TimeOrderBuffer::default();
         let mut out = Vec::new();
         for (part, now) in [(early, early.last().map_or(0, |last| last.0)), (late, 1001), (&[][..], 1002)] {
             for ring in [true, false] {
                 let told = part.iter().filter(|(_, which)| *which == ring);
-                told.for_each(|(time, _)| order.add(Seen { time: *time, thread: 1, stack: 0, routine: 0, what: What::Fault }));
+                told.for_each(|(time, _)| order.add(ProbeEvent { time: *time, thread: 1, stack: 0, routine: 0, kind: ProbeEventKind::Fault }));
             }
-            order.round(now, &mut |seen| out.push(seen.time));
+            order.release_before(now, &mut |seen| out.push(seen.time));
         }
-        order.rest(&mut |seen| out.push(seen.time));
+        order.release_all(&mut |seen| out.push(seen.time));
         prop_assert_eq!(out, times.iter().map(|(time, _)| *time).collect::<Vec<_>>());
     }
 }
@@ -112,25 +116,25 @@ extern "C" fn perflab_probed_by_a_test(turns: u64) -> u64 {
 
 #[test]
 fn places_have_names_and_what_is_missing_says_what_there_is() {
-    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    let own = ProbedProgram::read(&std::env::current_exe().unwrap()).unwrap();
     own.function("perflab_probed_by_a_test").unwrap();
     let error = own.function("perflab_probed_by_a_tset").unwrap_err().to_string();
     assert!(
         error.contains("has no function `perflab_probed_by_a_tset`") && error.contains("perflab_probed"),
         "{error}"
     );
-    let error = own.probe("no:such", None).unwrap_err().to_string();
+    let error = own.probe_point("no:such", None).unwrap_err().to_string();
     assert!(error.contains("has no USDT probe `no:such`; it"), "{error}");
-    let error = Program::parse(Path::new("/x"), b"nothing of the kind").unwrap_err().to_string();
+    let error = ProbedProgram::parse(Path::new("/x"), b"nothing of the kind").unwrap_err().to_string();
     assert!(error.starts_with("/x: not an ELF program or library"), "{error}");
-    let error = Program::read(Path::new("/nowhere")).unwrap_err().to_string();
+    let error = ProbedProgram::read(Path::new("/nowhere")).unwrap_err().to_string();
     assert!(error.contains("cannot read /nowhere"), "{error}");
 }
 
 #[test]
 fn a_kernel_without_uprobes_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Attached::to(&Root(folder.path().into()), 1, &[]).unwrap_err();
+    let error = ProbeRecorder::attach(&Root(folder.path().into()), 1, &[]).unwrap_err();
     assert!(
         matches!(error, ProbeError::NoUprobes) && error.to_string().contains("CONFIG_UPROBE_EVENTS"),
         "{error}"
@@ -138,7 +142,7 @@ fn a_kernel_without_uprobes_is_named() {
 }
 
 /// Where the kernel refuses, the test has nothing to show.
-fn allowed<T>(name: &str, result: Result<T, ProbeError>) -> Option<T> {
+fn ok_unless_refused<T>(name: &str, result: Result<T, ProbeError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) if std::env::var_os("PERFLAB_REQUIRE_ALL").is_none() => {
@@ -152,12 +156,13 @@ fn allowed<T>(name: &str, result: Result<T, ProbeError>) -> Option<T> {
 #[test]
 fn every_call_of_every_thread_is_seen_with_its_return() {
     let name = "every_call_of_every_thread_is_seen_with_its_return";
-    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    let own = ProbedProgram::read(&std::env::current_exe().unwrap()).unwrap();
     let site = own.function("perflab_probed_by_a_test").unwrap();
-    let place = |sites| ProbedPlace { path: own.path().into(), sites, condition: None };
+    let place = |sites| ProbePoint { path: own.path().into(), sites, condition: None };
     let places = [place(vec![site.begin]), place(site.ends)];
     let pid = std::process::id() as i32;
-    let Some(mut attached) = allowed(name, Attached::to(&Root::host(), pid, &places)) else {
+    let Some(mut attached) = ok_unless_refused(name, ProbeRecorder::attach(&Root::host(), pid, &places))
+    else {
         return;
     };
     attached.start();
@@ -171,15 +176,15 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
         started.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let mut seen = Vec::new();
-    attached.take(|one| seen.push(one));
+    attached.drain_events(|one| seen.push(one));
     assert_eq!(attached.stop(|one| seen.push(one)).lost, 0);
     assert!(seen.is_sorted_by_key(|one| one.time));
     for thread in threads {
         let calls: Vec<usize> = seen
             .iter()
             .filter(|one| one.thread == thread)
-            .filter_map(|one| match one.what {
-                What::Place(number) => Some(number),
+            .filter_map(|one| match one.kind {
+                ProbeEventKind::Place(number) => Some(number),
                 _ => None,
             })
             .collect();
@@ -191,11 +196,14 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
 fn an_event_has_a_price_however_often_it_is_asked_for() {
     let name = "an_event_has_a_price_however_often_it_is_asked_for";
     let root = Root::host();
-    let meters = [CostMeter::new, CostMeter::on_own_code].map(|new| allowed(name, new(&root)));
+    let meters =
+        [ProbeCostMeter::new, ProbeCostMeter::on_own_code].map(|new| ok_unless_refused(name, new(&root)));
     let [Some(mut copied), Some(mut own)] = meters else { return };
-    for cost in
-        [copied.measure(CostMeter::SURE), copied.measure(CostMeter::GLANCE), own.measure(CostMeter::SURE)]
-    {
+    for cost in [
+        copied.measure(ProbeCostMeter::FULL_ROUNDS),
+        copied.measure(ProbeCostMeter::QUICK_ROUNDS),
+        own.measure(ProbeCostMeter::FULL_ROUNDS),
+    ] {
         // Each is told, so each is between its begin and its end.
         let all = [cost.emulated, cost.stepped, cost.returned, cost.between];
         assert!(all.into_iter().all(|cost| cost > 0.0), "{cost:?}");
@@ -206,10 +214,13 @@ fn an_event_has_a_price_however_often_it_is_asked_for() {
 #[test]
 fn what_the_kernel_had_no_room_for_is_counted() {
     let name = "what_the_kernel_had_no_room_for_is_counted";
-    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    let own = ProbedProgram::read(&std::env::current_exe().unwrap()).unwrap();
     let site = own.function("perflab_probed_by_a_test_too_often").unwrap();
-    let places = [ProbedPlace { path: own.path().into(), sites: vec![site.begin], condition: None }];
-    let Some(attached) = allowed(name, Attached::to_self(&Root::host(), &places)) else { return };
+    let places = [ProbePoint { path: own.path().into(), sites: vec![site.begin], condition: None }];
+    let Some(attached) = ok_unless_refused(name, ProbeRecorder::attach_to_self(&Root::host(), &places))
+    else {
+        return;
+    };
     attached.start();
     let calls = 20_000;
     let sum: u64 = (0..calls).map(|turns| perflab_probed_by_a_test_too_often(turns)).sum();

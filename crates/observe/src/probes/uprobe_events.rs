@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{ProbeError, Site};
+use super::{ProbeError, ProbeSite};
 use crate::io::tracefs::TraceFs;
 use crate::process_owner::ProcessOwner;
 
@@ -40,25 +40,30 @@ impl UprobeEvents {
             TraceFs::find().map_err(|source| ProbeError::NoConditions { reason: source.to_string() })?;
         let list = tracefs.path("uprobe_events");
         let left = fs::read_to_string(&list).unwrap_or_default();
-        for name in left.lines().filter_map(left_behind) {
-            let _ = append(&list, &format!("-:{name}"));
+        for name in left.lines().filter_map(find_abandoned_probe) {
+            let _ = append_to_list(&list, &format!("-:{name}"));
         }
         Ok(Self { tracefs, list })
     }
 
     /// Puts a probe in, with what is to be fetched there (`arg2=+0(%r12):string`).
-    pub(super) fn define(&self, path: &Path, site: Site, fetched: &str) -> Result<DefinedProbe, ProbeError> {
+    pub(super) fn define(
+        &self,
+        path: &Path,
+        site: ProbeSite,
+        fetched: &str,
+    ) -> Result<DefinedProbe, ProbeError> {
         let wrong = |reason: String| ProbeError::NoConditions { reason };
         let text = path.to_str().filter(|text| !text.contains([' ', ':', '\n']));
         let text = text
             .ok_or_else(|| wrong(format!("{}: no blanks and colons may be in its path", path.display())))?;
-        let (pid, owner) = (std::process::id(), ProcessOwner::own().words('_'));
+        let (pid, owner) = (std::process::id(), ProcessOwner::current().join_fields('_'));
         // The kernel's profile has the name without its group: it says by itself whose it is.
         let name = format!("{GROUP}{owner}/p{pid}_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let semaphore = site.semaphore.map_or(String::new(), |offset| format!("({offset:#x})"));
         let definition = format!("p:{name} {text}:{:#x}{semaphore} {fetched}", site.offset);
         let failed = |error: io::Error| wrong(format!("the kernel does not take `{definition}`: {error}"));
-        append(&self.list, &definition).map_err(failed)?;
+        append_to_list(&self.list, &definition).map_err(failed)?;
         let mut defined =
             DefinedProbe { id: 0, list: self.list.clone(), name, _tracefs: self.tracefs.clone() };
         let id = fs::read_to_string(self.tracefs.path(&format!("events/{}/id", defined.name)));
@@ -68,7 +73,7 @@ impl UprobeEvents {
 }
 
 /// How often threads came by these probes, whether or not they met the conditions.
-pub(super) fn hits(probes: &[DefinedProbe]) -> u64 {
+pub(super) fn count_probe_hits(probes: &[DefinedProbe]) -> u64 {
     let Some(list) = probes.first().map(|probe| probe.list.with_file_name("uprobe_profile")) else {
         return 0;
     };
@@ -86,17 +91,17 @@ pub(super) fn hits(probes: &[DefinedProbe]) -> u64 {
 
 impl Drop for DefinedProbe {
     fn drop(&mut self) {
-        let _ = append(&self.list, &format!("-:{}", self.name));
+        let _ = append_to_list(&self.list, &format!("-:{}", self.name));
     }
 }
 
 /// Never anything but appended: a list that is opened anew loses everybody's probes.
-fn append(list: &Path, line: &str) -> io::Result<()> {
+fn append_to_list(list: &Path, line: &str) -> io::Result<()> {
     OpenOptions::new().append(true).open(list)?.write_all(format!("{line}\n").as_bytes())
 }
 
 /// The name of one of our probes whose process is gone; a line is `p:GROUP/NAME PATH:OFFSET …`.
-fn left_behind(line: &str) -> Option<&str> {
+fn find_abandoned_probe(line: &str) -> Option<&str> {
     let name = line.strip_prefix("p:")?.split(' ').next()?;
     let group = name.strip_prefix(GROUP)?.split_once('/')?.0;
     ProcessOwner::parse(group.split('_'))?.is_gone().then_some(name)
@@ -104,15 +109,18 @@ fn left_behind(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::left_behind;
+    use super::find_abandoned_probe;
     use crate::process_owner::ProcessOwner;
 
     #[test]
     fn only_ours_whose_process_is_gone_are_left_behind() {
-        let own = ProcessOwner::own().words('_');
+        let own = ProcessOwner::current().join_fields('_');
         let gone = format!("perflab_9{own}/p3");
-        assert_eq!(left_behind(&format!("p:{gone} /usr/bin/python3.11:0xf20a1")), Some(gone.as_str()));
-        assert_eq!(left_behind(&format!("p:perflab_{own}/p0 /x:0x1")), None);
+        assert_eq!(
+            find_abandoned_probe(&format!("p:{gone} /usr/bin/python3.11:0xf20a1")),
+            Some(gone.as_str())
+        );
+        assert_eq!(find_abandoned_probe(&format!("p:perflab_{own}/p0 /x:0x1")), None);
         for other in [
             "p:probe_libc/malloc /lib/libc.so.6:0x1",
             "r:perflab_1_2_3/p0 /x:0x1",
@@ -122,7 +130,7 @@ mod tests {
             "p:perflab_1_2/p0 /x:0x1",
             "",
         ] {
-            assert_eq!(left_behind(other), None, "{other}");
+            assert_eq!(find_abandoned_probe(other), None, "{other}");
         }
     }
 }

@@ -6,12 +6,12 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings as sys;
 
-use super::{ProfileError, Scope};
+use super::{ProfileError, SamplingScope};
 use crate::Root;
 
 /// An event that could be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SamplingEvent {
     /// `cycles:P`, `cycles`, `cpu-clock`.
     pub name: &'static str,
     /// The unit of its periods.
@@ -25,21 +25,39 @@ const CYCLES: u64 = sys::PERF_COUNT_HW_CPU_CYCLES as u64;
 const CLOCK: u64 = sys::PERF_COUNT_SW_CPU_CLOCK as u64;
 
 /// Best first: the counter of cycles, as precise as the machine can; without it the clock.
-const LADDER: [Chosen; 4] = [
-    Chosen { name: "cycles:P", unit: "cycles", kind: sys::PERF_TYPE_HARDWARE, config: CYCLES, precise: 2 },
-    Chosen { name: "cycles:p", unit: "cycles", kind: sys::PERF_TYPE_HARDWARE, config: CYCLES, precise: 1 },
-    Chosen { name: "cycles", unit: "cycles", kind: sys::PERF_TYPE_HARDWARE, config: CYCLES, precise: 0 },
-    Chosen { name: "cpu-clock", unit: "ns", kind: sys::PERF_TYPE_SOFTWARE, config: CLOCK, precise: 0 },
+const CANDIDATE_EVENTS: [SamplingEvent; 4] = [
+    SamplingEvent {
+        name: "cycles:P",
+        unit: "cycles",
+        kind: sys::PERF_TYPE_HARDWARE,
+        config: CYCLES,
+        precise: 2,
+    },
+    SamplingEvent {
+        name: "cycles:p",
+        unit: "cycles",
+        kind: sys::PERF_TYPE_HARDWARE,
+        config: CYCLES,
+        precise: 1,
+    },
+    SamplingEvent {
+        name: "cycles",
+        unit: "cycles",
+        kind: sys::PERF_TYPE_HARDWARE,
+        config: CYCLES,
+        precise: 0,
+    },
+    SamplingEvent { name: "cpu-clock", unit: "ns", kind: sys::PERF_TYPE_SOFTWARE, config: CLOCK, precise: 0 },
 ];
 
-impl Chosen {
+impl SamplingEvent {
     /// What it cannot see.
-    pub fn hides(&self) -> Option<String> {
-        perflab_stacks::events::hides(self.name, false)
+    pub fn blind_spot(&self) -> Option<String> {
+        perflab_stacks::events::hidden_from_event(self.name, false)
     }
 
     /// The attributes of an event at `frequency` Hz. Kernel and user stacks, and what tells processes apart.
-    pub(super) fn attributes(&self, frequency: u64, inherit: bool) -> sys::perf_event_attr {
+    pub(super) fn perf_attributes(&self, frequency: u64, inherit: bool) -> sys::perf_event_attr {
         let mut attr = sys::perf_event_attr {
             type_: self.kind,
             size: size_of::<sys::perf_event_attr>() as u32,
@@ -74,7 +92,7 @@ impl Chosen {
 }
 
 /// Opens an event for a task (-1: all) on a CPU.
-pub(crate) fn open(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open_perf_event(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
     let mut attr = *attr;
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
@@ -88,17 +106,23 @@ pub(crate) fn open(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Resu
 }
 
 /// The best event that can be opened; tried on this thread or the system, and closed at once.
-pub(super) fn choose(root: &Root, scope: Scope, frequency: u64) -> Result<Chosen, ProfileError> {
-    let task = if scope == Scope::System { -1 } else { 0 };
+pub(super) fn choose_sampling_event(
+    root: &Root,
+    scope: SamplingScope,
+    frequency: u64,
+) -> Result<SamplingEvent, ProfileError> {
+    let task = if scope == SamplingScope::System { -1 } else { 0 };
     let mut tried = Vec::new();
-    for one in LADDER {
-        match open(&one.attributes(frequency, false), task, first_cpu(root)) {
+    for one in CANDIDATE_EVENTS {
+        match open_perf_event(&one.perf_attributes(frequency, false), task, find_first_cpu(root)) {
             Ok(_) => return Ok(one),
-            Err(error) if is_refusal(&error) => return Err(refused(root, scope, error)),
+            Err(error) if is_permission_refusal(&error) => {
+                return Err(profile_refused_error(root, scope, error));
+            }
             Err(error)
                 if error.raw_os_error() == Some(libc::EINVAL) && one.config == CLOCK && one.unit == "ns" =>
             {
-                tried.push(format!("{}: {error}; {}", one.name, too_fast(root, frequency)));
+                tried.push(format!("{}: {error}; {}", one.name, frequency_limit_hint(root, frequency)));
             }
             Err(error) => tried.push(format!("{}: {error}", one.name)),
         }
@@ -106,34 +130,34 @@ pub(super) fn choose(root: &Root, scope: Scope, frequency: u64) -> Result<Chosen
     Err(ProfileError::NoEvent { tried: tried.join("; ") })
 }
 
-fn first_cpu(root: &Root) -> u32 {
-    cpus(root).first().copied().unwrap_or(0)
+fn find_first_cpu(root: &Root) -> u32 {
+    online_cpus(root).first().copied().unwrap_or(0)
 }
 
 /// The CPUs that are online.
-pub(crate) fn cpus(root: &Root) -> Vec<u32> {
+pub(crate) fn online_cpus(root: &Root) -> Vec<u32> {
     let text = root.read("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".into());
-    text.split(',').filter_map(range).flatten().collect()
+    text.split(',').filter_map(parse_cpu_range).flatten().collect()
 }
 
-fn range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
+fn parse_cpu_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
 }
 
-fn is_refusal(error: &io::Error) -> bool {
+fn is_permission_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::ENOSYS))
 }
 
-fn too_fast(root: &Root, frequency: u64) -> String {
+fn frequency_limit_hint(root: &Root, frequency: u64) -> String {
     let most = root.read("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or_default();
     format!("{frequency} Hz may be too often: kernel.perf_event_max_sample_rate is {most}")
 }
 
 /// What to change: the setting if it forbids this, else whatever stands between us and the kernel.
-fn refused(root: &Root, scope: Scope, source: io::Error) -> ProfileError {
+fn profile_refused_error(root: &Root, scope: SamplingScope, source: io::Error) -> ProfileError {
     let (what, allowed) = match scope {
-        Scope::System => ("the whole system, kernel included", 0),
+        SamplingScope::System => ("the whole system, kernel included", 0),
         _ => ("a process with its time in the kernel", 1),
     };
     let level =
@@ -158,8 +182,12 @@ fn refused(root: &Root, scope: Scope, source: io::Error) -> ProfileError {
 ///
 /// # Errors
 /// [`ProfileError`] with the setting to change.
-pub fn check(root: &Root, scope: Scope, frequency: u64) -> Result<Chosen, ProfileError> {
-    let chosen = choose(root, scope, frequency)?;
-    super::recorder::kernel(root)?;
+pub fn check_stack_sampling(
+    root: &Root,
+    scope: SamplingScope,
+    frequency: u64,
+) -> Result<SamplingEvent, ProfileError> {
+    let chosen = choose_sampling_event(root, scope, frequency)?;
+    super::recorder::read_kernel_symbols(root)?;
     Ok(chosen)
 }

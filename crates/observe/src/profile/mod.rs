@@ -9,7 +9,7 @@
 //! | `event` | the ladder of events, best first, and what a refusal means |
 //! | `ring` | one ring buffer of one CPU |
 //! | `processes` | what is mapped where before the first record |
-//! | `recorder` | [`Recorder`]: from start to [`perflab_stacks::Recording`] |
+//! | `recorder` | [`StackSampler`]: from start to [`perflab_stacks::Recording`] |
 
 mod error;
 pub(crate) mod event;
@@ -18,12 +18,12 @@ mod recorder;
 pub(crate) mod ring;
 
 pub use error::ProfileError;
-pub use event::{Chosen, check};
-pub use recorder::Recorder;
+pub use event::{SamplingEvent, check_stack_sampling};
+pub use recorder::StackSampler;
 
 /// Whose stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum SamplingScope {
     /// everybody's, on every CPU
     System,
     /// this thread's, and of whatever it starts from now on

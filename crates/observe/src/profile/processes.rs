@@ -1,34 +1,34 @@
 //! What is mapped where, and what threads call themselves, before the first record: records tell only of changes.
 
-use perflab_stacks::{MappedFile, Process};
+use perflab_stacks::{MappedFile, RecordedProcess};
 
 use crate::Root;
 
 /// All processes, or one.
-pub(super) fn processes(root: &Root, only: Option<i32>) -> Vec<Process> {
+pub(super) fn list_processes(root: &Root, only: Option<i32>) -> Vec<RecordedProcess> {
     let all = || root.list("/proc").into_iter().filter_map(|name| name.parse().ok()).collect();
     let pids: Vec<i32> = only.map_or_else(all, |pid| vec![pid]);
-    pids.into_iter().map(|pid| process(root, pid)).collect()
+    pids.into_iter().map(|pid| read_process(root, pid)).collect()
 }
 
 /// The threads of a process.
-pub(crate) fn threads(root: &Root, pid: i32) -> Vec<i32> {
+pub(crate) fn list_threads(root: &Root, pid: i32) -> Vec<i32> {
     root.list(&format!("/proc/{pid}/task")).into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
 /// A process that ended meanwhile has neither threads nor mappings.
-fn process(root: &Root, pid: i32) -> Process {
+fn read_process(root: &Root, pid: i32) -> RecordedProcess {
     let name = |tid: i32| Some((tid, root.read(&format!("/proc/{pid}/task/{tid}/comm")).ok()?));
     let maps = root.read(&format!("/proc/{pid}/maps")).unwrap_or_default();
-    Process {
+    RecordedProcess {
         pid,
-        threads: threads(root, pid).into_iter().filter_map(name).collect(),
-        files: maps.lines().filter_map(mapped).collect(),
+        threads: list_threads(root, pid).into_iter().filter_map(name).collect(),
+        files: maps.lines().filter_map(parse_maps_line).collect(),
     }
 }
 
 /// A line `begin-end r-xp offset device inode path`, where it is code.
-fn mapped(line: &str) -> Option<MappedFile> {
+fn parse_maps_line(line: &str) -> Option<MappedFile> {
     let mut parts = line.splitn(6, ' ');
     let (begin, end) = parts.next()?.split_once('-')?;
     if !parts.next()?.contains('x') {
@@ -48,11 +48,11 @@ mod tests {
     #[test]
     fn code_is_read_from_maps_and_data_is_not() {
         let line = "55d0c000-55d0d000 r-xp 00001000 fe:00 123                    /usr/bin/my tool (deleted)";
-        let found = mapped(line).unwrap();
+        let found = parse_maps_line(line).unwrap();
         let wanted = (0x55d0c000, 0x1000, 0x1000, "/usr/bin/my tool (deleted)");
         assert_eq!((found.start, found.length, found.offset, found.path.as_str()), wanted);
-        assert_eq!(mapped("7f00-7f10 rw-p 00000000 00:00 0"), None);
-        assert_eq!(mapped("7f00-7f10 r-xp 00000000 00:00 0 ").unwrap().path, "//anon");
-        assert_eq!(mapped("rubbish"), None);
+        assert_eq!(parse_maps_line("7f00-7f10 rw-p 00000000 00:00 0"), None);
+        assert_eq!(parse_maps_line("7f00-7f10 r-xp 00000000 00:00 0 ").unwrap().path, "//anon");
+        assert_eq!(parse_maps_line("rubbish"), None);
     }
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use perf_event_open_sys::bindings as sys;
 use perflab_model::Nanos;
-use perflab_stacks::{KernelSymbols, Recording};
+use perflab_stacks::{KernelSymbols, PerfRecording};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-use super::event::{self, Chosen};
-use super::ring::{self, Ring};
-use super::{ProfileError, Scope, processes};
-use crate::facts::available_memory;
+use super::event::{self, SamplingEvent};
+use super::ring::{self, PerfRing};
+use super::{ProfileError, SamplingScope, processes};
+use crate::facts::read_available_memory;
 use crate::{Root, usage};
 
 /// Buffer pages of a CPU, tried from the largest: what may be locked is limited for users.
@@ -28,25 +28,25 @@ const PART_OF_AVAILABLE: u64 = 8;
 /// And up to so many bytes, some millions of samples: beyond that, naming takes minutes.
 const MOST_KEPT: u64 = 1 << 30;
 
-/// A profile being taken. Dropped without [`Recorder::stop`], it is thrown away.
+/// A profile being taken. Dropped without [`StackSampler::stop`], it is thrown away.
 #[derive(Debug)]
-pub struct Recorder {
-    chosen: Chosen,
-    recording: Recording,
+pub struct StackSampler {
+    chosen: SamplingEvent,
+    recording: PerfRecording,
     stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<Read>>,
+    reader: Option<JoinHandle<ProfileBuffers>>,
 }
 
 /// What the reader brings back.
 #[derive(Debug, Default)]
-struct Read {
-    kept: Kept,
+struct ProfileBuffers {
+    kept: KeptRecords,
     cost: Nanos,
 }
 
 /// The records of every ring, as many as there is room for.
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptRecords {
     buffers: Vec<Vec<u8>>,
     /// bytes that may still be kept; none once something was not
     room: usize,
@@ -54,17 +54,17 @@ struct Kept {
     lost: u64,
 }
 
-impl Kept {
+impl KeptRecords {
     /// Takes what is in the rings. From the first time on that it is more than there is room for, samples are counted instead:
     /// their beginning is kept, without gaps.
-    fn take(&mut self, rings: &[Ring]) {
+    fn drain_rings(&mut self, rings: &[PerfRing]) {
         let mut fresh = Vec::new();
         for (ring, buffer) in rings.iter().zip(&mut self.buffers) {
             fresh.clear();
             ring.drain(&mut fresh);
             if fresh.len() > self.room {
                 self.room = 0;
-                self.lost += samples(&fresh);
+                self.lost += count_samples(&fresh);
             } else {
                 self.room -= fresh.len();
                 buffer.extend_from_slice(&fresh);
@@ -74,7 +74,7 @@ impl Kept {
 }
 
 /// How many samples there are among whole records, with those that the kernel says it lost.
-fn samples(mut records: &[u8]) -> u64 {
+fn count_samples(mut records: &[u8]) -> u64 {
     let mut count = 0_u64;
     while let Some((head, rest)) = records.split_first_chunk::<8>() {
         let [a, b, c, d, _, _, low, high] = *head;
@@ -93,59 +93,59 @@ fn samples(mut records: &[u8]) -> u64 {
     count
 }
 
-impl Recorder {
+impl StackSampler {
     /// Begins to sample at `frequency` Hz on every CPU. Records take a part of the memory that is available at most.
     ///
     /// # Errors
     /// [`ProfileError`] with the setting to change.
-    pub fn start(root: &Root, scope: Scope, frequency: u64) -> Result<Recorder, ProfileError> {
-        let available = available_memory(root).unwrap_or(u64::MAX);
+    pub fn start(root: &Root, scope: SamplingScope, frequency: u64) -> Result<StackSampler, ProfileError> {
+        let available = read_available_memory(root).unwrap_or(u64::MAX);
         let room = usize::try_from((available / PART_OF_AVAILABLE).min(MOST_KEPT)).unwrap_or(usize::MAX);
-        Self::start_within(root, scope, frequency, room)
+        Self::start_with_limit(root, scope, frequency, room)
     }
 
     /// Begins to sample, and keeps so many bytes of records at most.
-    pub(super) fn start_within(
+    pub(super) fn start_with_limit(
         root: &Root,
-        scope: Scope,
+        scope: SamplingScope,
         frequency: u64,
         room: usize,
-    ) -> Result<Recorder, ProfileError> {
-        let chosen = event::choose(root, scope, frequency)?;
-        let mut attr = chosen.attributes(frequency, scope != Scope::System);
+    ) -> Result<StackSampler, ProfileError> {
+        let chosen = event::choose_sampling_event(root, scope, frequency)?;
+        let mut attr = chosen.perf_attributes(frequency, scope != SamplingScope::System);
         attr.__bindgen_anon_2.wakeup_watermark = 64 * 1024;
         let tasks = match scope {
-            Scope::System => vec![-1],
-            Scope::Children => vec![0],
-            Scope::Process(pid) => processes::threads(root, pid),
+            SamplingScope::System => vec![-1],
+            SamplingScope::Children => vec![0],
+            SamplingScope::Process(pid) => processes::list_threads(root, pid),
         };
-        if let (Scope::Process(pid), true) = (scope, tasks.is_empty()) {
+        if let (SamplingScope::Process(pid), true) = (scope, tasks.is_empty()) {
             return Err(ProfileError::NoProcess { pid });
         }
         let mut rings = Vec::new();
         let mut others = Vec::new();
-        for cpu in event::cpus(root) {
-            let ring = open_cpu(&attr, &tasks, cpu, &mut others)?;
+        for cpu in event::online_cpus(root) {
+            let ring = open_cpu_events(&attr, &tasks, cpu, &mut others)?;
             rings.extend(ring);
         }
         let only = match scope {
-            Scope::System => None,
-            Scope::Children => Some(rustix::process::getpid().as_raw_nonzero().get()),
-            Scope::Process(pid) => Some(pid),
+            SamplingScope::System => None,
+            SamplingScope::Children => Some(rustix::process::getpid().as_raw_nonzero().get()),
+            SamplingScope::Process(pid) => Some(pid),
         };
-        let recording = Recording {
-            attributes: bytes(&attr),
-            processes: processes::processes(root, only),
-            recorder: only.filter(|_| scope == Scope::Children),
-            ..Recording::default()
+        let recording = PerfRecording {
+            attributes: attributes_as_bytes(&attr),
+            processes: processes::list_processes(root, only),
+            recorder: only.filter(|_| scope == SamplingScope::Children),
+            ..PerfRecording::default()
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let reader = spawn(rings, others, Arc::clone(&stop), room)?;
-        Ok(Recorder { chosen, recording, stop, reader: Some(reader) })
+        let reader = spawn_ring_reader(rings, others, Arc::clone(&stop), room)?;
+        Ok(StackSampler { chosen, recording, stop, reader: Some(reader) })
     }
 
     /// The event that is counted.
-    pub fn event(&self) -> Chosen {
+    pub fn event(&self) -> SamplingEvent {
         self.chosen
     }
 
@@ -153,35 +153,35 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ProfileError::Reader`].
-    pub fn stop(mut self) -> Result<(Recording, Nanos), ProfileError> {
+    pub fn stop(mut self) -> Result<(PerfRecording, Nanos), ProfileError> {
         self.stop.store(true, Ordering::Relaxed);
         let reader = self.reader.take().ok_or(ProfileError::Reader)?;
         let read = reader.join().map_err(|_| ProfileError::Reader)?;
-        let Kept { buffers, lost, .. } = read.kept;
-        Ok((Recording { buffers, lost, ..std::mem::take(&mut self.recording) }, read.cost))
+        let KeptRecords { buffers, lost, .. } = read.kept;
+        Ok((PerfRecording { buffers, lost, ..std::mem::take(&mut self.recording) }, read.cost))
     }
 }
 
-impl Drop for Recorder {
+impl Drop for StackSampler {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// The events of all tasks on a CPU, with one buffer. A CPU that went offline, or a task that ended, has none.
-fn open_cpu(
+fn open_cpu_events(
     attr: &sys::perf_event_attr,
     tasks: &[i32],
     cpu: u32,
     others: &mut Vec<OwnedFd>,
-) -> Result<Option<Ring>, ProfileError> {
-    let mut ring: Option<Ring> = None;
+) -> Result<Option<PerfRing>, ProfileError> {
+    let mut ring: Option<PerfRing> = None;
     for task in tasks {
-        let Ok(fd) = event::open(attr, *task, cpu) else { continue };
+        let Ok(fd) = event::open_perf_event(attr, *task, cpu) else { continue };
         match &ring {
-            None => ring = Some(mapped(fd, cpu)?),
+            None => ring = Some(map_largest_ring(fd, cpu)?),
             Some(ring) => {
-                if ring.takes(&fd).is_ok() {
+                if ring.redirect_output_of(&fd).is_ok() {
                     others.push(fd);
                 }
             }
@@ -190,10 +190,10 @@ fn open_cpu(
     Ok(ring)
 }
 
-fn mapped(fd: OwnedFd, cpu: u32) -> Result<Ring, ProfileError> {
+fn map_largest_ring(fd: OwnedFd, cpu: u32) -> Result<PerfRing, ProfileError> {
     let mut last = (fd, std::io::Error::other("no size was tried"));
     for pages in PAGES {
-        match Ring::map(last.0, pages) {
+        match PerfRing::map(last.0, pages) {
             Ok(ring) => return Ok(ring),
             Err(failed) => last = failed,
         }
@@ -203,29 +203,34 @@ fn mapped(fd: OwnedFd, cpu: u32) -> Result<Ring, ProfileError> {
 }
 
 /// The attributes as the kernel has them, for the reader of records.
-fn bytes(attr: &sys::perf_event_attr) -> Vec<u8> {
+fn attributes_as_bytes(attr: &sys::perf_event_attr) -> Vec<u8> {
     let begin: *const u8 = std::ptr::from_ref(attr).cast();
     // SAFETY: a plain structure of numbers without padding, read for as long as it is.
     unsafe { std::slice::from_raw_parts(begin, size_of_val(attr)) }.to_vec()
 }
 
 /// Everything is switched on by the reader, so that no buffer fills before it is there.
-fn spawn(
-    rings: Vec<Ring>,
+fn spawn_ring_reader(
+    rings: Vec<PerfRing>,
     others: Vec<OwnedFd>,
     stop: Arc<AtomicBool>,
     room: usize,
-) -> Result<JoinHandle<Read>, ProfileError> {
-    let all = || rings.iter().map(Ring::fd).chain(&others);
+) -> Result<JoinHandle<ProfileBuffers>, ProfileError> {
+    let all = || rings.iter().map(PerfRing::fd).chain(&others);
     for fd in all() {
-        ring::switch(fd, true).map_err(|_| ProfileError::Reader)?;
+        ring::switch_event(fd, true).map_err(|_| ProfileError::Reader)?;
     }
     let thread = std::thread::Builder::new().name("profile".into());
-    thread.spawn(move || read(&rings, &others, &stop, room)).map_err(|_| ProfileError::Reader)
+    thread.spawn(move || read_until_stopped(&rings, &others, &stop, room)).map_err(|_| ProfileError::Reader)
 }
 
-fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool, room: usize) -> Read {
-    let mut kept = Kept { buffers: vec![Vec::new(); rings.len()], room, lost: 0 };
+fn read_until_stopped(
+    rings: &[PerfRing],
+    others: &[OwnedFd],
+    stop: &AtomicBool,
+    room: usize,
+) -> ProfileBuffers {
+    let mut kept = KeptRecords { buffers: vec![Vec::new(); rings.len()], room, lost: 0 };
     let patience = Timespec::try_from(PATIENCE).ok();
     while !stop.load(Ordering::Relaxed) {
         let mut fds: Vec<PollFd<'_>> =
@@ -235,20 +240,20 @@ fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool, room: usize) -> R
         if fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP)) {
             std::thread::sleep(PATIENCE);
         }
-        kept.take(rings);
+        kept.drain_rings(rings);
     }
-    for fd in rings.iter().map(Ring::fd).chain(others) {
-        let _ = ring::switch(fd, false);
+    for fd in rings.iter().map(PerfRing::fd).chain(others) {
+        let _ = ring::switch_event(fd, false);
     }
-    kept.take(rings);
-    Read { kept, cost: usage::own_thread() }
+    kept.drain_rings(rings);
+    ProfileBuffers { kept, cost: usage::thread_cpu_time() }
 }
 
 /// The kernel's symbols.
 ///
 /// # Errors
 /// [`ProfileError::Names`] where they are hidden.
-pub(super) fn kernel(root: &Root) -> Result<KernelSymbols, ProfileError> {
+pub(super) fn read_kernel_symbols(root: &Root) -> Result<KernelSymbols, ProfileError> {
     let text = std::fs::read_to_string(root.path("/proc/kallsyms")).unwrap_or_default();
     Ok(KernelSymbols::parse(text)?)
 }

@@ -10,7 +10,7 @@ use perf_event_open_sys::{bindings as sys, ioctls};
 
 /// An event with its buffer. Unmapped and closed when dropped.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct PerfRing {
     fd: OwnedFd,
     base: NonNull<u8>,
     length: usize,
@@ -19,11 +19,11 @@ pub(crate) struct Ring {
 
 // SAFETY: the mapping belongs to this value alone, and is read by whoever owns the value; the kernel's side is
 // synchronised by the head and tail counters.
-unsafe impl Send for Ring {}
+unsafe impl Send for PerfRing {}
 
-impl Ring {
+impl PerfRing {
     /// Maps `pages` pages of buffer (a power of two) for an event.
-    pub(crate) fn map(fd: OwnedFd, pages: usize) -> Result<Ring, (OwnedFd, io::Error)> {
+    pub(crate) fn map(fd: OwnedFd, pages: usize) -> Result<PerfRing, (OwnedFd, io::Error)> {
         let page = rustix::param::page_size();
         let length = (pages + 1) * page;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -32,7 +32,7 @@ impl Ring {
             libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0)
         };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Ring { fd, base, length, page }),
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(PerfRing { fd, base, length, page }),
             _ => Err((fd, io::Error::last_os_error())),
         }
     }
@@ -43,14 +43,14 @@ impl Ring {
     }
 
     /// Sends the records of another event of the same CPU here.
-    pub(crate) fn takes(&self, other: &OwnedFd) -> io::Result<()> {
+    pub(crate) fn redirect_output_of(&self, other: &OwnedFd) -> io::Result<()> {
         // SAFETY: both descriptors are open perf events.
         let done = unsafe { ioctls::SET_OUTPUT(other.as_raw_fd(), self.fd.as_raw_fd()) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// A counter in the first page.
-    fn counter(&self, offset: usize) -> &AtomicU64 {
+    fn position_counter(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: the first page is mapped as long as this value lives, holds a perf_event_mmap_page, and the
         // counters in it are aligned 64-bit numbers that kernel and reader access atomically.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
@@ -58,9 +58,10 @@ impl Ring {
 
     /// Appends all records that are there, whole and in order, to `out`, and gives their room back.
     pub(crate) fn drain(&self, out: &mut Vec<u8>) {
-        let head =
-            self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_head)).load(Ordering::Acquire);
-        let tail_counter = self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_tail));
+        let head = self
+            .position_counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_head))
+            .load(Ordering::Acquire);
+        let tail_counter = self.position_counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_tail));
         let tail = tail_counter.load(Ordering::Relaxed);
         let size = self.length - self.page;
         let held = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(size);
@@ -77,7 +78,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PerfRing {
     fn drop(&mut self) {
         // SAFETY: unmaps what `map` mapped, once.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
@@ -85,7 +86,7 @@ impl Drop for Ring {
 }
 
 /// Switches an event on or off.
-pub(crate) fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
+pub(crate) fn switch_event(fd: &OwnedFd, on: bool) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event.
     let done =
         unsafe { if on { ioctls::ENABLE(fd.as_raw_fd(), 0) } else { ioctls::DISABLE(fd.as_raw_fd(), 0) } };

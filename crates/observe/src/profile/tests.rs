@@ -3,18 +3,18 @@ use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
 use perflab_model::profile::FrameKind;
-use perflab_stacks::Live;
+use perflab_stacks::LiveProfile;
 
 use super::*;
 use crate::Root;
 
 /// This very process.
-fn own() -> Scope {
-    Scope::Process(std::process::id().try_into().unwrap())
+fn own_process_scope() -> SamplingScope {
+    SamplingScope::Process(std::process::id().try_into().unwrap())
 }
 
 /// Enters the kernel over and over for a while.
-fn busy() {
+fn keep_kernel_busy() {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(300) {
         let _ = fs::read("/proc/self/stat");
@@ -22,7 +22,7 @@ fn busy() {
 }
 
 /// The same in a child, which is ended.
-fn busy_child() {
+fn run_busy_child() {
     let command = "timeout 0.3 sh -c 'while :; do :; done'";
     std::process::Command::new("sh").args(["-c", command]).status().unwrap();
 }
@@ -30,7 +30,7 @@ fn busy_child() {
 #[test]
 fn own_work_is_seen_with_its_time_in_the_kernel() {
     let root = Root::host();
-    let chosen = match check(&root, own(), 999) {
+    let chosen = match check_stack_sampling(&root, own_process_scope(), 999) {
         Ok(chosen) => chosen,
         Err(error) => {
             assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
@@ -38,12 +38,12 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
             return;
         }
     };
-    let recorder = Recorder::start(&root, own(), 999).unwrap();
+    let recorder = StackSampler::start(&root, own_process_scope(), 999).unwrap();
     assert_eq!(recorder.event(), chosen);
-    busy();
+    keep_kernel_busy();
     let (recording, cost) = recorder.stop().unwrap();
-    let mut live = Live::new(&[]).unwrap();
-    let (batch, about) = live.take(&recording, 0);
+    let mut live = LiveProfile::new(&[]).unwrap();
+    let (batch, about) = live.convert(&recording, 0);
     assert!(about.lost == 0 && cost < Nanos(300_000_000), "{about:?} {cost}");
     let own = i32::try_from(std::process::id()).unwrap();
     // Threads of other tests are this process's, too, and so are their children.
@@ -58,17 +58,17 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
 #[test]
 fn who_records_is_not_among_its_children() {
     let root = Root::host();
-    if let Err(error) = check(&root, Scope::Children, 999) {
+    if let Err(error) = check_stack_sampling(&root, SamplingScope::Children, 999) {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
         eprintln!("SKIP who_records_is_not_among_its_children: {error}");
         return;
     }
-    let recorder = Recorder::start(&root, Scope::Children, 999).unwrap();
-    busy();
-    busy_child();
-    busy();
+    let recorder = StackSampler::start(&root, SamplingScope::Children, 999).unwrap();
+    keep_kernel_busy();
+    run_busy_child();
+    keep_kernel_busy();
     let (recording, _) = recorder.stop().unwrap();
-    let (batch, _) = Live::new(&[]).unwrap().take(&recording, 0);
+    let (batch, _) = LiveProfile::new(&[]).unwrap().convert(&recording, 0);
     assert!(batch.samples.len() > 20, "{}", batch.samples.len());
     let comms: std::collections::BTreeSet<&str> =
         batch.samples.iter().map(|one| batch.comms[one.comm.0 as usize].as_str()).collect();
@@ -78,19 +78,19 @@ fn who_records_is_not_among_its_children() {
 #[test]
 fn what_there_is_no_room_for_is_counted() {
     let root = Root::host();
-    if let Err(error) = check(&root, Scope::Children, 4999) {
+    if let Err(error) = check_stack_sampling(&root, SamplingScope::Children, 4999) {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
         eprintln!("SKIP what_there_is_no_room_for: {error}");
         return;
     }
     const ROOM: usize = 10_000;
-    let recorder = Recorder::start_within(&root, Scope::Children, 4999, ROOM).unwrap();
-    busy_child();
-    busy_child();
+    let recorder = StackSampler::start_with_limit(&root, SamplingScope::Children, 4999, ROOM).unwrap();
+    run_busy_child();
+    run_busy_child();
     let (recording, _) = recorder.stop().unwrap();
     let kept: usize = recording.buffers.iter().map(Vec::len).sum();
     assert!(kept <= ROOM && recording.lost > 0, "{kept} bytes, {} lost", recording.lost);
-    let (batch, about) = Live::new(&[]).unwrap().take(&recording, 0);
+    let (batch, about) = LiveProfile::new(&[]).unwrap().convert(&recording, 0);
     assert!(about.lost >= recording.lost);
     // 4999 a second of CPU, of 0.6 s at most.
     let all = batch.samples.len() as u64 + about.lost;
@@ -99,7 +99,7 @@ fn what_there_is_no_room_for_is_counted() {
 
 #[test]
 fn a_process_that_is_not_there_is_named() {
-    let error = Recorder::start(&Root::host(), Scope::Process(i32::MAX - 1), 99).map(drop);
+    let error = StackSampler::start(&Root::host(), SamplingScope::Process(i32::MAX - 1), 99).map(drop);
     let Err(error) = error else { panic!("there is no such process") };
     let text = error.to_string();
     assert!(text.contains("there is no process 2147483646") || text.contains("refuses to sample"), "{text}");
@@ -111,7 +111,7 @@ fn online_cpus_are_ranges() {
     let folder = tree.path().join("sys/devices/system/cpu");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("online"), "0-2,5\n").unwrap();
-    assert_eq!(event::cpus(&Root(tree.path().into())), [0, 1, 2, 5]);
+    assert_eq!(event::online_cpus(&Root(tree.path().into())), [0, 1, 2, 5]);
 }
 
 #[test]
@@ -119,6 +119,6 @@ fn hidden_names_are_refused_with_the_setting() {
     let tree = tempfile::tempdir().unwrap();
     fs::create_dir_all(tree.path().join("proc")).unwrap();
     fs::write(tree.path().join("proc/kallsyms"), "0000000000000000 T _stext\n").unwrap();
-    let error = recorder::kernel(&Root(tree.path().into())).unwrap_err().to_string();
+    let error = recorder::read_kernel_symbols(&Root(tree.path().into())).unwrap_err().to_string();
     assert!(error.contains("kernel.kptr_restrict"), "{error}");
 }

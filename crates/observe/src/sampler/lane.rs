@@ -2,15 +2,15 @@
 
 use std::sync::mpsc::{SendError, Sender};
 
-use perflab_model::series::Gap;
-use perflab_model::{Event, Nanos, SeriesSchema, What};
+use perflab_model::series::SeriesGap;
+use perflab_model::{Nanos, RunEvent, RunEventKind, SeriesSchema};
 
-use super::priority::is_fast;
-use super::run::SamplerCost;
-use super::schedule::{Punctuality, Schedule};
-use super::stolen::Stolen;
-use crate::monitor::{Monitor, Tick, find, open};
-use crate::usage::{absence_cause, own_thread_wait};
+use super::priority::is_fast_clock;
+use super::run::SamplerOverhead;
+use super::schedule::{MonitorSchedule, TickPunctuality};
+use super::stolen::StealTimeWindow;
+use crate::monitor::{Monitor, MonitorReading, find_monitor, open_monitor};
+use crate::usage::{explain_absence, thread_wait_time};
 use crate::{ObserveError, Root};
 
 /// Every so many ticks one is told whole, so that what is lost of a stream costs those until then, and no more.
@@ -20,29 +20,29 @@ const WHOLE: u32 = 100;
 const LONG_LOSS: Nanos = Nanos(1_000_000_000);
 
 /// Nobody listens any more.
-pub(super) type Deaf = SendError<Event>;
+pub(super) type EventSinkClosed = SendError<RunEvent>;
 
 /// One wanted monitor.
-pub(super) struct Lane {
+pub(super) struct ScheduledMonitor {
     name: String,
-    pub(super) schedule: Schedule,
+    pub(super) schedule: MonitorSchedule,
     monitor: Option<Box<dyn Monitor>>,
     /// As sent: its columns hold for the whole run.
     announced: Option<SeriesSchema>,
     /// Since when rows are missing, should the next tick fail.
     last_good: Nanos,
-    gap: Option<Gap>,
+    gap: Option<SeriesGap>,
     /// Ticks told as changes since one was told whole.
     step: u32,
-    stolen: Option<Stolen>,
+    stolen: Option<StealTimeWindow>,
     /// When was looked how long this thread had waited for a processor, and what was seen.
     wait: (Nanos, Option<Nanos>),
 }
 
-impl Lane {
+impl ScheduledMonitor {
     pub(super) fn new(name: String, interval: Nanos, began: Nanos) -> Self {
-        let schedule = Schedule::new(interval, began);
-        Lane {
+        let schedule = MonitorSchedule::new(interval, began);
+        ScheduledMonitor {
             name,
             schedule,
             monitor: None,
@@ -51,61 +51,62 @@ impl Lane {
             gap: None,
             step: 0,
             stolen: None,
-            wait: (began, own_thread_wait()),
+            wait: (began, thread_wait_time()),
         }
     }
 
     /// Opens the monitor, which may take longer than a tick. What goes wrong is said at the first tick, which tries again.
     pub(super) fn open(&mut self, root: &Root) {
-        let opened = find(&self.name).and_then(|kind| open(kind, root, self.schedule.interval()));
+        let opened =
+            find_monitor(&self.name).and_then(|kind| open_monitor(kind, root, self.schedule.interval()));
         self.monitor = opened.ok();
     }
 
     /// Begins the grid of ticks at `first`.
-    pub(super) fn begin(&mut self, first: Nanos) {
-        self.schedule = Schedule::new(self.schedule.interval(), first);
+    pub(super) fn start_ticks(&mut self, first: Nanos) {
+        self.schedule = MonitorSchedule::new(self.schedule.interval(), first);
     }
 
     /// Takes the tick that is due, at `at`, and sends what came of it.
-    pub(super) fn tick(
+    pub(super) fn take_due_tick(
         &mut self,
         at: Nanos,
         root: &Root,
-        sink: &Sender<Event>,
-        cost: &mut SamplerCost,
-    ) -> Result<(), Deaf> {
-        let punctuality = self.schedule.take(at);
-        let tick = match self.read(root) {
+        sink: &Sender<RunEvent>,
+        cost: &mut SamplerOverhead,
+    ) -> Result<(), EventSinkClosed> {
+        let punctuality = self.schedule.advance(at);
+        let tick = match self.read_monitor(root) {
             Ok(tick) => tick,
-            Err(error) => return self.fail(at, &error, sink),
+            Err(error) => return self.begin_gap(at, &error, sink),
         };
-        self.announce(at, sink)?;
+        self.announce_schema(at, sink)?;
         match self.gap.take() {
-            Some(gap) => self.send(at, What::Gap(Gap { to: Some(at), ..gap }), sink)?,
-            None => self.count(at, punctuality, root, sink, cost)?,
+            Some(gap) => self.send_event(at, RunEventKind::Gap(SeriesGap { to: Some(at), ..gap }), sink)?,
+            None => self.count_punctuality(at, punctuality, root, sink, cost)?,
         }
         cost.ticks += 1;
         self.last_good = at;
         let monitor = self.name.clone();
         let told = match tick {
-            Tick::Whole(rows) => {
+            MonitorReading::Whole(rows) => {
                 self.step = 0;
-                What::Rows { monitor, rows }
+                RunEventKind::Rows { monitor, rows }
             }
-            Tick::Changed(rows) => {
+            MonitorReading::Changed(rows) => {
                 self.step += 1;
-                What::Changed { monitor, step: self.step, rows }
+                RunEventKind::Changed { monitor, step: self.step, rows }
             }
         };
-        self.send(at, told, sink)
+        self.send_event(at, told, sink)
     }
 
     /// Reads the monitor, opened first where it is not.
-    fn read(&mut self, root: &Root) -> Result<Tick, ObserveError> {
+    fn read_monitor(&mut self, root: &Root) -> Result<MonitorReading, ObserveError> {
         let monitor = match &mut self.monitor {
             Some(monitor) => monitor,
             closed => {
-                let monitor = open(find(&self.name)?, root, self.schedule.interval())?;
+                let monitor = open_monitor(find_monitor(&self.name)?, root, self.schedule.interval())?;
                 let schema = monitor.schema();
                 if self.announced.as_ref().is_some_and(|known| known != schema) {
                     return Err(ObserveError::Reshaped { path: schema.source.clone() });
@@ -114,37 +115,37 @@ impl Lane {
             }
         };
         if self.step + 1 < WHOLE {
-            return monitor.tick();
+            return monitor.read_changes();
         }
         let mut rows = Vec::new();
-        monitor.sample(&mut rows)?;
-        Ok(Tick::Whole(rows))
+        monitor.read_rows(&mut rows)?;
+        Ok(MonitorReading::Whole(rows))
     }
 
     /// Sends the schema before the first rows.
-    fn announce(&mut self, at: Nanos, sink: &Sender<Event>) -> Result<(), Deaf> {
+    fn announce_schema(&mut self, at: Nanos, sink: &Sender<RunEvent>) -> Result<(), EventSinkClosed> {
         match (&self.announced, &self.monitor) {
             (None, Some(monitor)) => {
                 let schema = self.announced.insert(monitor.schema().clone()).clone();
-                self.send(at, What::SeriesOpened(schema), sink)
+                self.send_event(at, RunEventKind::SeriesOpened(schema), sink)
             }
             _ => Ok(()),
         }
     }
 
     /// Counts a late tick, and lost ones, which are a gap as well.
-    fn count(
+    fn count_punctuality(
         &mut self,
         at: Nanos,
-        Punctuality { lost, late }: Punctuality,
+        TickPunctuality { lost, late }: TickPunctuality,
         root: &Root,
-        sink: &Sender<Event>,
-        cost: &mut SamplerCost,
-    ) -> Result<(), Deaf> {
+        sink: &Sender<RunEvent>,
+        cost: &mut SamplerOverhead,
+    ) -> Result<(), EventSinkClosed> {
         cost.late += u64::from(late);
         cost.lost += lost;
-        let taken = self.stolen(lost, root, at);
-        let waited = self.waited(at);
+        let taken = self.describe_steal(lost, root, at);
+        let waited = self.measure_processor_wait(at);
         if lost == 0 {
             return Ok(());
         }
@@ -152,32 +153,32 @@ impl Lane {
         let taken = taken.map(|taken| format!("; {taken}")).unwrap_or_default();
         let length = at.since(self.last_good);
         let cause = match waited.filter(|_| length > LONG_LOSS) {
-            Some(waited) => absence_cause(length, Some(waited)),
+            Some(waited) => explain_absence(length, Some(waited)),
             None => "the machine gave the sampler no time",
         };
         let reason = format!("{lost} {ticks} lost: {cause}{taken}");
-        let gap = Gap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
-        self.send(at, What::Gap(gap), sink)
+        let gap = SeriesGap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
+        self.send_event(at, RunEventKind::Gap(gap), sink)
     }
 
     /// How long this thread has waited for a processor since it was last looked at, which is done each second.
-    fn waited(&mut self, at: Nanos) -> Option<Nanos> {
+    fn measure_processor_wait(&mut self, at: Nanos) -> Option<Nanos> {
         let (looked, before) = self.wait;
         if at.since(looked) <= LONG_LOSS {
             return None;
         }
-        self.wait = (at, own_thread_wait());
+        self.wait = (at, thread_wait_time());
         Some(self.wait.1?.since(before?))
     }
 
     /// What the host took about the time of a loss. Only fast clocks lose ticks so easily that the account is worth
     /// being kept; it is begun anew each second.
-    fn stolen(&mut self, lost: u64, root: &Root, at: Nanos) -> Option<String> {
+    fn describe_steal(&mut self, lost: u64, root: &Root, at: Nanos) -> Option<String> {
         match &mut self.stolen {
-            Some(stolen) if lost > 0 => stolen.ask(root, at),
-            Some(stolen) if stolen.is_old(at) => stolen.ask(root, at).and(None),
-            None if is_fast(self.schedule.interval()) => {
-                self.stolen = Some(Stolen::new(root, at));
+            Some(stolen) if lost > 0 => stolen.restart(root, at),
+            Some(stolen) if stolen.is_old(at) => stolen.restart(root, at).and(None),
+            None if is_fast_clock(self.schedule.interval()) => {
+                self.stolen = Some(StealTimeWindow::new(root, at));
                 None
             }
             _ => None,
@@ -185,22 +186,36 @@ impl Lane {
     }
 
     /// Begins a gap, unless one is open already, and tries again later; an unknown name never comes back.
-    fn fail(&mut self, at: Nanos, error: &ObserveError, sink: &Sender<Event>) -> Result<(), Deaf> {
+    fn begin_gap(
+        &mut self,
+        at: Nanos,
+        error: &ObserveError,
+        sink: &Sender<RunEvent>,
+    ) -> Result<(), EventSinkClosed> {
         self.monitor = None;
         match error {
-            ObserveError::Unknown { .. } => self.schedule.never(),
-            _ => self.schedule.retry(at),
+            ObserveError::Unknown { .. } => self.schedule.disable(),
+            _ => self.schedule.schedule_retry(at),
         }
         if self.gap.is_some() {
             return Ok(());
         }
-        let gap =
-            Gap { monitor: self.name.clone(), from: self.last_good, to: None, reason: error.to_string() };
+        let gap = SeriesGap {
+            monitor: self.name.clone(),
+            from: self.last_good,
+            to: None,
+            reason: error.to_string(),
+        };
         self.gap = Some(gap.clone());
-        self.send(at, What::Gap(gap), sink)
+        self.send_event(at, RunEventKind::Gap(gap), sink)
     }
 
-    fn send(&self, at: Nanos, what: What, sink: &Sender<Event>) -> Result<(), Deaf> {
-        sink.send(Event::new(at, what))
+    fn send_event(
+        &self,
+        at: Nanos,
+        what: RunEventKind,
+        sink: &Sender<RunEvent>,
+    ) -> Result<(), EventSinkClosed> {
+        sink.send(RunEvent::new(at, what))
     }
 }

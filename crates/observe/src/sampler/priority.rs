@@ -4,7 +4,7 @@
 
 use perflab_model::Nanos;
 
-use crate::realtime::schedule;
+use crate::realtime::set_scheduling_policy;
 use crate::usage;
 
 /// Monitors on clocks faster than this are worth it.
@@ -16,31 +16,31 @@ const MOST: u64 = 50;
 const AT_LEAST: Nanos = Nanos(50_000_000);
 
 /// Whether a monitor read that often is.
-pub(super) fn is_fast(interval: Nanos) -> bool {
+pub(super) fn is_fast_clock(interval: Nanos) -> bool {
     interval < FAST
 }
 
 /// The priority that the calling thread was given.
 #[derive(Debug)]
-pub(super) struct Priority {
+pub(super) struct MonitorThreadPriority {
     raised: bool,
     since: Nanos,
     cpu: Nanos,
 }
 
-impl Priority {
+impl MonitorThreadPriority {
     /// Gives the calling thread the lowest real-time priority where its fastest monitor is on a fast clock and we may
     /// (root); what it takes from the workload is its CPU time, which is in the run's own overhead. It ends with the
     /// thread.
     pub(super) fn raise(fastest: Option<Nanos>, now: Nanos) -> Self {
-        let raised = fastest.is_some_and(is_fast) && schedule(libc::SCHED_FIFO, 1);
-        Priority { raised, since: now, cpu: usage::own_thread() }
+        let raised = fastest.is_some_and(is_fast_clock) && set_scheduling_policy(libc::SCHED_FIFO, 1);
+        MonitorThreadPriority { raised, since: now, cpu: usage::thread_cpu_time() }
     }
 
     /// Takes it back from a thread whose ticks take so long that it would leave a CPU to nobody else.
-    pub(super) fn check(&mut self, now: Nanos) {
-        if self.raised && self.is_greedy(now, usage::own_thread()) {
-            self.raised = !schedule(libc::SCHED_OTHER, 0);
+    pub(super) fn lower_if_greedy(&mut self, now: Nanos) {
+        if self.raised && self.is_greedy(now, usage::thread_cpu_time()) {
+            self.raised = !set_scheduling_policy(libc::SCHED_OTHER, 0);
         }
     }
 
@@ -58,7 +58,7 @@ mod tests {
     fn needs_root_a_fast_clock_gets_real_time_and_a_slow_one_does_not() {
         let policy = |fastest| {
             std::thread::spawn(move || {
-                Priority::raise(fastest, Nanos(0));
+                MonitorThreadPriority::raise(fastest, Nanos(0));
                 let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
                 // Field 41 of proc_pid_stat(5), 39 after the name.
                 stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(38).unwrap().to_owned()
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_does_more_than_look_is_greedy() {
-        let priority = Priority { raised: true, since: Nanos(0), cpu: Nanos(0) };
+        let priority = MonitorThreadPriority { raised: true, since: Nanos(0), cpu: Nanos(0) };
         let second = Nanos(1_000_000_000);
         assert!(!priority.is_greedy(second, Nanos(400_000_000)));
         assert!(priority.is_greedy(second, Nanos(600_000_000)));

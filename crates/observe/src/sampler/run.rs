@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 
-use perflab_model::series::Gap;
-use perflab_model::{Event, Nanos, What};
+use perflab_model::series::SeriesGap;
+use perflab_model::{Nanos, RunEvent, RunEventKind};
 
-use super::lane::{Deaf, Lane};
-use super::priority::{Priority, is_fast};
-use crate::clock::{Clock, Monotonic, Stop};
+use super::lane::{EventSinkClosed, ScheduledMonitor};
+use super::priority::{MonitorThreadPriority, is_fast_clock};
+use crate::clock::{MonotonicClock, StopSignal, SystemClock};
 use crate::{Root, usage};
 
 /// The running monitors of a run. Dropping it stops them as well.
 #[derive(Debug)]
 pub struct Sampler {
-    stop: Arc<Stop>,
-    threads: Vec<JoinHandle<SamplerCost>>,
+    stop: Arc<StopSignal>,
+    threads: Vec<JoinHandle<SamplerOverhead>>,
 }
 
 /// What the monitors of a run cost, and how punctual they were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SamplerCost {
+pub struct SamplerOverhead {
     /// CPU time of the monitors' threads.
     pub cpu: Nanos,
     /// Ticks taken, of all monitors together.
@@ -39,42 +39,44 @@ impl Sampler {
     /// thread of their own; those with an interval below 100 ms on another, which takes the lowest real-time priority
     /// where it may. The first tick of each is taken as soon as all of its thread are open. Whatever cannot be read
     /// becomes a gap.
-    pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<Event>) -> Sampler {
-        Sampler::start_on(Arc::new(Monotonic), wanted, root, sink)
+    pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<RunEvent>) -> Sampler {
+        Sampler::start_with_clock(Arc::new(SystemClock), wanted, root, sink)
     }
 
     /// The same with a clock of the caller's.
-    pub fn start_on(
-        clock: Arc<dyn Clock>,
+    pub fn start_with_clock(
+        clock: Arc<dyn MonotonicClock>,
         wanted: Vec<(String, Nanos)>,
         root: Root,
-        sink: Sender<Event>,
+        sink: Sender<RunEvent>,
     ) -> Sampler {
-        let stop = Arc::new(Stop::default());
+        let stop = Arc::new(StopSignal::default());
         let mut seen = BTreeSet::new();
         let once = wanted.into_iter().filter(|(name, _)| seen.insert(name.clone()));
-        let (fast, slow): (Vec<_>, Vec<_>) = once.partition(|(_, interval)| is_fast(*interval));
+        let (fast, slow): (Vec<_>, Vec<_>) = once.partition(|(_, interval)| is_fast_clock(*interval));
         let groups = [fast, slow].into_iter().filter(|group| !group.is_empty());
-        let start = |group| spawn(Arc::clone(&clock), Arc::clone(&stop), group, root.clone(), sink.clone());
+        let start = |group| {
+            spawn_monitor_thread(Arc::clone(&clock), Arc::clone(&stop), group, root.clone(), sink.clone())
+        };
         let threads = groups.filter_map(start).collect();
         Sampler { stop, threads }
     }
 
     /// Stops at once, without waiting for a tick, and says what it cost.
-    pub fn stop(mut self) -> SamplerCost {
-        self.join()
+    pub fn stop(mut self) -> SamplerOverhead {
+        self.join_threads()
     }
 
-    fn join(&mut self) -> SamplerCost {
-        self.stop.ask();
+    fn join_threads(&mut self) -> SamplerOverhead {
+        self.stop.request();
         let joined = self.threads.drain(..).map(|thread| thread.join().unwrap_or_default());
-        joined.fold(SamplerCost::default(), SamplerCost::and)
+        joined.fold(SamplerOverhead::default(), SamplerOverhead::combine)
     }
 }
 
-impl SamplerCost {
-    fn and(self, other: SamplerCost) -> SamplerCost {
-        SamplerCost {
+impl SamplerOverhead {
+    fn combine(self, other: SamplerOverhead) -> SamplerOverhead {
+        SamplerOverhead {
             cpu: Nanos(self.cpu.0 + other.cpu.0),
             ticks: self.ticks + other.ticks,
             late: self.late + other.late,
@@ -85,76 +87,79 @@ impl SamplerCost {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.join();
+        self.join_threads();
     }
 }
 
 /// A thread that reads these monitors; none where the system gives none.
-fn spawn(
-    clock: Arc<dyn Clock>,
-    stop: Arc<Stop>,
+fn spawn_monitor_thread(
+    clock: Arc<dyn MonotonicClock>,
+    stop: Arc<StopSignal>,
     wanted: Vec<(String, Nanos)>,
     root: Root,
-    sink: Sender<Event>,
-) -> Option<JoinHandle<SamplerCost>> {
+    sink: Sender<RunEvent>,
+) -> Option<JoinHandle<SamplerOverhead>> {
     let began = clock.now();
     let (names, listener): (Vec<String>, _) =
         (wanted.iter().map(|(name, _)| name.clone()).collect(), sink.clone());
-    let lanes = wanted.into_iter().map(|(name, interval)| Lane::new(name, interval, began)).collect();
-    let spawned =
-        Builder::new().name("monitors".into()).spawn(move || run(&*clock, &stop, lanes, &root, &sink));
+    let lanes =
+        wanted.into_iter().map(|(name, interval)| ScheduledMonitor::new(name, interval, began)).collect();
+    let spawned = Builder::new()
+        .name("monitors".into())
+        .spawn(move || run_monitor_thread(&*clock, &stop, lanes, &root, &sink));
     if let Err(error) = &spawned {
-        refuse(names, began, &error.to_string(), &listener);
+        report_missing_thread(names, began, &error.to_string(), &listener);
     }
     spawned.ok()
 }
 
 /// Says of every monitor that there is no thread to read it.
-fn refuse(names: Vec<String>, at: Nanos, error: &str, sink: &Sender<Event>) {
+fn report_missing_thread(names: Vec<String>, at: Nanos, error: &str, sink: &Sender<RunEvent>) {
     for monitor in names {
         let reason = format!("cannot start the monitors' thread: {error}");
-        let gap = Gap { monitor, from: at, to: None, reason };
+        let gap = SeriesGap { monitor, from: at, to: None, reason };
         // A sink that nobody reads is nobody's loss.
-        sink.send(Event::new(at, What::Gap(gap))).ok();
+        sink.send(RunEvent::new(at, RunEventKind::Gap(gap))).ok();
     }
 }
 
 /// The thread's whole life.
-fn run(
-    clock: &dyn Clock,
-    stop: &Stop,
-    mut lanes: Vec<Lane>,
+fn run_monitor_thread(
+    clock: &dyn MonotonicClock,
+    stop: &StopSignal,
+    mut lanes: Vec<ScheduledMonitor>,
     root: &Root,
-    sink: &Sender<Event>,
-) -> SamplerCost {
-    let mut cost = SamplerCost::default();
+    sink: &Sender<RunEvent>,
+) -> SamplerOverhead {
+    let mut cost = SamplerOverhead::default();
     lanes.iter_mut().for_each(|lane| lane.open(root));
     let first = clock.now();
-    let mut priority = Priority::raise(lanes.iter().map(|lane| lane.schedule.interval()).min(), first);
-    lanes.iter_mut().for_each(|lane| lane.begin(first));
+    let mut priority =
+        MonitorThreadPriority::raise(lanes.iter().map(|lane| lane.schedule.interval()).min(), first);
+    lanes.iter_mut().for_each(|lane| lane.start_ticks(first));
     loop {
-        let due = lanes.iter().map(|lane| lane.schedule.due()).min().unwrap_or(Nanos(u64::MAX));
-        if clock.sleep_until(due, stop) || tick(clock, &mut lanes, root, sink, &mut cost).is_err() {
+        let due = lanes.iter().map(|lane| lane.schedule.due_at()).min().unwrap_or(Nanos(u64::MAX));
+        if clock.sleep_until(due, stop) || take_due_ticks(clock, &mut lanes, root, sink, &mut cost).is_err() {
             break;
         }
-        priority.check(clock.now());
+        priority.lower_if_greedy(clock.now());
     }
-    cost.cpu = usage::own_thread();
+    cost.cpu = usage::thread_cpu_time();
     cost
 }
 
 /// Ticks every lane that is due.
-fn tick(
-    clock: &dyn Clock,
-    lanes: &mut [Lane],
+fn take_due_ticks(
+    clock: &dyn MonotonicClock,
+    lanes: &mut [ScheduledMonitor],
     root: &Root,
-    sink: &Sender<Event>,
-    cost: &mut SamplerCost,
-) -> Result<(), Deaf> {
+    sink: &Sender<RunEvent>,
+    cost: &mut SamplerOverhead,
+) -> Result<(), EventSinkClosed> {
     for lane in lanes {
         let now = clock.now();
-        if lane.schedule.due() <= now {
-            lane.tick(now, root, sink, cost)?;
+        if lane.schedule.due_at() <= now {
+            lane.take_due_tick(now, root, sink, cost)?;
         }
     }
     Ok(())

@@ -13,15 +13,15 @@ const WINDOW: Nanos = Nanos(1_000_000_000);
 
 /// The account since it was asked last.
 #[derive(Debug)]
-pub(super) struct Stolen {
+pub(super) struct StealTimeWindow {
     at: Nanos,
     /// `steal` of all CPUs; nothing where the kernel does not tell.
     ticks: Option<u64>,
 }
 
-impl Stolen {
+impl StealTimeWindow {
     pub(super) fn new(root: &Root, now: Nanos) -> Self {
-        Stolen { at: now, ticks: steal(root) }
+        StealTimeWindow { at: now, ticks: read_steal_ticks(root) }
     }
 
     /// Whether it is of more than a second.
@@ -30,8 +30,8 @@ impl Stolen {
     }
 
     /// Begins a new account at `now`; says what was taken in the old one, where anything was.
-    pub(super) fn ask(&mut self, root: &Root, now: Nanos) -> Option<String> {
-        let before = std::mem::replace(self, Stolen::new(root, now));
+    pub(super) fn restart(&mut self, root: &Root, now: Nanos) -> Option<String> {
+        let before = std::mem::replace(self, StealTimeWindow::new(root, now));
         let taken = self.ticks?.checked_sub(before.ticks?).filter(|ticks| *ticks > 0)?;
         let (taken, within) = (Nanos(taken.saturating_mul(TICK)), now.since(before.at));
         Some(format!(
@@ -43,7 +43,7 @@ impl Stolen {
 }
 
 /// The eighth number of the line of all CPUs (proc_stat(5)).
-fn steal(root: &Root) -> Option<u64> {
+fn read_steal_ticks(root: &Root) -> Option<u64> {
     let stat = root.read("/proc/stat").ok()?;
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     line.split_ascii_whitespace().nth(7)?.parse().ok()
@@ -61,12 +61,12 @@ mod tests {
             std::fs::create_dir_all(root.path("/proc")).unwrap();
             std::fs::write(root.path("/proc/stat"), text).unwrap();
         };
-        let mut stolen = Stolen::new(&root, Nanos(0));
+        let mut stolen = StealTimeWindow::new(&root, Nanos(0));
         stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
-        assert_eq!(stolen.ask(&root, Nanos(1)), None, "it was not known before");
+        assert_eq!(stolen.restart(&root, Nanos(1)), None, "it was not known before");
         stat("cpu  1 2 3 4 5 6 7 11 9 10\n");
-        let said = stolen.ask(&root, Nanos(500_000_001));
+        let said = stolen.restart(&root, Nanos(500_000_001));
         assert_eq!(said.as_deref(), Some("its host took 0.03 s of its CPUs in the last 0.50 s"));
-        assert_eq!(stolen.ask(&root, Nanos(600_000_000)), None);
+        assert_eq!(stolen.restart(&root, Nanos(600_000_000)), None);
     }
 }

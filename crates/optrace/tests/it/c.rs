@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::skip;
+use super::skip_test;
 
 const PROGRAM: &str = r#"
 #include "optrace.h"
@@ -35,7 +35,7 @@ int main(void) {
 "#;
 
 /// The newest static library beside this test.
-pub fn library() -> Option<PathBuf> {
+pub fn find_static_library() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let files = std::fs::read_dir(exe.parent()?).ok()?.flatten().map(|entry| entry.path());
     let ours = files.filter(|path| {
@@ -46,7 +46,7 @@ pub fn library() -> Option<PathBuf> {
 }
 
 /// A program, compiled; `None` where there is no compiler.
-pub fn compiled(folder: &Path, text: &str, library: &Path) -> Option<PathBuf> {
+pub fn compile_program(folder: &Path, text: &str, library: &Path) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
         return None;
     }
@@ -67,19 +67,19 @@ pub fn compiled(folder: &Path, text: &str, library: &Path) -> Option<PathBuf> {
 #[test]
 fn a_program_in_c_is_traced() {
     let name = "a_program_in_c_is_traced";
-    let library = library().expect("cargo built the static library");
+    let library = find_static_library().expect("cargo built the static library");
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let Some(program) = compiled(folder.path(), PROGRAM, &library) else {
-        return skip(name, "there is no `cc`");
+    let Some(program) = compile_program(folder.path(), PROGRAM, &library) else {
+        return skip_test(name, "there is no `cc`");
     };
 
     let ran = Command::new(&program).env("OPTRACE_FILE", &trace).output().unwrap();
     assert!(ran.status.success() && ran.stdout == b"1\n", "{ran:?}");
-    let file = optrace::File::open(&trace).unwrap();
-    assert_eq!(file.words().spans, ["allocate", "reap"]);
+    let file = optrace::TraceFile::open(&trace).unwrap();
+    assert_eq!(file.vocabulary().spans, ["allocate", "reap"]);
     let mut spans = 0;
-    let told = file.read(|operation| spans += operation.spans.len()).unwrap();
+    let told = file.read_operations(|operation| spans += operation.spans.len()).unwrap();
     assert_eq!((told.operations, told.cut, spans), (1000, None, 200));
 
     let ran = Command::new(&program).env_remove("OPTRACE_FILE").output().unwrap();

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use optrace::{Error, File};
+use optrace::{OptraceError, TraceFile};
 use proptest::prelude::*;
 
-use super::{plain, read, trace_into};
+use super::{options_without_kernel_events, read_trace, record_trace_into};
 
 /// Operations of the trace; below Miri one takes milliseconds.
 const ALL: i64 = if cfg!(miri) { 300 } else { 5000 };
@@ -13,21 +13,25 @@ const ALL: i64 = if cfg!(miri) { 300 } else { 5000 };
 const CHUNK: usize = if cfg!(miri) { 4096 } else { 8192 };
 
 /// A trace of that many operations, as bytes.
-fn sound() -> Vec<u8> {
+fn build_sound_trace() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    trace_into(&path, optrace::Options { chunk_bytes: CHUNK, ..plain() }, |recorder| {
-        for n in 0..ALL {
-            recorder.begin(0);
-            recorder.number(0, n);
-            recorder.span(1, || ());
-            recorder.end();
-        }
-    });
+    record_trace_into(
+        &path,
+        optrace::TraceOptions { chunk_bytes: CHUNK, ..options_without_kernel_events() },
+        |recorder| {
+            for n in 0..ALL {
+                recorder.begin(0);
+                recorder.number(0, n);
+                recorder.span(1, || ());
+                recorder.end();
+            }
+        },
+    );
     std::fs::read(&path).unwrap()
 }
 
-fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+fn write_trace_bytes(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     std::fs::write(&path, bytes).unwrap();
@@ -36,9 +40,9 @@ fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn a_cut_trace_is_read_up_to_there() {
-    let bytes = sound();
-    let (_folder, path) = written(&bytes[..bytes.len() / 2]);
-    let (told, operations) = read(&path);
+    let bytes = build_sound_trace();
+    let (_folder, path) = write_trace_bytes(&bytes[..bytes.len() / 2]);
+    let (told, operations) = read_trace(&path);
     assert!(told.cut.unwrap().contains("cut inside a block"));
     let all = ALL as usize;
     assert!((all / 5..all * 4 / 5).contains(&operations.len()), "{}", operations.len());
@@ -46,35 +50,35 @@ fn a_cut_trace_is_read_up_to_there() {
         assert_eq!(operation.numbers, [(0, n)]);
     }
     let without_end = bytes.len() - (4 + 10) * 8;
-    let (_folder, path) = written(&bytes[..without_end]);
-    let (told, operations) = read(&path);
+    let (_folder, path) = write_trace_bytes(&bytes[..without_end]);
+    let (told, operations) = read_trace(&path);
     assert!(told.cut.unwrap().contains("the program died"));
     assert_eq!(operations.len(), all);
 }
 
 #[test]
 fn another_version_and_other_files_are_named() {
-    let mut bytes = sound();
+    let mut bytes = build_sound_trace();
     bytes[8] = 99;
-    let (_folder, path) = written(&bytes);
-    let Err(error) = File::open(&path) else { panic!("version 99 was read") };
-    assert!(matches!(error, Error::Version { found: 99, known: optrace::VERSION, .. }));
+    let (_folder, path) = write_trace_bytes(&bytes);
+    let Err(error) = TraceFile::open(&path) else { panic!("version 99 was read") };
+    assert!(matches!(error, OptraceError::Version { found: 99, known: optrace::VERSION, .. }));
     assert!(error.to_string().contains("written by version 99"));
-    let (_folder, path) = written(b"#!/bin/sh\n");
-    assert!(File::open(&path).unwrap_err().to_string().contains("shorter than a header"));
-    let (_folder, path) = written(&[b'x'; 500]);
-    assert!(File::open(&path).unwrap_err().to_string().contains("does not begin with OPTRACE"));
+    let (_folder, path) = write_trace_bytes(b"#!/bin/sh\n");
+    assert!(TraceFile::open(&path).unwrap_err().to_string().contains("shorter than a header"));
+    let (_folder, path) = write_trace_bytes(&[b'x'; 500]);
+    assert!(TraceFile::open(&path).unwrap_err().to_string().contains("does not begin with OPTRACE"));
 }
 
 #[test]
 fn a_clock_that_runs_backwards_is_counted() {
-    let mut bytes = sound();
+    let mut bytes = build_sound_trace();
     // The begin of the third record of the first block of operations: header, lane block, block header, two records.
     let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let third = header + (4 + 3) * 8 + 4 * 8 + 2 * 4 * 8;
     bytes[third..third + 8].copy_from_slice(&1_u64.to_le_bytes());
-    let (_folder, path) = written(&bytes);
-    let (told, operations) = read(&path);
+    let (_folder, path) = write_trace_bytes(&bytes);
+    let (told, operations) = read_trace(&path);
     assert_eq!((told.backwards, told.operations), (1, ALL as u64));
     assert!(operations[2].backwards && !operations[3].backwards);
 }
@@ -84,15 +88,15 @@ proptest! {
 
     #[test]
     fn no_byte_makes_it_panic(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), cut in any::<prop::sample::Index>()) {
-        let mut bytes = sound();
+        let mut bytes = build_sound_trace();
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
         bytes.truncate(cut.index(bytes.len()));
-        let (_folder, path) = written(&bytes);
-        if let Ok(file) = File::open(&path) {
-            let told = file.read(|_| ()).unwrap();
+        let (_folder, path) = write_trace_bytes(&bytes);
+        if let Ok(file) = TraceFile::open(&path) {
+            let told = file.read_operations(|_| ()).unwrap();
             prop_assert!(told.operations <= ALL as u64);
             prop_assert!(told.cut.is_some());
         }

@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-use optrace::{Options, Told};
+use optrace::{TraceFileSummary, TraceOptions};
 
-use super::c::{compiled, library};
-use super::{plain, read, skip, trace_into, traced};
+use super::c::{compile_program, find_static_library};
+use super::{options_without_kernel_events, read_trace, record_trace_into, skip_test, trace_and_read};
 
 /// Records 1,000 operations, forks, aborts, or jumps out of them, as its argument says.
 const PROGRAM: &str = r#"
@@ -81,20 +81,22 @@ int main(int argc, char **argv) {
 "#;
 
 /// Runs the program; `None` where it cannot be made here.
-fn ended(test: &str, how: &str, trace: &Path) -> Option<ExitStatus> {
+fn run_ending_program(test: &str, how: &str, trace: &Path) -> Option<ExitStatus> {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(folder.path(), PROGRAM, &library().expect("cargo built it")) else {
-        skip(test, "there is no `cc`");
+    let Some(program) =
+        compile_program(folder.path(), PROGRAM, &find_static_library().expect("cargo built it"))
+    else {
+        skip_test(test, "there is no `cc`");
         return None;
     };
     Some(Command::new(program).arg(how).env("OPTRACE_FILE", trace).status().unwrap())
 }
 
 /// Whether this folder's file system lets a program's memory be in its trace.
-fn keeps(told: &Told) -> bool {
+fn is_memory_kept(told: &TraceFileSummary) -> bool {
     assert!(told.cut.is_some());
     if told.rescued == 0 {
-        skip(
+        skip_test(
             "ends",
             "the file system of TMPDIR does not let pages be allocated beforehand (ext4, xfs, tmpfs do)",
         );
@@ -102,7 +104,7 @@ fn keeps(told: &Told) -> bool {
     told.rescued > 0
 }
 
-fn sum(told: &Told) -> u64 {
+fn sum_entries(told: &TraceFileSummary) -> u64 {
     let entries = told.entries;
     entries.ended + entries.abandoned + entries.nested + entries.outside + entries.lost + entries.open
 }
@@ -117,17 +119,20 @@ fn the_last_operations_of_a_program_that_dies_are_there() {
         ("inside", Some(6), None),
     ] {
         let trace = folder.path().join(how);
-        let Some(status) = ended("the_last_operations", how, &trace) else { return };
+        let Some(status) = run_ending_program("the_last_operations", how, &trace) else { return };
         assert_eq!((status.signal(), status.code()), (signal, code));
-        let (told, operations) = read(&trace);
-        if !keeps(&told) {
+        let (told, operations) = read_trace(&trace);
+        if !is_memory_kept(&told) {
             return;
         }
         let numbers: Vec<i64> = operations.iter().map(|operation| operation.numbers[0].1).collect();
         assert!(numbers.iter().copied().eq(0..1000), "{how}: {} operations", numbers.len());
         assert!(operations.windows(2).all(|two| two[0].start <= two[1].start));
         assert!(told.cut.as_ref().unwrap().contains("killed, aborted"), "{told:?}");
-        assert_eq!((told.entries.open, sum(&told)), (u64::from(how == "inside"), told.entries.entered));
+        assert_eq!(
+            (told.entries.open, sum_entries(&told)),
+            (u64::from(how == "inside"), told.entries.entered)
+        );
     }
 }
 
@@ -135,11 +140,11 @@ fn the_last_operations_of_a_program_that_dies_are_there() {
 fn none_is_lost_or_shown_twice_where_much_was_written_before() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("many");
-    if ended("none_is_lost", "many", &trace).is_none() {
+    if run_ending_program("none_is_lost", "many", &trace).is_none() {
         return;
     }
-    let (told, operations) = read(&trace);
-    if keeps(&told) {
+    let (told, operations) = read_trace(&trace);
+    if is_memory_kept(&told) {
         let numbers = operations.iter().map(|operation| operation.numbers[0].1);
         assert!(numbers.eq(0..300_000), "{} operations, {told:?}", operations.len());
         assert!(told.rescued < 300_000, "nothing was written before");
@@ -150,9 +155,9 @@ fn none_is_lost_or_shown_twice_where_much_was_written_before() {
 fn a_forked_child_has_no_part_in_its_parents_trace() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("fork");
-    let Some(status) = ended("a_forked_child", "fork", &trace) else { return };
+    let Some(status) = run_ending_program("a_forked_child", "fork", &trace) else { return };
     assert_eq!(status.code(), Some(0));
-    let (told, operations) = read(&trace);
+    let (told, operations) = read_trace(&trace);
     assert_eq!((told.cut, told.operations, told.lost), (None, 11_000, 0));
     assert!(operations.iter().all(|operation| operation.kind == 0), "the child's are there");
     assert!(told.forks <= 1 && (told.forks == 1 || told.rescued == 0));
@@ -162,16 +167,16 @@ fn a_forked_child_has_no_part_in_its_parents_trace() {
 fn operations_that_are_jumped_out_of_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("jump");
-    let Some(status) = ended("operations_that_are_jumped", "jump", &trace) else { return };
+    let Some(status) = run_ending_program("operations_that_are_jumped", "jump", &trace) else { return };
     assert_eq!(status.code(), Some(0));
-    let (told, _) = read(&trace);
+    let (told, _) = read_trace(&trace);
     assert_eq!((told.entries.entered, told.entries.ended, told.operations), (1100, 1090, 1090));
-    assert_eq!((told.entries.abandoned, sum(&told)), (10, told.entries.entered), "{told:?}");
+    assert_eq!((told.entries.abandoned, sum_entries(&told)), (10, told.entries.entered), "{told:?}");
 }
 
 #[test]
 fn an_operation_that_panics_is_abandoned_and_one_inside_another_nested() {
-    let (summary, told, operations) = traced(plain(), |recorder| {
+    let (summary, told, operations) = trace_and_read(options_without_kernel_events(), |recorder| {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| ()));
         for n in 0..100 {
@@ -187,7 +192,7 @@ fn an_operation_that_panics_is_abandoned_and_one_inside_another_nested() {
     });
     let entries = told.entries;
     assert_eq!((entries.entered, entries.ended, entries.abandoned, entries.nested), (110, 95, 10, 5));
-    assert_eq!((sum(&told), operations.len(), told.unbalanced), (110, 95, 5));
+    assert_eq!((sum_entries(&told), operations.len(), told.unbalanced), (110, 95, 5));
     assert_eq!(summary.entries.abandoned, 10);
 }
 
@@ -195,12 +200,12 @@ fn an_operation_that_panics_is_abandoned_and_one_inside_another_nested() {
 fn a_trace_that_was_closed_has_no_memory_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    trace_into(&path, Options { kernel: false, ..Options::default() }, |recorder| {
+    record_trace_into(&path, TraceOptions { kernel: false, ..TraceOptions::default() }, |recorder| {
         (0..1000).for_each(|_| recorder.operation(0, || ()));
     });
     let length = path.metadata().unwrap().len();
     assert!(length < 30_000, "{length} bytes");
-    let (told, _) = read(&path);
+    let (told, _) = read_trace(&path);
     assert_eq!((told.cut, told.operations, told.rescued), (None, 1000, 0));
 }
 
@@ -212,11 +217,11 @@ fn a_full_disk_costs_operations_and_never_the_program_root() {
     std::fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=200k", "small"]).arg(&disk).status();
     if !mounted.is_ok_and(|status| status.success()) {
-        return skip(name, "needs root, to mount a small disk");
+        return skip_test(name, "needs root, to mount a small disk");
     }
     let trace = disk.join("many");
-    let status = ended(name, "many", &trace);
-    let told = optrace::File::open(&trace).map(|file| file.read(|_| ()));
+    let status = run_ending_program(name, "many", &trace);
+    let told = optrace::TraceFile::open(&trace).map(|file| file.read_operations(|_| ()));
     let unmounted = Command::new("umount").arg(&disk).status().unwrap();
     assert!(unmounted.success());
     // It aborts by itself at its end, and not by a signal of the disk's before.

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use optrace::{Options, Recorder};
+use optrace::{Recorder, TraceOptions};
 
-use super::{skip, traced};
+use super::{skip_test, trace_and_read};
 
 #[test]
 fn waiting_and_faults_belong_to_their_operation() {
     let page = 4096;
     // Made before, so that only the marked operation touches it.
-    let mut fresh = Fresh::new(64 * page);
-    let (_, told, operations) = traced(Options::default(), |recorder: &Recorder| {
+    let mut fresh = UntouchedMemory::new(64 * page);
+    let (_, told, operations) = trace_and_read(TraceOptions::default(), |recorder: &Recorder| {
         for n in 0..3000 {
             recorder.begin(0);
             match n {
@@ -23,11 +23,14 @@ fn waiting_and_faults_belong_to_their_operation() {
         }
     });
     if let Some(errno) = told.refused {
-        return skip("waiting_and_faults_belong_to_their_operation", &format!("perf events: errno {errno}"));
+        return skip_test(
+            "waiting_and_faults_belong_to_their_operation",
+            &format!("perf events: errno {errno}"),
+        );
     }
     let slept = &operations[1000];
     assert!(slept.waited >= 4_900_000 && slept.switches >= 1, "{slept:?}");
-    assert!(slept.on_cpu() < slept.waited, "{slept:?}");
+    assert!(slept.on_cpu_ns() < slept.waited, "{slept:?}");
     assert!(operations[2000].faults >= 8, "{:?}", operations[2000]);
     let others = operations.iter().enumerate().filter(|(n, _)| ![1000, 2000].contains(n));
     let wrong = others.clone().filter(|(_, operation)| operation.waited > 0 || operation.faults > 0).count();
@@ -36,10 +39,10 @@ fn waiting_and_faults_belong_to_their_operation() {
 }
 
 /// Memory that is mapped and not there.
-struct Fresh(*mut u8, usize);
+struct UntouchedMemory(*mut u8, usize);
 
 #[expect(unsafe_code, reason = "a mapping of our own")]
-impl Fresh {
+impl UntouchedMemory {
     fn new(bytes: usize) -> Self {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping touches nothing that exists.
@@ -55,7 +58,7 @@ impl Fresh {
 }
 
 #[expect(unsafe_code, reason = "a mapping of our own")]
-impl Drop for Fresh {
+impl Drop for UntouchedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours.
         unsafe { libc::munmap(self.0.cast(), self.1) };

@@ -15,20 +15,29 @@ mod stamps;
 
 use std::path::Path;
 
-use optrace::{File, Operation, Options, Recorder, Summary, Told, Trace, Words};
+use optrace::{
+    Operation, Recorder, Trace, TraceFile, TraceFileSummary, TraceOptions, TraceRecordingSummary, Vocabulary,
+};
 
 /// A trace of `work`, and what was read of it.
-fn traced(options: Options, work: impl FnOnce(&Recorder)) -> (Summary, Told, Vec<Operation>) {
+fn trace_and_read(
+    options: TraceOptions,
+    work: impl FnOnce(&Recorder),
+) -> (TraceRecordingSummary, TraceFileSummary, Vec<Operation>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    let summary = trace_into(&path, options, work);
-    let (told, operations) = read(&path);
+    let summary = record_trace_into(&path, options, work);
+    let (told, operations) = read_trace(&path);
     (summary, told, operations)
 }
 
-fn trace_into(path: &Path, options: Options, work: impl FnOnce(&Recorder)) -> Summary {
+fn record_trace_into(
+    path: &Path,
+    options: TraceOptions,
+    work: impl FnOnce(&Recorder),
+) -> TraceRecordingSummary {
     let words =
-        Words::new(&["insert", "find"], &["reap", "allocate", "shift"], &["elements", "saved"]).unwrap();
+        Vocabulary::new(&["insert", "find"], &["reap", "allocate", "shift"], &["elements", "saved"]).unwrap();
     let trace = Trace::create(path, &words, options).unwrap();
     let recorder = trace.recorder();
     work(&recorder);
@@ -36,21 +45,24 @@ fn trace_into(path: &Path, options: Options, work: impl FnOnce(&Recorder)) -> Su
     trace.finish().unwrap()
 }
 
-fn read(path: &Path) -> (Told, Vec<Operation>) {
+fn read_trace(path: &Path) -> (TraceFileSummary, Vec<Operation>) {
     let mut operations = Vec::new();
-    let told = File::open(path).unwrap().read(|operation| operations.push(operation.clone())).unwrap();
+    let told = TraceFile::open(path)
+        .unwrap()
+        .read_operations(|operation| operations.push(operation.clone()))
+        .unwrap();
     (told, operations)
 }
 
 /// Without the kernel's events: what can be tested everywhere. Below Miri, memory is little, as each word of it is touched.
-fn plain() -> Options {
-    let little = Options { chunk_bytes: 4096, chunks: 4, kernel: false, clock: None };
-    if cfg!(miri) { little } else { Options { kernel: false, ..Options::default() } }
+fn options_without_kernel_events() -> TraceOptions {
+    let little = TraceOptions { chunk_bytes: 4096, chunks: 4, kernel: false, clock: None };
+    if cfg!(miri) { little } else { TraceOptions { kernel: false, ..TraceOptions::default() } }
 }
 
 /// Says that a test cannot be made here; where everything must be, it fails.
 #[cfg(not(miri))]
-fn skip(name: &str, reason: &str) {
+fn skip_test(name: &str, reason: &str) {
     assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{name}: {reason}");
     eprintln!("SKIP {name}: {reason}");
 }

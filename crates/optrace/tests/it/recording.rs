@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use optrace::{MOST_DEPTH, Options, Recorder, SpanTime, Trace, Words};
+use optrace::{MOST_DEPTH, Recorder, SpanTime, Trace, TraceOptions, Vocabulary};
 
-use super::{plain, traced};
+use super::{options_without_kernel_events, trace_and_read};
 
-fn busy(microseconds: u64) {
+fn spin_for(microseconds: u64) {
     let since = Instant::now();
     while since.elapsed() < Duration::from_micros(microseconds) {}
 }
 
 #[test]
 fn spans_are_exclusive_and_numbers_the_last() {
-    let (summary, told, operations) = traced(plain(), |recorder| {
+    let (summary, told, operations) = trace_and_read(options_without_kernel_events(), |recorder| {
         recorder.begin(1);
         recorder.number(0, 7);
         recorder.number(0, 8);
         recorder.number(1, -3);
         recorder.enter(0);
-        busy(300);
-        recorder.span(1, || busy(200));
-        recorder.span(1, || busy(200));
+        spin_for(300);
+        recorder.span(1, || spin_for(200));
+        recorder.span(1, || spin_for(200));
         recorder.leave();
-        busy(100);
+        spin_for(100);
         recorder.end();
     });
     assert_eq!((summary.operations, summary.lost, told.operations), (1, 0, 1));
@@ -40,14 +40,14 @@ fn spans_are_exclusive_and_numbers_the_last() {
 
 #[test]
 fn one_stamp_can_end_and_begin() {
-    let (_, _, operations) = traced(plain(), |recorder| {
+    let (_, _, operations) = trace_and_read(options_without_kernel_events(), |recorder| {
         recorder.begin(0);
         recorder.enter(0);
-        busy(50);
+        spin_for(50);
         recorder.switch(1);
-        busy(50);
+        spin_for(50);
         recorder.next(1);
-        busy(50);
+        spin_for(50);
         recorder.end();
     });
     assert_eq!(operations.len(), 2);
@@ -58,11 +58,11 @@ fn one_stamp_can_end_and_begin() {
 
 #[test]
 fn one_stamp_can_begin_an_operation_and_its_first_span() {
-    let (summary, told, operations) = traced(plain(), |recorder| {
+    let (summary, told, operations) = trace_and_read(options_without_kernel_events(), |recorder| {
         recorder.begin_in(0, 2);
-        busy(50);
+        spin_for(50);
         recorder.switch(1);
-        busy(50);
+        spin_for(50);
         for n in 0..200 {
             recorder.next_in(1, 0);
             recorder.number(0, n);
@@ -81,9 +81,9 @@ fn one_stamp_can_begin_an_operation_and_its_first_span() {
 
 #[test]
 fn nothing_is_lost_when_the_writer_is_behind() {
-    let tiny = Options { chunk_bytes: 4096, chunks: 2, ..plain() };
+    let tiny = TraceOptions { chunk_bytes: 4096, chunks: 2, ..options_without_kernel_events() };
     let wanted = if cfg!(miri) { 600 } else { 300_000 };
-    let (summary, told, operations) = traced(tiny, |recorder| {
+    let (summary, told, operations) = trace_and_read(tiny, |recorder| {
         for n in 0..wanted {
             recorder.begin((n % 2) as u8);
             recorder.number(0, n);
@@ -106,8 +106,8 @@ fn nothing_is_lost_when_the_writer_is_behind() {
 #[test]
 fn an_operation_may_be_longer_than_a_chunk() {
     let spans = if cfg!(miri) { 400 } else { 20_000 };
-    let tiny = Options { chunk_bytes: 4096, chunks: 2, ..plain() };
-    let (summary, told, operations) = traced(tiny, |recorder| {
+    let tiny = TraceOptions { chunk_bytes: 4096, chunks: 2, ..options_without_kernel_events() };
+    let (summary, told, operations) = trace_and_read(tiny, |recorder| {
         recorder.begin(0);
         for n in 0..spans {
             recorder.span(0, || recorder.number(1, n));
@@ -128,8 +128,8 @@ fn every_thread_has_its_lane() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let each = if cfg!(miri) { 30 } else { 1000 };
-    let words = Words::new(&["work"], &[], &["thread"]).unwrap();
-    let trace = Trace::create(&path, &words, plain()).unwrap();
+    let words = Vocabulary::new(&["work"], &[], &["thread"]).unwrap();
+    let trace = Trace::create(&path, &words, options_without_kernel_events()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..3 {
             let trace = &trace;
@@ -144,7 +144,7 @@ fn every_thread_has_its_lane() {
     assert_eq!(trace.finish().unwrap().operations, 6 * each as u64);
     let mut seen = [0; 3];
     let mut lanes = std::collections::BTreeMap::new();
-    let told = optrace::File::open(&path).unwrap().read(|operation| {
+    let told = optrace::TraceFile::open(&path).unwrap().read_operations(|operation| {
         seen[operation.numbers[0].1 as usize] += 1;
         assert_eq!(*lanes.entry(operation.lane).or_insert(operation.thread), operation.thread);
     });
@@ -153,7 +153,7 @@ fn every_thread_has_its_lane() {
 
 #[test]
 fn limits_are_said_and_harm_nothing() {
-    let (_, told, operations) = traced(plain(), |recorder| {
+    let (_, told, operations) = trace_and_read(options_without_kernel_events(), |recorder| {
         recorder.begin(0);
         for _ in 0..MOST_DEPTH + 5 {
             recorder.enter(1);

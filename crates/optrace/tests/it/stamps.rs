@@ -1,27 +1,27 @@
 //! Time stamps of somebody else: begins and ends paired thread by thread, and what does not fit is flagged.
 
-use optrace::{Mark, StampCost, Stamps, Words};
+use optrace::{ProbeMark, ProbeTrace, StampCost, Vocabulary};
 use proptest::prelude::*;
 
-use crate::read;
+use crate::read_trace;
 
-fn stamped(
+fn write_and_read_marks(
     costs: (&[StampCost], &[StampCost]),
-    marks: &[(i32, u64, Mark)],
-) -> (optrace::Told, Vec<optrace::Operation>) {
+    marks: &[(i32, u64, ProbeMark)],
+) -> (optrace::TraceFileSummary, Vec<optrace::Operation>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    let words = Words::new(&["insert", "find"], &["reap", "allocate"], &[]).unwrap();
-    let mut stamps = Stamps::create(&path, &words, 7, costs).unwrap();
-    marks.iter().for_each(|(thread, ns, mark)| stamps.mark(*thread, *ns, *mark));
-    stamps.lost(3);
+    let words = Vocabulary::new(&["insert", "find"], &["reap", "allocate"], &[]).unwrap();
+    let mut stamps = ProbeTrace::create(&path, &words, 7, costs).unwrap();
+    marks.iter().for_each(|(thread, ns, mark)| stamps.record_mark(*thread, *ns, *mark));
+    stamps.add_lost(3);
     stamps.finish().unwrap();
-    read(&path)
+    read_trace(&path)
 }
 
 #[test]
 fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
-    use Mark::{Begin, End, Enter, Fault, Leave, Preempted, Resumed};
+    use ProbeMark::{Begin, End, Enter, Fault, Leave, Preempted, Resumed};
     let marks = [
         (1, 1000, Begin(0)),
         (2, 1010, Begin(1)),
@@ -35,7 +35,7 @@ fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
         (1, 1360, Resumed),
         (1, 1400, End(0)),
     ];
-    let (told, operations) = stamped((&[], &[]), &marks);
+    let (told, operations) = write_and_read_marks((&[], &[]), &marks);
     assert_eq!((told.operations, told.threads, told.events_lost, told.cut), (2, 2, 3, None));
     let first = &operations[0];
     assert_eq!(
@@ -49,7 +49,7 @@ fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
 
 #[test]
 fn what_taking_the_stamps_costs_is_taken_off() {
-    use Mark::{Begin, End, Enter, Leave};
+    use ProbeMark::{Begin, End, Enter, Leave};
     let cost = |between, pair| StampCost { between, pair };
     let (operations, spans) = ([cost(20.0, 60.0), cost(90.0, 95.5)], [cost(20.0, 60.0), cost(45.0, 100.0)]);
     let marks = [
@@ -62,7 +62,7 @@ fn what_taking_the_stamps_costs_is_taken_off() {
         (1, 1150, Leave(1)),
         (1, 1300, End(1)),
     ];
-    let (told, found) = stamped((&operations, &spans), &marks);
+    let (told, found) = write_and_read_marks((&operations, &spans), &marks);
     assert_eq!((found[0].wall, found[0].spans[0].ns), (300 - 20 - 60, 30));
     // Each kind its own: the second is dearer, and so are its spans.
     assert_eq!((found[1].wall, found[1].spans[0].ns), (300 - 90 - 100, 5));
@@ -70,26 +70,26 @@ fn what_taking_the_stamps_costs_is_taken_off() {
 }
 
 /// A program whose own times are known, and probes whose costs are: both before and behind the time that each tells.
-struct Program {
+struct SimulatedProgram {
     now: u64,
-    marks: Vec<(i32, u64, Mark)>,
+    marks: Vec<(i32, u64, ProbeMark)>,
 }
 
-impl Program {
-    fn probe(&mut self, mark: Mark, (before, behind): (u64, u64)) {
+impl SimulatedProgram {
+    fn add_probe(&mut self, mark: ProbeMark, (before, behind): (u64, u64)) {
         self.now += before;
         self.marks.push((1, self.now, mark));
         self.now += behind;
     }
 
     /// A function that is watched, around something else.
-    fn call(&mut self, (begin, end): (Mark, Mark), body: impl FnOnce(&mut Self)) {
-        self.probe(begin, (300, 1100));
+    fn call_function(&mut self, (begin, end): (ProbeMark, ProbeMark), body: impl FnOnce(&mut Self)) {
+        self.add_probe(begin, (300, 1100));
         body(self);
-        self.probe(end, (700, 9000));
+        self.add_probe(end, (700, 9000));
     }
 
-    fn work(&mut self, ns: u64) {
+    fn advance(&mut self, ns: u64) {
         self.now += ns;
     }
 }
@@ -97,32 +97,32 @@ impl Program {
 /// Functions that are watched call one another: what the inner ones' probes cost lies in the time of the outer ones.
 #[test]
 fn what_stamps_inside_cost_is_taken_off_what_is_around_them() {
-    use Mark::{Begin, End, Enter, Leave};
+    use ProbeMark::{Begin, End, Enter, Leave};
     let each = StampCost { between: 1800.0, pair: 11_100.0 };
     let (insert, find) = ((Begin(0), End(0)), (Begin(1), End(1)));
     let (reap, allocate) = ((Enter(0), Leave(0)), (Enter(1), Leave(1)));
-    let mut program = Program { now: 0, marks: Vec::new() };
-    program.call(insert, |program| {
-        program.work(1000);
+    let mut program = SimulatedProgram { now: 0, marks: Vec::new() };
+    program.call_function(insert, |program| {
+        program.advance(1000);
         for _ in 0..20 {
             // An operation inside.
-            program.call(find, |program| program.work(50));
+            program.call_function(find, |program| program.advance(50));
         }
-        program.call(reap, |program| {
-            program.work(400);
+        program.call_function(reap, |program| {
+            program.advance(400);
             for _ in 0..3 {
-                program.call(allocate, |program| program.work(70));
+                program.call_function(allocate, |program| program.advance(70));
             }
-            program.call(find, |program| {
-                program.work(5);
-                program.call(allocate, |program| program.work(70));
+            program.call_function(find, |program| {
+                program.advance(5);
+                program.call_function(allocate, |program| program.advance(70));
             });
         });
-        program.work(10);
+        program.advance(10);
     });
     // The next one has nothing in it.
-    program.call(insert, |program| program.work(33));
-    let (told, found) = stamped((&[each, each], &[each, each]), &program.marks);
+    program.call_function(insert, |program| program.advance(33));
+    let (told, found) = write_and_read_marks((&[each, each], &[each, each]), &program.marks);
     let spans =
         |at: usize| found[at].spans.iter().map(|span| (span.kind, span.ns, span.count)).collect::<Vec<_>>();
     assert_eq!(found[0].wall, 1000 + 20 * 50 + 400 + 4 * 70 + 5 + 10);
@@ -134,32 +134,32 @@ fn what_stamps_inside_cost_is_taken_off_what_is_around_them() {
 
 #[test]
 fn while_nobody_looks_what_was_open_stays_open_and_its_end_ends_nothing() {
-    use Mark::{Begin, End, Enter};
+    use ProbeMark::{Begin, End, Enter};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    let words = Words::new(&["insert"], &["reap"], &[]).unwrap();
-    let mut stamps = Stamps::create(&path, &words, 7, (&[], &[])).unwrap();
+    let words = Vocabulary::new(&["insert"], &["reap"], &[]).unwrap();
+    let mut stamps = ProbeTrace::create(&path, &words, 7, (&[], &[])).unwrap();
     for (ns, mark) in [(0, Begin(0)), (10, End(0)), (20, Begin(0)), (25, Enter(0))] {
-        stamps.mark(1, ns, mark);
+        stamps.record_mark(1, ns, mark);
     }
     stamps.pause();
     for (ns, mark) in [(90, End(0)), (100, Begin(0)), (110, End(0)), (120, Begin(0))] {
-        stamps.mark(1, ns, mark);
+        stamps.record_mark(1, ns, mark);
     }
-    stamps.replaced();
-    stamps.mark(1, 130, End(0));
-    let (operations, spans) = stamps.entries();
+    stamps.record_exec();
+    stamps.record_mark(1, 130, End(0));
+    let (operations, spans) = stamps.entry_counts();
     let [insert, reap] = [operations[0], spans[0]];
     assert_eq!((insert.entered, insert.ended, insert.open, insert.abandoned), (4, 2, 1, 1));
     assert_eq!(insert.unbegun, 2);
     assert_eq!((reap.entered, reap.open), (1, 1));
     stamps.finish().unwrap();
-    assert_eq!(read(&path).1.iter().map(|one| one.wall).collect::<Vec<_>>(), [10, 10]);
+    assert_eq!(read_trace(&path).1.iter().map(|one| one.wall).collect::<Vec<_>>(), [10, 10]);
 }
 
 #[test]
 fn ends_that_do_not_fit_are_flagged_and_recursion_is_one_operation() {
-    use Mark::{Begin, End, Enter, Leave};
+    use ProbeMark::{Begin, End, Enter, Leave};
     let marks = [
         (1, 0, End(0)),
         (1, 5, Enter(0)),
@@ -177,7 +177,7 @@ fn ends_that_do_not_fit_are_flagged_and_recursion_is_one_operation() {
         (1, 99, End(1)),
         (1, 200, Begin(0)),
     ];
-    let (told, operations) = stamped((&[], &[]), &marks);
+    let (told, operations) = write_and_read_marks((&[], &[]), &marks);
     assert_eq!(
         operations.iter().map(|one| (one.wall, one.unbalanced)).collect::<Vec<_>>(),
         [(30, true), (20, true), (19, true)]
@@ -197,17 +197,17 @@ proptest! {
             now += step;
             let depth = &mut open[*thread as usize];
             let mark = match what {
-                0 => { *depth += 1; Mark::Begin(0) }
-                1 => { if *depth == 1 { whole += 1; } *depth = depth.saturating_sub(1); Mark::End(0) }
-                2 | 3 => Mark::Enter(what - 2),
-                4 | 5 => Mark::Leave(what - 4),
-                6 => Mark::Preempted,
-                _ => Mark::Resumed,
+                0 => { *depth += 1; ProbeMark::Begin(0) }
+                1 => { if *depth == 1 { whole += 1; } *depth = depth.saturating_sub(1); ProbeMark::End(0) }
+                2 | 3 => ProbeMark::Enter(what - 2),
+                4 | 5 => ProbeMark::Leave(what - 4),
+                6 => ProbeMark::Preempted,
+                _ => ProbeMark::Resumed,
             };
             (*thread, now, mark)
         };
         let marks: Vec<_> = steps.iter().map(mark).collect();
-        let (told, operations) = stamped((&[], &[]), &marks);
+        let (told, operations) = write_and_read_marks((&[], &[]), &marks);
         prop_assert_eq!((operations.len(), told.backwards, told.cut), (whole, 0, None));
         for one in &operations {
             prop_assert!(one.spans.iter().map(|span| span.ns).sum::<u64>() <= one.wall);

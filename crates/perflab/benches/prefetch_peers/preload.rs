@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
-use perflab_prefetch::Known;
+use perflab_prefetch::ProgramTraces;
 
 /// Only what is read counts: no scan of processes, half of the free memory, sorted by place, 30 readers at once, as shipped.
 const SETTINGS: &str = "[model]\ncycle = 20\nusecorrelation = false\nmemtotal = -10\nmemfree = 100\nmemcached = 0\n\
@@ -20,7 +20,7 @@ const SCRIPT: &str = "#!/bin/sh\ncd \"$1\"\nrm -f log\nsleep 1000 & followed=$!\
     kill -9 $preload $followed\ngrep readahead log\n! grep -q 'nothing to' log\n";
 
 /// The command that reads the trace's pages ahead; none where nobody says where preload is.
-pub fn reader(home: &Path, known: &Known) -> anyhow::Result<Option<String>> {
+pub fn preload_command(home: &Path, known: &ProgramTraces) -> anyhow::Result<Option<String>> {
     let Some(program) = std::env::var_os("PRELOAD") else {
         eprintln!("preload is left out: PRELOAD does not say where it is");
         return Ok(None);
@@ -28,16 +28,16 @@ pub fn reader(home: &Path, known: &Known) -> anyhow::Result<Option<String>> {
     let place = home.join("preload");
     std::fs::create_dir(&place)?;
     std::fs::write(place.join("settings"), SETTINGS)?;
-    std::fs::write(place.join("state"), state(known)?)?;
+    std::fs::write(place.join("state"), preload_state(known)?)?;
     std::fs::write(place.join("read"), SCRIPT)?;
     Ok(Some(format!("sh {0}/read {0} {1}", place.display(), program.display())))
 }
 
-fn state(known: &Known) -> anyhow::Result<String> {
+fn preload_state(known: &ProgramTraces) -> anyhow::Result<String> {
     let mut state = String::from("PRELOAD\t0.6.4\t1000\n");
     let mut maps = 0;
     for file in &known.starts.last().context("no start is known")?.files {
-        let name = name(&file.path);
+        let name = file_uri(&file.path);
         for (first, count) in file.pages.iter() {
             maps += 1;
             writeln!(state, "MAP\t{maps}\t1000\t{}\t{}\t-1\t{name}", first * PAGE, count * PAGE)?;
@@ -45,7 +45,7 @@ fn state(known: &Known) -> anyhow::Result<String> {
     }
     let sleep = std::fs::canonicalize("/usr/bin/sleep")?;
     for (number, program) in [&*sleep.to_string_lossy(), &*known.program].into_iter().enumerate() {
-        writeln!(state, "EXE\t{}\t1000\t1000\t-1\t{}", number + 1, name(program))?;
+        writeln!(state, "EXE\t{}\t1000\t1000\t-1\t{}", number + 1, file_uri(program))?;
     }
     for map in 1..=maps {
         writeln!(state, "EXEMAP\t2\t{map}\t1")?;
@@ -55,7 +55,7 @@ fn state(known: &Known) -> anyhow::Result<String> {
 }
 
 /// As a URI.
-fn name(path: &str) -> String {
+fn file_uri(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     let escaped = path.bytes().map(|byte| match plain(byte) {
         true => char::from(byte).to_string(),

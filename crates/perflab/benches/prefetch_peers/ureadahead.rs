@@ -7,23 +7,28 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use perflab_model::io::PAGE;
-use perflab_prefetch::{Known, TracedFile};
+use perflab_prefetch::{ProgramTraces, TracedFile};
 
 /// Room for a name, with what ends it.
 const NAME: usize = 256;
 
 /// The command that replays the trace; none where nobody says where ureadahead is.
-pub fn reader(home: &Path, disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Option<String>> {
+pub fn ureadahead_command(
+    home: &Path,
+    disk: &Path,
+    rotates: bool,
+    known: &ProgramTraces,
+) -> anyhow::Result<Option<String>> {
     let Some(program) = std::env::var_os("UREADAHEAD") else {
         eprintln!("ureadahead is left out: UREADAHEAD does not say where it is");
         return Ok(None);
     };
     let pack = home.join("pack");
-    std::fs::write(&pack, written(disk, rotates, known)?)?;
+    std::fs::write(&pack, ureadahead_pack(disk, rotates, known)?)?;
     Ok(Some(format!("{} --quiet {}", program.display(), pack.display())))
 }
 
-fn written(disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Vec<u8>> {
+fn ureadahead_pack(disk: &Path, rotates: bool, known: &ProgramTraces) -> anyhow::Result<Vec<u8>> {
     let device = std::fs::metadata(disk)?.dev();
     let start = known.starts.last().context("no start is known")?;
     let place = disk.parent().context("a disk lies in no folder")?;
@@ -32,7 +37,7 @@ fn written(disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Vec<u8>>
         |file: &&TracedFile| Path::new(&start.systems[file.system].place) == place && file.path.len() < NAME;
     let files: Vec<&TracedFile> = start.files.iter().filter(ours).collect();
     ensure!(2 * files.len() > start.files.len(), "{} of {} files lie there", files.len(), start.files.len());
-    let inodes = inodes_of_a_group(disk)?;
+    let inodes = inodes_per_group(disk)?;
     let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes);
     let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect::<Result<_, _>>()?;
     // Its name and version, whether the disk turns, its number, and when the pack was made.
@@ -52,17 +57,17 @@ fn written(disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Vec<u8>>
         name[..file.path.len()].copy_from_slice(file.path.as_bytes());
         pack.extend(name);
     }
-    let blocks = blocks(&files);
+    let blocks = pack_blocks(&files);
     pack.extend((blocks.len() as u64).to_le_bytes());
     pack.extend(blocks.iter().flatten().flat_map(|number| number.to_le_bytes()));
     Ok(pack)
 }
 
 /// Of each piece its file, offset, length, and place on the disk, by place.
-fn blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
+fn pack_blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
     let pieces = |(index, file): (usize, &&TracedFile)| {
-        let pieces = file.pieces(&file.pages).into_iter();
-        let block = move |(mark, count): (perflab_prefetch::trace::Mark, u64)| {
+        let pieces = file.extents_of(&file.pages).into_iter();
+        let block = move |(mark, count): (perflab_prefetch::trace::TracedExtent, u64)| {
             [index as u64, mark.page * PAGE, count * PAGE, mark.place.unwrap_or(0)]
         };
         pieces.map(block).collect::<Vec<_>>()
@@ -72,7 +77,7 @@ fn blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
     blocks
 }
 
-fn inodes_of_a_group(disk: &Path) -> anyhow::Result<u64> {
+fn inodes_per_group(disk: &Path) -> anyhow::Result<u64> {
     let device = Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(disk).output()?;
     let device = String::from_utf8(device.stdout)?;
     let said = Command::new("dumpe2fs").args(["-h", device.trim()]).output()?;

@@ -9,7 +9,7 @@ use crate::output_path::OutputPath;
 
 /// `perflab flame`
 #[derive(Debug, Args)]
-pub struct Flame {
+pub struct FlameArgs {
     #[command(subcommand)]
     pub verb: FlameVerb,
 }
@@ -18,19 +18,19 @@ pub struct Flame {
 #[derive(Debug, Subcommand)]
 pub enum FlameVerb {
     /// Sample call stacks, kernel and user, while a command runs, for a time, or until ^C
-    Record(Record),
+    Record(FlameRecordArgs),
     /// Take a profile into the archive that another tool recorded
-    Import(Import),
+    Import(FlameImportArgs),
     /// Show the share of each operation and category, by a table of rules: who is the allocator
-    Shares(Shares),
+    Shares(FlameSharesArgs),
     /// Show where the samples of a run are: functions, self and inclusive
-    Show(Show),
+    Show(FlameShowArgs),
     /// Write the viewer: one HTML file with the flame graph of a run, or the difference of two
-    Html(Html),
+    Html(FlameHtmlArgs),
     /// Draw the flame graph of a run as one static SVG
-    Svg(Svg),
+    Svg(FlameSvgArgs),
     /// Write the profile of a run for another viewer: folded, speedscope, firefox, pprof
-    Export(Export),
+    Export(FlameExportArgs),
 }
 
 /// `perflab flame record`
@@ -43,10 +43,10 @@ Examples:
   perflab flame record -- hackbench -g 2
   perflab flame record --system --for 10s
   perflab flame record -F 999 -p 1234 --for 5s")]
-pub struct Record {
+pub struct FlameRecordArgs {
     /// Samples a second on each CPU
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(perflab_model::study::Profiling::HIGHEST_FREQUENCY)))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(perflab_model::study::ProfileSpec::HIGHEST_FREQUENCY)))]
     pub frequency: u32,
     /// Everybody's stacks, on every CPU (as without a command)
     #[arg(short = 'a', long, conflicts_with = "pid")]
@@ -73,7 +73,7 @@ Examples:
   perf record -e '{cpu-clock,page-faults}' -g -- make
   perflab flame import perf.data --event page-faults
   perflab flame import out.folded --label before")]
-pub struct Import {
+pub struct FlameImportArgs {
     /// The file
     pub file: PathBuf,
     /// What it is (perf.data, perf-script, pprof, folded); guessed where left out
@@ -95,7 +95,7 @@ pub struct Import {
 
 /// `perflab flame show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct FlameShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -116,7 +116,7 @@ Examples:
   perflab flame shares @latest
   perflab flame shares @latest --rules kernel
   perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
-pub struct Shares {
+pub struct FlameSharesArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -141,7 +141,7 @@ differences inside their noise are grey.
 Examples:
   perflab flame html @latest -o flame.html
   perflab flame html before after -o difference.html")]
-pub struct Html {
+pub struct FlameHtmlArgs {
     /// The runs; the baseline first
     #[arg(default_value = "@latest")]
     pub runs: Vec<String>,
@@ -165,7 +165,7 @@ pub struct Html {
 Examples:
   perflab flame svg @latest -o flame.svg
   perflab flame svg @latest --icicle --width 1600 > flame.svg")]
-pub struct Svg {
+pub struct FlameSvgArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -198,7 +198,7 @@ Formats:
 Examples:
   perflab flame export @latest --to folded > out.folded
   perflab flame export @latest --to pprof -o out.pb.gz && go tool pprof -top out.pb.gz")]
-pub struct Export {
+pub struct FlameExportArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -207,7 +207,7 @@ pub struct Export {
     pub case: Option<u32>,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub to: ExportFormat,
+    pub to: FlameExportFormat,
     /// Where to write it; stdout where left out
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
@@ -215,7 +215,7 @@ pub struct Export {
 
 /// What `perflab flame export` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum ExportFormat {
+pub enum FlameExportFormat {
     /// folded text
     Folded,
     /// speedscope's JSON

@@ -6,7 +6,7 @@ use crate::output_path::OutputPath;
 
 /// Which runs and metrics a history is made of.
 #[derive(Debug, Args)]
-pub struct Of {
+pub struct HistorySelection {
     /// Only these metrics
     #[arg(value_name = "METRIC")]
     pub metric: Vec<String>,
@@ -33,9 +33,9 @@ pub struct Of {
 /// `perflab history`
 #[derive(Debug, Args)]
 #[command(after_long_help = HISTORY)]
-pub struct History {
+pub struct HistoryArgs {
     #[command(flatten)]
-    pub of: Of,
+    pub of: HistorySelection,
     /// Draw the first series into a file (.svg or .png)
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub plot: Option<OutputPath>,
@@ -55,9 +55,9 @@ Examples:
 /// `perflab guard`
 #[derive(Debug, Args)]
 #[command(after_long_help = GUARD)]
-pub struct Guard {
+pub struct GuardArgs {
     #[command(flatten)]
-    pub of: Of,
+    pub of: HistorySelection,
 }
 
 const GUARD: &str = "\
@@ -75,7 +75,7 @@ Examples:
 /// `perflab plan`
 #[derive(Debug, Args)]
 #[command(after_long_help = PLAN)]
-pub struct Plan {
+pub struct SampleSizeArgs {
     /// Earlier runs: their noise is taken for that of the next ones
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
@@ -111,7 +111,7 @@ Examples:
 /// `perflab noise`
 #[derive(Debug, Args)]
 #[command(after_long_help = NOISE)]
-pub struct Noise {
+pub struct NoiseArgs {
     /// A study file, or the name of a shipped study: its first levels are measured
     #[arg(default_value = "quickstart")]
     pub study: String,

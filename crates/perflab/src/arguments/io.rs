@@ -9,7 +9,7 @@ use crate::output_path::OutputPath;
 
 /// `perflab io`
 #[derive(Debug, Args)]
-pub struct Io {
+pub struct IoArgs {
     #[command(subcommand)]
     pub verb: IoVerb,
 }
@@ -18,17 +18,17 @@ pub struct Io {
 #[derive(Debug, Subcommand)]
 pub enum IoVerb {
     /// Trace what a command, or the whole system, reads: pages, what was needed of them, disk requests
-    Record(Record),
+    Record(IoRecordArgs),
     /// Show what was read: by file, by directory, over time, over the disk
-    Show(Show),
+    Show(IoShowArgs),
     /// Hold what was read against a prefetch trace: found, missing, read around, metadata
-    Coverage(Coverage),
+    Coverage(CoverageArgs),
     /// Write disk requests as blkparse prints them
-    Export(Export),
+    Export(IoExportArgs),
     /// Make a run of a block trace: files of blktrace, text of blkparse
-    Import(Import),
+    Import(IoImportArgs),
     /// Say where a file lies on its disk, or whose sectors of a disk are
-    Where(Where),
+    Where(BlockOwnerArgs),
 }
 
 /// `perflab io record`
@@ -40,7 +40,7 @@ Examples:
 
 Needs root. Pages are those of the command's process tree alone; disk requests are everybody's,
 because the kernel sends many of them in somebody else's name.")]
-pub struct Record {
+pub struct IoRecordArgs {
     /// How long at most; without a command, how long
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<String>,
@@ -57,7 +57,7 @@ pub struct Record {
 
 /// What `--by` shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum IoGrouping {
     /// one row a file
     #[default]
     File,
@@ -71,7 +71,7 @@ pub enum By {
 
 /// Which iteration of a run.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct IoSelection {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -82,12 +82,12 @@ pub struct Which {
 
 /// `perflab io show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct IoShowArgs {
     #[command(flatten)]
-    pub which: Which,
+    pub which: IoSelection,
     /// How to look at it
     #[arg(long, value_enum, default_value_t)]
-    pub by: By,
+    pub by: IoGrouping,
     /// How many rows; with time and disk, how many stretches
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
@@ -103,9 +103,9 @@ Examples:
 
 A dump names inodes: the run must have been imported with a map of its blocks (`perflab io import
 --map`), or have been recorded on the file system that the dump is of.")]
-pub struct Coverage {
+pub struct CoverageArgs {
     #[command(flatten)]
-    pub which: Which,
+    pub which: IoSelection,
     /// The prefetch trace: a file, a program that one was learnt for, or a dump of the prefetch module of 2007
     #[arg(long, value_name = "FILE|PROGRAM")]
     pub trace: PathBuf,
@@ -120,7 +120,7 @@ pub struct Coverage {
     pub plot: Option<OutputPath>,
     /// What is drawn
     #[arg(long, value_enum, default_value_t, requires = "plot")]
-    pub drawn: Drawn,
+    pub drawn: IoSceneKind,
 }
 
 /// How coverage is counted.
@@ -135,7 +135,7 @@ pub enum CoverageMethod {
 
 /// What a picture of coverage shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Drawn {
+pub enum IoSceneKind {
     /// every read, over time and over the places of the disk
     #[default]
     Places,
@@ -156,7 +156,7 @@ A block trace names sectors and no files. With --on the file system that was tra
 far as it is still there, and asked which files lie at these sectors; none is read. With --map they
 are those of a map from blocks to files; where its file system begins on the disk is found by the
 requests, unless --partition-start says so. `perflab import` takes such files, too.")]
-pub struct Import {
+pub struct IoImportArgs {
     /// The trace
     pub path: PathBuf,
     /// Where the file system that was traced is mounted now
@@ -182,7 +182,7 @@ pub struct Import {
 Examples:
   perflab io where /usr/bin/git                  its stretches of the disk
   perflab io where --on / 2048+8 4096            whose these sectors (512 bytes) of the disk are")]
-pub struct Where {
+pub struct BlockOwnerArgs {
     /// Where the file system is mounted whose disk's sectors are meant
     #[arg(long, value_name = "PLACE")]
     pub on: Option<PathBuf>,
@@ -193,9 +193,9 @@ pub struct Where {
 
 /// `perflab io export`
 #[derive(Debug, Args)]
-pub struct Export {
+pub struct IoExportArgs {
     #[command(flatten)]
-    pub which: Which,
+    pub which: IoSelection,
     /// In the format that blkparse prints
     #[arg(long, required = true)]
     pub blkparse: bool,

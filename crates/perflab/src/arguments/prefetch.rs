@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// `perflab prefetch`
 #[derive(Debug, Args)]
-pub struct Prefetch {
+pub struct PrefetchArgs {
     /// Where traces lie ($PERFLAB_PREFETCH; else /var/lib/perflab/prefetch for root, below $XDG_STATE_HOME for others)
     #[arg(long, global = true, value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -19,19 +19,19 @@ pub struct Prefetch {
 #[derive(Debug, Subcommand)]
 pub enum PrefetchVerb {
     /// Run a program, and remember what it reads
-    Learn(Learn),
+    Learn(LearnArgs),
     /// Read ahead what a program will read, and run it
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Show what is remembered: all programs, or the files of one
-    Show(Show),
+    Show(PrefetchShowArgs),
     /// Bring together on the disk what a program reads (ext4)
-    Relayout(Relayout),
+    Relayout(RelayoutArgs),
     /// Forget programs
-    Forget(Forget),
+    Forget(ForgetArgs),
     /// Do all of this for every program, by itself (as root)
-    Daemon(Box<Daemon>),
+    Daemon(Box<DaemonArgs>),
     /// Ask the daemon what it does, and what each program gains
-    Status(Status),
+    Status(PrefetchStatusArgs),
 }
 
 /// `perflab prefetch learn`
@@ -53,7 +53,7 @@ relayout` has brought together what is read.
 As root every page is traced as it comes, with the file systems' own blocks. Without, what is in
 memory of your own files afterwards is taken for what was read: pages that others brought count
 too. The latest three starts are remembered; `replay --policy` says how they become one.")]
-pub struct Learn {
+pub struct LearnArgs {
     /// Drop the page cache, names and inodes first (as root): only what is read can be learnt
     #[arg(long)]
     pub cold: bool,
@@ -75,7 +75,7 @@ pub struct Learn {
 
 /// When files are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ModeName {
+pub enum ReplayModeName {
     /// everything before the program starts
     Sync,
     /// beside the program
@@ -87,7 +87,7 @@ pub enum ModeName {
 
 /// The order of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderName {
+pub enum ReadOrderName {
     /// as the program needs them, in stretches of the disk
     Need,
     /// as files lie on the disk
@@ -100,7 +100,7 @@ pub enum OrderName {
 
 /// How several starts become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
+pub enum TracePolicyName {
     /// the latest alone
     #[default]
     Last,
@@ -112,16 +112,16 @@ pub enum PolicyName {
 
 /// `perflab prefetch replay`
 #[derive(Debug, Args)]
-pub struct Replay {
+pub struct ReplayArgs {
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
-    pub mode: ModeName,
+    pub mode: ReplayModeName,
     /// In which order (default: block where the program waits for all of it, else need)
     #[arg(long, value_enum)]
-    pub order: Option<OrderName>,
+    pub order: Option<ReadOrderName>,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
-    pub policy: PolicyName,
+    pub policy: TracePolicyName,
     /// Read at most this much (default: half of the memory that is available)
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
@@ -142,12 +142,12 @@ pub struct Replay {
 
 /// `perflab prefetch show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct PrefetchShowArgs {
     /// The program, the script, or the name that it is remembered under; all where left out
     pub program: Option<OsString>,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
-    pub policy: PolicyName,
+    pub policy: TracePolicyName,
 }
 
 /// `perflab prefetch relayout`
@@ -165,12 +165,12 @@ journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what
 moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that
 run alone. Learn again afterwards: the file system's own blocks are others then. What is updated
 or installed later lies where it falls.")]
-pub struct Relayout {
+pub struct RelayoutArgs {
     /// The program
     pub program: OsString,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
-    pub policy: PolicyName,
+    pub policy: TracePolicyName,
     /// Only what lies on the file system of this mount point
     #[arg(long, value_name = "MOUNT")]
     pub on: Option<PathBuf>,
@@ -181,7 +181,7 @@ pub struct Relayout {
 
 /// `perflab prefetch forget`
 #[derive(Debug, Args)]
-pub struct Forget {
+pub struct ForgetArgs {
     /// The programs
     #[arg(required = true, value_name = "PROGRAM")]
     pub programs: Vec<OsString>,
@@ -189,7 +189,7 @@ pub struct Forget {
 
 /// `perflab prefetch-guard`
 #[derive(Debug, Args)]
-pub struct PrefetchGuard {
+pub struct PrefetchGuardArgs {
     /// The daemon's process
     pub daemon: u32,
 }
@@ -212,7 +212,7 @@ It needs CAP_SYS_ADMIN (to be asked before an exec, and to trace), CAP_DAC_READ_
 what was traced), CAP_NET_ADMIN (what processes waited for), CAP_SETUID and CAP_SETGID (to open
 files as who starts the program, and never one that they could not open). A list (--list) has a
 line for each program or folder, `only PATH` or `never PATH`.")]
-pub struct Daemon {
+pub struct DaemonArgs {
     /// Watch the file system of this mount point (default: those of all disks); may be given again
     #[arg(long, value_name = "MOUNT")]
     pub on: Vec<PathBuf>,
@@ -245,13 +245,13 @@ pub struct Daemon {
     pub decide: String,
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
-    pub mode: ModeName,
+    pub mode: ReplayModeName,
     /// In which order (default: block where the program waits for all of it, else need)
     #[arg(long, value_enum)]
-    pub order: Option<OrderName>,
+    pub order: Option<ReadOrderName>,
     /// Which of the remembered starts
-    #[arg(long, value_enum, default_value_t = PolicyName::Union)]
-    pub policy: PolicyName,
+    #[arg(long, value_enum, default_value_t = TracePolicyName::Union)]
+    pub policy: TracePolicyName,
     /// Read at most this much for one start (default: half of the memory that is available)
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
@@ -271,7 +271,7 @@ const SOCKET: &str = "/run/perflab/prefetch.socket";
 
 /// `perflab prefetch status`
 #[derive(Debug, Args)]
-pub struct Status {
+pub struct PrefetchStatusArgs {
     /// All programs, not only the twenty with the most read ahead, and the most starts (JSON always has all)
     #[arg(long)]
     pub all: bool,

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Import;
+use super::ImportArgs;
 use crate::output_path::OutputPath;
 
 /// `perflab slab`
 #[derive(Debug, Args)]
-pub struct Slab {
+pub struct SlabArgs {
     #[command(subcommand)]
     pub verb: SlabVerb,
 }
@@ -18,26 +18,26 @@ pub struct Slab {
 #[derive(Debug, Subcommand)]
 pub enum SlabVerb {
     /// Record the slab caches while a command runs, for a time, or until ^C
-    Record(Record),
+    Record(SlabRecordArgs),
     /// Show where slab memory goes: totals, and the worst caches
-    Show(Show),
+    Show(SlabShowArgs),
     /// Show bytes and efficiency over time, phases and growth
-    Timeline(Timeline),
+    Timeline(SlabTimelineArgs),
     /// Show how many caches, and how many bytes, have which efficiency
-    Histogram(Histogram),
+    Histogram(SlabHistogramArgs),
     /// Compare the slab memory of runs, cache by cache
-    Compare(Compare),
+    Compare(SlabCompareArgs),
     /// Watch the slab caches live, full-screen (one snapshot where stdout is no terminal)
-    Top(Top),
+    Top(SlabTopArgs),
     /// Take other tools' slab logs into the archive: lkp-tests, /proc/slabinfo dumps, sysfs trees
-    Import(Import),
+    Import(ImportArgs),
     /// Say how many bytes a cache would take at another order or object size
-    WhatIf(WhatIf),
+    WhatIf(WhatIfArgs),
 }
 
 /// `perflab slab record`
 #[derive(Debug, Args)]
-pub struct Record {
+pub struct SlabRecordArgs {
     /// Time between readings of /proc/slabinfo
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub every: String,
@@ -63,7 +63,7 @@ pub struct Record {
 
 /// Whose numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Method {
+pub enum NotebookMethod {
     /// exact ratios of sums
     #[default]
     Exact,
@@ -73,7 +73,7 @@ pub enum Method {
 
 /// How worst caches are chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Order {
+pub enum CacheOrderName {
     /// most bytes wasted first
     #[default]
     Wasted,
@@ -89,19 +89,19 @@ pub enum Order {
 
 /// `perflab slab show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct SlabShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
     /// Which caches come first: `wasted`, or with --method notebook its own order, which is `unweighted`
     #[arg(long, value_enum)]
-    pub by: Option<Order>,
+    pub by: Option<CacheOrderName>,
     /// How many caches; left out, 20, with --method notebook 30, and 15 in a picture
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
-    pub method: Method,
+    pub method: NotebookMethod,
     /// Every column, however narrow the terminal
     #[arg(long)]
     pub wide: bool,
@@ -112,7 +112,7 @@ pub struct Show {
 
 /// `perflab slab timeline`
 #[derive(Debug, Args)]
-pub struct Timeline {
+pub struct SlabTimelineArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -124,13 +124,13 @@ pub struct Timeline {
     pub growth: bool,
     /// What to draw; slab bytes where left out
     #[arg(long, value_enum, requires = "plot", conflicts_with = "growth")]
-    pub picture: Option<Picture>,
+    pub picture: Option<SlabSceneKind>,
     /// With --growth: every column, however narrow the terminal
     #[arg(long, requires = "growth")]
     pub wide: bool,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
-    pub method: Method,
+    pub method: NotebookMethod,
     /// Draw it into FILE.svg or FILE.png
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub plot: Option<OutputPath>,
@@ -138,7 +138,7 @@ pub struct Timeline {
 
 /// The pictures of a timeline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Picture {
+pub enum SlabSceneKind {
     /// slab bytes, stacked by cache
     #[default]
     Bytes,
@@ -150,7 +150,7 @@ pub enum Picture {
 
 /// What the notebook's histograms are made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Source {
+pub enum NotebookSource {
     /// what the kernel's slabinfo tool printed (its first picture)
     #[default]
     Tool,
@@ -160,7 +160,7 @@ pub enum Source {
 
 /// `perflab slab histogram`
 #[derive(Debug, Args)]
-pub struct Histogram {
+pub struct SlabHistogramArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
@@ -169,10 +169,10 @@ pub struct Histogram {
     pub bins: Option<usize>,
     /// With --method notebook: which of its two histograms; the tool's where left out
     #[arg(long, value_enum)]
-    pub of: Option<Source>,
+    pub of: Option<NotebookSource>,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
-    pub method: Method,
+    pub method: NotebookMethod,
     /// Draw it into FILE.svg or FILE.png
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub plot: Option<OutputPath>,
@@ -180,7 +180,7 @@ pub struct Histogram {
 
 /// `perflab slab compare`
 #[derive(Debug, Args)]
-pub struct Compare {
+pub struct SlabCompareArgs {
     /// The baseline, then the candidate (a run, or a label whose runs are repetitions); with --by, one run
     #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
     pub runs: Vec<String>,
@@ -200,13 +200,13 @@ pub struct Compare {
 
 /// `perflab slab top`
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct SlabTopArgs {
     /// Time between readings
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub every: String,
     /// Which caches come first
-    #[arg(long, value_enum, default_value_t = Order::Bytes)]
-    pub by: Order,
+    #[arg(long, value_enum, default_value_t = CacheOrderName::Bytes)]
+    pub by: CacheOrderName,
     /// Take one snapshot and draw it into FILE.svg or FILE.png
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub plot: Option<OutputPath>,
@@ -214,7 +214,7 @@ pub struct Top {
 
 /// `perflab slab what-if`
 #[derive(Debug, Args)]
-pub struct WhatIf {
+pub struct WhatIfArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,

@@ -34,13 +34,13 @@ program starts, and its time counts.
   listen:PORT   something accepts connections there; listen:PATH: at a socket of this path
   window        it has a window under X11 of at least 300x200 pixels that is no splash screen;
                 window:WxH of that size, window:CLASS of that class (DISPLAY names the server)")]
-pub struct Startup {
+pub struct StartupArgs {
     /// What is in memory at the start: 3 nothing, 1 names and inodes, warm everything
     #[arg(long, value_enum, value_delimiter = ',', default_value = "3")]
-    pub caches: Vec<Caches>,
+    pub caches: Vec<CacheStateName>,
     /// Prefetch modes, the first of which is the baseline
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
-    pub prefetch: Vec<Ahead>,
+    pub prefetch: Vec<PrefetchModeName>,
     /// What reads ahead where --prefetch says `reader`: a command of another maker's
     #[arg(long, value_name = "COMMAND")]
     pub reader: Option<String>,
@@ -69,7 +69,7 @@ pub struct Startup {
 
 /// What is in memory at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Caches {
+pub enum CacheStateName {
     /// nothing
     #[value(name = "3")]
     All,
@@ -82,7 +82,7 @@ pub enum Caches {
 
 /// Prefetch modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Ahead {
+pub enum PrefetchModeName {
     /// nothing is
     None,
     /// everything before the program starts
@@ -97,13 +97,13 @@ pub enum Ahead {
 
 /// One start, measured: what `perflab startup` and the catalogue's workload call.
 #[derive(Debug, Args)]
-pub struct StartOnce {
+pub struct StartOnceArgs {
     /// What is in memory at the start
     #[arg(long, value_enum)]
-    pub caches: Caches,
+    pub caches: CacheStateName,
     /// How it is read ahead
     #[arg(long, value_enum)]
-    pub prefetch: Ahead,
+    pub prefetch: PrefetchModeName,
     /// What reads ahead where that is `reader`
     #[arg(long, required_if_eq("prefetch", "reader"))]
     pub reader: Option<String>,

@@ -3,28 +3,28 @@ use clap::Command;
 /// What clap gives text beside options at most, on any terminal: longer lines are broken wherever they are.
 const WIDTH: usize = 100;
 
-fn too_wide(command: &Command, found: &mut Vec<String>) {
+fn collect_too_wide_lines(command: &Command, found: &mut Vec<String>) {
     let text = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
     let wide = |line: &&str| line.chars().count() > WIDTH;
     found.extend(
         text.unwrap_or_default().lines().filter(wide).map(|line| format!("{}: {line}", command.get_name())),
     );
-    command.get_subcommands().for_each(|verb| too_wide(verb, found));
+    command.get_subcommands().for_each(|verb| collect_too_wide_lines(verb, found));
 }
 
 #[test]
 fn what_help_explains_fits_into_its_lines() {
     let mut found = Vec::new();
-    too_wide(&super::Arguments::shown(), &mut found);
+    collect_too_wide_lines(&super::Cli::visible_command(), &mut found);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// clap looks for slips of its user in debug builds when it is asked.
 #[test]
 fn the_command_line_is_whole_and_options_that_are_not_shown_are_accepted() {
-    let mut all = super::Arguments::shown();
+    let mut all = super::Cli::visible_command();
     all.build();
-    let parsed = super::Arguments::shown().try_get_matches_from([
+    let parsed = super::Cli::visible_command().try_get_matches_from([
         "perflab",
         "check",
         "--archive",

@@ -9,7 +9,7 @@ use crate::output_path::OutputPath;
 
 /// `perflab trace`
 #[derive(Debug, Args)]
-pub struct Trace {
+pub struct TraceArgs {
     #[command(subcommand)]
     pub verb: TraceVerb,
 }
@@ -18,19 +18,19 @@ pub struct Trace {
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
     /// Run a program that is linked with optrace, and keep every operation
-    Run(Run),
+    Run(TraceRecordArgs),
     /// Watch any program, at its functions or USDT probes, without its help
-    Attach(Attach),
+    Attach(AttachArgs),
     /// Take a trace file into the archive that a program wrote (OPTRACE_FILE names it)
-    Import(Import),
+    Import(TraceImportArgs),
     /// Show the slowest operations, each with what happened in it
-    Show(Show),
+    Show(TraceShowArgs),
     /// Say what makes the slow ones slow: causes, onsets, thresholds, prices
-    Causes(Causes),
+    Causes(CausesArgs),
     /// Draw every operation as a dot, with the times of spans, or each outlier in the colour of its cause
-    Plot(Plot),
+    Plot(OperationPlotArgs),
     /// Compare two traces, or the levels of a factor within a run
-    Compare(Compare),
+    Compare(TraceCompareArgs),
 }
 
 /// `perflab trace run`
@@ -42,7 +42,7 @@ Examples:
 
 The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C
 with optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
-pub struct Run {
+pub struct TraceRecordArgs {
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
@@ -70,7 +70,7 @@ Each event costs some microseconds, which is measured here and printed before: a
 changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
 process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
 root or CAP_PERFMON.")]
-pub struct Attach {
+pub struct AttachArgs {
     /// What an operation is (may be repeated): where it begins, and where it ends
     #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
     pub operation: Vec<String>,
@@ -102,7 +102,7 @@ pub struct Attach {
 
 /// `perflab trace import`
 #[derive(Debug, Args)]
-pub struct Import {
+pub struct TraceImportArgs {
     /// The file
     pub file: PathBuf,
     /// A name for the run
@@ -112,7 +112,7 @@ pub struct Import {
 
 /// Which time of an operation counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClockName {
+pub enum OperationClockName {
     /// time on the CPU
     Cpu,
     /// time as the caller feels it, waiting and other processes included
@@ -121,7 +121,7 @@ pub enum ClockName {
 
 /// Which operations of a run.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct OperationSelection {
     /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<u32>,
@@ -130,25 +130,25 @@ pub struct Which {
     pub operation: Option<String>,
     /// Which time counts; where left out, the wall's if threads waited for longer than they ran, else the CPU's
     #[arg(long, value_enum)]
-    pub clock: Option<ClockName>,
+    pub clock: Option<OperationClockName>,
     /// Outliers are above this quantile, and above ten times the spread around them
-    #[arg(long, value_name = "SHARE", default_value_t = Which::ABOVE)]
+    #[arg(long, value_name = "SHARE", default_value_t = OperationSelection::ABOVE)]
     pub above: f64,
 }
 
-impl Which {
+impl OperationSelection {
     /// The quantile above which operations are outliers where none is named.
     pub const ABOVE: f64 = 0.999;
 }
 
 /// `perflab trace show`
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct TraceShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
     #[command(flatten)]
-    pub which: Which,
+    pub which: OperationSelection,
     /// How many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
@@ -156,17 +156,17 @@ pub struct Show {
 
 /// `perflab trace causes`
 #[derive(Debug, Args)]
-pub struct Causes {
+pub struct CausesArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
     #[command(flatten)]
-    pub which: Which,
+    pub which: OperationSelection,
 }
 
 /// How times are spread over the axis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum SpreadName {
+pub enum TimeScaleName {
     /// by their logarithm: what is small is seen too
     #[default]
     Log,
@@ -182,18 +182,18 @@ Examples (the four pictures of the slab-list study):
   perflab trace plot old --axis linear --with reap,reap-index -o 2.png
   perflab trace plot old --axis linear --with reap,reap-index --with allocate -o 3.png
   perflab trace plot new --axis linear --with reap,reap-index --with allocate --like old -o 4.png")]
-pub struct Plot {
+pub struct OperationPlotArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
     #[command(flatten)]
-    pub which: Which,
+    pub which: OperationSelection,
     /// FILE.png (2160 x 1920) or FILE.svg
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: OutputPath,
     /// How times are spread over the axis
     #[arg(long, value_enum, default_value_t)]
-    pub axis: SpreadName,
+    pub axis: TimeScaleName,
     /// Draw the times of these spans too, in a colour of their own (may be repeated); without it, each outlier has
     /// the colour of its cause
     #[arg(long, value_name = "SPAN,…")]
@@ -208,7 +208,7 @@ pub struct Plot {
 
 /// `perflab trace compare`
 #[derive(Debug, Args)]
-pub struct Compare {
+pub struct TraceCompareArgs {
     /// The baseline, then the candidate; with --by, one run
     #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
     pub runs: Vec<String>,
@@ -216,7 +216,7 @@ pub struct Compare {
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
     #[command(flatten)]
-    pub which: Which,
+    pub which: OperationSelection,
     /// Exit with 5 where this quantile clearly rose by more than a change: `p99.9:5%`
     #[arg(long, value_name = "QUANTILE:CHANGE")]
     pub fail_if: Option<String>,

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// `perflab vm`
 #[derive(Debug, Args)]
-pub struct Vm {
+pub struct VmArgs {
     #[command(subcommand)]
     pub verb: VmVerb,
 }
@@ -17,7 +17,7 @@ pub struct Vm {
 pub enum VmVerb {
     /// Boot a kernel and run a command in it, a shell, or nothing yet
     #[command(after_long_help = BOOT)]
-    Boot(Box<Boot>),
+    Boot(Box<BootArgs>),
     /// List the guests that run
     List,
     /// Open a shell in a guest that runs
@@ -51,7 +51,7 @@ and exits with 3 (something is missing) or 1.";
 
 /// `perflab vm boot`
 #[derive(Debug, Args)]
-pub struct Boot {
+pub struct BootArgs {
     /// A kernel image (bzImage, vmlinuz), or a recipe's name (`perflab kernel list`)
     #[arg(long, default_value = "debian-cloud")]
     pub kernel: String,
@@ -124,7 +124,7 @@ pub enum AcceleratorName {
 
 /// `perflab kernel`
 #[derive(Debug, Args)]
-pub struct Kernel {
+pub struct KernelArgs {
     #[command(subcommand)]
     pub verb: KernelVerb,
 }
@@ -153,7 +153,7 @@ pub enum KernelVerb {
 
 /// `perflab launch`
 #[derive(Debug, Args)]
-pub struct Launch {
+pub struct LaunchArgs {
     /// The process with which the launched one ends
     #[arg(long)]
     pub parent: u32,
@@ -170,7 +170,7 @@ pub struct Launch {
 
 /// `perflab terminal`
 #[derive(Debug, Args)]
-pub struct Terminal {
+pub struct TerminalArgs {
     /// The terminal
     pub device: PathBuf,
     /// The program and its arguments

@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use perflab_analyze::enough::precision;
-use perflab_analyze::together::together;
-use perflab_conduct::Stop;
+use perflab_analyze::enough::relative_precision;
+use perflab_analyze::together::average_over_targets;
+use perflab_conduct::StopRequest;
 use perflab_model::study::StoppingRule;
-use perflab_model::{Event, Manifest, Outcome, Sample, What};
+use perflab_model::{Manifest, Outcome, RunEvent, RunEventKind, Sample};
 
-use super::Consumer;
+use super::EventConsumer;
 
 /// Watches the samples of a run.
 #[derive(Debug)]
-pub struct Enough {
-    until: Option<StoppingRule>,
-    stop: Stop,
+pub struct PrecisionWatch {
+    stopping_rule: Option<StoppingRule>,
+    stop: StopRequest,
     slots: Vec<(u32, bool)>,
     cases: usize,
     any_primary: bool,
@@ -24,12 +24,12 @@ pub struct Enough {
     samples: Vec<Sample>,
 }
 
-impl Enough {
+impl PrecisionWatch {
     /// Will ask `stop` for an early end, where the study says when.
-    pub fn new(manifest: &Manifest, stop: &Stop) -> Self {
+    pub fn new(manifest: &Manifest, stop: &StopRequest) -> Self {
         let metrics = manifest.plan.metrics.values().flatten();
-        Enough {
-            until: manifest.study.run.until,
+        PrecisionWatch {
+            stopping_rule: manifest.study.run.until,
             stop: stop.clone(),
             slots: manifest.plan.slots.iter().map(|slot| (slot.block, slot.warmup)).collect(),
             cases: manifest.plan.cases.len(),
@@ -40,47 +40,49 @@ impl Enough {
     }
 
     /// An iteration ended.
-    fn iteration(&mut self, slot: u32) {
+    fn end_iteration(&mut self, slot: u32) {
         if let Some((block, false)) = self.slots.get(slot as usize).copied() {
             self.ended.entry(block).or_default().insert(slot);
         }
     }
 
     /// Everything of the slots so far was told: perhaps a block is complete.
-    fn look(&mut self, until: StoppingRule) {
+    fn check_precision(&mut self, until: StoppingRule) {
         let cases = self.cases;
         let complete: Vec<u32> =
             self.ended.iter().filter(|(_, slots)| slots.len() == cases).map(|(block, _)| *block).collect();
         for block in complete {
             self.ended.remove(&block);
             if block + 1 >= until.at_least && self.is_precise(until) {
-                self.stop.enough();
+                self.stop.request_end();
             }
         }
     }
 
     fn is_precise(&self, until: StoppingRule) -> bool {
         let known = self.precisions();
-        !known.is_empty() && known.iter().all(|(.., found)| is_narrow(*found, until))
+        !known.is_empty() && known.iter().all(|(.., found)| is_narrow_enough(*found, until))
     }
 
     /// How well each deciding median of a case is known: half its interval, relative to it; absent where there are too few
     /// values. An iteration of several targets is one value, as in every table.
     fn precisions(&self) -> Vec<(u32, String, Option<f64>)> {
         let mut values: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
-        let together = together(&self.samples);
+        let together = average_over_targets(&self.samples);
         for sample in together.iter().filter(|sample| sample.primary || !self.any_primary) {
             values.entry((sample.case, sample.metric.as_str())).or_default().push(sample.value);
         }
         let known = values.into_iter();
-        known.map(|((case, metric), values)| (case, metric.to_owned(), precision(&values, 0.95))).collect()
+        known
+            .map(|((case, metric), values)| (case, metric.to_owned(), relative_precision(&values, 0.95)))
+            .collect()
     }
 
     /// What a finished run is not known well enough in, where the study says how well it should be.
-    pub fn missed(&self, manifest: &Manifest) -> Option<String> {
-        let until = self.until.filter(|_| !self.stop.is_enough())?;
+    pub fn missed_precision(&self, manifest: &Manifest) -> Option<String> {
+        let until = self.stopping_rule.filter(|_| !self.stop.is_end_requested())?;
         let label = |case| manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
-        let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow(*found, until));
+        let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, until));
         let vague = vague.map(|(case, metric, found)| match found {
             Some(found) => format!("{} {metric} is known to ± {:.1} %", label(case), found * 100.0),
             None => format!("{} {metric} has too few values", label(case)),
@@ -91,25 +93,25 @@ impl Enough {
         Some(format!(
             "warning: the wanted precision of {} % was not reached in {} blocks: {first}{others}; raise `at most` in the study, \
              or measure on a quieter machine",
-            until.percent(),
+            until.precision_percent(),
             until.at_most
         ))
     }
 }
 
-fn is_narrow(found: Option<f64>, until: StoppingRule) -> bool {
+fn is_narrow_enough(found: Option<f64>, until: StoppingRule) -> bool {
     found.is_some_and(|found| found <= until.precision)
 }
 
-impl Consumer for Enough {
-    fn take(&mut self, event: &Event) -> anyhow::Result<()> {
-        let Some(until) = self.until else { return Ok(()) };
+impl EventConsumer for PrecisionWatch {
+    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+        let Some(until) = self.stopping_rule else { return Ok(()) };
         match &event.what {
-            What::Sample(sample) => self.samples.push(sample.clone()),
-            What::IterationEnded { slot, outcome: Outcome::Ok | Outcome::Failed { .. }, .. } => {
-                self.iteration(*slot);
+            RunEventKind::Sample(sample) => self.samples.push(sample.clone()),
+            RunEventKind::IterationEnded { slot, outcome: Outcome::Ok | Outcome::Failed { .. }, .. } => {
+                self.end_iteration(*slot);
             }
-            What::Progress { .. } => self.look(until),
+            RunEventKind::Progress { .. } => self.check_precision(until),
             _ => {}
         }
         Ok(())

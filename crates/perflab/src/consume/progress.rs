@@ -5,17 +5,17 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perflab_model::event::{Phase, Standing};
-use perflab_model::{Event, Manifest, Nanos, Outcome, What};
+use perflab_model::event::{RunPhase, TargetStatus};
+use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind};
 
-use super::{Consumer, targets};
+use super::{EventConsumer, targets};
 
 /// Shows a run as it goes.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressReporter {
     bar: ProgressBar,
     quiet: bool,
-    terminal: bool,
+    is_terminal: bool,
     manifest: Option<Box<Manifest>>,
     failed: u32,
     label: String,
@@ -28,7 +28,7 @@ const WORTH_A_LINE: Nanos = Nanos(10_000_000_000);
 
 const STYLE: &str = "{spinner:.dim} {bar:32.cyan/dim} {pos}/{len}  {prefix}  {wide_msg:.dim}";
 
-impl Progress {
+impl ProgressReporter {
     /// A bar that waits for the first event.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -39,33 +39,41 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(STYLE) {
             bar.set_style(style.progress_chars("━━─"));
         }
-        Progress { bar, quiet, terminal, manifest: None, failed: 0, label: String::new(), awaited: None }
+        ProgressReporter {
+            bar,
+            quiet,
+            is_terminal: terminal,
+            manifest: None,
+            failed: 0,
+            label: String::new(),
+            awaited: None,
+        }
     }
 
-    fn say(&self, text: &str) {
-        if self.terminal && !self.quiet {
+    fn print_line(&self, text: &str) {
+        if self.is_terminal && !self.quiet {
             self.bar.println(text);
         } else if !self.quiet {
             stderr_line!("{text}");
         }
     }
 
-    fn warn(&self, text: &str) {
+    fn print_warning(&self, text: &str) {
         self.bar.suspend(|| stderr_line!("{text}"));
     }
 
-    fn began(&mut self, manifest: &Manifest) {
+    fn begin_run(&mut self, manifest: &Manifest) {
         let (cases, slots) = (manifest.plan.cases.len(), manifest.plan.slots.len());
         self.bar.set_length(slots as u64);
         let order = &manifest.plan.order;
-        let (cases, slots) = (counted(cases, "case"), counted(slots, "iteration"));
+        let (cases, slots) = (count_text(cases, "case"), count_text(slots, "iteration"));
         let until = manifest.study.run.until;
         let end = until.map_or(String::new(), |until| format!(" at most (until {until})"));
-        self.say(&format!("{}: {cases}, {slots}{end}, {order} order", manifest.study.title));
+        self.print_line(&format!("{}: {cases}, {slots}{end}, {order} order", manifest.study.title));
         self.manifest = Some(Box::new(manifest.clone()));
     }
 
-    fn iteration(&mut self, slot: u32) {
+    fn begin_iteration(&mut self, slot: u32) {
         let Some(manifest) = &self.manifest else { return };
         let Some(wanted) = manifest.plan.slots.get(slot as usize) else { return };
         let label = manifest.plan.case(wanted.case).map(perflab_model::Case::label).unwrap_or_default();
@@ -77,25 +85,25 @@ impl Progress {
     }
 
     /// Where the targets are; one that keeps the others waiting for long is said once even without a bar.
-    fn standing(&mut self, all: &[Standing], now: Nanos) {
-        let line = targets::line(all, now);
+    fn show_target_states(&mut self, all: &[TargetStatus], now: Nanos) {
+        let line = targets::target_states_line(all, now);
         self.bar.set_message(if self.label.is_empty() {
             line.clone()
         } else {
             format!("{}: {line}", self.label)
         });
-        let late = targets::awaited(all);
+        let late = targets::awaited_targets(all);
         match (&mut self.awaited, late) {
             (Some((known, since, said)), Some(late)) if *known == late => {
-                if now.since(*since) > WORTH_A_LINE && !std::mem::replace(said, true) && !self.terminal {
-                    self.say(&line);
+                if now.since(*since) > WORTH_A_LINE && !std::mem::replace(said, true) && !self.is_terminal {
+                    self.print_line(&line);
                 }
             }
             (awaited, late) => *awaited = late.map(|late| (late, now, false)),
         }
     }
 
-    fn ended(&mut self, slot: u32, outcome: &Outcome, target: Option<u32>) {
+    fn end_iteration(&mut self, slot: u32, outcome: &Outcome, target: Option<u32>) {
         let reason = match outcome {
             Outcome::Ok => return,
             Outcome::Failed { reason } => reason.clone(),
@@ -110,52 +118,62 @@ impl Progress {
             Some(manifest.plan.case(slot.case)?.label())
         });
         let case = case.unwrap_or_default();
-        self.warn(&format!("warning: {case} (iteration {slot}{}): {reason}", self.on(target)));
+        self.print_warning(&format!(
+            "warning: {case} (iteration {slot}{}): {reason}",
+            self.target_suffix(target)
+        ));
     }
 
     /// ` on guest1`
-    fn on(&self, target: Option<u32>) -> String {
+    fn target_suffix(&self, target: Option<u32>) -> String {
         let targets = self.manifest.as_ref().map(|manifest| &manifest.targets);
         let target = targets.zip(target).and_then(|(all, index)| all.get(index as usize));
         target.map(|target| format!(" on {}", target.name)).unwrap_or_default()
     }
 
-    fn phase(&self, phase: Phase) {
+    fn show_phase(&self, phase: RunPhase) {
         let text = match phase {
-            Phase::Check => "checking",
-            Phase::Install => "installing",
-            Phase::Prepare => "preparing",
-            Phase::Apply => "applying settings",
-            Phase::Warmup => "warm-up",
-            Phase::Iterate => "measuring",
-            Phase::Undo => "undoing settings",
-            Phase::Finish => "writing tables",
+            RunPhase::Check => "checking",
+            RunPhase::Install => "installing",
+            RunPhase::Prepare => "preparing",
+            RunPhase::Apply => "applying settings",
+            RunPhase::Warmup => "warm-up",
+            RunPhase::Iterate => "measuring",
+            RunPhase::Undo => "undoing settings",
+            RunPhase::Finish => "writing tables",
         };
         self.bar.set_prefix(text);
     }
 }
 
-impl Consumer for Progress {
-    fn take(&mut self, event: &Event) -> anyhow::Result<()> {
+impl EventConsumer for ProgressReporter {
+    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         match &event.what {
-            What::Began(manifest) => self.began(manifest),
-            What::Phase(phase) => self.phase(*phase),
-            What::IterationBegan { slot } => self.iteration(*slot),
-            What::IterationEnded { slot, outcome, .. } => self.ended(*slot, outcome, event.target),
-            What::Progress { done, remaining, .. } => {
+            RunEventKind::Began(manifest) => self.begin_run(manifest),
+            RunEventKind::Phase(phase) => self.show_phase(*phase),
+            RunEventKind::IterationBegan { slot } => self.begin_iteration(*slot),
+            RunEventKind::IterationEnded { slot, outcome, .. } => {
+                self.end_iteration(*slot, outcome, event.target)
+            }
+            RunEventKind::Progress { done, remaining, .. } => {
                 self.bar.set_position(u64::from(*done));
                 if let Some(remaining) = remaining {
                     let seconds = Duration::from(*remaining).as_secs();
                     self.bar.set_prefix(format!("{}:{:02} left", seconds / 60, seconds % 60));
                 }
             }
-            What::Standing(all) => self.standing(all, event.at),
-            What::Warning { message, advice } => self.warn(&format!("warning: {message}; {advice}")),
-            // A gap that ends by itself is in the record; one that stays is worth a word now.
-            What::Gap(gap) if gap.to.is_none() => {
-                self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason));
+            RunEventKind::Standing(all) => self.show_target_states(all, event.at),
+            RunEventKind::Warning { message, advice } => {
+                self.print_warning(&format!("warning: {message}; {advice}"))
             }
-            What::Ended { .. } => self.bar.finish_and_clear(),
+            // A gap that ends by itself is in the record; one that stays is worth a word now.
+            RunEventKind::Gap(gap) if gap.to.is_none() => {
+                self.print_warning(&format!(
+                    "warning: monitor {} records nothing: {}",
+                    gap.monitor, gap.reason
+                ));
+            }
+            RunEventKind::Ended { .. } => self.bar.finish_and_clear(),
             _ => {}
         }
         Ok(())
@@ -163,6 +181,6 @@ impl Consumer for Progress {
 }
 
 /// `1 case`, `2 cases`
-fn counted(number: usize, what: &str) -> String {
+fn count_text(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

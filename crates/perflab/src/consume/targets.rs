@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use perflab_model::Nanos;
-use perflab_model::event::{Doing, Standing};
+use perflab_model::event::{TargetState, TargetStatus};
 
 /// More targets than this are counted, not listed.
 const LISTED: usize = 8;
@@ -11,29 +11,29 @@ const LISTED: usize = 8;
 const NAMED: usize = 3;
 
 /// `guest1 done · guest2 works 3.1 s; waiting for guest2`
-pub fn line(all: &[Standing], now: Nanos) -> String {
-    let mut text = if all.len() > LISTED { counted(all) } else { listed(all, now) };
-    if let Some(names) = awaited(all) {
+pub fn target_states_line(all: &[TargetStatus], now: Nanos) -> String {
+    let mut text = if all.len() > LISTED { count_target_states(all) } else { list_target_states(all, now) };
+    if let Some(names) = awaited_targets(all) {
         text.push_str(&format!("; waiting for {names}"));
     }
     text
 }
 
-fn listed(all: &[Standing], now: Nanos) -> String {
-    let one = |one: &Standing| {
+fn list_target_states(all: &[TargetStatus], now: Nanos) -> String {
+    let one = |one: &TargetStatus| {
         let seconds = Duration::from(now.since(one.since)).as_secs_f64();
         let time = if one.doing.is_awaited() { format!(" {seconds:.0} s") } else { String::new() };
-        format!("{} {}{time}", one.name, word(one.doing))
+        format!("{} {}{time}", one.name, target_state_word(one.doing))
     };
     all.iter().map(one).collect::<Vec<_>>().join(" · ")
 }
 
-fn counted(all: &[Standing]) -> String {
+fn count_target_states(all: &[TargetStatus]) -> String {
     let mut counts: Vec<(&str, u32)> = Vec::new();
     for one in all {
-        match counts.iter_mut().find(|(known, _)| *known == word(one.doing)) {
+        match counts.iter_mut().find(|(known, _)| *known == target_state_word(one.doing)) {
             Some((_, count)) => *count += 1,
-            None => counts.push((word(one.doing), 1)),
+            None => counts.push((target_state_word(one.doing), 1)),
         }
     }
     let parts: Vec<String> = counts.into_iter().map(|(what, count)| format!("{count} {what}")).collect();
@@ -41,10 +41,11 @@ fn counted(all: &[Standing]) -> String {
 }
 
 /// Those that keep the others waiting: some are there, and these are not.
-pub fn awaited(all: &[Standing]) -> Option<String> {
+pub fn awaited_targets(all: &[TargetStatus]) -> Option<String> {
     let late: Vec<&str> =
         all.iter().filter(|one| one.doing.is_awaited()).map(|one| one.name.as_str()).collect();
-    let waits = |one: &Standing| matches!(one.doing, Doing::Ready | Doing::Done | Doing::Gone);
+    let waits =
+        |one: &TargetStatus| matches!(one.doing, TargetState::Ready | TargetState::Done | TargetState::Gone);
     if late.is_empty() || !all.iter().any(waits) {
         return None;
     }
@@ -55,17 +56,17 @@ pub fn awaited(all: &[Standing]) -> Option<String> {
     Some(names)
 }
 
-fn word(doing: Doing) -> &'static str {
+fn target_state_word(doing: TargetState) -> &'static str {
     match doing {
-        Doing::Starts => "starts",
-        Doing::Prepares => "prepares",
-        Doing::Sets => "sets",
-        Doing::Ready => "ready",
-        Doing::Works => "works",
-        Doing::Done => "done",
-        Doing::Leaves => "leaves",
-        Doing::Gone => "gone",
-        Doing::Lost => "lost",
+        TargetState::Starts => "starts",
+        TargetState::Prepares => "prepares",
+        TargetState::Sets => "sets",
+        TargetState::Ready => "ready",
+        TargetState::Works => "works",
+        TargetState::Done => "done",
+        TargetState::Leaves => "leaves",
+        TargetState::Gone => "gone",
+        TargetState::Lost => "lost",
     }
 }
 
@@ -73,8 +74,8 @@ fn word(doing: Doing) -> &'static str {
 mod tests {
     use super::*;
 
-    fn standing(doing: &[Doing]) -> Vec<Standing> {
-        let one = |(index, doing): (usize, &Doing)| Standing {
+    fn states_of_targets(doing: &[TargetState]) -> Vec<TargetStatus> {
+        let one = |(index, doing): (usize, &TargetState)| TargetStatus {
             name: format!("guest{}", index + 1),
             doing: *doing,
             since: Nanos(1_000_000_000),
@@ -84,14 +85,15 @@ mod tests {
 
     #[test]
     fn each_with_what_it_does_and_the_slowest_by_name() {
-        let text = |doing: &[Doing]| line(&standing(doing), Nanos(4_200_000_000));
-        use Doing::{Done, Lost, Starts, Works};
+        let text =
+            |doing: &[TargetState]| target_states_line(&states_of_targets(doing), Nanos(4_200_000_000));
+        use TargetState::{Done, Lost, Starts, Works};
         assert_eq!(
             text(&[Done, Works, Lost]),
             "guest1 done · guest2 works 3 s · guest3 lost; waiting for guest2"
         );
         assert_eq!(text(&[Starts, Starts]), "guest1 starts 3 s · guest2 starts 3 s");
-        let many: Vec<Doing> = (0..12).map(|n| if n < 7 { Done } else { Works }).collect();
+        let many: Vec<TargetState> = (0..12).map(|n| if n < 7 { Done } else { Works }).collect();
         assert_eq!(
             text(&many),
             "12 targets: 7 done, 5 works; waiting for guest8, guest9, guest10 and 2 more"

@@ -3,29 +3,31 @@
 mod monitor;
 
 use perflab_analyze::{
-    Comparison, Gate, Options, Side, Statistic, benchstat, compare, compare_by_factor, interactions, lkp,
-    mmtests, recap,
+    AnalysisOptions, Comparison, ComparisonSide, Gate, SampleStatistic, benchstat, compare_levels,
+    compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
 };
-use perflab_present::table::{self, Format};
+use perflab_present::table::{self, OutputFormat};
 
-use crate::arguments::{self, StyleName};
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::arguments::{self, ComparisonStyle};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::sides;
 
 /// Compares runs, or the levels of a factor within one.
-pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exit> {
-    refuse_ineffective(wanted)?;
+pub fn compare_runs(context: &App, wanted: &arguments::CompareArgs) -> anyhow::Result<Exit> {
+    refuse_ineffective_options(wanted)?;
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
-    let statistics = statistics(wanted)?;
+    let statistics = chosen_statistics(wanted)?;
     if let [first, second] = &wanted.by[..] {
-        return two_factors(context, wanted, [first, second]);
+        return compare_two_factors(context, wanted, [first, second]);
     }
-    let (mut comparison, sides) = comparison(context, wanted)?;
-    comparison.notes.extend(wanted.monitor.as_deref().and_then(|name| monitor::left_out(name, &comparison)));
-    context.write(&text(context, wanted, &comparison, &statistics)?)?;
-    if wanted.style == StyleName::Perflab && wanted.monitor.is_none() {
-        evenness(&sides).iter().for_each(|line| context.say(line));
+    let (mut comparison, sides) = build_comparison(context, wanted)?;
+    comparison
+        .notes
+        .extend(wanted.monitor.as_deref().and_then(|name| monitor::missing_averages_note(name, &comparison)));
+    context.print_text(&comparison_text(context, wanted, &comparison, &statistics)?)?;
+    if wanted.style == ComparisonStyle::Perflab && wanted.monitor.is_none() {
+        side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
     let found = gate.as_ref().map(|gate| comparison.violations(gate).len()).unwrap_or_default();
     if found > 0 {
@@ -45,17 +47,17 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
 }
 
 /// Lines about how evenly targets were served that are said of a comparison.
-const EVENNESS: usize = 12;
+const MOST_FAIRNESS_LINES: usize = 12;
 
 /// How evenly the targets of each side were served.
-fn evenness(sides: &[Side]) -> Vec<String> {
-    let of = |side: &Side| {
-        let lines = side.runs.iter().flat_map(table::targets::evenness);
+fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
+    let of = |side: &ComparisonSide| {
+        let lines = side.runs.iter().flat_map(table::targets::fairness_lines);
         lines.map(|line| format!("{}: {line}", side.name)).collect::<Vec<_>>()
     };
     let mut lines: Vec<String> = sides.iter().flat_map(of).collect();
-    let more = lines.len().saturating_sub(EVENNESS);
-    lines.truncate(EVENNESS);
+    let more = lines.len().saturating_sub(MOST_FAIRNESS_LINES);
+    lines.truncate(MOST_FAIRNESS_LINES);
     if more > 0 {
         lines.push(format!("{more} further: `perflab show RUN --targets`"));
     }
@@ -63,12 +65,12 @@ fn evenness(sides: &[Side]) -> Vec<String> {
 }
 
 /// Refuses options that would change nothing of what is printed.
-fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
+fn refuse_ineffective_options(wanted: &arguments::CompareArgs) -> Result<(), UsageError> {
     let is_two_factors = wanted.by.len() == 2;
-    let is_tool = matches!(wanted.style, StyleName::Lkp | StyleName::Benchstat);
-    let (is_mmtests, has_stat) = (wanted.style == StyleName::Mmtests, !wanted.stat.is_empty());
+    let is_tool = matches!(wanted.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
+    let (is_mmtests, has_stat) = (wanted.style == ComparisonStyle::Mmtests, !wanted.stat.is_empty());
     let has_margin = wanted.margin != arguments::MARGIN && wanted.fail_if.is_none();
-    let is_benchstat = wanted.style == StyleName::Benchstat;
+    let is_benchstat = wanted.style == ComparisonStyle::Benchstat;
     let all = [
         (
             wanted.significance && (!is_mmtests || wanted.ratio || wanted.monitor.is_some()),
@@ -96,7 +98,7 @@ fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
             "name one factor",
         ),
         (
-            is_two_factors && (wanted.ratio || has_stat || wanted.style != StyleName::Perflab),
+            is_two_factors && (wanted.ratio || has_stat || wanted.style != ComparisonStyle::Perflab),
             "two factors have a table of their own",
             "leave --style, --ratio and --stat out, or name one factor",
         ),
@@ -106,7 +108,7 @@ fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
             "leave --baseline out, or name one factor",
         ),
         (
-            has_margin && (wanted.ratio || wanted.style != StyleName::Perflab),
+            has_margin && (wanted.ratio || wanted.style != ComparisonStyle::Perflab),
             "a margin decides verdicts, and this table has none",
             "leave --margin out, or add --fail-if",
         ),
@@ -117,71 +119,84 @@ fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
         ),
     ];
     match all.into_iter().find(|(is_ineffective, ..)| *is_ineffective) {
-        Some((_, what, hint)) => Err(Usage::new(what, hint)),
+        Some((_, what, hint)) => Err(UsageError::new(what, hint)),
         None => Ok(()),
     }
 }
 
-fn text(
-    context: &Context,
-    wanted: &arguments::Compare,
+fn comparison_text(
+    context: &App,
+    wanted: &arguments::CompareArgs,
     comparison: &Comparison,
-    statistics: &[Statistic],
+    statistics: &[SampleStatistic],
 ) -> anyhow::Result<String> {
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match wanted.style {
-        StyleName::Mmtests => as_mmtests(wanted, comparison, statistics, format)?,
-        StyleName::Lkp => table::render_lkp(&lkp::tables(comparison), format)?,
-        StyleName::Benchstat => table::render_benchstat(&benchstat::tables(comparison), format)?,
-        StyleName::Perflab if wanted.ratio => table::render_recap(&recap(comparison), format, width)?,
-        StyleName::Perflab if !statistics.is_empty() => {
+        ComparisonStyle::Mmtests => mmtests_text(wanted, comparison, statistics, format)?,
+        ComparisonStyle::Lkp => table::render_lkp(&lkp::lkp_tables(comparison), format)?,
+        ComparisonStyle::Benchstat => {
+            table::render_benchstat(&benchstat::benchstat_tables(comparison), format)?
+        }
+        ComparisonStyle::Perflab if wanted.ratio => {
+            table::render_gains(&recap_comparison(comparison), format, width)?
+        }
+        ComparisonStyle::Perflab if !statistics.is_empty() => {
             table::render_statistics(comparison, statistics, format, width, colour)?
         }
-        StyleName::Perflab => table::render(comparison, format, width, colour)?,
+        ComparisonStyle::Perflab => table::render_comparison(comparison, format, width, colour)?,
     })
 }
 
-fn as_mmtests(
-    wanted: &arguments::Compare,
+fn mmtests_text(
+    wanted: &arguments::CompareArgs,
     comparison: &Comparison,
-    statistics: &[Statistic],
-    format: Format,
+    statistics: &[SampleStatistic],
+    format: OutputFormat,
 ) -> anyhow::Result<String> {
-    use table::mmtests::{render_plain, render_ratios, render_stats};
+    use table::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
     let text = match wanted.monitor.as_deref() {
-        Some("duration") => render_plain(&mmtests::durations(comparison), format)?,
-        Some(monitor) => render_plain(&mmtests::monitors(comparison, monitor), format)?,
-        None if wanted.ratio => render_ratios(&mmtests::ratios(comparison), format)?,
-        None => render_stats(&mmtests::tables(comparison, statistics), wanted.significance, format)?,
+        Some("duration") => render_mmtests_monitor(&mmtests::mmtests_duration_tables(comparison), format)?,
+        Some(monitor) => {
+            render_mmtests_monitor(&mmtests::mmtests_monitor_tables(comparison, monitor), format)?
+        }
+        None if wanted.ratio => render_mmtests_ratios(&mmtests::mmtests_ratio_tables(comparison), format)?,
+        None => {
+            render_mmtests(&mmtests::mmtests_tables(comparison, statistics), wanted.significance, format)?
+        }
     };
     Ok(text)
 }
 
-fn statistics(wanted: &arguments::Compare) -> Result<Vec<Statistic>, Usage> {
+fn chosen_statistics(wanted: &arguments::CompareArgs) -> Result<Vec<SampleStatistic>, UsageError> {
     let read = |text: &String| {
-        text.parse::<Statistic>().map_err(|error| Usage::new(error.to_string(), "see --help"))
+        text.parse::<SampleStatistic>().map_err(|error| UsageError::new(error.to_string(), "see --help"))
     };
     wanted.stat.iter().map(read).collect()
 }
 
 /// Effects and interaction of two factors within runs that are repetitions of one another.
-fn two_factors(
-    context: &Context,
-    wanted: &arguments::Compare,
+fn compare_two_factors(
+    context: &App,
+    wanted: &arguments::CompareArgs,
     factors: [&String; 2],
 ) -> anyhow::Result<Exit> {
-    let side = one_side(context, wanted)?;
-    let found = interactions(&side, factors.map(String::as_str), &options(wanted)?)?;
-    context.write(&table::render_interactions(&found, context.format, context.width, context.colour)?)?;
+    let side = join_named_runs(context, wanted)?;
+    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(wanted)?)?;
+    context.print_text(&table::render_interactions(
+        &found,
+        context.format,
+        context.width,
+        context.colour,
+    )?)?;
     Ok(Exit::Fine)
 }
 
 /// All runs that were named, as repetitions of one another.
-fn one_side(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Side> {
+fn join_named_runs(context: &App, wanted: &arguments::CompareArgs) -> anyhow::Result<ComparisonSide> {
     let archive = context.archive()?;
-    let mut side = Side { name: wanted.runs.join(", "), runs: Vec::new() };
+    let mut side = ComparisonSide { name: wanted.runs.join(", "), runs: Vec::new() };
     for name in &wanted.runs {
-        let found = side_of(&archive, name, wanted)?;
+        let found = read_compared_side(&archive, name, wanted)?;
         if wanted.runs.len() == 1 {
             side.name = found.name;
         }
@@ -191,44 +206,50 @@ fn one_side(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Si
 }
 
 /// One side; with `--monitor`, what the monitor recorded in the place of its metrics.
-fn side_of(
+fn read_compared_side(
     archive: &perflab_archive::Archive,
     name: &str,
-    wanted: &arguments::Compare,
-) -> anyhow::Result<Side> {
+    wanted: &arguments::CompareArgs,
+) -> anyhow::Result<ComparisonSide> {
     match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
-        Some(monitor) if wanted.style == StyleName::Mmtests => monitor::readings_of(archive, name, monitor),
-        Some(monitor) => monitor::side(archive, name, monitor),
+        Some(monitor) if wanted.style == ComparisonStyle::Mmtests => {
+            monitor::monitor_readings_side(archive, name, monitor)
+        }
+        Some(monitor) => monitor::monitor_side(archive, name, monitor),
         // Iterations that ended well say nothing here.
-        None => sides::side_of_failures(archive, name),
+        None => sides::select_side_of_failures(archive, name),
     }
 }
 
 /// The comparison, and its sides.
-fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<(Comparison, Vec<Side>)> {
-    let options = Options { noise: super::noise::stored(context)?, ..options(wanted)? };
+fn build_comparison(
+    context: &App,
+    wanted: &arguments::CompareArgs,
+) -> anyhow::Result<(Comparison, Vec<ComparisonSide>)> {
+    let options =
+        AnalysisOptions { noise: super::noise::read_noise_card(context)?, ..comparison_options(wanted)? };
     match &wanted.by[..] {
         [factor] => {
-            let side = one_side(context, wanted)?;
-            Ok((compare_by_factor(&side, factor, &options)?, vec![side]))
+            let side = join_named_runs(context, wanted)?;
+            Ok((compare_levels(&side, factor, &options)?, vec![side]))
         }
         [] => {
             let archive = context.archive()?;
-            let names = baseline_first(wanted);
-            let sides = sides::several(&names, |run| side_of(&archive, run, wanted))?;
+            let names = selectors_baseline_first(wanted);
+            let sides = sides::select_sides(&names, |run| read_compared_side(&archive, run, wanted))?;
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
-                    let found = compare(baseline, candidates, &options)?;
+                    let found = compare_sides(baseline, candidates, &options)?;
                     Ok((found, sides))
                 }
-                _ => Err(Usage::new(
+                _ => Err(UsageError::new(
                     "there is nothing to compare one run with",
                     "name a second run, or a factor with --by",
                 )
                 .into()),
             }
         }
-        _ => Err(Usage::new(
+        _ => Err(UsageError::new(
             "--by takes one factor or two",
             "name two, and filter the others with --set when running",
         )
@@ -237,7 +258,7 @@ fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<
 }
 
 /// The runs with the wanted baseline in front.
-fn baseline_first(wanted: &arguments::Compare) -> Vec<String> {
+fn selectors_baseline_first(wanted: &arguments::CompareArgs) -> Vec<String> {
     let mut runs = wanted.runs.clone();
     let Some(baseline) = &wanted.baseline else { return runs };
     match runs.iter().position(|run| run == baseline) {
@@ -247,32 +268,32 @@ fn baseline_first(wanted: &arguments::Compare) -> Vec<String> {
     runs
 }
 
-fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
-    Ok(Options {
-        confidence: confidence(&wanted.confidence)?,
+fn comparison_options(wanted: &arguments::CompareArgs) -> Result<AnalysisOptions, UsageError> {
+    Ok(AnalysisOptions {
+        confidence: parse_confidence(&wanted.confidence)?,
         across: wanted.across,
         boots_differ: wanted.boots_differ,
         // Other tools' tables have a line for each column.
-        merge_twins: wanted.monitor.is_some() && wanted.style == StyleName::Perflab,
-        default_margin: percent("--margin", &wanted.margin)?,
+        merge_twins: wanted.monitor.is_some() && wanted.style == ComparisonStyle::Perflab,
+        default_margin: parse_percent_option("--margin", &wanted.margin)?,
         metrics: wanted.metric.clone(),
         workloads: wanted.workload.clone(),
         baseline: wanted.baseline.clone().filter(|_| !wanted.by.is_empty()),
-        ..Options::default()
+        ..AnalysisOptions::default()
     })
 }
 
 /// `95%` or `0.95`: a level has no other reading.
-fn confidence(text: &str) -> Result<f64, Usage> {
+fn parse_confidence(text: &str) -> Result<f64, UsageError> {
     let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest, 100.0));
     let level = number.trim().parse::<f64>().ok().map(|level| level / scale);
     level.filter(|level| *level > 0.5 && *level < 1.0).ok_or_else(|| {
-        Usage::new(format!("--confidence {text} is not between 50% and 100%"), "95% (or 0.95) is usual")
+        UsageError::new(format!("--confidence {text} is not between 50% and 100%"), "95% (or 0.95) is usual")
     })
 }
 
 /// `3%` as 0.03. A number without its sign is refused: 0.03 may mean 3 % or 0.03 %.
-pub fn percent(option: &str, text: &str) -> Result<f64, Usage> {
+pub fn parse_percent_option(option: &str, text: &str) -> Result<f64, UsageError> {
     let text = text.trim();
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..100.0).contains(number)).map(|number| number / 100.0);
@@ -281,8 +302,8 @@ pub fn percent(option: &str, text: &str) -> Result<f64, Usage> {
             // A fraction was meant, or so small a share.
             let hundredfold = (bare * 1e8).round() / 1e6;
             let or = if bare > 0.0 && bare < 1.0 { format!(" or {hundredfold}%") } else { String::new() };
-            Usage::new(format!("{option} {text} has no unit"), format!("write {bare}%{or}"))
+            UsageError::new(format!("{option} {text} has no unit"), format!("write {bare}%{or}"))
         }
-        None => Usage::new(format!("{option} {text} is not a per cent value below 100"), "write 3%"),
+        None => UsageError::new(format!("{option} {text} is not a per cent value below 100"), "write 3%"),
     })
 }

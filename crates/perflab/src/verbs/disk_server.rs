@@ -3,14 +3,15 @@
 use anyhow::Context as _;
 use perflab_conduct::emulated;
 
-use crate::arguments::DiskServer;
+use crate::arguments::DiskServerArgs;
 use crate::exit::Exit;
 
 /// Serves until the file system is unmounted, or the run that it serves is killed.
-pub fn run(wanted: &DiskServer) -> anyhow::Result<Exit> {
-    let DiskServer { model, image, place, parent } = wanted;
-    perflab_conduct::machine::launch::end_with(*parent).context("cannot end with the run that it serves")?;
-    let served = emulated::serve(image, *model, place);
+pub fn run_disk_server(wanted: &DiskServerArgs) -> anyhow::Result<Exit> {
+    let DiskServerArgs { model, image, place, parent } = wanted;
+    perflab_conduct::machine::launch::end_with_parent(*parent)
+        .context("cannot end with the run that it serves")?;
+    let served = emulated::serve_disk(image, *model, place);
     served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;
     Ok(Exit::Fine)
 }

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use perflab_archive::export::{ExportFormat, schema, write};
-use perflab_archive::{RunDir, export as export_run, export_to as export_run_to};
+use perflab_archive::export::{Exporter, export_schema, write_export};
+use perflab_archive::{RunDir, write_portable_file, write_portable_run};
 use perflab_stats::median_with_interval;
 
 use crate::arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::output_path::OutputPath;
 use crate::sides;
 
@@ -18,51 +18,52 @@ use crate::sides;
 const CONFIDENCE: f64 = 0.95;
 
 /// `perflab export RUN [FILE] [--to FORMAT]`
-pub fn run(context: &Context, wanted: &arguments::Export) -> anyhow::Result<Exit> {
+pub fn export_stored_run(context: &App, wanted: &arguments::ExportArgs) -> anyhow::Result<Exit> {
     if wanted.schema {
-        context.write(&serde_json::to_string_pretty(&schema())?)?;
+        context.print_text(&serde_json::to_string_pretty(&export_schema())?)?;
         return Ok(Exit::Fine);
     }
-    let run = sides::one(&context.archive()?, &wanted.run)?;
+    let run = sides::select_run(&context.archive()?, &wanted.run)?;
     let file = wanted.file.as_ref().or(wanted.output.as_ref());
     match &wanted.to {
-        None => portable(context, &run, file),
+        None => export_as_portable(context, &run, file),
         Some(format) => {
-            let format = format.parse().map_err(|error: String| Usage::new(error, "say one of these"))?;
-            foreign(&run, format, file.unwrap_or(&OutputPath::Stdout))
+            let format =
+                format.parse().map_err(|error: String| UsageError::new(error, "say one of these"))?;
+            export_for_tool(&run, format, file.unwrap_or(&OutputPath::Stdout))
         }
     }
 }
 
-fn portable(context: &Context, run: &RunDir, file: Option<&OutputPath>) -> anyhow::Result<Exit> {
+fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) -> anyhow::Result<Exit> {
     let file = match file {
         Some(OutputPath::Stdout) => {
             OutputPath::Stdout.refuse_terminal("a portable file")?;
-            OutputPath::Stdout.write_new(|out| Ok(export_run_to(run, out)?))?;
+            OutputPath::Stdout.write_new(|out| Ok(write_portable_run(run, out)?))?;
             return Ok(Exit::Fine);
         }
         Some(OutputPath::File(file)) => file.clone(),
         None => PathBuf::from(format!("{}.perflab", run.id())),
     };
-    export_run(run, &file)?;
-    context.answer("file", &file.display().to_string())?;
+    write_portable_file(run, &file)?;
+    context.print_value("file", &file.display().to_string())?;
     Ok(Exit::Fine)
 }
 
-fn foreign(run: &RunDir, format: ExportFormat, file: &OutputPath) -> anyhow::Result<Exit> {
-    if format == ExportFormat::Parquet {
+fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> anyhow::Result<Exit> {
+    if format == Exporter::Parquet {
         file.refuse_terminal("a table of Parquet")?;
-        let mut samples = File::open(run.samples_file()?)?;
+        let mut samples = File::open(run.samples_path()?)?;
         file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
     } else {
-        let record = run.record()?;
-        file.write_new(|mut out| Ok(write(&record, &interval, format, &mut out)?))?;
+        let record = run.read_record()?;
+        file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
     }
     Ok(Exit::Fine)
 }
 
 /// The interval of a median, where there are values enough.
-fn interval(values: &[f64]) -> Option<(f64, f64)> {
+fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let found = median_with_interval(values, CONFIDENCE).ok()?.interval?;
     Some((found.low, found.high))
 }

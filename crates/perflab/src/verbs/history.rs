@@ -1,61 +1,65 @@
 //! `perflab history`
 
-use perflab_analyze::{History, Options, history};
+use perflab_analyze::{AnalysisOptions, MetricHistories, metric_histories};
 use perflab_archive::RunDir;
-use perflab_model::{Manifest, RunRecord, Status};
-use perflab_present::history::{figure, runs_grid, steps_grid};
-use perflab_present::report::{ReportInput, render_history};
-use perflab_present::table::Format;
+use perflab_model::{Manifest, RunRecord, RunStatus};
+use perflab_present::history::{history_chart, history_runs_grid, steps_grid};
+use perflab_present::report::{ReportData, render_report_with_history};
+use perflab_present::table::OutputFormat;
 
 use crate::arguments::history as arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::verbs::{report, slab};
 
 /// Metrics over runs.
-pub fn run(context: &Context, wanted: &arguments::History) -> anyhow::Result<Exit> {
-    let runs = runs(context, &wanted.of, false)?;
-    let found = history(&records(&runs), &options(&wanted.of)?)?;
-    print(context, &found)?;
+pub fn show_history(context: &App, wanted: &arguments::HistoryArgs) -> anyhow::Result<Exit> {
+    let runs = read_history_runs(context, &wanted.of, false)?;
+    let found = metric_histories(&history_records(&runs), &history_options(&wanted.of)?)?;
+    print_history(context, &found)?;
     if let Some(series) = found.series.first() {
-        slab::output::plot(context, wanted.plot.as_ref(), || figure(&found, series))?;
+        slab::output::write_scene(context, wanted.plot.as_ref(), || history_chart(&found, series))?;
     }
-    write_report(context, &wanted.of, &runs, &found)?;
+    write_history_report(context, &wanted.of, &runs, &found)?;
     Ok(Exit::Fine)
 }
 
 /// One run of the archive, read.
-pub struct Read {
+pub struct HistoryRun {
     pub directory: RunDir,
     pub record: RunRecord,
 }
 
 /// The runs that the arguments choose, the oldest first; what cannot be read is said, not passed over. With `needs_newest`, the
 /// newest must be readable: what is judged is not silently another one.
-pub fn runs(context: &Context, of: &arguments::Of, needs_newest: bool) -> anyhow::Result<Vec<Read>> {
+pub fn read_history_runs(
+    context: &App,
+    of: &arguments::HistorySelection,
+    needs_newest: bool,
+) -> anyhow::Result<Vec<HistoryRun>> {
     let archive = context.archive()?;
     let mut found = Vec::new();
-    for entry in archive.list()? {
+    for entry in archive.list_runs()? {
         match entry.summary {
-            Err(reason) => context.say(format!("left out: run {}: {reason}", entry.short)),
-            Ok(summary) if summary.status == Status::Running => {}
+            Err(reason) => context.note(format!("left out: run {}: {reason}", entry.short)),
+            Ok(summary) if summary.status == RunStatus::Running => {}
             Ok(summary) if of.label.is_some() && summary.label != of.label => {}
             Ok(_) => found.push(entry.id),
         }
     }
     let mut directories: Vec<RunDir> = Vec::new();
     for id in &found {
-        directories.extend(archive.find(id)?);
+        directories.extend(archive.find_runs(id)?);
     }
     if let Some(study) = &of.study {
         // Damaged ones of other studies are nobody's concern here.
         directories.retain(|run| run.manifest().map_or(true, |manifest| is_of_study(&manifest, study)));
     }
     let newest = directories.last().map(|run| run.id().to_owned());
-    let mut runs: Vec<Read> = Vec::new();
+    let mut runs: Vec<HistoryRun> = Vec::new();
     for directory in directories {
-        match directory.record() {
-            Ok(record) => runs.push(Read { record, directory }),
+        match directory.read_record() {
+            Ok(record) => runs.push(HistoryRun { record, directory }),
             Err(error) if needs_newest && newest.as_deref() == Some(directory.id()) => {
                 return Err(error.into());
             }
@@ -69,7 +73,7 @@ pub fn runs(context: &Context, of: &arguments::Of, needs_newest: bool) -> anyhow
             .label
             .as_ref()
             .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
-        return Err(Usage::new("the archive has no run for a history", hint).into());
+        return Err(UsageError::new("the archive has no run for a history", hint).into());
     }
     Ok(runs)
 }
@@ -82,57 +86,57 @@ fn is_of_study(manifest: &Manifest, wanted: &str) -> bool {
 }
 
 /// Their records alone.
-pub fn records(runs: &[Read]) -> Vec<RunRecord> {
+pub fn history_records(runs: &[HistoryRun]) -> Vec<RunRecord> {
     runs.iter().map(|run| run.record.clone()).collect()
 }
 
 /// What to look at.
-pub fn options(of: &arguments::Of) -> Result<Options, Usage> {
-    Ok(Options {
-        default_margin: super::compare::percent("--margin", &of.margin)?,
+pub fn history_options(of: &arguments::HistorySelection) -> Result<AnalysisOptions, UsageError> {
+    Ok(AnalysisOptions {
+        default_margin: super::compare::parse_percent_option("--margin", &of.margin)?,
         metrics: of.metric.clone(),
         workloads: of.workload.clone(),
-        ..Options::default()
+        ..AnalysisOptions::default()
     })
 }
 
 /// A single series run by run, several by their steps.
-fn print(context: &Context, found: &History) -> anyhow::Result<()> {
-    if context.format == Format::Json {
-        return context.document(found);
+fn print_history(context: &App, found: &MetricHistories) -> anyhow::Result<()> {
+    if context.format == OutputFormat::Json {
+        return context.print_json(found);
     }
     match &found.series[..] {
-        [one] => context.print(&runs_grid(found, one))?,
+        [one] => context.print_grid(&history_runs_grid(found, one))?,
         _ => {
             let steps = steps_grid(found);
             let count: usize = found.series.iter().map(|series| series.steps.len()).sum();
-            context.say(format!(
+            context.note(format!(
                 "{} series over {} runs: {count} steps",
                 found.series.len(),
                 found.runs.len()
             ));
-            context.print(&steps)?;
+            context.print_grid(&steps)?;
         }
     }
-    found.notes.iter().for_each(|note| context.say(format!("note: {note}")));
+    found.notes.iter().for_each(|note| context.note(format!("note: {note}")));
     Ok(())
 }
 
 /// The page with the newest run, where one is wanted.
-pub fn write_report(
-    context: &Context,
-    of: &arguments::Of,
-    runs: &[Read],
-    found: &History,
+pub fn write_history_report(
+    context: &App,
+    of: &arguments::HistorySelection,
+    runs: &[HistoryRun],
+    found: &MetricHistories,
 ) -> anyhow::Result<()> {
     let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
-    let input = ReportInput {
+    let input = ReportData {
         title: "History".into(),
-        runs: vec![report::input(&newest.directory)?],
-        ..ReportInput::default()
+        runs: vec![report::read_report_run(&newest.directory)?],
+        ..ReportData::default()
     };
-    let page = render_history(&input, found)?;
+    let page = render_report_with_history(&input, found)?;
     path.write(page.as_bytes())?;
-    context.say(format!("report: {path}"));
+    context.note(format!("report: {path}"));
     Ok(())
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_archive::import::{Imported, Kind, Options, import_several};
-use perflab_archive::{Took, import as import_portable, is_portable};
+use perflab_archive::import::{ImportOptions, ImportOutcome, Importer, import_as_runs};
+use perflab_archive::{FileReport, import_portable_run, is_portable_run};
 use perflab_model::Bytes;
-use perflab_present::table::{Cell, Column, Format, Grid};
+use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
 
 use crate::arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 
 /// Files that are listed one by one; more are told by folder.
 const LISTED: usize = 24;
@@ -18,19 +18,19 @@ const LISTED: usize = 24;
 const SHOWN: usize = 5;
 
 /// `perflab import PATH`
-pub fn run(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
+pub fn import_named_path(context: &App, wanted: &arguments::ImportArgs) -> anyhow::Result<Exit> {
     refuse_endless(&wanted.path)?;
     let foreign = wanted.kind.is_some() || wanted.label.is_some();
-    if !foreign && is_portable(&wanted.path) {
-        let run = import_portable(&context.archive()?, &wanted.path)?;
-        context.answer("run", run.id())?;
+    if !foreign && is_portable_run(&wanted.path) {
+        let run = import_portable_run(&context.archive()?, &wanted.path)?;
+        context.print_value("run", run.id())?;
         return Ok(Exit::Fine);
     }
-    self::foreign(context, wanted)
+    self::import_external(context, wanted)
 }
 
 /// Refuses what may be waited for, or read, for ever. A path that is not there is told by who opens it.
-pub fn refuse_endless(path: &Path) -> Result<(), Usage> {
+pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
     let is_finite = |found: std::fs::Metadata| found.is_file() || found.is_dir();
     // Calls itself a regular file, and waits for the kernel to say something.
     let is_log = std::fs::canonicalize(path).is_ok_and(|path| path == Path::new("/proc/kmsg"));
@@ -38,38 +38,49 @@ pub fn refuse_endless(path: &Path) -> Result<(), Usage> {
         return Ok(());
     }
     let what = format!("{}: it is a pipe, a socket or a device", path.display());
-    Err(Usage::new(what, "write what it gives to a file, and import that"))
+    Err(UsageError::new(what, "write what it gives to a file, and import that"))
 }
 
 /// Makes runs of what other tools wrote.
-pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
-    let kind = wanted.kind.as_deref().map(str::parse::<Kind>).transpose();
-    let kind = kind.map_err(|error| Usage::new(error, "leave --kind out to have it guessed"))?;
+pub fn import_external(context: &App, wanted: &arguments::ImportArgs) -> anyhow::Result<Exit> {
+    let kind = wanted.kind.as_deref().map(str::parse::<Importer>).transpose();
+    let kind = kind.map_err(|error| UsageError::new(error, "leave --kind out to have it guessed"))?;
     let page_size = wanted.page_size.as_deref().map(Bytes::parse).transpose();
     let page_size =
-        page_size.map_err(|error| Usage::new(format!("--page-size: {error}"), "for example 64KiB"))?;
-    let results =
-        kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
-    kept(
+        page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
+    let results = kind.map_or_else(
+        || Importer::list_importable(&wanted.path),
+        |kind| Ok(vec![(kind, wanted.path.clone())]),
+    )?;
+    import_results(
         context,
         &results,
-        &Options { label: wanted.label.clone(), page_size, again: wanted.again, ..Options::default() },
+        &ImportOptions {
+            label: wanted.label.clone(),
+            page_size,
+            again: wanted.again,
+            ..ImportOptions::default()
+        },
     )
 }
 
 /// Makes a run of each result, and says what was taken of them.
-pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -> anyhow::Result<Exit> {
+pub fn import_results(
+    context: &App,
+    results: &[(Importer, PathBuf)],
+    options: &ImportOptions,
+) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    archive.make_writable()?;
+    archive.ensure_writable()?;
     super::run::undo_leftovers(context);
     let (mut all, mut refused) = (Vec::new(), Vec::new());
-    for imported in import_several(&archive, results, options) {
+    for imported in import_as_runs(&archive, results, options) {
         match imported {
             Ok(imported) => all.push(imported),
             Err(error) => refused.push(error),
         }
     }
-    told(context, &all)?;
+    print_import_reports(context, &all)?;
     // What can be read is in the archive; the first that cannot is why this fails.
     let mut refused = refused.into_iter();
     let first = refused.next();
@@ -78,90 +89,92 @@ pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -
 }
 
 /// Says what was taken of the files, and which runs they became.
-fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
-    all.iter().for_each(|imported| warn(context, imported));
+fn print_import_reports(context: &App, all: &[ImportOutcome]) -> anyhow::Result<()> {
+    all.iter().for_each(|imported| warn_of_import(context, imported));
     if context.quiet {
         // What a script goes on with.
         let ids: Vec<&str> = all.iter().map(|imported| imported.run.id()).collect();
         return match context.format {
-            Format::Json => context.document(&ids),
-            _ => ids.iter().try_for_each(|id| context.write(id)),
+            OutputFormat::Json => context.print_json(&ids),
+            _ => ids.iter().try_for_each(|id| context.print_text(id)),
         };
     }
     if !all.is_empty() {
-        context.print(&table(all))?;
+        context.print_grid(&import_grid(all))?;
     }
     for imported in all {
         let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
-        context.say_line(&format!(
+        context.note_line(&format!(
             "run: {}{label} (taken for {})",
-            imported.run.short(),
+            imported.run.short_id(),
             imported.kind.name()
         ));
     }
     Ok(())
 }
 
-fn warn(context: &Context, imported: &Imported) {
+fn warn_of_import(context: &App, imported: &ImportOutcome) {
     for warning in &imported.warnings {
         stderr_line!("warning: {}; {}", warning.message, warning.advice);
     }
-    for took in &imported.took {
+    for took in &imported.file_reports {
         for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
             let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
             stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
         }
     }
-    if imported.took.len() <= LISTED {
+    if imported.file_reports.len() <= LISTED {
         // A file that became several series says each of its notes once.
-        let notes =
-            imported.took.iter().flat_map(|took| took.notes.iter().map(move |note| (took.name(), note)));
+        let notes = imported
+            .file_reports
+            .iter()
+            .flat_map(|took| took.notes.iter().map(move |note| (took.file_name(), note)));
         let notes: IndexSet<(String, &String)> = notes.collect();
-        notes.into_iter().for_each(|(name, note)| context.say(format!("{name}: {note}")));
+        notes.into_iter().for_each(|(name, note)| context.note(format!("{name}: {note}")));
     }
 }
 
 /// What was taken of each file, or where they are many, of each folder.
-fn table(all: &[Imported]) -> Grid {
-    let numbers = ["ticks", "rows read", "used", "flagged", "unusable"].map(Column::right);
-    let mut grid = Grid::new(["file", "became"].map(Column::left).into_iter().chain(numbers));
-    for Imported { took, .. } in all {
-        let rows = if took.len() > LISTED || all.len() > 1 { folders(took) } else { files(took) };
+fn import_grid(all: &[ImportOutcome]) -> Grid {
+    let numbers = ["ticks", "rows read", "used", "flagged", "unusable"].map(GridColumn::right);
+    let mut grid = Grid::new(["file", "became"].map(GridColumn::left).into_iter().chain(numbers));
+    for ImportOutcome { file_reports: took, .. } in all {
+        let rows = if took.len() > LISTED || all.len() > 1 { folder_rows(took) } else { file_rows(took) };
         for (name, became, counts) in rows {
-            grid.add(cells(&name, became, counts));
+            grid.add_row(import_cells(&name, became, counts));
         }
     }
     grid
 }
 
 /// Ticks, rows read, used, flagged, unusable.
-type Counts = [u64; 5];
+type ImportCounts = [u64; 5];
 
-fn counts(took: &Took) -> Counts {
+fn import_counts(took: &FileReport) -> ImportCounts {
     [took.ticks, took.rows_read, took.rows_used, took.rows_flagged, took.rows_unusable]
 }
 
-fn cells(name: &str, became: &str, counts: Counts) -> Vec<Cell> {
-    [Cell::from(name), became.into()].into_iter().chain(counts.map(Cell::from)).collect()
+fn import_cells(name: &str, became: &str, counts: ImportCounts) -> Vec<GridCell> {
+    [GridCell::from(name), became.into()].into_iter().chain(counts.map(GridCell::from)).collect()
 }
 
 /// A row of the table: what, what it became, its counts.
-type Told = (String, &'static str, Counts);
+type ImportGridRow = (String, &'static str, ImportCounts);
 
-fn files(took: &[Took]) -> Vec<Told> {
-    took.iter().map(|took| (took.name(), took.became, counts(took))).collect()
+fn file_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
+    took.iter().map(|took| (took.file_name(), took.became, import_counts(took))).collect()
 }
 
 /// The counts of each folder's files that became the same.
-fn folders(took: &[Took]) -> Vec<Told> {
-    let mut sums: IndexMap<(&Path, &'static str), (u64, Counts)> = IndexMap::new();
+fn folder_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
+    let mut sums: IndexMap<(&Path, &'static str), (u64, ImportCounts)> = IndexMap::new();
     for took in took {
         let folder = took.file.parent().unwrap_or(&took.file);
         let (files, sum) = sums.entry((folder, took.became)).or_default();
         *files += 1;
-        sum.iter_mut().zip(counts(took)).for_each(|(sum, more)| *sum += more);
+        sum.iter_mut().zip(import_counts(took)).for_each(|(sum, more)| *sum += more);
     }
-    let named = |((folder, became), (files, sum)): ((&Path, _), (u64, Counts))| {
+    let named = |((folder, became), (files, sum)): ((&Path, _), (u64, ImportCounts))| {
         let parts: Vec<_> = folder.iter().rev().take(3).map(|part| part.to_string_lossy()).collect();
         let name = parts.into_iter().rev().collect::<Vec<_>>().join("/");
         (format!("{name} ({files} files)"), became, sum)

@@ -2,55 +2,55 @@
 
 use std::path::Path;
 
-use perflab_conduct::kernel::{Kernel, Recipes, Source};
-use perflab_present::table::{Cell, Column, Format, Grid};
+use perflab_conduct::kernel::{KernelImage, KernelRecipes, KernelSource};
+use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::arguments::vm::{self, KernelVerb};
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 
 /// Does what was asked for.
-pub fn run(context: &Context, wanted: &vm::Kernel) -> anyhow::Result<Exit> {
+pub fn run_kernel_verb(context: &App, wanted: &vm::KernelArgs) -> anyhow::Result<Exit> {
     match &wanted.verb {
-        KernelVerb::List => list(context),
-        KernelVerb::Show { name } => show(context, name),
-        KernelVerb::Fetch { name } => make(context, name, "fetch"),
-        KernelVerb::Build { name } => make(context, name, "build"),
+        KernelVerb::List => list_kernels(context),
+        KernelVerb::Show { name } => show_kernel(context, name),
+        KernelVerb::Fetch { name } => make_kernel(context, name, "fetch"),
+        KernelVerb::Build { name } => make_kernel(context, name, "build"),
     }
 }
 
-fn list(context: &Context) -> anyhow::Result<Exit> {
-    let mut grid = Grid::new(["kernel", "what", "here", "to get it"].map(Column::left));
-    for recipe in Recipes::shipped()?.iter() {
-        let here = recipe.kept().map_or_else(|| "no".into(), |kernel| kernel.release);
+fn list_kernels(context: &App) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(["kernel", "what", "here", "to get it"].map(GridColumn::left));
+    for recipe in KernelRecipes::shipped()?.iter() {
+        let here = recipe.cached_image().map_or_else(|| "no".into(), |kernel| kernel.release);
         let get = format!("perflab kernel {} {}", recipe.source.verb(), recipe.name);
-        grid.add(
-            [recipe.name.clone(), recipe.title.clone(), here, get].map(|text| Cell::from(text.as_str())),
+        grid.add_row(
+            [recipe.name.clone(), recipe.title.clone(), here, get].map(|text| GridCell::from(text.as_str())),
         );
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 
-fn show(context: &Context, name: &str) -> anyhow::Result<Exit> {
-    let recipes = Recipes::shipped()?;
+fn show_kernel(context: &App, name: &str) -> anyhow::Result<Exit> {
+    let recipes = KernelRecipes::shipped()?;
     let kernel = if Path::new(name).is_file() {
-        Some(Kernel::open(Path::new(name), None)?)
+        Some(KernelImage::open(Path::new(name), None)?)
     } else {
         let recipe = recipes.get(name)?;
-        context.say(format!("{}: {}\n{}", recipe.name, recipe.title, recipe.about.trim()));
+        context.note(format!("{}: {}\n{}", recipe.name, recipe.title, recipe.about.trim()));
         let how = match &recipe.source {
-            Source::Package(package) => format!("package: {}", package.apt),
-            Source::Build(build) => format!("sources: {}; {}", build.apt, build.options.join(" ")),
+            KernelSource::Package(package) => format!("package: {}", package.apt),
+            KernelSource::Build(build) => format!("sources: {}; {}", build.apt, build.options.join(" ")),
         };
-        context.say(how);
-        recipe.kept()
+        context.note(how);
+        recipe.cached_image()
     };
-    if context.format == Format::Json {
+    if context.format == OutputFormat::Json {
         let recipe = recipes.get(name).ok();
         return context
-            .document(&json!({
+            .print_json(&json!({
                 "kernel": name,
                 "title": recipe.map(|recipe| &recipe.title),
                 "release": kernel.as_ref().map(|kernel| &kernel.release),
@@ -60,29 +60,29 @@ fn show(context: &Context, name: &str) -> anyhow::Result<Exit> {
             .map(|()| Exit::Fine);
     }
     let Some(kernel) = kernel else {
-        context.say("it is not here yet");
+        context.note("it is not here yet");
         return Ok(Exit::Fine);
     };
-    let mut grid = Grid::new(["what", "value"].map(Column::left));
+    let mut grid = Grid::new(["what", "value"].map(GridColumn::left));
     let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
     let image = kernel.image.display().to_string();
     for row in [["release", &kernel.release], ["image", &image], ["modules", &modules]] {
-        grid.add(row.map(Cell::from));
+        grid.add_row(row.map(GridCell::from));
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 
-fn make(context: &Context, name: &str, asked: &str) -> anyhow::Result<Exit> {
-    let recipes = Recipes::shipped()?;
+fn make_kernel(context: &App, name: &str, asked: &str) -> anyhow::Result<Exit> {
+    let recipes = KernelRecipes::shipped()?;
     let recipe = recipes.get(name)?;
     let verb = recipe.source.verb();
     if verb != asked {
         let what = format!("the kernel `{name}` is not to be had by `{asked}`");
-        return Err(Usage::new(what, format!("run `perflab kernel {verb} {name}`")).into());
+        return Err(UsageError::new(what, format!("run `perflab kernel {verb} {name}`")).into());
     }
-    let kernel = recipe.make(&mut |line| context.say(line))?;
-    context.answer("image", &kernel.image.display().to_string())?;
-    context.say(format!("`perflab vm boot --kernel {name} -- uname -r` boots it"));
+    let kernel = recipe.make_image(&mut |line| context.note(line))?;
+    context.print_value("image", &kernel.image.display().to_string())?;
+    context.note(format!("`perflab vm boot --kernel {name} -- uname -r` boots it"));
     Ok(Exit::Fine)
 }

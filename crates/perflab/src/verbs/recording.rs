@@ -4,15 +4,15 @@
 use std::ffi::{OsStr, OsString};
 
 use perflab_archive::RunDir;
-use perflab_model::{Status, Study};
+use perflab_model::{RunStatus, Study};
 
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::quantities;
-use crate::verbs::written::{self, Written};
+use crate::verbs::written::{self, CommandStudy};
 
 /// A command, or a stretch of time, that an instrument records.
-pub struct Recorded<'a> {
+pub struct RecordedCommand<'a> {
     /// the verb: `flame record`
     pub verb: &'a str,
     /// what the run is called: `Call stacks`
@@ -20,50 +20,54 @@ pub struct Recorded<'a> {
     /// the command; empty for the system as it is
     pub command: &'a [OsString],
     /// the process that is watched in place of the system, where there is no command
-    pub process: Option<i32>,
+    pub pid: Option<i32>,
     /// how long at most
     pub duration: Option<&'a str>,
     /// how long to watch the system at rest before and after
-    pub quiet: &'a str,
+    pub quiet_time: &'a str,
     /// the run's label
     pub label: Option<&'a str>,
     /// tables of the study that say what is recorded
     pub tables: &'a str,
 }
 
-impl Recorded<'_> {
+impl RecordedCommand<'_> {
     /// Records it; `change` completes the study with what its text cannot say.
-    pub fn carry_out(
+    pub fn record(
         &self,
-        context: &Context,
+        context: &App,
         change: impl FnOnce(&mut Study),
-    ) -> anyhow::Result<(Status, RunDir)> {
-        let written = Written {
+    ) -> anyhow::Result<(RunStatus, RunDir)> {
+        let written = CommandStudy {
             verb: self.verb,
             workload: "command",
-            definition: definition(self.command, self.duration)?,
-            study: self.study()?,
+            definition: workload_definition(self.command, self.duration)?,
+            study: self.study_text()?,
             seed: 0,
             label: self.label,
             as_typed: true,
         };
         if self.command.is_empty() && self.duration.is_none() {
-            context.say("recording until ^C");
+            context.note("recording until ^C");
         }
-        let (status, found) = written.carry_out(context, change)?;
-        context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
-        context.say(crate::verbs::show::own_cost(&found.manifest()?));
+        let (status, found) = written.execute(context, change)?;
+        context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
+        context.note(crate::verbs::show::overhead_line(&found.manifest()?));
         Ok((status, found))
     }
 
     /// The study, as text: what a person could have written.
-    fn study(&self) -> Result<String, Usage> {
+    fn study_text(&self) -> Result<String, UsageError> {
         let limit = match self.duration {
-            Some(text) if !self.command.is_empty() => time("--for", text)?,
+            Some(text) if !self.command.is_empty() => format_time_option("--for", text)?,
             _ => "87600h".into(),
         };
-        let quiet = if self.command.is_empty() { "0s".into() } else { time("--quiet-time", self.quiet)? };
-        let title = quoted(&format!("{}, {}", self.title, recording_subject(self.command, self.process)));
+        let quiet = if self.command.is_empty() {
+            "0s".into()
+        } else {
+            format_time_option("--quiet-time", self.quiet_time)?
+        };
+        let title = quote_toml(&format!("{}, {}", self.title, recording_subject(self.command, self.pid)));
         Ok(format!(
             "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
              time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
@@ -72,13 +76,13 @@ impl Recorded<'_> {
     }
 
     /// Stopping a recording that waits for ^C, or for the end of its time, is how it ends, not a failure.
-    pub fn exit(&self, context: &Context, status: Status, found: &RunDir) -> Exit {
+    pub fn exit_of(&self, context: &App, status: RunStatus, found: &RunDir) -> Exit {
         match status {
-            Status::Finished => Exit::Fine,
-            Status::Stopped if self.command.is_empty() => Exit::Fine,
+            RunStatus::Finished => Exit::Fine,
+            RunStatus::Stopped if self.command.is_empty() => Exit::Fine,
             _ => {
-                let look = format!("`perflab show {} --output 0` prints what it said", found.short());
-                context.say(format!("the command failed or was stopped; {look}"));
+                let look = format!("`perflab show {} --output 0` prints what it said", found.short_id());
+                context.note(format!("the command failed or was stopped; {look}"));
                 Exit::WorkloadFailed
             }
         }
@@ -96,48 +100,48 @@ fn recording_subject(command: &[OsString], process: Option<i32>) -> String {
 }
 
 /// A time with its unit, as a study wants it.
-pub fn time(option: &str, text: &str) -> Result<String, Usage> {
-    quantities::time(option, text)?;
+pub fn format_time_option(option: &str, text: &str) -> Result<String, UsageError> {
+    quantities::parse_time_option(option, text)?;
     Ok(text.trim().to_owned())
 }
 
 /// The command as a workload; waiting, where there is none.
-fn definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
+fn workload_definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
-            vec!["sleep".to_owned(), quantities::time("--for", duration)?.seconds().to_string()]
+            vec!["sleep".to_owned(), quantities::parse_time_option("--for", duration)?.seconds().to_string()]
         }
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
         (command, _) => {
-            let words = words(command)?;
-            is_there(&words)?;
+            let words = command_words(command)?;
+            check_command_exists(&words)?;
             words
         }
     };
-    Ok(written::command(&words, ""))
+    Ok(written::command_definition(&words, ""))
 }
 
 /// The words of a command.
-pub fn words(command: &[OsString]) -> Result<Vec<String>, Usage> {
-    command.iter().map(word).collect()
+pub fn command_words(command: &[OsString]) -> Result<Vec<String>, UsageError> {
+    command.iter().map(command_word).collect()
 }
 
 /// Whether there is such a program, before anything is done for it.
-pub fn is_there(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
-    let program = command.first().map(|first| perflab_prefetch::store::program(OsStr::new(first)));
+pub fn check_command_exists(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
+    let program = command.first().map(|first| perflab_prefetch::store::find_program_path(OsStr::new(first)));
     program.transpose().map(drop)
 }
 
-fn word(word: &OsString) -> Result<String, Usage> {
+fn command_word(word: &OsString) -> Result<String, UsageError> {
     let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
     text.ok_or_else(|| {
         let message = format!("the argument `{}` is empty or not UTF-8", word.display());
-        Usage::new(message, "put the command into a script, and record that")
+        UsageError::new(message, "put the command into a script, and record that")
     })
 }
 
 /// A word that the catalogue's templates leave as it is.
-pub fn literal(word: &str) -> String {
+pub fn escape_template(word: &str) -> String {
     if !word.contains(['{', '}']) {
         return word.to_owned();
     }
@@ -146,7 +150,7 @@ pub fn literal(word: &str) -> String {
 }
 
 /// A TOML string: a JSON string is one.
-pub fn quoted(text: &str) -> String {
+pub fn quote_toml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use perflab_analyze::run_differences;
-use perflab_archive::{Archive, Policy, Summary};
+use perflab_archive::{Archive, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Grid, GridCell, GridColumn};
 
 use crate::arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::sides;
 
 /// `perflab list`
-pub fn list(context: &Context, wanted: &arguments::List) -> anyhow::Result<Exit> {
-    let left = ["run", "label", "study", "begun", "status"].map(Column::left);
-    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(Column::right)));
+pub fn list_runs(context: &App, wanted: &arguments::ListArgs) -> anyhow::Result<Exit> {
+    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
+    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
     let archive = context.archive()?;
-    let mut entries = archive.list()?;
+    let mut entries = archive.list_runs()?;
     if let Some(label) = &wanted.label {
         entries.retain(|entry| {
             entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
@@ -27,117 +27,129 @@ pub fn list(context: &Context, wanted: &arguments::List) -> anyhow::Result<Exit>
     let skipped = wanted.last.map_or(0, |last| entries.len().saturating_sub(last));
     for entry in entries.into_iter().skip(skipped) {
         let [label, title, begun, status, iterations] = match &entry.summary {
-            Ok(summary) => told(summary),
-            Err(problem) => {
-                [Cell::missing(), problem.as_str().into(), Cell::missing(), "damaged".into(), Cell::missing()]
-            }
+            Ok(summary) => summary_cells(summary),
+            Err(problem) => [
+                GridCell::missing(),
+                problem.as_str().into(),
+                GridCell::missing(),
+                "damaged".into(),
+                GridCell::missing(),
+            ],
         };
-        let size = Cell::shown(Bytes(entry.bytes).to_string(), entry.bytes);
-        let run = Cell::shown(entry.short.as_str(), entry.id.as_str());
-        grid.add([run, label, title, begun, status, iterations, size]);
+        let size = GridCell::with_text(Bytes(entry.bytes).to_string(), entry.bytes);
+        let run = GridCell::with_text(entry.short.as_str(), entry.id.as_str());
+        grid.add_row([run, label, title, begun, status, iterations, size]);
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     if !archive.exists() {
         let path = context.archive_path().display();
-        context.say(format!(
+        context.note(format!(
             "there is no archive {path}: `perflab run quickstart` makes one; --archive DIR names another"
         ));
     }
     Ok(Exit::Fine)
 }
 
-fn told(summary: &Summary) -> [Cell; 5] {
+fn summary_cells(summary: &RunSummary) -> [GridCell; 5] {
     let done = format!("{}/{}", summary.iterations, summary.planned);
     [
-        summary.label.as_deref().map_or_else(Cell::missing, Cell::from),
+        summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
         summary.title.as_str().into(),
-        Cell::shown(date(summary.begun), summary.begun.to_string()),
+        GridCell::with_text(format_local_time(summary.begun), summary.begun.to_string()),
         summary.status.to_string().as_str().into(),
-        Cell::shown(done, summary.iterations),
+        GridCell::with_text(done, summary.iterations),
     ]
 }
 
 /// A wall-clock time as people read it, in this machine's time zone.
-pub fn date(time: jiff::Timestamp) -> String {
+pub fn format_local_time(time: jiff::Timestamp) -> String {
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// `perflab diff A B`
-pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit> {
+pub fn diff_runs(context: &App, wanted: &arguments::DiffArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let first = sides::one(&archive, &wanted.first)?;
-    let second = sides::one(&archive, &wanted.second)?;
-    let mut grid = Grid::new(["what", first.short(), second.short()].map(Column::left));
-    for one in run_differences(&first.record()?, &second.record()?) {
+    let first = sides::select_run(&archive, &wanted.first)?;
+    let second = sides::select_run(&archive, &wanted.second)?;
+    let mut grid = Grid::new(["what", first.short_id(), second.short_id()].map(GridColumn::left));
+    for one in run_differences(&first.read_record()?, &second.read_record()?) {
         let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-        grid.add([one.key, text(one.baseline), text(one.candidate)].map(|text| Cell::from(text.as_str())));
+        grid.add_row(
+            [one.key, text(one.baseline), text(one.candidate)].map(|text| GridCell::from(text.as_str())),
+        );
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 
 /// `perflab label RUN NAME`
-pub fn label(context: &Context, wanted: &arguments::Label) -> anyhow::Result<Exit> {
+pub fn label_run(context: &App, wanted: &arguments::LabelArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
     let id = find_run_id(&archive, &wanted.run)?;
     archive.set_label(&id, wanted.name.as_deref())?;
     match &wanted.name {
-        Some(name) => context.say_line(&format!("run {id} is labelled {name}")),
-        None => context.say(format!("run {id} has no label")),
+        Some(name) => context.note_line(&format!("run {id} is labelled {name}")),
+        None => context.note(format!("run {id} has no label")),
     }
     Ok(Exit::Fine)
 }
 
 /// `perflab rm RUN ...`: all are looked for before any goes.
-pub fn remove(context: &Context, wanted: &arguments::Rm) -> anyhow::Result<Exit> {
+pub fn remove_runs(context: &App, wanted: &arguments::RmArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
     let found =
         wanted.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
     for id in found.into_iter().collect::<BTreeSet<_>>() {
-        archive.remove(&id)?;
-        context.say(format!("removed run {id}"));
+        archive.remove_run(&id)?;
+        context.note(format!("removed run {id}"));
     }
     Ok(Exit::Fine)
 }
 
 /// The full id of a run of this archive, whether or not it can be read.
 fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
-    let run = sides::one(archive, selector)?;
+    let run = sides::select_run(archive, selector)?;
     // A path may name a run of another archive, or a portable file.
     if run.path().parent() == Some(&archive.path().join("runs")) {
         return Ok(run.id().to_owned());
     }
     let message = format!("`{selector}` is no run of {}", archive.path().display());
-    Err(Usage::new(message, "name it by its id: see `perflab list`").into())
+    Err(UsageError::new(message, "name it by its id: see `perflab list`").into())
 }
 
 /// `perflab prune`
-pub fn prune(context: &Context, wanted: &arguments::Prune) -> anyhow::Result<Exit> {
+pub fn prune_runs(context: &App, wanted: &arguments::PruneArgs) -> anyhow::Result<Exit> {
     if wanted.keep.is_none() && wanted.older_than.is_none() {
-        return Err(
-            Usage::new("prune does not know which runs may go", "say --keep N or --older-than 30d").into()
-        );
+        return Err(UsageError::new(
+            "prune does not know which runs may go",
+            "say --keep N or --older-than 30d",
+        )
+        .into());
     }
-    let older_than = wanted.older_than.as_deref().map(age).transpose()?;
-    let policy =
-        Policy { keep: wanted.keep, older_than, keep_labelled: !wanted.labelled, dry_run: !wanted.apply };
+    let older_than = wanted.older_than.as_deref().map(parse_age).transpose()?;
+    let policy = RetentionPolicy {
+        keep: wanted.keep,
+        older_than,
+        keep_labelled: !wanted.labelled,
+        dry_run: !wanted.apply,
+    };
     let gone = context.archive()?.prune(&policy)?;
-    let mut grid = Grid::new([Column::left("run"), Column::right("size")]);
+    let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("size")]);
     for run in &gone.runs {
-        grid.add([run.id.as_str().into(), Cell::shown(Bytes(run.bytes).to_string(), run.bytes)]);
+        grid.add_row([run.id.as_str().into(), GridCell::with_text(Bytes(run.bytes).to_string(), run.bytes)]);
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     match wanted.apply {
-        true => context.say(format!("{} runs removed", gone.runs.len())),
-        false => context.say(format!("{} runs would go; --apply removes them", gone.runs.len())),
+        true => context.note(format!("{} runs removed", gone.runs.len())),
+        false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
     }
     Ok(Exit::Fine)
 }
 
-fn age(text: &str) -> Result<Duration, Usage> {
+fn parse_age(text: &str) -> Result<Duration, UsageError> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     let parsed = days.map(|days| Nanos(days * 86_400_000_000_000)).or_else(|| Nanos::parse(text).ok());
     parsed
         .map(Duration::from)
-        .ok_or_else(|| Usage::new(format!("`{text}` is not an age"), "write 30d or 12h"))
+        .ok_or_else(|| UsageError::new(format!("`{text}` is not an age"), "write 30d or 12h"))
 }

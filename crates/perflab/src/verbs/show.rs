@@ -4,70 +4,72 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 use perflab_archive::RunDir;
-use perflab_model::series::Gap;
-use perflab_model::{Case, Iteration, Manifest, Nanos, Outcome, RunRecord};
-use perflab_present::table::{Cell, Column, Format, Grid, targets};
+use perflab_model::series::SeriesGap;
+use perflab_model::{Case, IterationRecord, Manifest, Nanos, Outcome, RunRecord};
+use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat, targets};
 
-use super::runs::date;
+use super::runs::format_local_time;
 use crate::arguments;
-use crate::context::Context;
+use crate::context::App;
 use crate::exit::Exit;
 use crate::sides;
 
 /// Shows one run from the side that was asked for.
-pub fn run(context: &Context, wanted: &arguments::Show) -> anyhow::Result<Exit> {
-    let run = sides::one(&context.archive()?, &wanted.run)?;
+pub fn show_run(context: &App, wanted: &arguments::ShowArgs) -> anyhow::Result<Exit> {
+    let run = sides::select_run(&context.archive()?, &wanted.run)?;
     if let Some(slot) = wanted.output {
-        output(context, &run, slot)?;
+        print_iteration_output(context, &run, slot)?;
     } else if wanted.iterations {
-        context.print(&iterations(&run.record()?))?;
+        context.print_grid(&iteration_grid(&run.read_record()?))?;
     } else if wanted.facts {
-        context.print(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
+        context.print_grid(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
     } else if wanted.targets {
-        context.print(&targets::fairness(&run.record()?))?;
+        context.print_grid(&targets::fairness_grid(&run.read_record()?))?;
     } else {
-        print(context, &run)?;
+        print_run_overview(context, &run)?;
     }
     Ok(Exit::Fine)
 }
 
 /// What was done and how it went, then the medians.
-pub fn print(context: &Context, run: &RunDir) -> anyhow::Result<()> {
-    let record = run.record()?;
-    for line in summary(run, &record) {
-        context.say_line(&line);
+pub fn print_run_overview(context: &App, run: &RunDir) -> anyhow::Result<()> {
+    let record = run.read_record()?;
+    for line in run_summary_lines(run, &record) {
+        context.note_line(&line);
     }
-    context.print(&targets::medians(&record))
+    context.print_grid(&targets::median_grid(&record))
 }
 
-fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
+fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     let manifest = &record.manifest;
     let label = manifest.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
-    let failed: Vec<&Iteration> = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).collect();
+    let failed: Vec<&IterationRecord> =
+        record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).collect();
     // One of several targets ends for each of them.
-    let slots =
-        |all: &mut dyn Iterator<Item = &Iteration>| all.map(|one| one.slot).collect::<BTreeSet<_>>().len();
+    let slots = |all: &mut dyn Iterator<Item = &IterationRecord>| {
+        all.map(|one| one.slot).collect::<BTreeSet<_>>().len()
+    };
     let ended = slots(&mut record.iterations.iter());
     let failed_slots = slots(&mut failed.iter().copied());
     let mut lines = vec![
-        format!("{}{label}: {}", run.short(), manifest.study.title),
+        format!("{}{label}: {}", run.short_id(), manifest.study.title),
         format!(
             "begun {}, {}: {} of {} iterations ended, {failed_slots} failed; {} order, seed {}",
-            date(begun(manifest)),
+            format_local_time(begin_timestamp(manifest)),
             manifest.status,
             ended,
             manifest.plan.slots.len(),
             manifest.plan.order,
             manifest.plan.seed,
         ),
-        own_cost(manifest),
+        overhead_line(manifest),
     ];
     if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
         lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
     }
-    lines.extend(targets::punctuality(record));
-    lines.extend(targets::evenness(record));
-    lines.extend(gaps(&record.gaps));
+    lines.extend(targets::synchronisation_text(record));
+    lines.extend(targets::fairness_lines(record));
+    lines.extend(gap_lines(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
 }
@@ -76,13 +78,13 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
 const GAPS_SHOWN: usize = 20;
 
 /// What monitors did not record: a line for each reason, however often it came.
-fn gaps(all: &[Gap]) -> Vec<String> {
-    let mut reasons: IndexMap<(&str, &str), Vec<&Gap>> = IndexMap::new();
+fn gap_lines(all: &[SeriesGap]) -> Vec<String> {
+    let mut reasons: IndexMap<(&str, &str), Vec<&SeriesGap>> = IndexMap::new();
     for gap in all {
         reasons.entry((&gap.monitor, &gap.reason)).or_default().push(gap);
     }
-    let often = |gaps: &[&Gap]| {
-        let lasted = |gap: &&Gap| gap.to.map(|to| to.since(gap.from).0);
+    let often = |gaps: &[&SeriesGap]| {
+        let lasted = |gap: &&SeriesGap| gap.to.map(|to| to.since(gap.from).0);
         match (
             gaps.len(),
             gaps.iter().map(lasted).try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?))),
@@ -93,7 +95,7 @@ fn gaps(all: &[Gap]) -> Vec<String> {
             (times, None) => format!(" ({times} times)"),
         }
     };
-    let line = |((monitor, reason), gaps): ((&str, &str), Vec<&Gap>)| {
+    let line = |((monitor, reason), gaps): ((&str, &str), Vec<&SeriesGap>)| {
         format!("gap: monitor {monitor}: {reason}{}", often(&gaps))
     };
     let more = reasons.len().saturating_sub(GAPS_SHOWN);
@@ -104,12 +106,12 @@ fn gaps(all: &[Gap]) -> Vec<String> {
     lines
 }
 
-fn begun(manifest: &Manifest) -> jiff::Timestamp {
+fn begin_timestamp(manifest: &Manifest) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(i128::from(manifest.anchor.realtime.0)).unwrap_or_default()
 }
 
 /// What perflab itself cost, in a line.
-pub fn own_cost(manifest: &Manifest) -> String {
+pub fn overhead_line(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
     // Told when a run ends; no run takes no time.
     if own.wall == Nanos(0) {
@@ -122,8 +124,8 @@ pub fn own_cost(manifest: &Manifest) -> String {
     )
 }
 
-fn iterations(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(Column::left));
+fn iteration_grid(record: &RunRecord) -> Grid {
+    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(GridColumn::left));
     let plan = &record.manifest.plan;
     for one in &record.iterations {
         let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
@@ -131,19 +133,19 @@ fn iterations(record: &RunRecord) -> Grid {
             if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
         let began = one.start.since(record.manifest.anchor.monotonic);
         let took = one.end.since(one.start);
-        grid.add([
+        grid.add_row([
             u64::from(one.slot).into(),
             plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
             number.as_str().into(),
-            Cell::shown(format!("{:.3} s", began.seconds()), began.0),
-            Cell::shown(took.to_string(), took.0),
-            said(&one.outcome).as_str().into(),
+            GridCell::with_text(format!("{:.3} s", began.seconds()), began.0),
+            GridCell::with_text(took.to_string(), took.0),
+            outcome_text(&one.outcome).as_str().into(),
         ]);
     }
     grid
 }
 
-fn said(outcome: &Outcome) -> String {
+fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Ok => "ok".into(),
         Outcome::Failed { reason } => format!("failed: {reason}"),
@@ -152,31 +154,31 @@ fn said(outcome: &Outcome) -> String {
     }
 }
 
-fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
+fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> anyhow::Result<()> {
     let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
     for name in ["stdout", "stderr"] {
-        if let Some(text) = run.output(Some(slot), name)? {
+        if let Some(text) = run.read_output(Some(slot), name)? {
             found.insert(name, (format!("--- {name} of iteration {slot}"), text));
         }
     }
     // What made it fail may stand on a console: a panic, or a program that was killed.
-    let mine = |one: &Iteration| one.slot == slot && one.outcome != Outcome::Ok;
-    if run.record()?.iterations.iter().any(mine)
-        && let Some(text) = run.output(None, "agent")?
+    let mine = |one: &IterationRecord| one.slot == slot && one.outcome != Outcome::Ok;
+    if run.read_record()?.iterations.iter().any(mine)
+        && let Some(text) = run.read_output(None, "agent")?
     {
         found
             .insert("targets", ("--- what targets said beside their streams: errors, consoles".into(), text));
     }
     if found.is_empty() {
-        context.say(format!("iteration {slot} printed nothing, or is not of this run"));
+        context.note(format!("iteration {slot} printed nothing, or is not of this run"));
     }
-    if context.format == Format::Json {
+    if context.format == OutputFormat::Json {
         let texts: IndexMap<&str, &String> = found.iter().map(|(name, (_, text))| (*name, text)).collect();
-        return context.document(&texts);
+        return context.print_json(&texts);
     }
     for (headline, text) in found.values() {
-        context.say(headline);
-        context.write(text)?;
+        context.note(headline);
+        context.print_text(text)?;
     }
     Ok(())
 }
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn gaps_of_one_reason_are_one_line() {
-        let gap = |monitor: &str, from: u64, to: Option<u64>| Gap {
+        let gap = |monitor: &str, from: u64, to: Option<u64>| SeriesGap {
             monitor: monitor.into(),
             from: Nanos(from),
             to: to.map(Nanos),
@@ -197,11 +199,12 @@ mod tests {
         let all =
             [gap("a", 0, Some(second)), gap("b", 0, None), gap("a", 0, Some(2 * second)), gap("b", 5, None)];
         let lines = ["gap: monitor a: late (2 times, 3.0 s in all)", "gap: monitor b: late (2 times)"];
-        assert_eq!(gaps(&all), lines);
-        assert_eq!(gaps(&all[1..2]), ["gap: monitor b: late"]);
-        assert_eq!(gaps(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
-        let many: Vec<Gap> = (0..30).map(|n| Gap { reason: n.to_string(), ..gap("a", n, None) }).collect();
-        assert_eq!(gaps(&many).len(), 21);
-        assert!(gaps(&many)[20].contains("10 further"), "{:?}", gaps(&many));
+        assert_eq!(gap_lines(&all), lines);
+        assert_eq!(gap_lines(&all[1..2]), ["gap: monitor b: late"]);
+        assert_eq!(gap_lines(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
+        let many: Vec<SeriesGap> =
+            (0..30).map(|n| SeriesGap { reason: n.to_string(), ..gap("a", n, None) }).collect();
+        assert_eq!(gap_lines(&many).len(), 21);
+        assert!(gap_lines(&many)[20].contains("10 further"), "{:?}", gap_lines(&many));
     }
 }

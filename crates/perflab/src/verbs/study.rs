@@ -1,109 +1,109 @@
 //! `perflab study check|expand|schema|new|list`
 
-use perflab_conduct::{Choices, plan};
-use perflab_model::{Case, Plan, Study};
-use perflab_present::table::{Cell, Column, Format, Grid};
+use perflab_conduct::{PlanChoices, plan_study};
+use perflab_model::{Case, RunPlan, Study};
+use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::arguments::{self, StudyVerb};
-use crate::context::Context;
+use crate::context::App;
 use crate::exit::Exit;
 use crate::output_path::OutputPath;
 use crate::shipped;
 
 /// Does what was asked for.
-pub fn run(context: &Context, wanted: &arguments::Study) -> anyhow::Result<Exit> {
+pub fn run_study_verb(context: &App, wanted: &arguments::StudyArgs) -> anyhow::Result<Exit> {
     match &wanted.verb {
-        StudyVerb::Check { study } => check(context, study)?,
-        StudyVerb::Expand { study, set, seed } => expand(context, study, set, *seed)?,
+        StudyVerb::Check { study } => check_named_study(context, study)?,
+        StudyVerb::Expand { study, set, seed } => expand_study(context, study, set, *seed)?,
         StudyVerb::Schema => {
-            context.document(&perflab_model::study::json_schema())?;
+            context.print_json(&perflab_model::study::study_json_schema())?;
         }
-        StudyVerb::New { file } => new(context, file)?,
-        StudyVerb::List => list(context)?,
+        StudyVerb::New { file } => write_new_study(context, file)?,
+        StudyVerb::List => list_shipped_studies(context)?,
     }
     Ok(Exit::Fine)
 }
 
-fn check(context: &Context, name: &str) -> anyhow::Result<()> {
+fn check_named_study(context: &App, name: &str) -> anyhow::Result<()> {
     // A label's level is asked for at the run, so any one will do here.
-    let (study, plan) = planned(context, name, &[], None, true)?;
-    let source = shipped::find(name)?;
+    let (study, plan) = plan_named_study(context, name, &[], None, true)?;
+    let source = shipped::find_study(name)?;
     super::run::check_settings(context, &source, &study)?;
-    super::run::say_warnings(&source, &study);
+    super::run::note_study_warnings(&source, &study);
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
-    if context.format == Format::Json {
+    if context.format == OutputFormat::Json {
         let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
-        return context.document(&found);
+        return context.print_json(&found);
     }
     context
-        .say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
+        .note(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
     Ok(())
 }
 
-fn planned(
-    context: &Context,
+fn plan_named_study(
+    context: &App,
     name: &str,
     set: &[String],
     seed: Option<u64>,
     any_label: bool,
-) -> anyhow::Result<(Study, Plan)> {
-    let source = shipped::find(name)?;
-    let study = source.read()?;
-    let facts = perflab_observe::facts(&context.root, None)?;
-    let mut set = super::run::choices(set)?;
+) -> anyhow::Result<(Study, RunPlan)> {
+    let source = shipped::find_study(name)?;
+    let study = source.parse_study()?;
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let mut set = super::run::parse_level_choices(set)?;
     if any_label {
-        set.extend(first_labels(&study));
+        set.extend(first_levels(&study));
     }
-    let choices = Choices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
-    let plan =
-        plan(&study, &context.catalogue()?, &facts, &choices).map_err(|found| source.problems(found))?;
+    let choices = PlanChoices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
+    let plan = plan_study(&study, &context.catalogue()?, &facts, &choices)
+        .map_err(|found| source.place_problems(found))?;
     Ok((study, plan))
 }
 
-fn first_labels(study: &Study) -> Vec<(String, String)> {
+fn first_levels(study: &Study) -> Vec<(String, String)> {
     let labels =
         study.factor.iter().filter(|(_, factor)| factor.kind == perflab_model::study::FactorKind::Label);
     labels.filter_map(|(name, factor)| Some((name.clone(), factor.levels.first()?.name.clone()))).collect()
 }
 
-fn expand(context: &Context, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
-    let (_, plan) = planned(context, name, set, seed, false)?;
-    let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(Column::left));
+fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
+    let (_, plan) = plan_named_study(context, name, set, seed, false)?;
+    let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(GridColumn::left));
     for (index, slot) in plan.slots.iter().enumerate() {
         let Some(case) = plan.case(slot.case) else { continue };
         let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
-        let text = [index.to_string(), block, case.label(), parameters(case), environment(case)];
-        grid.add(text.map(|text| Cell::from(text.as_str())));
+        let text = [index.to_string(), block, case.label(), parameters_text(case), environment_text(case)];
+        grid.add_row(text.map(|text| GridCell::from(text.as_str())));
     }
-    context.say(format!("{} order, seed {}", plan.order, plan.seed));
-    context.print(&grid)
+    context.note(format!("{} order, seed {}", plan.order, plan.seed));
+    context.print_grid(&grid)
 }
 
-fn parameters(case: &Case) -> String {
+fn parameters_text(case: &Case) -> String {
     case.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn environment(case: &Case) -> String {
+fn environment_text(case: &Case) -> String {
     case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn new(context: &Context, file: &OutputPath) -> anyhow::Result<()> {
+fn write_new_study(context: &App, file: &OutputPath) -> anyhow::Result<()> {
     file.write_new(|out| Ok(out.write_all(shipped::STARTER.as_bytes())?))?;
     if *file != OutputPath::Stdout {
-        context.say(format!("{file}: edit it, then `perflab study check {file}`"));
-        if context.format == Format::Json {
-            context.answer("file", &file.to_string())?;
+        context.note(format!("{file}: edit it, then `perflab study check {file}`"));
+        if context.format == OutputFormat::Json {
+            context.print_value("file", &file.to_string())?;
         }
     }
     Ok(())
 }
 
-fn list(context: &Context) -> anyhow::Result<()> {
-    let mut grid = Grid::new(["study", "title"].map(Column::left));
+fn list_shipped_studies(context: &App) -> anyhow::Result<()> {
+    let mut grid = Grid::new(["study", "title"].map(GridColumn::left));
     for shipped in shipped::STUDIES {
-        let study = shipped::find(shipped.name)?.read()?;
-        grid.add([shipped.name.into(), study.title.as_str().into()]);
+        let study = shipped::find_study(shipped.name)?.parse_study()?;
+        grid.add_row([shipped.name.into(), study.title.as_str().into()]);
     }
-    context.print(&grid)
+    context.print_grid(&grid)
 }

@@ -8,37 +8,39 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use perflab_conduct::Stop;
-use perflab_conduct::init::{Command, Work};
+use perflab_conduct::StopRequest;
+use perflab_conduct::init::{GuestCommand, GuestWork};
 use perflab_conduct::leftovers::TemporaryFolder;
-use perflab_conduct::machine::boot::Surroundings;
-use perflab_conduct::machine::{Guest, Machine, MachineError, RootKind, boot, launch, running};
+use perflab_conduct::machine::boot::BootOptions;
+use perflab_conduct::machine::{
+    Guest, GuestError, GuestMachine, GuestRootSource, boot_guest, launch, running,
+};
 use perflab_observe::own_directories;
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Grid, GridCell, GridColumn};
 
-use crate::arguments::vm::{self, Boot, VmVerb};
-use crate::context::Context;
+use crate::arguments::vm::{self, BootArgs, VmVerb};
+use crate::context::App;
 use crate::exit::Exit;
 
 /// Does what was asked for. The exit code is a guest's command's, where there is one.
-pub fn run(context: &Context, wanted: &vm::Vm) -> anyhow::Result<ExitCode> {
+pub fn run_vm_verb(context: &App, wanted: &vm::VmArgs) -> anyhow::Result<ExitCode> {
     match &wanted.verb {
-        VmVerb::Boot(wanted) => boot_one(context, wanted),
-        VmVerb::List => list(context).map(ExitCode::from),
-        VmVerb::Shell { guest } => shell(context, guest).map(ExitCode::from),
+        VmVerb::Boot(wanted) => boot_described_guest(context, wanted),
+        VmVerb::List => print_guests(context).map(ExitCode::from),
+        VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
         VmVerb::Stop { guest } => {
-            let note = running::find(guest)?;
-            running::stop(&note)?;
-            context.say(format!("{} is gone", note.id));
+            let note = running::find_guest(guest)?;
+            running::stop_guest(&note)?;
+            context.note(format!("{} is gone", note.id));
             Ok(Exit::Fine.into())
         }
     }
 }
 
 /// `perflab launch`: only its failure comes back.
-pub fn launched(wanted: &vm::Launch) -> ExitCode {
-    let manner = launch::Manner { read_only: wanted.read_only, stays: wanted.stays };
-    let error = launch::launch(wanted.parent, manner, &wanted.argv);
+pub fn launch_program(wanted: &vm::LaunchArgs) -> ExitCode {
+    let manner = launch::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
+    let error = launch::exec_child(wanted.parent, manner, &wanted.argv);
     stderr_line!(
         "error: cannot start {}: {error}",
         wanted.argv.first().cloned().unwrap_or_default().display()
@@ -47,18 +49,18 @@ pub fn launched(wanted: &vm::Launch) -> ExitCode {
 }
 
 /// `perflab terminal`: only its failure comes back.
-pub fn terminal(wanted: &vm::Terminal) -> ExitCode {
-    let error = perflab_conduct::init::terminal(&wanted.device, &wanted.argv);
+pub fn open_terminal(wanted: &vm::TerminalArgs) -> ExitCode {
+    let error = perflab_conduct::init::exec_on_terminal(&wanted.device, &wanted.argv);
     stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
     Exit::Unexpected.into()
 }
 
-fn list(context: &Context) -> anyhow::Result<Exit> {
+fn print_guests(context: &App) -> anyhow::Result<Exit> {
     let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
-    let mut grid = Grid::new(columns.map(Column::left));
-    let all = running::list()?;
+    let mut grid = Grid::new(columns.map(GridColumn::left));
+    let all = running::list_guests()?;
     if all.is_empty() {
-        context.say("no guest runs; `perflab vm boot --stay` starts one that stays");
+        context.note("no guest runs; `perflab vm boot --stay` starts one that stays");
     }
     for note in all {
         let row = [
@@ -70,145 +72,145 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
             note.pid.to_string(),
             note.console.display().to_string(),
         ];
-        grid.add(row.map(|text| Cell::from(text.as_str())));
+        grid.add_row(row.map(|text| GridCell::from(text.as_str())));
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 
-fn shell(context: &Context, guest: &str) -> anyhow::Result<Exit> {
-    let note = running::find(guest)?;
-    let stream = running::shell(&note)?;
-    context.say(format!("{}: the shell of the guest; ^] leaves it", note.id));
-    console::attach(stream)?;
+fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
+    let note = running::find_guest(guest)?;
+    let stream = running::connect_shell(&note)?;
+    context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
+    console::attach_console(stream)?;
     Ok(Exit::Fine)
 }
 
-fn boot_one(context: &Context, wanted: &Boot) -> anyhow::Result<ExitCode> {
+fn boot_described_guest(context: &App, wanted: &BootArgs) -> anyhow::Result<ExitCode> {
     // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
     if wanted.root == "host" {
-        super::recording::is_there(&wanted.command)?;
+        super::recording::check_command_exists(&wanted.command)?;
     }
-    let machine = machine::described(wanted)?;
-    let logs = Logs::new(context, wanted)?;
-    let work = work(wanted, &machine);
+    let machine = machine::machine_from_args(wanted)?;
+    let logs = GuestLogs::new(context, wanted)?;
+    let work = guest_work(wanted, &machine);
     let stop = super::run::stop_on_interrupt()?;
     let perflab = std::env::current_exe()?;
-    let around = Surroundings { perflab: &perflab, logs: logs.path(), work, stays: wanted.stay, stop: &stop };
-    say(context, &machine)?;
-    if matches!(machine.root, RootKind::Host) && names_tmp(wanted) {
-        context.say("the guest has a /tmp of its own: what lies in this host's is not there");
+    let around = BootOptions { perflab: &perflab, logs: logs.path(), work, stays: wanted.stay, stop: &stop };
+    note_machine(context, &machine)?;
+    if matches!(machine.root, GuestRootSource::Host) && uses_host_tmp(wanted) {
+        context.note("the guest has a /tmp of its own: what lies in this host's is not there");
     }
     let begun = std::time::Instant::now();
-    let guest = match boot(&machine, &around) {
+    let guest = match boot_guest(&machine, &around) {
         Ok(guest) => guest,
         // QEMU may hear ^C first, which is no crash.
-        Err(_) if stop.asked() => return Err(MachineError::Stopped { name: machine.name }.into()),
+        Err(_) if stop.is_requested() => return Err(GuestError::Stopped { name: machine.name }.into()),
         Err(error) => {
-            logs.keep(context);
+            logs.keep_if_useful(context);
             return Err(error.into());
         }
     };
-    context.say(format!("{} is ready after {:.1} s", guest.name(), begun.elapsed().as_secs_f64()));
-    carry_out(context, wanted, guest, &stop, logs)
+    context.note(format!("{} is ready after {:.1} s", guest.name(), begun.elapsed().as_secs_f64()));
+    run_in_guest(context, wanted, guest, &stop, logs)
 }
 
-fn carry_out(
-    context: &Context,
-    wanted: &Boot,
+fn run_in_guest(
+    context: &App,
+    wanted: &BootArgs,
     guest: Guest,
-    stop: &Stop,
-    logs: Logs,
+    stop: &StopRequest,
+    logs: GuestLogs,
 ) -> anyhow::Result<ExitCode> {
     if wanted.stay {
-        let note = guest.leave(logs.keep(context))?;
-        context.answer("guest", &note.id)?;
-        context.say(format!(
+        let note = guest.leave_running(logs.keep_if_useful(context))?;
+        context.print_value("guest", &note.id)?;
+        context.note(format!(
             "`perflab vm shell {0}` opens a shell in it, `perflab vm stop {0}` ends it",
             note.id
         ));
         return Ok(Exit::Fine.into());
     }
     if wanted.command.is_empty() {
-        context.say("the shell's end, or ^], ends the guest");
-        console::attach(std::os::unix::net::UnixStream::connect(guest.shell_socket())?)?;
+        context.note("the shell's end, or ^], ends the guest");
+        console::attach_console(std::os::unix::net::UnixStream::connect(guest.shell_socket())?)?;
         return Ok(Exit::Fine.into());
     }
-    let ended = stream::pass_through(&guest, stop);
-    if ended.is_err() && !stop.asked() {
-        logs.keep(context);
+    let ended = stream::pass_through_streams(&guest, stop);
+    if ended.is_err() && !stop.is_requested() {
+        logs.keep_if_useful(context);
     }
     ended
 }
 
 /// Whether the command is given something of the host's /tmp, or starts there.
-fn names_tmp(wanted: &Boot) -> bool {
+fn uses_host_tmp(wanted: &BootArgs) -> bool {
     let here = std::env::current_dir().unwrap_or_default();
     let inside = |path: &Path| path.starts_with("/tmp") && path.exists();
     inside(&here) || wanted.command.iter().any(|word| inside(Path::new(word)))
 }
 
-fn say(context: &Context, machine: &Machine) -> Result<(), MachineError> {
+fn note_machine(context: &App, machine: &GuestMachine) -> Result<(), GuestError> {
     let chosen = machine.accelerator.choose()?;
-    context.say(format!(
+    context.note(format!(
         "{} boots {} with {} ({})",
         machine.name, machine.kernel.release, chosen.accelerator, chosen.because
     ));
     Ok(())
 }
 
-fn work(wanted: &Boot, machine: &Machine) -> Work {
+fn guest_work(wanted: &BootArgs, machine: &GuestMachine) -> GuestWork {
     let variable = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
     let mut environment: Vec<(String, String)> =
         ["PATH", "TERM", "LANG"].into_iter().filter_map(variable).collect();
     environment.push(("HOME".into(), "/root".into()));
     let directory = std::env::current_dir().unwrap_or_default();
-    let bare = matches!(machine.root, RootKind::Bare { .. });
-    if matches!(machine.root, RootKind::Host) {
+    let bare = matches!(machine.root, GuestRootSource::Bare { .. });
+    if matches!(machine.root, GuestRootSource::Host) {
         // What this host's perflabs promise to put back is theirs, although the guest sees their journals.
         environment.push(("PERFLAB_STATE".into(), "/run/perflab/state".into()));
     }
     if wanted.command.is_empty() {
         let shell = if bare { "sh" } else { "bash" };
         let shell = std::env::var("SHELL").ok().filter(|_| !bare).unwrap_or_else(|| shell.into());
-        let command = Command { argv: vec![shell], directory, environment };
-        return if wanted.stay { Work::Shells(command) } else { Work::Shell(command) };
+        let command = GuestCommand { argv: vec![shell], directory, environment };
+        return if wanted.stay { GuestWork::Shells(command) } else { GuestWork::Shell(command) };
     }
-    Work::Command(Command { argv: wanted.command.clone(), directory, environment })
+    GuestWork::Command(GuestCommand { argv: wanted.command.clone(), directory, environment })
 }
 
 /// Where logs go: where the user said, else a temporary folder that stays only where it is of use.
-enum Logs {
+enum GuestLogs {
     Given(PathBuf),
     Temporary(TemporaryFolder),
 }
 
-impl Logs {
-    fn new(context: &Context, wanted: &Boot) -> anyhow::Result<Logs> {
+impl GuestLogs {
+    fn new(context: &App, wanted: &BootArgs) -> anyhow::Result<GuestLogs> {
         if let Some(path) = &wanted.logs {
-            return Ok(Logs::Given(path.clone()));
+            return Ok(GuestLogs::Given(path.clone()));
         }
-        let boot = perflab_observe::boot_id(&context.root);
-        let folder = TemporaryFolder::make(&own_directories::state(), &boot);
-        Ok(Logs::Temporary(folder.context("cannot make a folder for the console's log")?))
+        let boot = perflab_observe::read_boot_id(&context.root);
+        let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot);
+        Ok(GuestLogs::Temporary(folder.context("cannot make a folder for the console's log")?))
     }
 
     fn path(&self) -> &Path {
         match self {
-            Logs::Given(path) => path,
-            Logs::Temporary(folder) => folder.path(),
+            GuestLogs::Given(path) => path,
+            GuestLogs::Temporary(folder) => folder.path(),
         }
     }
 
     /// Keeps a temporary folder, unless nothing is in it, and says where it is.
-    fn keep(self, context: &Context) -> Option<PathBuf> {
-        let Logs::Temporary(folder) = self else { return None };
+    fn keep_if_useful(self, context: &App) -> Option<PathBuf> {
+        let GuestLogs::Temporary(folder) = self else { return None };
         let has_something = |path: &Path| path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
         if !has_something(folder.path()) {
             return None;
         }
         let path = folder.keep();
-        context.say(format!("the guest's logs are in {}", path.display()));
+        context.note(format!("the guest's logs are in {}", path.display()));
         Some(path)
     }
 }

@@ -4,17 +4,17 @@
 use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_conduct::leftovers::TemporaryFolder;
-use perflab_conduct::{Choices, Host};
-use perflab_model::study::Source;
-use perflab_model::{Status, Study};
+use perflab_conduct::{LocalMachine, PlanChoices};
+use perflab_model::study::TomlSource;
+use perflab_model::{RunStatus, Study};
 use perflab_observe::own_directories;
 
-use super::recording::{literal, quoted};
-use crate::context::Context;
+use super::recording::{escape_template, quote_toml};
+use crate::context::App;
 use crate::verbs::run;
 
 /// A study and its workload, as text: what a person could have written.
-pub struct Written<'a> {
+pub struct CommandStudy<'a> {
     /// the verb, which errors in the study name: `flame record`
     pub verb: &'a str,
     /// the workload's name in the study
@@ -31,40 +31,40 @@ pub struct Written<'a> {
     pub as_typed: bool,
 }
 
-impl Written<'_> {
+impl CommandStudy<'_> {
     /// Runs it; `change` completes the study with what its text cannot say.
-    pub fn carry_out(
+    pub fn execute(
         &self,
-        context: &Context,
+        context: &App,
         change: impl FnOnce(&mut Study),
-    ) -> anyhow::Result<(Status, RunDir)> {
+    ) -> anyhow::Result<(RunStatus, RunDir)> {
         run::undo_leftovers(context);
-        let boot = perflab_observe::boot_id(&context.root);
-        let folder = TemporaryFolder::make(&own_directories::state(), &boot)
+        let boot = perflab_observe::read_boot_id(&context.root);
+        let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot)
             .context("cannot make a folder for the workload's definition")?;
         let path = folder.path().join(format!("{}.toml", self.workload));
         std::fs::write(&path, &self.definition)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let mut catalogue = context.catalogue()?;
-        catalogue.extend(folder.path())?;
-        let source = Source::new(self.verb, self.study.clone());
-        let mut study = source.read()?;
+        catalogue.extend_from_folder(folder.path())?;
+        let source = TomlSource::new(self.verb, self.study.clone());
+        let mut study = source.parse_study()?;
         change(&mut study);
-        let facts = perflab_observe::facts(&context.root, None)?;
-        let choices = Choices { set: Vec::new(), only: None, seed: self.seed };
-        let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
-            .map_err(|found| source.problems(found))?;
+        let facts = perflab_observe::collect_facts(&context.root, None)?;
+        let choices = PlanChoices { set: Vec::new(), only: None, seed: self.seed };
+        let plan = perflab_conduct::plan_study(&study, &catalogue, &facts, &choices)
+            .map_err(|found| source.place_problems(found))?;
         let label = self.label.map(String::from);
-        let manifest = crate::manifest::manifest(&source, study, plan, facts, label, &context.root);
+        let manifest = crate::manifest::build_manifest(&source, study, plan, facts, label, &context.root);
         let stop = run::stop_on_interrupt()?;
-        let host = Host { runs_as_typed: self.as_typed, ..run::host(context, catalogue)? };
-        run::carry_out(context, &host, &manifest, &Default::default(), &stop)
+        let host = LocalMachine { runs_as_typed: self.as_typed, ..run::host_target(context, catalogue)? };
+        run::execute_study(context, &host, &manifest, &Default::default(), &stop)
     }
 }
 
 /// The words of a command as a workload whose time is measured, with further keys of a definition.
-pub fn command(words: &[String], keys: &str) -> String {
-    let argv: Vec<String> = words.iter().map(|word| quoted(&literal(word))).collect();
+pub fn command_definition(words: &[String], keys: &str) -> String {
+    let argv: Vec<String> = words.iter().map(|word| quote_toml(&escape_template(word))).collect();
     format!(
         "title = \"the recorded command\"\nmeasures = \"how long it took\"\n\
          homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n{keys}\n\

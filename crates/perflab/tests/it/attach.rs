@@ -4,7 +4,7 @@ use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 /// Every 50th insertion reaps, which takes far longer than anything else; a probe by hand, so that no header is needed.
 const PROGRAM: &str = r#"
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
 "#;
 
 /// The program, compiled; none where there is no compiler.
-fn compiled(laboratory: &Laboratory, name: &str) -> Option<PathBuf> {
+fn compile_tree_program(laboratory: &Sandbox, name: &str) -> Option<PathBuf> {
     let (source, program) = (laboratory.path("tree.c"), laboratory.path("tree"));
     std::fs::write(&source, PROGRAM).unwrap();
     let done = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
@@ -41,7 +41,7 @@ fn compiled(laboratory: &Laboratory, name: &str) -> Option<PathBuf> {
 }
 
 /// Whether the kernel refuses uprobes, which it then says.
-fn refused(name: &str, said: &crate::laboratory::Said) -> bool {
+fn is_uprobe_refused(name: &str, said: &crate::laboratory::CommandOutput) -> bool {
     if said.code != Some(3) || std::env::var_os("PERFLAB_REQUIRE_ALL").is_some() {
         return false;
     }
@@ -53,10 +53,10 @@ fn refused(name: &str, said: &crate::laboratory::Said) -> bool {
 #[test]
 fn a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_cause() {
     let name = "a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_cause";
-    let laboratory = Laboratory::new();
-    let Some(program) = compiled(&laboratory, name) else { return };
+    let laboratory = Sandbox::new();
+    let Some(program) = compile_tree_program(&laboratory, name) else { return };
     let program = program.to_str().unwrap();
-    let listed = laboratory.good(&["trace", "attach", "--list", "--program", program]).out;
+    let listed = laboratory.run_successfully(&["trace", "attach", "--list", "--program", program]).out;
     for line in ["USDT      tree:add_begin", "USDT      tree:reap_end", "function  insert", "function  reap"]
     {
         assert!(listed.lines().any(|one| one == line), "{line} in {listed}");
@@ -79,7 +79,7 @@ fn a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_c
             "400",
         ];
         let said = laboratory.run(&arguments);
-        if refused(name, &said) {
+        if is_uprobe_refused(name, &said) {
             return;
         }
         assert_eq!(said.code, Some(0), "{}", said.err);
@@ -89,7 +89,9 @@ fn a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_c
             "{}",
             said.err
         );
-        let json = laboratory.good(&["trace", "causes", label, "--above", "0.98", "--format", "json"]).out;
+        let json = laboratory
+            .run_successfully(&["trace", "causes", label, "--above", "0.98", "--format", "json"])
+            .out;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let reap = json["result"]["causes"]
             .as_array()
@@ -107,15 +109,15 @@ fn a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_c
 #[test]
 fn a_running_process_is_watched_for_a_time() {
     let name = "a_running_process_is_watched_for_a_time";
-    let laboratory = Laboratory::new();
-    let Some(program) = compiled(&laboratory, name) else { return };
+    let laboratory = Sandbox::new();
+    let Some(program) = compile_tree_program(&laboratory, name) else { return };
     let mut child = Command::new(&program).arg("1000000000").spawn().unwrap();
     let pid = child.id().to_string();
     let said = laboratory.run(&["trace", "attach", "--operation", "reap", "--pid", &pid, "--for", "300ms"]);
     let lives = child.try_wait().unwrap().is_none();
     child.kill().unwrap();
     child.wait().unwrap();
-    if refused(name, &said) {
+    if is_uprobe_refused(name, &said) {
         return;
     }
     assert!(said.code == Some(0) && lives, "{}", said.err);
@@ -124,8 +126,11 @@ fn a_running_process_is_watched_for_a_time() {
 
 #[test]
 fn what_cannot_be_watched_is_said_with_what_can() {
-    let laboratory = Laboratory::new();
-    let Some(program) = compiled(&laboratory, "what_cannot_be_watched_is_said_with_what_can") else { return };
+    let laboratory = Sandbox::new();
+    let Some(program) = compile_tree_program(&laboratory, "what_cannot_be_watched_is_said_with_what_can")
+    else {
+        return;
+    };
     let program = program.to_str().unwrap();
     let cases: [(&[&str], &str); 8] = [
         (&["--operation", "inzert", "--", program], "has no function `inzert`; did you mean `insert`"),
@@ -153,13 +158,13 @@ fn what_cannot_be_watched_is_said_with_what_can() {
     let said = laboratory.run(&["trace", "attach", "--list", "--program", "text"]);
     assert!(said.code == Some(2) && said.err.contains("not an ELF program or library"), "{}", said.err);
     let said = laboratory.run(&["trace", "attach", "--operation", "reap", "--", program, "10"]);
-    if !refused("what_cannot_be_watched_is_said_with_what_can", &said) {
+    if !is_uprobe_refused("what_cannot_be_watched_is_said_with_what_can", &said) {
         assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
     }
 }
 
 /// A victim of `xtask/victims`, compiled; none where there is no compiler for it.
-fn victim(laboratory: &Laboratory, file: &str, extra: &[&str]) -> Option<PathBuf> {
+fn compile_victim(laboratory: &Sandbox, file: &str, extra: &[&str]) -> Option<PathBuf> {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims").join(file);
     let program = laboratory.path(&file.replace('.', "_"));
     let (compiler, arguments): (&str, &[&str]) = match file.rsplit('.').next() {
@@ -176,15 +181,15 @@ fn victim(laboratory: &Laboratory, file: &str, extra: &[&str]) -> Option<PathBuf
         command.env_remove("HOME").envs(std::env::var_os("HOME").map(|home| ("HOME", home)));
     }
     if !command.status().is_ok_and(|status| status.success()) {
-        crate::laboratory::skip(file, &format!("{compiler} does not compile it"));
+        crate::laboratory::skip_test(file, &format!("{compiler} does not compile it"));
         return None;
     }
     Some(program)
 }
 
 /// What became of the entries of a name, as the run keeps it; all kinds add up.
-fn entries(laboratory: &Laboratory, name: &str) -> std::collections::HashMap<String, u64> {
-    let shown = laboratory.good(&["show", "@latest", "--facts"]).out;
+fn entry_counts(laboratory: &Sandbox, name: &str) -> std::collections::HashMap<String, u64> {
+    let shown = laboratory.run_successfully(&["show", "@latest", "--facts"]).out;
     let line = shown.lines().find(|line| line.contains(&format!("trace.entries.{name}")));
     let line = line.unwrap_or_else(|| panic!("no entries of {name} in {shown}"));
     let (before, after) = line.split_once(" entries = ").unwrap();
@@ -205,10 +210,10 @@ fn entries(laboratory: &Laboratory, name: &str) -> std::collections::HashMap<Str
 #[test]
 fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told() {
     let name = "what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     // File, flags, operation; entries, ended, abandoned, nested where they are certain.
-    type Case<'a> = (&'a str, &'a [&'a str], &'a str, [Option<u64>; 4]);
-    let cases: [Case<'_>; 10] = [
+    type VictimCase<'a> = (&'a str, &'a [&'a str], &'a str, [Option<u64>; 4]);
+    let cases: [VictimCase<'_>; 10] = [
         ("jumps.c", &[], "jumper", [Some(1000), Some(900), Some(100), Some(0)]),
         ("jumps.c", &["-static"], "deep", [Some(1000), Some(100), Some(0), Some(900)]),
         ("throws.cc", &[], "tree::insert", [Some(1000), Some(990), Some(10), Some(0)]),
@@ -222,18 +227,18 @@ fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told
         ("cancels.c", &[], "work", [None, None, None, None]),
     ];
     for (file, flags, operation, wanted) in cases {
-        let Some(program) = victim(&laboratory, file, flags) else { continue };
+        let Some(program) = compile_victim(&laboratory, file, flags) else { continue };
         let alone = Command::new(&program).arg("1000").output().unwrap();
         assert!(alone.status.success(), "{file}");
         let program = program.to_str().unwrap();
         let asked = format!("op={operation}");
         let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
-        if refused(name, &said) {
+        if is_uprobe_refused(name, &said) {
             return;
         }
         assert_eq!(said.code, Some(0), "{file}: {}", said.err);
         assert!(said.out.contains(String::from_utf8_lossy(&alone.stdout).trim()), "{file}: {}", said.out);
-        let mut told = entries(&laboratory, "op");
+        let mut told = entry_counts(&laboratory, "op");
         // Whether the last one that was left is known to be depends on what came after it.
         *told.entry("abandoned".into()).or_default() += told.get("still").copied().unwrap_or(0);
         for (kind, wanted) in ["entries", "ended", "abandoned", "nested"].into_iter().zip(wanted) {
@@ -248,25 +253,25 @@ fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told
 #[test]
 fn a_program_that_dies_while_it_is_watched_is_told_with_its_signal() {
     let name = "a_program_that_dies_while_it_is_watched_is_told_with_its_signal";
-    let laboratory = Laboratory::new();
-    let Some(program) = victim(&laboratory, "dies.c", &[]) else { return };
+    let laboratory = Sandbox::new();
+    let Some(program) = compile_victim(&laboratory, "dies.c", &[]) else { return };
     let program = program.to_str().unwrap();
     let said = laboratory.run(&["trace", "attach", "--operation", "work", "--", program]);
-    if refused(name, &said) {
+    if is_uprobe_refused(name, &said) {
         return;
     }
     assert!(said.code == Some(4) && said.err.contains("SIGABRT"), "{:?} {}", said.code, said.err);
-    let told = entries(&laboratory, "work");
+    let told = entry_counts(&laboratory, "work");
     assert_eq!((told["entries"], told["ended"], told["still"]), (100, 99, 1));
 }
 
 /// A program in C with flags, compiled; none where there is no compiler.
-fn written(laboratory: &Laboratory, name: &str, source: &str, flags: &[&str]) -> Option<String> {
+fn compile_c_source(laboratory: &Sandbox, name: &str, source: &str, flags: &[&str]) -> Option<String> {
     let (file, program) = (laboratory.path(&format!("{name}.c")), laboratory.path(name));
     std::fs::write(&file, source).unwrap();
     let done = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&file).args(flags).status();
     if !done.is_ok_and(|status| status.success()) {
-        crate::laboratory::skip(name, "no C compiler");
+        crate::laboratory::skip_test(name, "no C compiler");
         return None;
     }
     Some(program.to_str().unwrap().to_owned())
@@ -277,10 +282,10 @@ fn written(laboratory: &Laboratory, name: &str, source: &str, flags: &[&str]) ->
 #[test]
 fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() {
     let name = "functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let source = "#include <stdlib.h>\nvolatile int n; __attribute__((noinline)) void insert(void) { free(malloc(10 + n++)); }\n\
                   int main(int c, char **v) { if (c > 1) for (int i = 0; i < 30; i++) insert(); }\n";
-    let Some(program) = written(&laboratory, "allocates", source, &["-fno-builtin"]) else { return };
+    let Some(program) = compile_c_source(&laboratory, "allocates", source, &["-fno-builtin"]) else { return };
     for (span, file) in [("malloc", "libc"), ("libc.so.6:malloc", "libc")] {
         let said = laboratory.run(&[
             "trace",
@@ -293,17 +298,17 @@ fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() 
             &program,
             "more",
         ]);
-        if refused(name, &said) {
+        if is_uprobe_refused(name, &said) {
             return;
         }
         assert!(said.code == Some(0) && said.err.contains(file), "{}", said.err);
         assert_eq!(
-            (entries(&laboratory, "insert")["ended"], entries(&laboratory, "malloc")["ended"]),
+            (entry_counts(&laboratory, "insert")["ended"], entry_counts(&laboratory, "malloc")["ended"]),
             (30, 30)
         );
     }
     // A run is of today, and prune knows that.
-    let listed = laboratory.good(&["list"]).out;
+    let listed = laboratory.run_successfully(&["list"]).out;
     assert!(!listed.contains("1970"), "{listed}");
     let said = laboratory.run(&["trace", "attach", "--operation", "malloc", "--", &program]);
     assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
@@ -317,15 +322,15 @@ fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() 
 #[test]
 fn a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_instruction() {
     let name = "a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_instruction";
-    let laboratory = Laboratory::new();
-    let Some(program) = victim(&laboratory, "jumps.c", &[]) else { return };
+    let laboratory = Sandbox::new();
+    let Some(program) = compile_victim(&laboratory, "jumps.c", &[]) else { return };
     let symbols = Command::new("nm").arg(&program).output().unwrap();
     let symbols = String::from_utf8(symbols.stdout).unwrap();
     let line = symbols.lines().find(|line| line.ends_with(" deep")).unwrap();
     let begin = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
     assert!(Command::new("strip").arg(&program).status().unwrap().success());
     let program = program.to_str().unwrap();
-    let listed = laboratory.good(&["trace", "attach", "--list", "--program", program]).out;
+    let listed = laboratory.run_successfully(&["trace", "attach", "--list", "--program", program]).out;
     assert!(listed.lines().any(|line| line == format!("function  {begin:#x}")), "{listed}");
     let said = laboratory.run(&["trace", "attach", "--operation", "deep", "--", program, "1000"]);
     assert!(said.code == Some(2) && said.err.contains("it was stripped; an address"), "{}", said.err);
@@ -341,9 +346,9 @@ fn a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_inst
     }
     let asked = format!("op={program}:{begin:#x}");
     let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
-    if !refused(name, &said) {
+    if !is_uprobe_refused(name, &said) {
         assert_eq!(said.code, Some(0), "{}", said.err);
-        let told = entries(&laboratory, "op");
+        let told = entry_counts(&laboratory, "op");
         assert_eq!((told["entries"], told["ended"], told["nested"]), (1000, 100, 900));
     }
 }
@@ -352,11 +357,11 @@ fn a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_inst
 #[test]
 fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
     let name = "a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let source = "#include <stdio.h>\n#include <stdlib.h>\nstatic volatile unsigned long sum;\n\
                   __attribute__((noinline)) void work(long n) { sum += n; }\n\
                   int main(int c, char **v) { for (long n = 0; n < atol(v[1]); n++) work(n); printf(\"%lu\\n\", sum); }\n";
-    let Some(program) = written(&laboratory, "hot", source, &[]) else { return };
+    let Some(program) = compile_c_source(&laboratory, "hot", source, &[]) else { return };
     let calls = "60000000";
     let alone = Command::new(&program).arg(calls).output().unwrap();
     let said = laboratory.run(&[
@@ -370,21 +375,21 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
         &program,
         calls,
     ]);
-    if refused(name, &said) {
+    if is_uprobe_refused(name, &said) {
         return;
     }
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.contains(String::from_utf8_lossy(&alone.stdout).trim()), "{}", said.out);
     assert!(said.err.contains("it is watched for shares of the time"), "{}", said.err);
-    let told = entries(&laboratory, "work");
+    let told = entry_counts(&laboratory, "work");
     assert!(told["ended"] > 100 && told["entries"] < 60_000_000, "{told:?}");
-    let facts = laboratory.good(&["show", "@latest", "--facts"]).out;
+    let facts = laboratory.run_successfully(&["show", "@latest", "--facts"]).out;
     let share = facts.lines().find(|line| line.contains("trace.watched-percent")).unwrap();
     let share: u32 = share.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((1..100).contains(&share), "{facts}");
     // What the probes cost is far above what the function takes: only what stands far out is judged. On a machine that became busy
     // meanwhile, too: the cost is measured again at the end, and both are kept.
-    let json = laboratory.good(&["trace", "causes", "@latest", "--format", "json"]).out;
+    let json = laboratory.run_successfully(&["trace", "causes", "@latest", "--format", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let cost = &json["result"]["probe_cost"];
     let above = cost["judged_above"].as_i64().unwrap();
@@ -428,11 +433,11 @@ int main(int c, char **v) {
 #[test]
 fn probes_are_filtered_by_their_arguments_root() {
     let name = "probes_are_filtered_by_their_arguments_root";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     if !crate::laboratory::is_root() {
-        return crate::laboratory::skip(name, "tracefs is root's");
+        return crate::laboratory::skip_test(name, "tracefs is root's");
     }
-    let Some(program) = written(&laboratory, "calls", CALLS, &[]) else { return };
+    let Some(program) = compile_c_source(&laboratory, "calls", CALLS, &[]) else { return };
     let watch = |operation: &str| {
         let words = ["trace", "attach", "--max-slowdown", "1000000%", "--operation", operation, "--"];
         laboratory.run(&[&words[..], &[&program, "10000"]].concat())
@@ -443,11 +448,11 @@ fn probes_are_filtered_by_their_arguments_root() {
         ("both=calls:call_entry[arg1~\"?\"],calls:call_return", "both", 10_000),
     ] {
         let said = watch(operation);
-        if refused(name, &said) {
+        if is_uprobe_refused(name, &said) {
             return;
         }
         assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
-        let told = entries(&laboratory, of);
+        let told = entry_counts(&laboratory, of);
         assert_eq!((told["entries"], told["ended"]), (count, count), "{operation}: {}", said.err);
     }
     // Nothing of it is left in the kernel's list.
@@ -463,33 +468,33 @@ fn probes_are_filtered_by_their_arguments_root() {
 #[test]
 fn a_function_of_python_is_told_by_its_name_root() {
     let name = "a_function_of_python_is_told_by_its_name_root";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let python = "/usr/bin/python3";
     let listed = laboratory.run(&["trace", "attach", "--list", "--program", python]).out;
     if !listed.contains("python:function__return") || !crate::laboratory::is_root() {
-        return crate::laboratory::skip(name, "python3 has no USDT probes, or this is not root");
+        return crate::laboratory::skip_test(name, "python3 has no USDT probes, or this is not root");
     }
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims/calls.py");
     let operation = "f=python:function__return[arg2==\"f\"],python:function__return[arg2==\"main\"]";
     let script = script.to_str().unwrap();
     let said = laboratory.run(&["trace", "attach", "--operation", operation, "--", python, script, "5000"]);
-    if refused(name, &said) {
+    if is_uprobe_refused(name, &said) {
         return;
     }
     assert!(said.code == Some(0) && said.out.contains("12375050"), "{}", said.err);
-    assert_eq!(entries(&laboratory, "f")["entries"], 5000);
+    assert_eq!(entry_counts(&laboratory, "f")["entries"], 5000);
 }
 
 /// What a JIT compiler made lies in no file; functions of the libraries of a Java program can be watched.
 #[test]
 fn a_java_program_is_watched_in_its_libraries_and_its_own_functions_are_refused() {
     let name = "a_java_program_is_watched_in_its_libraries_and_its_own_functions_are_refused";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims/Calls.java");
     let folder = laboratory.path("java");
     let built = Command::new("javac").arg("-d").arg(&folder).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
-        return crate::laboratory::skip(name, "no javac");
+        return crate::laboratory::skip_test(name, "no javac");
     }
     // Says which methods it compiles, each before its code is there.
     let mut java = Command::new("java")
@@ -518,9 +523,9 @@ fn a_java_program_is_watched_in_its_libraries_and_its_own_functions_are_refused(
     drained.join().unwrap();
     assert!(compiled && lives, "{} {}", own.err, watched.err);
     assert_eq!(own.code, Some(2), "{}", own.err);
-    if !refused(name, &watched) {
+    if !is_uprobe_refused(name, &watched) {
         assert_eq!(watched.code, Some(0), "{}", watched.err);
-        assert!(entries(&laboratory, "thrown")["ended"] > 0, "{}", watched.err);
+        assert!(entry_counts(&laboratory, "thrown")["ended"] > 0, "{}", watched.err);
         // What was refused left none.
         laboratory.only_run();
     }

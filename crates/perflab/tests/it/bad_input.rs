@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use crate::laboratory::{Laboratory, is_root, said};
+use crate::laboratory::{Sandbox, is_root, to_command_output};
 
 const GOOD: &str = "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 200]";
 
 /// What is said of the good study with one thing replaced.
-fn complaint(from: &str, to: &str) -> String {
-    let laboratory = Laboratory::new();
+fn error_of_changed_study(from: &str, to: &str) -> String {
+    let laboratory = Sandbox::new();
     let text = GOOD.replace(from, to);
     assert_ne!(text, GOOD);
-    let study = laboratory.study("s.toml", &text);
+    let study = laboratory.write_study("s.toml", &text);
     let said = laboratory.run(&["study", "check", &study]);
     assert_eq!(said.code, Some(2), "{}", said.err);
     let again = laboratory.run(&["run", &study]);
@@ -32,27 +32,32 @@ fn studies_complain_in_their_place() {
         ("a level of the wrong type", "[100, 200]", "[100, true]"),
         ("not TOML", "[workload.echo]", "[workload.echo"),
     ];
-    let said: Vec<String> =
-        complaints.iter().map(|(what, from, to)| format!("{what}: {}", complaint(from, to))).collect();
+    let said: Vec<String> = complaints
+        .iter()
+        .map(|(what, from, to)| format!("{what}: {}", error_of_changed_study(from, to)))
+        .collect();
     insta::assert_snapshot!(said.concat());
 }
 
-fn outcome(script: &str, tables: &str, rules: &str) -> (Option<i32>, String, String) {
-    let laboratory = Laboratory::new();
-    laboratory.workload("bad", tables, script);
-    let study = laboratory.study(
+fn run_bad_workload(script: &str, tables: &str, rules: &str) -> (Option<i32>, String, String) {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("bad", tables, script);
+    let study = laboratory.write_study(
         "s.toml",
         &format!("run = {{ iterations = 2, warmup = 0{rules} }}\n[workload.bad]\n[workload.echo]"),
     );
     let said = laboratory.run(&["run", &study]);
-    let iterations =
-        if said.code == Some(4) { laboratory.good(&["show", "--iterations"]).out } else { String::new() };
+    let iterations = if said.code == Some(4) {
+        laboratory.run_successfully(&["show", "--iterations"]).out
+    } else {
+        String::new()
+    };
     (said.code, said.err, iterations)
 }
 
 #[test]
 fn a_workload_that_is_not_installed_is_refused_with_the_remedy() {
-    let (code, said, _) = outcome(
+    let (code, said, _) = run_bad_workload(
         "true",
         "[needs]\nprograms = [\"no-such-program\"]\n[install]\napt = [\"no-such-package\"]",
         "",
@@ -63,7 +68,7 @@ fn a_workload_that_is_not_installed_is_refused_with_the_remedy() {
 
 #[test]
 fn a_workload_that_fails_costs_only_itself() {
-    let (code, said, iterations) = outcome("echo it broke >&2; exit 9", "", "");
+    let (code, said, iterations) = run_bad_workload("echo it broke >&2; exit 9", "", "");
     assert_eq!(code, Some(4));
     assert!(said.contains("it broke") && iterations.contains("code 9"), "{said}\n{iterations}");
     assert_eq!(iterations.matches(" ok").count(), 2, "{iterations}");
@@ -71,14 +76,14 @@ fn a_workload_that_fails_costs_only_itself() {
 
 #[test]
 fn a_workload_that_prints_rubbish_is_named_with_its_metric() {
-    let (code, _, iterations) = outcome("echo lorem ipsum", "", "");
+    let (code, _, iterations) = run_bad_workload("echo lorem ipsum", "", "");
     assert_eq!(code, Some(4));
     assert!(iterations.contains("speed"), "{iterations}");
 }
 
 #[test]
 fn a_workload_that_never_ends_is_stopped() {
-    let (code, said, iterations) = outcome("sleep 1234", "", ", time-limit = \"200ms\"");
+    let (code, said, iterations) = run_bad_workload("sleep 1234", "", ", time-limit = \"200ms\"");
     assert_eq!(code, Some(4));
     assert!(
         said.contains("time limit of 200.0 ms") && iterations.contains("stopped at its time limit"),
@@ -88,9 +93,9 @@ fn a_workload_that_never_ends_is_stopped() {
 
 #[test]
 fn a_workload_that_needs_root_says_so() {
-    let laboratory = Laboratory::new();
-    laboratory.workload("rooted", "[needs]\nroot = true", "echo speed 1");
-    let study = laboratory.study("s.toml", "[workload.rooted]");
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("rooted", "[needs]\nroot = true", "echo speed 1");
+    let study = laboratory.write_study("s.toml", "[workload.rooted]");
     let mut command = laboratory.command(&["run", &study]);
     if is_root() {
         use std::os::unix::fs::PermissionsExt;
@@ -105,15 +110,15 @@ fn a_workload_that_needs_root_says_so() {
             .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
             .current_dir(laboratory.home.path());
     }
-    let refused = said(command.output().unwrap());
+    let refused = to_command_output(command.output().unwrap());
     assert_eq!(refused.code, Some(3), "{}", refused.err);
     assert!(refused.err.contains("needs root"), "{}", refused.err);
 }
 
 #[test]
 fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("a", 100);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("a", 100);
     let path = laboratory.only_run().join("run.json");
     let text = fs::read_to_string(&path).unwrap();
     let newer = text.replacen("\"format\":2", "\"format\":99", 1);
@@ -122,17 +127,17 @@ fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
     let shown = laboratory.run(&["show"]);
     assert_ne!(shown.code, Some(0));
     assert!(shown.err.contains("99") && shown.err.contains("update perflab"), "{}", shown.err);
-    let listed = laboratory.good(&["list"]);
+    let listed = laboratory.run_successfully(&["list"]);
     assert!(listed.out.contains("99"), "{}", listed.out);
 }
 
 #[test]
 fn runs_without_a_common_metric_name_what_each_has() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("a", 100);
-    let study =
-        laboratory.study("other.toml", "run = { iterations = 2, warmup = 0 }\n[workload.context-switches]");
-    laboratory.good(&["run", &study, "--label", "b"]);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("a", 100);
+    let study = laboratory
+        .write_study("other.toml", "run = { iterations = 2, warmup = 0 }\n[workload.context-switches]");
+    laboratory.run_successfully(&["run", &study, "--label", "b"]);
     let refused = laboratory.run(&["compare", "a", "b"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.err.contains("speed") && refused.err.contains("switches"), "{}", refused.err);
@@ -140,14 +145,14 @@ fn runs_without_a_common_metric_name_what_each_has() {
 
 #[test]
 fn selectors_that_name_nothing_or_too_much_say_what_there_is() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let empty = laboratory.run(&["show"]);
     assert_eq!(empty.code, Some(2), "{}", empty.err);
-    laboratory.echo("a", 100);
+    laboratory.run_echo("a", 100);
     let missing = laboratory.run(&["show", "nothing"]);
     assert_eq!(missing.code, Some(2));
     assert!(missing.err.contains("nothing"), "{}", missing.err);
-    laboratory.echo("a", 100);
+    laboratory.run_echo("a", 100);
     let several = laboratory.run(&["diff", "a", "@latest"]);
     assert_eq!(several.code, Some(2));
     assert!(several.err.contains("names 2 runs"), "{}", several.err);
@@ -155,7 +160,7 @@ fn selectors_that_name_nothing_or_too_much_say_what_there_is() {
 
 #[test]
 fn a_study_file_that_is_not_there_suggests_the_shipped_ones() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let missing = laboratory.run(&["run", "quikstart"]);
     assert_eq!(missing.code, Some(2));
     assert!(missing.err.contains("did you mean `quickstart`?"), "{}", missing.err);
@@ -163,7 +168,7 @@ fn a_study_file_that_is_not_there_suggests_the_shipped_ones() {
 
 #[test]
 fn a_hint_says_what_to_write_and_names_what_was_written() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let cases = [
         (&["plan", "before", "--precision", "0"][..], "--precision 0 is no goal", "0%"),
         (&["plan", "before", "--detect", "0%"], "--detect 0% is no goal", "no unit"),
@@ -181,8 +186,8 @@ fn a_hint_says_what_to_write_and_names_what_was_written() {
 
 #[test]
 fn a_label_begins_no_line_of_its_own() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("one\ntwo", 100);
-    let shown = laboratory.good(&["show"]).err;
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one\ntwo", 100);
+    let shown = laboratory.run_successfully(&["show"]).err;
     assert!(shown.contains("(one\\ntwo): echo.toml"), "{shown}");
 }

@@ -15,26 +15,26 @@ thread_local! {
 
 /// While a thread has it, nobody else drops caches, starts programs that are measured, or mounts an image: a mount namespace that
 /// is made meanwhile keeps no other test's mounted, and in memory.
-pub struct Caches {
+pub struct CachesLock {
     lock: Option<File>,
     /// Stays with its thread, which may have it twice.
     _thread: PhantomData<MutexGuard<'static, ()>>,
 }
 
-impl Caches {
+impl CachesLock {
     /// Waits for it.
-    pub fn alone() -> Self {
+    pub fn acquire() -> Self {
         let lock = (HELD.get() == 0).then(|| {
-            let file = lock();
+            let file = open_lock_file();
             file.lock().unwrap();
             file
         });
         HELD.set(HELD.get() + 1);
-        Caches { lock, _thread: PhantomData }
+        CachesLock { lock, _thread: PhantomData }
     }
 }
 
-impl Drop for Caches {
+impl Drop for CachesLock {
     fn drop(&mut self) {
         HELD.set(HELD.get() - 1);
         drop(self.lock.take());
@@ -42,7 +42,7 @@ impl Drop for Caches {
 }
 
 /// The file whose lock it is.
-fn lock() -> File {
+fn open_lock_file() -> File {
     let user = rustix::process::geteuid().as_raw();
     let own = std::env::temp_dir().join(format!("perflab-tests-{user}"));
     let open = |path: &Path| File::options().create(true).append(true).open(path);
@@ -51,28 +51,28 @@ fn lock() -> File {
 }
 
 /// Whether these arguments have perflab drop caches, or set what every start sets.
-fn changes(arguments: &[&str]) -> bool {
+fn changes_caches(arguments: &[&str]) -> bool {
     let own = arguments.iter().take_while(|word| **word != "--");
     let has = |wanted: &str| own.clone().any(|word| *word == wanted);
     is_root() && (has("startup") || has("start-once") || has("--cold"))
 }
 
 /// Taken where these arguments need it.
-pub fn needed(arguments: &[&str]) -> Option<Caches> {
-    changes(arguments).then(Caches::alone)
+pub fn lock_if_needed(arguments: &[&str]) -> Option<CachesLock> {
+    changes_caches(arguments).then(CachesLock::acquire)
 }
 
 /// No test may forget it.
-pub fn assert_held(arguments: &[&str]) {
-    assert!(!changes(arguments) || HELD.get() > 0, "{arguments:?}: `Caches::alone` comes first");
+pub fn assert_lock_held(arguments: &[&str]) {
+    assert!(!changes_caches(arguments) || HELD.get() > 0, "{arguments:?}: `Caches::alone` comes first");
 }
 
 #[test]
 fn a_thread_may_have_them_twice_and_nobody_else() {
-    let first = Caches::alone();
-    drop(Caches::alone());
-    assert!(lock().try_lock().is_err(), "it is still the first one's");
+    let first = CachesLock::acquire();
+    drop(CachesLock::acquire());
+    assert!(open_lock_file().try_lock().is_err(), "it is still the first one's");
     drop(first);
-    let begun = Caches::alone();
+    let begun = CachesLock::acquire();
     assert!(begun.lock.is_some() && HELD.get() == 1);
 }

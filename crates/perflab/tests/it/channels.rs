@@ -4,10 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use perflab_conduct::protocol::{Decoder, Greeter, Order, Report, encode, greeting};
+use perflab_conduct::protocol::{
+    AgentOrder, AgentReport, FrameDecoder, GreetingParser, encode_frame, greeting_line,
+};
 
-use crate::laboratory::said;
-use crate::vm::Guests;
+use crate::laboratory::to_command_output;
+use crate::vm::GuestSandbox;
 
 #[test]
 fn an_agent_calls_over_tcp_greets_and_tells_the_time() {
@@ -16,14 +18,15 @@ fn an_agent_calls_over_tcp_greets_and_tells_the_time() {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_perflab"));
     let mut agent = agent.args(["agent", "--connect", &address]).stdin(Stdio::null()).spawn().unwrap();
     let (mut stream, _) = listener.accept().unwrap();
-    stream.write_all(&greeting()).unwrap();
-    stream.write_all(&encode(&Order::Ping { id: 7 }).unwrap()).unwrap();
-    let (mut greeter, mut decoder) = (Some(Greeter::default()), Decoder::<Report>::default());
+    stream.write_all(&greeting_line()).unwrap();
+    stream.write_all(&encode_frame(&AgentOrder::Ping { id: 7 }).unwrap()).unwrap();
+    let (mut greeter, mut decoder) =
+        (Some(GreetingParser::default()), FrameDecoder::<AgentReport>::default());
     let (mut buffer, mut heard) = ([0; 4096], Vec::new());
     while heard.len() < 2 {
         let length = stream.read(&mut buffer).unwrap();
         assert!(length > 0, "it hung up");
-        match greeter.as_mut().map(|greeter| greeter.take(&buffer[..length]).unwrap()) {
+        match greeter.as_mut().map(|greeter| greeter.feed(&buffer[..length]).unwrap()) {
             None => decoder.push(&buffer[..length]),
             Some(None) => {}
             Some(Some(rest)) => {
@@ -31,10 +34,10 @@ fn an_agent_calls_over_tcp_greets_and_tells_the_time() {
                 decoder.push(&rest);
             }
         }
-        heard.extend(std::iter::from_fn(|| decoder.take().unwrap()));
+        heard.extend(std::iter::from_fn(|| decoder.next_message().unwrap()));
     }
     assert!(
-        matches!(heard[0], Report::Hello(_)) && matches!(heard[1], Report::Pong { id: 7, .. }),
+        matches!(heard[0], AgentReport::Hello(_)) && matches!(heard[1], AgentReport::Pong { id: 7, .. }),
         "{heard:?}"
     );
     drop(stream);
@@ -75,12 +78,12 @@ $perflab show
 
 #[test]
 fn needs_root_two_agents_in_a_guest_are_conducted_over_vsock() {
-    let Some(guests) = Guests::new("needs_root_two_agents_in_a_guest_are_conducted_over_vsock") else {
+    let Some(guests) = GuestSandbox::new("needs_root_two_agents_in_a_guest_are_conducted_over_vsock") else {
         return;
     };
     let mut words = vec!["vm", "boot", "--memory", "1GiB", "--name", "within"];
     words.extend(["--load", "vsock_loopback", "--load", "vsock_diag", "--", "sh", "-c", WITHIN]);
-    let ended = said(guests.command(&words).output().unwrap());
+    let ended = to_command_output(guests.command(&words).output().unwrap());
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     assert!(ended.err.contains("2 targets in step"), "{}", ended.err);
     // Two connections have four ends; each of two targets counted them twice.
@@ -88,5 +91,5 @@ fn needs_root_two_agents_in_a_guest_are_conducted_over_vsock() {
     let rows: Vec<String> = rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let all = ["mean of all", "peer1", "peer2"].map(|who| format!("ends ends {who} 4 4 4 2"));
     assert_eq!(rows, all, "{}", ended.err);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }

@@ -3,29 +3,29 @@
 use std::fs;
 use std::path::Path;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
-fn two() -> Laboratory {
-    let laboratory = Laboratory::new();
-    laboratory.echo("before", 100);
-    laboratory.echo("after", 50);
+fn two_echo_runs() -> Sandbox {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("before", 100);
+    laboratory.run_echo("after", 50);
     laboratory
 }
 
 #[test]
 fn half_the_speed_is_worse_and_double_is_better() {
-    let laboratory = two();
-    let said = laboratory.good(&["compare", "before", "after"]);
+    let laboratory = two_echo_runs();
+    let said = laboratory.run_successfully(&["compare", "before", "after"]);
     assert!(said.out.contains("worse") && said.out.contains("50"), "{}", said.out);
-    let said = laboratory.good(&["compare", "after", "before"]);
+    let said = laboratory.run_successfully(&["compare", "after", "before"]);
     assert!(said.out.contains("better"), "{}", said.out);
-    let said = laboratory.good(&["compare", "after", "after"]);
+    let said = laboratory.run_successfully(&["compare", "after", "after"]);
     assert!(said.out.contains("same"), "{}", said.out);
 }
 
 #[test]
 fn fail_if_ends_with_five_and_only_then() {
-    let laboratory = two();
+    let laboratory = two_echo_runs();
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:2%"]).code, Some(5));
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse"]).code, Some(5));
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:60%"]).code, Some(0));
@@ -37,8 +37,9 @@ fn fail_if_ends_with_five_and_only_then() {
 
 #[test]
 fn four_formats_carry_the_same_verdict() {
-    let laboratory = two();
-    let format = |name: &str| laboratory.good(&["compare", "before", "after", "--format", name]).out;
+    let laboratory = two_echo_runs();
+    let format =
+        |name: &str| laboratory.run_successfully(&["compare", "before", "after", "--format", name]).out;
     let json: serde_json::Value = serde_json::from_str(&format("json")).unwrap();
     let row = &json["rows"][0];
     assert!(row.to_string().contains("worse"), "{row}");
@@ -51,14 +52,14 @@ fn four_formats_carry_the_same_verdict() {
 
 #[test]
 fn by_a_factor_within_one_run() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]",
     );
-    let said = laboratory.good(&["run", &study]);
+    let said = laboratory.run_successfully(&["run", &study]);
     assert!(said.out.contains("speed: 150 against 100") && said.out.contains("better"), "{}", said.out);
-    let said = laboratory.good(&["compare", "@latest", "--by", "speed"]);
+    let said = laboratory.run_successfully(&["compare", "@latest", "--by", "speed"]);
     assert!(said.out.contains("better"), "{}", said.out);
     let said = laboratory.run(&["compare", "@latest", "--by", "sped"]);
     assert_eq!(said.code, Some(2));
@@ -67,24 +68,24 @@ fn by_a_factor_within_one_run() {
 
 #[test]
 fn runs_that_share_a_label_are_repetitions() {
-    let laboratory = two();
-    laboratory.echo("before", 101);
-    let said = laboratory.good(&["compare", "before", "after", "--format", "json"]);
+    let laboratory = two_echo_runs();
+    laboratory.run_echo("before", 101);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert!(json["rows"][0]["baseline"].to_string().contains("16"), "{}", json["rows"][0]["baseline"]);
 }
 
 #[test]
 fn runs_of_one_label_are_told_apart_when_they_are_named_one_by_one() {
-    let laboratory = two();
-    laboratory.echo("after", 25);
+    let laboratory = two_echo_runs();
+    laboratory.run_echo("after", 25);
     let runs = std::fs::read_dir(laboratory.path("archive").join("runs")).unwrap();
     let mut ids: Vec<String> =
         runs.map(|run| run.unwrap().file_name().to_string_lossy().into_owned()).collect();
     ids.sort();
     let arguments: Vec<&str> = ["compare"].into_iter().chain(ids.iter().map(String::as_str)).collect();
     let styled = [&arguments[..], &["--style", "mmtests", "--format", "csv"]].concat();
-    let table = laboratory.good(&styled).out;
+    let table = laboratory.run_successfully(&styled).out;
     let means: Vec<&str> = table.lines().filter(|line| line.contains("Hmean")).collect();
     let (one, other) = (&ids[1], &ids[2]);
     let common = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
@@ -98,15 +99,17 @@ fn runs_of_one_label_are_told_apart_when_they_are_named_one_by_one() {
 
 #[test]
 fn the_table_of_mmtests_its_ratios_and_its_notes() {
-    let laboratory = two();
-    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--significance"]);
+    let laboratory = two_echo_runs();
+    let said =
+        laboratory.run_successfully(&["compare", "before", "after", "--style", "mmtests", "--significance"]);
     assert!(said.out.contains("Hmean     speed") && said.out.contains("-50.00%"), "{}", said.out);
     assert!(said.out.contains("Significant speed") && said.out.contains("note: *"), "{}", said.out);
-    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--ratio"]);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "--style", "mmtests", "--ratio"]);
     assert!(said.out.contains("Ratio speed") && said.out.contains("Gmean Higher"), "{}", said.out);
-    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--format", "csv"]);
+    let said =
+        laboratory.run_successfully(&["compare", "before", "after", "--style", "mmtests", "--format", "csv"]);
     assert!(said.out.starts_with("benchmark,statistic,operation,side,value"), "{}", said.out);
-    let said = laboratory.good(&[
+    let said = laboratory.run_successfully(&[
         "compare",
         "before",
         "after",
@@ -120,13 +123,13 @@ fn the_table_of_mmtests_its_ratios_and_its_notes() {
 
 #[test]
 fn other_statistics_gains_and_baselines() {
-    let laboratory = two();
-    laboratory.echo("third", 100);
-    let said = laboratory.good(&["compare", "before", "after", "third", "--stat", "mean,p99,n"]);
+    let laboratory = two_echo_runs();
+    laboratory.run_echo("third", 100);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--stat", "mean,p99,n"]);
     assert!(said.out.contains("p99 before") && said.out.contains("third"), "{}", said.out);
-    let said = laboratory.good(&["compare", "before", "after", "third", "--ratio"]);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--ratio"]);
     assert!(said.out.contains("geometric mean") && said.out.contains("0.500"), "{}", said.out);
-    let said = laboratory.good(&["compare", "before", "after", "third", "--baseline", "after"]);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--baseline", "after"]);
     assert!(said.out.contains("before, third against after") && said.out.contains("better"), "{}", said.out);
     let said = laboratory.run(&["compare", "before", "after", "--stat", "average"]);
     assert_eq!(said.code, Some(2));
@@ -135,13 +138,13 @@ fn other_statistics_gains_and_baselines() {
 
 #[test]
 fn another_level_may_be_the_baseline() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150, 200]",
     );
-    laboratory.good(&["run", &study, "--quiet"]);
-    let said = laboratory.good(&["compare", "@latest", "--by", "speed", "--baseline", "150"]);
+    laboratory.run_successfully(&["run", &study, "--quiet"]);
+    let said = laboratory.run_successfully(&["compare", "@latest", "--by", "speed", "--baseline", "150"]);
     assert!(said.out.contains("100, 200 against 150") && said.out.contains("worse"), "{}", said.out);
     let said = laboratory.run(&["compare", "@latest", "--by", "speed", "--baseline", "151"]);
     assert_eq!(said.code, Some(2));
@@ -150,25 +153,25 @@ fn another_level_may_be_the_baseline() {
 
 #[test]
 fn other_tools_tables_two_factors_and_monitors() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]\n\
          [factor.x]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]\n[monitors]\nstat = \"1ms\"",
     );
-    laboratory.good(&["run", &study, "--label", "one", "--quiet"]);
-    laboratory.good(&["run", &study, "--label", "two", "--quiet"]);
-    let said = laboratory.good(&["compare", "one", "--by", "speed,x"]);
+    laboratory.run_successfully(&["run", &study, "--label", "one", "--quiet"]);
+    laboratory.run_successfully(&["run", &study, "--label", "two", "--quiet"]);
+    let said = laboratory.run_successfully(&["compare", "one", "--by", "speed,x"]);
     assert!(
         said.out.contains("speed: 150 against 100") && said.out.contains("speed × x: 150, b"),
         "{}",
         said.out
     );
-    let said = laboratory.good(&["compare", "one", "two", "--style", "lkp"]);
+    let said = laboratory.run_successfully(&["compare", "one", "two", "--style", "lkp"]);
     assert!(said.out.contains("%stddev") && said.out.contains("echo.speed"), "{}", said.out);
-    let said = laboratory.good(&["compare", "one", "two", "--style", "benchstat"]);
+    let said = laboratory.run_successfully(&["compare", "one", "two", "--style", "benchstat"]);
     assert!(said.out.contains("geomean") && said.out.contains("(p="), "{}", said.out);
-    let said = laboratory.good(&["compare", "one", "two", "--monitor", "stat"]);
+    let said = laboratory.run_successfully(&["compare", "one", "two", "--monitor", "stat"]);
     assert!(said.out.contains("/s]"), "{}", said.out);
     let said = laboratory.run(&["compare", "one", "two", "--monitor", "vmstta"]);
     assert_eq!(said.code, Some(2));
@@ -180,11 +183,11 @@ fn other_tools_tables_two_factors_and_monitors() {
 /// A monitor that a run does not have, or that was read too seldom, is named with those that it has, in every style.
 #[test]
 fn a_monitor_with_nothing_to_compare_says_what_there_is() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let run = |label: &str, monitors: &str| {
         let text = format!("run = {{ iterations = 3, warmup = 1 }}\n[workload.context-switches]\n{monitors}");
-        let study = laboratory.study("s.toml", &text);
-        laboratory.good(&["run", &study, "--label", label, "--quiet"]);
+        let study = laboratory.write_study("s.toml", &text);
+        laboratory.run_successfully(&["run", &study, "--label", label, "--quiet"]);
     };
     run("often", "[monitors]\nstat = \"10ms\"\nvmstat = \"10ms\"");
     run("seldom", "[monitors]\nstat = \"60s\"");
@@ -211,28 +214,28 @@ fn a_monitor_with_nothing_to_compare_says_what_there_is() {
 /// Every kind of data that cannot be compared as it is: named, and never a wrong number.
 #[test]
 fn what_cannot_be_compared_is_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let run = |label: &str, script: &str, iterations: u32| {
         // What the script does changes, and not what is run: another definition would be another benchmark.
         let file = laboratory.path("made.sh");
-        laboratory.workload("made", "", &format!(". {}", file.display()));
+        laboratory.write_workload("made", "", &format!(". {}", file.display()));
         std::fs::write(&file, script).unwrap();
         let text = format!("run = {{ iterations = {iterations}, warmup = 0 }}\n[workload.made]");
-        let study = laboratory.study("made.toml", &text);
+        let study = laboratory.write_study("made.toml", &text);
         laboratory.run(&["run", &study, "--label", label, "--quiet"]);
     };
     run("many", "echo speed 100", 8);
     run("one", "echo speed 90", 1);
     run("zero", "echo speed 0", 8);
     run("failing", "exit 3", 4);
-    let said = laboratory.good(&["compare", "many", "one"]);
+    let said = laboratory.run_successfully(&["compare", "many", "one"]);
     assert!(said.out.contains("unclear") && said.out.contains("too few values"), "{}", said.out);
-    let said = laboratory.good(&["compare", "many", "many"]);
+    let said = laboratory.run_successfully(&["compare", "many", "many"]);
     assert!(said.out.contains("same") && said.out.contains("0 "), "{}", said.out);
-    let said = laboratory.good(&["compare", "many", "zero", "--ratio"]);
+    let said = laboratory.run_successfully(&["compare", "many", "zero", "--ratio"]);
     assert!(said.out.contains("left out") && said.out.contains("not above zero"), "{}", said.out);
     assert!(said.out.contains("no geometric mean"), "{}", said.out);
-    let said = laboratory.good(&["compare", "many", "zero", "--style", "mmtests"]);
+    let said = laboratory.run_successfully(&["compare", "many", "zero", "--style", "mmtests"]);
     assert!(said.out.contains("n/a") && said.out.contains("no harmonic mean"), "{}", said.out);
     let said = laboratory.run(&["compare", "many", "failing"]);
     assert_eq!(said.code, Some(2));
@@ -242,8 +245,8 @@ fn what_cannot_be_compared_is_named() {
     let text = text.replace("ops/s", "kops/s");
     std::fs::write(laboratory.path("workloads/made.toml"), text).unwrap();
     std::fs::write(laboratory.path("made.sh"), "echo speed 1").unwrap();
-    let study = laboratory.study("made.toml", "run = { iterations = 4, warmup = 0 }\n[workload.made]");
-    laboratory.good(&["run", &study, "--label", "other", "--quiet"]);
+    let study = laboratory.write_study("made.toml", "run = { iterations = 4, warmup = 0 }\n[workload.made]");
+    laboratory.run_successfully(&["run", &study, "--label", "other", "--quiet"]);
     let said = laboratory.run(&["compare", "many", "other"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("speed [ops/s]") && said.err.contains("speed [kops/s]"), "{}", said.err);
@@ -253,12 +256,12 @@ fn what_cannot_be_compared_is_named() {
 #[test]
 fn rows_in_the_style_of_lkp_are_its_own() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lkp");
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for label in ["before", "after"] {
         let file = format!("{data}/{label}.json");
-        laboratory.good(&["import", &file, "--kind", "lkp-stats", "--label", label]);
+        laboratory.run_successfully(&["import", &file, "--kind", "lkp-stats", "--label", label]);
     }
-    let said = laboratory.good(&["compare", "before", "after", "--style", "lkp"]);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "--style", "lkp"]);
     let theirs = fs::read_to_string(format!("{data}/printed.txt")).unwrap();
     let theirs: Vec<&str> = theirs.lines().map(str::trim_end).collect();
     let ours: Vec<&str> = said.out.lines().take_while(|line| !line.is_empty()).collect();
@@ -271,23 +274,23 @@ fn rows_in_the_style_of_lkp_are_its_own() {
 }
 
 /// Two runs of logs that were recorded in MMTests' layout, one of each iteration.
-fn recorded(layout: &str) -> Laboratory {
-    let laboratory = Laboratory::new();
+fn import_recorded_logs(layout: &str) -> Sandbox {
+    let laboratory = Sandbox::new();
     let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/recorded/mmtests").join(layout);
     for (run, iteration) in [("recorded-base", "iter-0"), ("recorded-new", "iter-1")] {
-        copy(&logs.join(iteration), &laboratory.path(run).join("iter-0"));
-        laboratory.good(&["import", run]);
+        copy_folder(&logs.join(iteration), &laboratory.path(run).join("iter-0"));
+        laboratory.run_successfully(&["import", run]);
     }
     laboratory
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let to = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &to);
+            copy_folder(&entry.path(), &to);
         } else {
             fs::copy(entry.path(), to).unwrap();
         }
@@ -295,7 +298,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// What is printed before the notes, without marks, which are ours, and with single spaces.
-fn figures(text: &str) -> Vec<String> {
+fn compact_lines(text: &str) -> Vec<String> {
     let lines = text.lines().take_while(|line| !line.is_empty());
     let plain = lines.map(|line| line.replace(['*', '(', ')'], "|"));
     plain.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
@@ -306,16 +309,16 @@ fn figures(text: &str) -> Vec<String> {
 fn recorded_logs_have_the_tables_that_mmtests_prints() {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mmtests");
     for layout in ["current", "streams-current"] {
-        let laboratory = recorded(layout);
+        let laboratory = import_recorded_logs(layout);
         let of_layout = |line: &&str| line.split('\t').next() == Some(layout);
         let index = fs::read_to_string(goldens.join("tables.tsv")).unwrap();
         for line in index.lines().filter(of_layout) {
             let [_, name, options] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
             let options: Vec<&str> = options.split_whitespace().collect();
             let fixed = ["compare", "recorded-base", "recorded-new", "--style", "mmtests"];
-            let said = laboratory.good(&[&fixed[..], &options].concat());
+            let said = laboratory.run_successfully(&[&fixed[..], &options].concat());
             let theirs = fs::read_to_string(goldens.join(format!("{name}.txt"))).unwrap();
-            assert_eq!(figures(&said.out), figures(&theirs), "{name}");
+            assert_eq!(compact_lines(&said.out), compact_lines(&theirs), "{name}");
         }
     }
 }
@@ -323,14 +326,14 @@ fn recorded_logs_have_the_tables_that_mmtests_prints() {
 /// Means and maxima over all readings of a monitor, and durations of a benchmark.
 #[test]
 fn monitors_have_the_figures_that_mmtests_prints() {
-    let laboratory = recorded("current");
+    let laboratory = import_recorded_logs("current");
     let printed = |monitor: &str| {
         let fixed = ["compare", "recorded-base", "recorded-new", "--style", "mmtests", "--monitor", monitor];
-        laboratory.good(&fixed).out
+        laboratory.run_successfully(&fixed).out
     };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mmtests/perf-time-stat.txt");
-    let ours = figures(&printed("perf-time-stat"));
-    let theirs = figures(&fs::read_to_string(golden).unwrap());
+    let ours = compact_lines(&printed("perf-time-stat"));
+    let theirs = compact_lines(&fs::read_to_string(golden).unwrap());
     assert!(theirs.len() == 8 && theirs.iter().all(|line| ours.contains(line)), "{ours:?}");
     let durations = printed("duration");
     assert!(durations.contains("Duration User                 1.42              3.62"), "{durations}");
@@ -341,10 +344,11 @@ fn monitors_have_the_figures_that_mmtests_prints() {
 /// What a benchmark is for, or what only explains it; by name with any spelling of neither.
 #[test]
 fn metrics_are_chosen_by_what_they_are_for() {
-    let laboratory = recorded("current");
+    let laboratory = import_recorded_logs("current");
     let metrics = |wanted: &str| -> Vec<String> {
         let options = ["--workload", "sysbenchcpu", "--metric", wanted, "--format", "json"];
-        let said = laboratory.good(&[&["compare", "recorded-base", "recorded-new"], &options[..]].concat());
+        let said = laboratory
+            .run_successfully(&[&["compare", "recorded-base", "recorded-new"], &options[..]].concat());
         let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         let rows = json["rows"].as_array().unwrap();
         rows.iter().map(|row| row["metric"].as_str().unwrap().to_owned()).collect()
@@ -360,16 +364,18 @@ fn metrics_are_chosen_by_what_they_are_for() {
 /// 3 ms are not better than 4,000 us by a thousand.
 #[test]
 fn values_of_different_units_are_never_compared() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for (label, unit) in [("in-ns", "ns"), ("in-us", "us")] {
         let one = format!(
             r#"{{"name": "Fill", "run_type": "iteration", "real_time": 5, "time_unit": "{unit}", "pages": 3}}"#
         );
         let text = format!(r#"{{"context": {{}}, "benchmarks": [{one}, {one}, {one}]}}"#);
         fs::write(laboratory.path(label), text).unwrap();
-        laboratory.good(&["import", label, "--label", label]);
+        laboratory.run_successfully(&["import", label, "--label", label]);
     }
-    let of = |options: &[&str]| laboratory.good(&[&["compare", "in-ns", "in-us"], options].concat()).out;
+    let of = |options: &[&str]| {
+        laboratory.run_successfully(&[&["compare", "in-ns", "in-us"], options].concat()).out
+    };
     assert!(of(&[]).contains("real_time [us]") && of(&[]).contains("missing"), "{}", of(&[]));
     let said = of(&["--style", "mmtests"]);
     assert!(said.contains("real_time [us]") && said.contains("in-us has no value"), "{said}");

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_observe::io::residency::resident;
-use perflab_prefetch::daemon::{Program, Standing, Status, status};
+use perflab_observe::io::residency::count_resident_pages;
+use perflab_prefetch::daemon::{DaemonStatus, ProgramRecord, ProgramState, status};
 use serde_json::Value;
 
-use crate::image::Image;
-use crate::laboratory::{Laboratory, skip};
-use crate::taken::{Mapped, Taken, undisturbed};
+use crate::image::MountedImage;
+use crate::laboratory::{Sandbox, skip_test};
+use crate::taken::{EvictedPages, MappingProcess, repeat_until_undisturbed};
 use crate::tiny;
 
 const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
@@ -21,15 +21,15 @@ const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A daemon, a file system and a program on it.
-struct Bench {
+struct DaemonBench {
     daemon: Child,
     socket: PathBuf,
     program: PathBuf,
-    laboratory: Laboratory,
-    image: Image,
+    laboratory: Sandbox,
+    image: MountedImage,
 }
 
-impl Drop for Bench {
+impl Drop for DaemonBench {
     fn drop(&mut self) {
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
@@ -37,13 +37,13 @@ impl Drop for Bench {
 }
 
 /// The rights that the unit leaves, as setpriv wants them.
-fn rights() -> String {
+fn unit_capabilities() -> String {
     let line = UNIT.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
     let names = line.split_whitespace().map(|name| format!(",+{}", name[4..].to_lowercase()));
     format!("--bounding-set=-all{}", names.collect::<String>())
 }
 
-fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+fn wait_until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         match found() {
@@ -54,66 +54,75 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-impl Bench {
+impl DaemonBench {
     fn new(test: &str, arguments: &[&str]) -> Option<Self> {
-        Bench::in_group(test, arguments, None)
+        DaemonBench::new_in_cgroup(test, arguments, None)
     }
 
     /// With a daemon that is moved to a group before it begins.
-    fn in_group(test: &str, arguments: &[&str], group: Option<&Path>) -> Option<Self> {
-        let image = Image::new(test)?;
-        let laboratory = Laboratory::new();
-        if let Err(error) = perflab_observe::io::check() {
-            skip(test, &error.to_string());
+    fn new_in_cgroup(test: &str, arguments: &[&str], group: Option<&Path>) -> Option<Self> {
+        let image = MountedImage::new(test)?;
+        let laboratory = Sandbox::new();
+        if let Err(error) = perflab_observe::io::check_io_tracing() {
+            skip_test(test, &error.to_string());
             return None;
         }
-        let (whole, small) = (image.write("lib/whole", 400), image.place().join("lib/small"));
-        (0..20).for_each(|file| drop(image.write(&format!("lib/small/{file}"), 3)));
-        let program = image.place().join("start");
-        script(&program, &format!("cat {} {}/* > /dev/null", whole.display(), small.display()));
+        let (whole, small) = (image.write_pages("lib/whole", 400), image.mount_point().join("lib/small"));
+        (0..20).for_each(|file| drop(image.write_pages(&format!("lib/small/{file}"), 3)));
+        let program = image.mount_point().join("start");
+        write_script(&program, &format!("cat {} {}/* > /dev/null", whole.display(), small.display()));
         let socket = laboratory.path("run/socket");
-        let daemon = daemon(&laboratory, &image, &socket, arguments, group);
-        let bench = Bench { daemon, socket, program, laboratory, image };
-        until("the daemon watches", || {
-            status::ask(&bench.socket).ok().filter(|status| status.watched == [bench.image.place()])
+        let daemon = start_daemon(&laboratory, &image, &socket, arguments, group);
+        let bench = DaemonBench { daemon, socket, program, laboratory, image };
+        wait_until("the daemon watches", || {
+            status::read_status(&bench.socket)
+                .ok()
+                .filter(|status| status.watched == [bench.image.mount_point()])
         });
         Some(bench)
     }
 
-    fn status(&self) -> Status {
-        until("the daemon answers", || status::ask(&self.socket).ok())
+    fn status(&self) -> DaemonStatus {
+        wait_until("the daemon answers", || status::read_status(&self.socket).ok())
     }
 
-    fn said(&self) -> String {
+    fn status_text(&self) -> String {
         fs::read_to_string(self.laboratory.path("said")).unwrap()
     }
 
     /// Waits until this holds for what is known of the program.
-    fn program(&self, what: &str, holds: impl Fn(&Program) -> bool) -> Program {
-        self.program_of(0, what, holds)
+    fn wait_for_program(&self, what: &str, holds: impl Fn(&ProgramRecord) -> bool) -> ProgramRecord {
+        self.wait_for_program_of_user(0, what, holds)
     }
 
     /// The same, as this user starts it.
-    fn program_of(&self, user: u32, what: &str, holds: impl Fn(&Program) -> bool) -> Program {
+    fn wait_for_program_of_user(
+        &self,
+        user: u32,
+        what: &str,
+        holds: impl Fn(&ProgramRecord) -> bool,
+    ) -> ProgramRecord {
         let found = || self.status().program(&self.program, user).filter(|program| holds(program)).cloned();
         let begun = Instant::now();
         loop {
             match found() {
                 Some(program) => return program,
-                None => assert!(begun.elapsed() < PATIENCE, "{what}: {:?}\n{}", self.status(), self.said()),
+                None => {
+                    assert!(begun.elapsed() < PATIENCE, "{what}: {:?}\n{}", self.status(), self.status_text())
+                }
             }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    fn stands(&self, standing: Standing) -> Program {
-        self.program(&format!("it stands at {standing:?}"), |program| program.standing == standing)
+    fn wait_for_state(&self, standing: ProgramState) -> ProgramRecord {
+        self.wait_for_program(&format!("it stands at {standing:?}"), |program| program.standing == standing)
     }
 
     /// Pages of the file system's files leave the memory.
-    fn cool(&self) {
+    fn evict_files(&self) {
         rustix::fs::sync();
-        let folders = ["", "lib", "lib/small"].map(|name| self.image.place().join(name));
+        let folders = ["", "lib", "lib/small"].map(|name| self.image.mount_point().join(name));
         for path in
             folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|one| one.unwrap().path())
         {
@@ -126,16 +135,16 @@ impl Bench {
 
     /// In place of the program one that reads the file that it is given and opens no other, and stays in memory itself: what its starts read
     /// is that file, whatever the machine takes from memory.
-    fn read_one_file(&self, test: &str) -> Option<Mapped> {
-        write_program(&self.program, &tiny::program(READ));
-        let mapped = Mapped::whole(&self.program);
+    fn read_one_file(&self, test: &str) -> Option<MappingProcess> {
+        write_program(&self.program, &tiny::tiny_elf_bytes(READ));
+        let mapped = MappingProcess::map_whole(&self.program);
         if mapped.is_none() {
-            skip(test, "python3 is missing");
+            skip_test(test, "python3 is missing");
         }
         mapped
     }
 
-    fn start(&self) {
+    fn start_program(&self) {
         assert!(Command::new(&self.program).status().unwrap().success());
     }
 
@@ -149,23 +158,23 @@ impl Bench {
 
     /// Others may go there.
     fn open_to_all(&self) {
-        for open in [self.image.place(), self.image.place().parent().unwrap().into()] {
+        for open in [self.image.mount_point(), self.image.mount_point().parent().unwrap().into()] {
             fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
 
     /// Started cold until it is known.
-    fn learnt(&self) -> Program {
-        self.cool();
-        self.start();
-        self.stands(Standing::Worth);
-        self.cool();
-        self.start();
-        self.stands(Standing::Known)
+    fn start_until_known(&self) -> ProgramRecord {
+        self.evict_files();
+        self.start_program();
+        self.wait_for_state(ProgramState::Worth);
+        self.evict_files();
+        self.start_program();
+        self.wait_for_state(ProgramState::Known)
     }
 }
 
-fn script(path: &Path, text: &str) {
+fn write_script(path: &Path, text: &str) {
     write_program(path, format!("#!/bin/sh\n{text}\n").as_bytes());
 }
 
@@ -192,9 +201,9 @@ const READ: &[u8] = &[
 ];
 
 /// With the rights that the unit leaves, and no more.
-fn daemon(
-    laboratory: &Laboratory,
-    image: &Image,
+fn start_daemon(
+    laboratory: &Sandbox,
+    image: &MountedImage,
     socket: &Path,
     arguments: &[&str],
     group: Option<&Path>,
@@ -203,9 +212,11 @@ fn daemon(
     let mut command = Command::new("sh");
     command.args(["-c", &format!("echo $$ > {}; exec \"$@\"", group.display()), "sh", "setpriv"]);
     // What the unit's LimitMEMLOCK gives: a limit cannot be raised everywhere.
-    command.args([&format!("{},+ipc_lock", rights()), "--no-new-privs"]).arg(env!("CARGO_BIN_EXE_perflab"));
+    command
+        .args([&format!("{},+ipc_lock", unit_capabilities()), "--no-new-privs"])
+        .arg(env!("CARGO_BIN_EXE_perflab"));
     command.args(["prefetch", "--store"]).arg(laboratory.path("store")).arg("daemon");
-    command.arg("--on").arg(image.place()).arg("--socket").arg(socket).args(arguments);
+    command.arg("--on").arg(image.mount_point()).arg("--socket").arg(socket).args(arguments);
     command.args(["--worth-read", "1MiB", "--worth-wait", "1us", "--decide", "5s"]);
     // Where it is not what the test is about, no start of a busy machine's is let through by the clock.
     if !arguments.contains(&"--bound") {
@@ -218,19 +229,19 @@ fn daemon(
 #[test]
 fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
     let test = "the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root";
-    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
-    let learnt = bench.learnt();
-    assert_eq!((learnt.starts, learnt.learned, learnt.ahead.starts), (2, 1, 0), "{}", bench.said());
-    bench.cool();
-    let taken = Taken::of(&bench.image.place());
-    bench.laboratory.good(&["io", "record", "--", bench.program.to_str().unwrap()]);
-    let files = bench.laboratory.good(&["io", "show", "--top", "100000", "--format", "json"]).out;
+    let Some(bench) = DaemonBench::new(test, &["--mode", "sync"]) else { return };
+    let learnt = bench.start_until_known();
+    assert_eq!((learnt.starts, learnt.learned, learnt.ahead.starts), (2, 1, 0), "{}", bench.status_text());
+    bench.evict_files();
+    let taken = EvictedPages::on_file_system(&bench.image.mount_point());
+    bench.laboratory.run_successfully(&["io", "record", "--", bench.program.to_str().unwrap()]);
+    let files = bench.laboratory.run_successfully(&["io", "show", "--top", "100000", "--format", "json"]).out;
     let files: Vec<Value> = serde_json::from_str(&files).unwrap();
-    let place = bench.image.place().display().to_string();
+    let place = bench.image.mount_point().display().to_string();
     let of = |row: &&Value| row["file"].as_str().unwrap().starts_with(&place);
     let read: u64 = files.iter().filter(of).map(|row| row["read"].as_u64().unwrap()).sum();
-    assert!(read <= taken.may_be_read(), "everything was there: {:?}", bench.status());
-    let known = bench.program("the third start is judged", |program| program.with.len() == 1);
+    assert!(read <= taken.readable_again_bytes(), "everything was there: {:?}", bench.status());
+    let known = bench.wait_for_program("the third start is judged", |program| program.with.len() == 1);
     assert!(known.ahead.starts == 1 && known.ahead.bytes >= 460 << 12, "{known:?}");
     assert!(known.without.iter().all(|start| start.used.read >= 460 << 12), "{known:?}");
     assert!(
@@ -239,17 +250,21 @@ fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
     );
     let read = known.with[0].used.read;
     assert!(read < 64 << 10, "{read} of {known:?}");
-    bench.laboratory.good(&["prefetch", "--store", "store", "show"]);
+    bench.laboratory.run_successfully(&["prefetch", "--store", "store", "show"]);
     let socket = bench.socket.to_str().unwrap();
-    let shown = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "csv"]);
+    let shown =
+        bench.laboratory.run_successfully(&["prefetch", "status", "--socket", socket, "--format", "csv"]);
     assert!(shown.out.contains("read ahead") && shown.err.contains("starts are judged by"), "{}", shown.out);
-    let told = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "json"]).out;
+    let told = bench
+        .laboratory
+        .run_successfully(&["prefetch", "status", "--socket", socket, "--format", "json"])
+        .out;
     let told: Value = serde_json::from_str(&told).unwrap();
     let (facts, status) = (&told["daemon"], bench.status());
     assert_eq!(facts["pid"], bench.daemon.id(), "{told}");
     assert_eq!((&facts["bound"], &facts["overdue"]), (&30_000_000_000_u64.into(), &0.into()), "{told}");
     assert_eq!((&facts["since"], &facts["guard"]["pid"]), (&status.since.into(), &status.guard.pid.into()));
-    assert_eq!(facts["watched"], serde_json::json!([bench.image.place()]));
+    assert_eq!(facts["watched"], serde_json::json!([bench.image.mount_point()]));
     assert!(facts["guard"]["lacks"].is_array() && facts["programs"].is_null(), "{told}");
     assert!(told["programs"].as_array().unwrap().iter().any(|row| row["learnt"] == 1), "{told}");
     assert_eq!(fs::metadata(&bench.socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -257,18 +272,18 @@ fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
     let all_is_there = || {
         std::thread::sleep(Duration::from_secs(1));
         let replay = ["prefetch", "--store", "store", "replay", "--mode", "sync", "--no-start", "--"];
-        bench.laboratory.good(&[&replay[..], &[bench.program.to_str().unwrap()]].concat());
+        bench.laboratory.run_successfully(&[&replay[..], &[bench.program.to_str().unwrap()]].concat());
     };
     let counted = || bench.status().program(&bench.program, 0).unwrap().ahead;
     let start = || {
         let before = counted();
-        bench.start();
-        until("the start is counted", || {
+        bench.start_program();
+        wait_until("the start is counted", || {
             let now = counted();
             (now.starts + now.warm > before.starts + before.warm).then_some(now.warm > before.warm)
         })
     };
-    let is_warm = undisturbed(&bench.image.place(), all_is_there, start);
+    let is_warm = repeat_until_undisturbed(&bench.image.mount_point(), all_is_there, start);
     assert!(is_warm, "what is in memory is not read: {:?}", bench.status());
 }
 
@@ -276,46 +291,46 @@ fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
 fn a_daemon_that_is_killed_lets_everything_through_root() {
     let test = "a_daemon_that_is_killed_lets_everything_through_root";
     let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "3600s"];
-    let Some(mut bench) = Bench::new(test, &slow) else { return };
-    bench.learnt();
-    bench.cool();
+    let Some(mut bench) = DaemonBench::new(test, &slow) else { return };
+    bench.start_until_known();
+    bench.evict_files();
     let asked = bench.status().asked;
     let shell = format!("exec {}", bench.program.display());
     let mut child = Command::new("sh").args(["-c", &shell]).spawn().unwrap();
-    until("the exec is held", || (bench.status().asked > asked).then_some(()));
+    wait_until("the exec is held", || (bench.status().asked > asked).then_some(()));
     std::thread::sleep(Duration::from_millis(300));
     let name = fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
     assert_eq!(name.trim(), "sh", "it waits, and would for an hour");
     bench.daemon.kill().unwrap();
-    let status = until("it goes on", || child.try_wait().unwrap());
+    let status = wait_until("it goes on", || child.try_wait().unwrap());
     assert!(status.success());
 }
 
 /// What a guard must make good within; the promise is 5 s, and a busy machine gets as much again.
-const PROMISE: Duration = Duration::from_secs(10);
+const EXEC_DEADLINE: Duration = Duration::from_secs(10);
 
-impl Bench {
+impl DaemonBench {
     /// Starts the program, which the daemon holds for an hour, and sees it held.
-    fn held(&self) -> Child {
-        self.cool();
+    fn start_held_program(&self) -> Child {
+        self.evict_files();
         let asked = self.status().asked;
-        let child = shell(&self.program);
-        until("the exec is held", || (self.status().asked > asked).then_some(()));
+        let child = spawn_by_shell(&self.program);
+        wait_until("the exec is held", || (self.status().asked > asked).then_some(()));
         child
     }
 
-    fn signal(&self, process: u32, name: &str) {
+    fn send_signal(&self, process: u32, name: &str) {
         assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
     }
 
     /// A new program goes on, and what is held does, while the daemon answers nobody.
-    fn lets_through(&self, held: &mut Child) {
+    fn assert_lets_through(&self, held: &mut Child) {
         let begun = Instant::now();
-        let tiny = self.image.place().join("tiny");
+        let tiny = self.image.mount_point().join("tiny");
         let mut fresh = Command::new("sh").args(["-c", tiny.to_str().unwrap()]).spawn().unwrap();
         for child in [&mut fresh, held] {
             while child.try_wait().unwrap().is_none() {
-                assert!(begun.elapsed() < PROMISE, "an exec waits: {}", self.said());
+                assert!(begun.elapsed() < EXEC_DEADLINE, "an exec waits: {}", self.status_text());
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -323,7 +338,7 @@ impl Bench {
 }
 
 /// A held exec, without waiting for it as `Command` does.
-fn shell(program: &Path) -> Child {
+fn spawn_by_shell(program: &Path) -> Child {
     Command::new("sh").args(["-c", &format!("exec {}", program.display())]).spawn().unwrap()
 }
 
@@ -331,69 +346,69 @@ fn shell(program: &Path) -> Child {
 fn a_daemon_that_is_stopped_holds_nobody_and_comes_back_root() {
     let test = "a_daemon_that_is_stopped_holds_nobody_and_comes_back_root";
     let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "3600s"];
-    let Some(bench) = Bench::new(test, &slow) else { return };
-    tiny::write(&bench.image.place().join("tiny")).unwrap();
-    bench.learnt();
+    let Some(bench) = DaemonBench::new(test, &slow) else { return };
+    tiny::write_tiny_elf(&bench.image.mount_point().join("tiny")).unwrap();
+    bench.start_until_known();
     let guard = bench.status().guard;
     assert!(guard.pid > 0 && guard.locked > 0, "{guard:?}");
-    let mut held = bench.held();
-    bench.signal(bench.daemon.id(), "-STOP");
-    bench.lets_through(&mut held);
+    let mut held = bench.start_held_program();
+    bench.send_signal(bench.daemon.id(), "-STOP");
+    bench.assert_lets_through(&mut held);
     // As long as it is stopped.
-    let mut again = shell(&bench.program);
-    bench.lets_through(&mut again);
-    bench.signal(bench.daemon.id(), "-CONT");
-    until("what the guard did is told", || (bench.status().guard.let_through >= 3).then_some(()));
+    let mut again = spawn_by_shell(&bench.program);
+    bench.assert_lets_through(&mut again);
+    bench.send_signal(bench.daemon.id(), "-CONT");
+    wait_until("what the guard did is told", || (bench.status().guard.let_through >= 3).then_some(()));
     assert_eq!(bench.status().guard.pid, guard.pid);
     std::thread::sleep(Duration::from_secs(2));
     // Who comes back is asked again: it holds.
-    let mut held = bench.held();
+    let mut held = bench.start_held_program();
     std::thread::sleep(Duration::from_secs(1));
     assert!(held.try_wait().unwrap().is_none(), "it is held again");
     // And so is one whose guard was killed, or stopped.
-    bench.signal(guard.pid, "-KILL");
-    let next = until("another guard", || Some(bench.status().guard).filter(|now| now.pid != guard.pid));
-    bench.signal(next.pid, "-STOP");
-    let last = until("another guard", || Some(bench.status().guard).filter(|now| now.pid != next.pid));
+    bench.send_signal(guard.pid, "-KILL");
+    let next = wait_until("another guard", || Some(bench.status().guard).filter(|now| now.pid != guard.pid));
+    bench.send_signal(next.pid, "-STOP");
+    let last = wait_until("another guard", || Some(bench.status().guard).filter(|now| now.pid != next.pid));
     assert_eq!(last.restarts, 2);
-    bench.signal(bench.daemon.id(), "-STOP");
-    bench.lets_through(&mut held);
+    bench.send_signal(bench.daemon.id(), "-STOP");
+    bench.assert_lets_through(&mut held);
     // Both at once: the death of the daemon is the guard's, also of one that is stopped.
-    bench.signal(last.pid, "-STOP");
-    let mut held = shell(&bench.program);
-    bench.signal(bench.daemon.id(), "-KILL");
-    bench.lets_through(&mut held);
-    until("the guard is gone", || (!Path::new(&format!("/proc/{}", last.pid)).exists()).then_some(()));
+    bench.send_signal(last.pid, "-STOP");
+    let mut held = spawn_by_shell(&bench.program);
+    bench.send_signal(bench.daemon.id(), "-KILL");
+    bench.assert_lets_through(&mut held);
+    wait_until("the guard is gone", || (!Path::new(&format!("/proc/{}", last.pid)).exists()).then_some(()));
 }
 
 /// A group of a test's own below a hierarchy that freezes.
-struct Freezer(PathBuf);
+struct FreezerCgroup(PathBuf);
 
-impl Drop for Freezer {
+impl Drop for FreezerCgroup {
     fn drop(&mut self) {
-        self.freeze(false);
-        until("the group is empty", || {
+        self.set_frozen(false);
+        wait_until("the group is empty", || {
             (fs::read_to_string(self.0.join("cgroup.procs")).is_ok_and(|all| all.is_empty())).then_some(())
         });
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-impl Freezer {
+impl FreezerCgroup {
     /// Of cgroup2, or of the first cgroups.
     fn new(second: bool) -> Option<Self> {
-        let mounts = perflab_observe::io::Mounts::read();
+        let mounts = perflab_observe::io::MountTable::read();
         let own = |place: &Path| {
             if second { place.join("cgroup.controllers").exists() } else { place.ends_with("freezer") }
         };
         let kind = if second { "cgroup2" } else { "cgroup" };
-        let mount = mounts.iter().find(|mount| mount.kind == kind && own(&mount.place))?;
-        let place = mount.place.join(format!("perflab-test-{}", std::process::id()));
+        let mount = mounts.iter().find(|mount| mount.kind == kind && own(&mount.mount_point))?;
+        let place = mount.mount_point.join(format!("perflab-test-{}", std::process::id()));
         fs::create_dir(&place).ok()?;
-        Some(Freezer(place))
+        Some(FreezerCgroup(place))
     }
 
-    fn freeze(&self, freeze: bool) {
+    fn set_frozen(&self, freeze: bool) {
         let _ = match freeze {
             true => fs::write(self.0.join("cgroup.freeze"), "1")
                 .or_else(|_| fs::write(self.0.join("freezer.state"), "FROZEN")),
@@ -407,8 +422,8 @@ impl Freezer {
 fn a_daemon_that_is_frozen_holds_nobody_root() {
     let test = "a_daemon_that_is_frozen_holds_nobody_root";
     for second in [true, false] {
-        let Some(group) = Freezer::new(second) else {
-            skip(
+        let Some(group) = FreezerCgroup::new(second) else {
+            skip_test(
                 test,
                 if second { "no cgroup2 that can be written" } else { "no freezer of the first cgroups" },
             );
@@ -416,18 +431,18 @@ fn a_daemon_that_is_frozen_holds_nobody_root() {
         };
         let procs = group.0.join("cgroup.procs");
         let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "3600s"];
-        let Some(bench) = Bench::in_group(test, &slow, Some(&procs)) else { return };
-        tiny::write(&bench.image.place().join("tiny")).unwrap();
+        let Some(bench) = DaemonBench::new_in_cgroup(test, &slow, Some(&procs)) else { return };
+        tiny::write_tiny_elf(&bench.image.mount_point().join("tiny")).unwrap();
         let inside = fs::read_to_string(&procs).unwrap();
         let pids: Vec<u32> = inside.lines().map(|line| line.parse().unwrap()).collect();
         assert_eq!(pids, [bench.daemon.id()], "the guard is elsewhere");
         assert_eq!(bench.status().guard.lacks, Vec::<String>::new());
-        bench.learnt();
-        let mut held = bench.held();
-        group.freeze(true);
-        bench.lets_through(&mut held);
-        group.freeze(false);
-        until("what the guard did is told", || (bench.status().guard.let_through >= 2).then_some(()));
+        bench.start_until_known();
+        let mut held = bench.start_held_program();
+        group.set_frozen(true);
+        bench.assert_lets_through(&mut held);
+        group.set_frozen(false);
+        wait_until("what the guard did is told", || (bench.status().guard.let_through >= 2).then_some(()));
         drop(bench);
     }
 }
@@ -437,15 +452,16 @@ fn no_exec_waits_beyond_its_bound_root() {
     let test = "no_exec_waits_beyond_its_bound_root";
     // Long enough for tracing to begin on a busy machine.
     let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "3s"];
-    let Some(bench) = Bench::new(test, &slow) else { return };
-    bench.learnt();
-    bench.cool();
-    bench.start();
-    let known = bench
-        .program("the clock lets it through, and reading ends with it", |program| program.ahead.overdue == 1);
+    let Some(bench) = DaemonBench::new(test, &slow) else { return };
+    bench.start_until_known();
+    bench.evict_files();
+    bench.start_program();
+    let known = bench.wait_for_program("the clock lets it through, and reading ends with it", |program| {
+        program.ahead.overdue == 1
+    });
     assert_eq!(bench.status().overdue, 1);
     let without = known.without.len();
-    let known = bench.program("it is judged", |program| program.with.len() == 1);
+    let known = bench.wait_for_program("it is judged", |program| program.with.len() == 1);
     assert_eq!(known.without.len(), without, "as one that was read ahead: {known:?}");
     assert_eq!(known.with[0].held, perflab_model::Nanos(3_000_000_000));
 }
@@ -453,26 +469,32 @@ fn no_exec_waits_beyond_its_bound_root() {
 #[test]
 fn nothing_is_read_that_the_user_could_not_open_root() {
     let test = "nothing_is_read_that_the_user_could_not_open_root";
-    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
-    let secret = bench.image.write("lib/secret", 50);
-    let whole = bench.image.place().join("lib/whole");
-    script(&bench.program, &format!("cat {} {} > /dev/null; exit 0", secret.display(), whole.display()));
+    let Some(bench) = DaemonBench::new(test, &["--mode", "sync"]) else { return };
+    let secret = bench.image.write_pages("lib/secret", 50);
+    let whole = bench.image.mount_point().join("lib/whole");
+    write_script(
+        &bench.program,
+        &format!("cat {} {} > /dev/null; exit 0", secret.display(), whole.display()),
+    );
     bench.open_to_all();
-    for (standing, user) in [(Standing::Worth, 65534), (Standing::Known, 65534), (Standing::Worth, 0)] {
-        bench.cool();
+    for (standing, user) in
+        [(ProgramState::Worth, 65534), (ProgramState::Known, 65534), (ProgramState::Worth, 0)]
+    {
+        bench.evict_files();
         if user == 0 {
-            bench.start()
+            bench.start_program()
         } else {
             bench.start_as_nobody(&[])
         };
-        bench.program_of(user, "it moves on", |program| program.standing == standing);
+        bench.wait_for_program_of_user(user, "it moves on", |program| program.standing == standing);
     }
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
-    bench.cool();
-    let in_memory = || resident(&fs::File::open(&secret).unwrap(), 0, 0).unwrap();
+    bench.evict_files();
+    let in_memory = || count_resident_pages(&fs::File::open(&secret).unwrap(), 0, 0).unwrap();
     assert_eq!(in_memory(), 0);
     bench.start_as_nobody(&[]);
-    let known = bench.program_of(65534, "it was read ahead", |program| program.ahead.starts == 1);
+    let known =
+        bench.wait_for_program_of_user(65534, "it was read ahead", |program| program.ahead.starts == 1);
     assert!(known.ahead.skipped >= 1 && known.ahead.bytes >= 400 << 12, "{known:?}");
     assert_eq!(in_memory(), 0, "nobody may not know what is in it, nor read it into memory");
 }
@@ -480,80 +502,89 @@ fn nothing_is_read_that_the_user_could_not_open_root() {
 #[test]
 fn what_one_user_starts_decides_nothing_of_roots_starts_root() {
     let test = "what_one_user_starts_decides_nothing_of_roots_starts_root";
-    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
-    let big = bench.image.write("lib/big", 2000);
+    let Some(bench) = DaemonBench::new(test, &["--mode", "sync"]) else { return };
+    let big = bench.image.write_pages("lib/big", 2000);
     let Some(_mapped) = bench.read_one_file(test) else { return };
     bench.open_to_all();
-    for standing in [Standing::Worth, Standing::Known] {
-        bench.cool();
+    for standing in [ProgramState::Worth, ProgramState::Known] {
+        bench.evict_files();
         bench.start_as_nobody(&[big.to_str().unwrap()]);
-        bench.program_of(65534, "it moves on", |program| program.standing == standing);
+        bench.wait_for_program_of_user(65534, "it moves on", |program| program.standing == standing);
     }
-    let in_memory = || resident(&fs::File::open(&big).unwrap(), 0, 0).unwrap();
+    let in_memory = || count_resident_pages(&fs::File::open(&big).unwrap(), 0, 0).unwrap();
     for start in 1..=2 {
-        bench.cool();
-        bench.start();
-        let own = bench.program("root's start is seen", |program| {
+        bench.evict_files();
+        bench.start_program();
+        let own = bench.wait_for_program("root's start is seen", |program| {
             program.starts == start && !program.why.starts_with("it was not")
         });
-        assert_eq!((own.standing, own.ahead.starts, own.learned), (Standing::Watched, 0, 0), "{own:?}");
+        assert_eq!((own.standing, own.ahead.starts, own.learned), (ProgramState::Watched, 0, 0), "{own:?}");
         assert_eq!(in_memory(), 0, "root is not made to read it");
     }
     // What root's start has another user do is not root's either.
     let as_nobody = format!("setpriv --reuid=65534 --regid=65534 --clear-groups cat {}", big.display());
-    script(&bench.program, &format!("{as_nobody} > /dev/null"));
-    bench.cool();
-    bench.start();
-    bench.stands(Standing::Worth);
-    bench.cool();
-    bench.start();
-    until("it was traced", || bench.said().contains("learnt").then_some(()));
-    let traced = || bench.program("it was traced", |program| !program.why.starts_with("it read"));
+    write_script(&bench.program, &format!("{as_nobody} > /dev/null"));
+    bench.evict_files();
+    bench.start_program();
+    bench.wait_for_state(ProgramState::Worth);
+    bench.evict_files();
+    bench.start_program();
+    wait_until("it was traced", || bench.status_text().contains("learnt").then_some(()));
+    let traced = || bench.wait_for_program("it was traced", |program| !program.why.starts_with("it read"));
     assert!(traced().learned <= 1);
     let show =
         || bench.laboratory.run(&["prefetch", "--store", "store", "show", bench.program.to_str().unwrap()]);
     assert!(!show().out.contains("/big"), "{}", show().out);
     let socket = bench.socket.to_str().unwrap();
-    let status = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "csv"]).out;
+    let status =
+        bench.laboratory.run_successfully(&["prefetch", "status", "--socket", socket, "--format", "csv"]).out;
     assert!(status.contains(",65534,") && status.contains(",0,read ahead"), "{status}");
 }
 
 #[test]
 fn what_starts_do_not_use_is_read_ahead_no_more_root() {
     let test = "what_starts_do_not_use_is_read_ahead_no_more_root";
-    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
-    let big = bench.image.write("lib/big", 2000);
+    let Some(bench) = DaemonBench::new(test, &["--mode", "sync"]) else { return };
+    let big = bench.image.write_pages("lib/big", 2000);
     let Some(_mapped) = bench.read_one_file(test) else { return };
     let cool = || {
         rustix::fs::sync();
         let file = fs::File::open(&big).unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     };
-    for standing in [Standing::Worth, Standing::Known] {
+    for standing in [ProgramState::Worth, ProgramState::Known] {
         cool();
         assert!(Command::new(&bench.program).arg(&big).status().unwrap().success());
-        bench.stands(standing);
+        bench.wait_for_state(standing);
     }
     for start in 1..=3 {
         std::thread::sleep(Duration::from_millis(1100));
         cool();
-        bench.start();
-        bench.program("it was read ahead in vain", |program| program.ahead.judged >= start * (2000 << 12));
+        bench.start_program();
+        bench.wait_for_program("it was read ahead in vain", |program| {
+            program.ahead.judged >= start * (2000 << 12)
+        });
     }
-    let left = bench.stands(Standing::Watched);
+    let left = bench.wait_for_state(ProgramState::Watched);
     assert!(left.why.contains("watched anew") && left.ahead.used == 0, "{left:?}");
     std::thread::sleep(Duration::from_millis(1100));
     cool();
-    bench.start();
-    bench.program("the next is seen", |program| program.starts == 6);
-    assert_eq!(resident(&fs::File::open(&big).unwrap(), 0, 0).unwrap(), 0, "{:?}", bench.status());
-    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    bench.start_program();
+    bench.wait_for_program("the next is seen", |program| program.starts == 6);
+    assert_eq!(
+        count_resident_pages(&fs::File::open(&big).unwrap(), 0, 0).unwrap(),
+        0,
+        "{:?}",
+        bench.status()
+    );
+    let shown =
+        bench.laboratory.run_successfully(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
     assert_eq!(shown.lines().count(), 1, "its trace is forgotten: {shown}");
 }
 
 #[test]
 fn what_a_daemon_of_before_knew_begins_anew_with_a_word_root() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let old = serde_json::json!({ "/usr/bin/editor": {
         "file": { "inode": 1, "size": 2, "changed": 3 }, "standing": "known", "why": "", "starts": 9, "last": 1,
         "learned": 1, "without": [], "with": [],
@@ -561,8 +592,8 @@ fn what_a_daemon_of_before_knew_begins_anew_with_a_word_root() {
     }});
     fs::create_dir(laboratory.path("store")).unwrap();
     fs::write(laboratory.path("store/programs.json"), old.to_string()).unwrap();
-    let said =
-        laboratory.good(&["prefetch", "--store", "store", "status", "--socket", "none", "--format", "csv"]);
+    let said = laboratory
+        .run_successfully(&["prefetch", "--store", "store", "status", "--socket", "none", "--format", "csv"]);
     assert!(said.err.contains("not whose starts they were"), "{}", said.err);
     assert_eq!(said.out.lines().count(), 1, "{}", said.out);
 }
@@ -570,46 +601,48 @@ fn what_a_daemon_of_before_knew_begins_anew_with_a_word_root() {
 #[test]
 fn upgrades_and_lost_or_full_folders_are_survived_root() {
     let test = "upgrades_and_lost_or_full_folders_are_survived_root";
-    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
-    bench.learnt();
+    let Some(bench) = DaemonBench::new(test, &["--mode", "sync"]) else { return };
+    bench.start_until_known();
     // A package is upgraded.
-    let whole = bench.image.place().join("lib/whole");
-    script(&bench.program, &format!("cat {} > /dev/null # newer", whole.display()));
-    bench.cool();
-    bench.start();
-    let anew = bench.program("it is learnt anew", |program| program.learned == 2);
-    assert!(anew.standing == Standing::Known && anew.ahead.starts == 0, "{anew:?}");
-    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    let whole = bench.image.mount_point().join("lib/whole");
+    write_script(&bench.program, &format!("cat {} > /dev/null # newer", whole.display()));
+    bench.evict_files();
+    bench.start_program();
+    let anew = bench.wait_for_program("it is learnt anew", |program| program.learned == 2);
+    assert!(anew.standing == ProgramState::Known && anew.ahead.starts == 0, "{anew:?}");
+    let shown =
+        bench.laboratory.run_successfully(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
     assert!(shown.lines().nth(1).unwrap().contains(",1,"), "the start of before is forgotten: {shown}");
     // The folder goes, and cannot be made again.
     let store = bench.laboratory.path("store");
     fs::remove_dir_all(&store).unwrap();
     fs::write(&store, "in the way").unwrap();
-    bench.cool();
-    bench.start();
-    bench.stands(Standing::Worth);
-    bench.cool();
-    bench.start();
-    bench.program("it is learnt again", |program| program.learned == 3);
+    bench.evict_files();
+    bench.start_program();
+    bench.wait_for_state(ProgramState::Worth);
+    bench.evict_files();
+    bench.start_program();
+    bench.wait_for_program("it is learnt again", |program| program.learned == 3);
     std::thread::sleep(Duration::from_secs(1));
-    bench.cool();
-    bench.start();
-    bench.program("it is read ahead from memory", |program| program.ahead.starts == 1);
-    let said = bench.said();
+    bench.evict_files();
+    bench.start_program();
+    bench.wait_for_program("it is read ahead from memory", |program| program.ahead.starts == 1);
+    let said = bench.status_text();
     assert_eq!(said.matches("kept in memory until it can").count(), 1, "{said}");
     // There is room again.
     fs::remove_file(&store).unwrap();
-    until("it is written", || store.join("programs.json").exists().then_some(()));
-    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    wait_until("it is written", || store.join("programs.json").exists().then_some(()));
+    let shown =
+        bench.laboratory.run_successfully(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
     assert!(shown.contains("/start"), "{shown}");
 }
 
 #[test]
 fn a_storm_of_execs_and_a_new_mount_are_survived_root() {
     let test = "a_storm_of_execs_and_a_new_mount_are_survived_root";
-    let Some(bench) = Bench::new(test, &[]) else { return };
-    let path = bench.image.place().join("tiny");
-    tiny::write(&path).unwrap();
+    let Some(bench) = DaemonBench::new(test, &[]) else { return };
+    let path = bench.image.mount_point().join("tiny");
+    tiny::write_tiny_elf(&path).unwrap();
     let before = bench.status().asked;
     std::thread::scope(|scope| {
         for _ in 0..100 {
@@ -617,25 +650,26 @@ fn a_storm_of_execs_and_a_new_mount_are_survived_root() {
         }
     });
     assert_eq!(bench.status().asked - before, 800);
-    until("each was seen, or counted as not", || {
+    wait_until("each was seen, or counted as not", || {
         let status = bench.status();
         (status.program(&path, 0).unwrap().starts + status.unseen == 800).then_some(())
     });
-    bench.image.cool();
+    bench.image.evict_files();
     let starts = || bench.status().program(&bench.program, 0).map_or(0, |program| program.starts);
     let before = starts();
-    until("the new mount is watched", || {
-        bench.start();
+    wait_until("the new mount is watched", || {
+        bench.start_program();
         (starts() > before).then_some(())
     });
 }
 
 #[test]
 fn what_cannot_be_is_refused_root() {
-    let Some(bench) = Bench::new("what_cannot_be_is_refused_root", &["--never", "/no/such/program"]) else {
+    let Some(bench) = DaemonBench::new("what_cannot_be_is_refused_root", &["--never", "/no/such/program"])
+    else {
         return;
     };
-    let place = bench.image.place().display().to_string();
+    let place = bench.image.mount_point().display().to_string();
     let socket = bench.socket.display().to_string();
     let daemon = |arguments: &[&str]| {
         let all =
@@ -651,7 +685,8 @@ fn what_cannot_be_is_refused_root() {
     assert!(said.code == Some(2) && said.err.contains("no mount point"), "{}", said.err);
     let said = daemon(&["other", "--bound", "soon"]);
     assert!(said.code == Some(2) && said.err.contains("--bound"), "{}", said.err);
-    let said = bench.laboratory.good(&["prefetch", "--store", "store", "status", "--socket", "other"]);
+    let said =
+        bench.laboratory.run_successfully(&["prefetch", "--store", "store", "status", "--socket", "other"]);
     assert!(said.err.contains("no daemon answers"), "{}", said.err);
 }
 
@@ -661,23 +696,23 @@ fn a_list_is_read_again_when_it_changes_root() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list");
     fs::write(&list, "never /\n").unwrap();
-    let Some(bench) = Bench::new(test, &["--list", list.to_str().unwrap()]) else { return };
-    bench.cool();
-    bench.start();
-    let left = bench.program("it is seen", |program| program.starts == 1);
-    assert!(left.standing == Standing::Watched && left.why.contains("never wanted"), "{left:?}");
+    let Some(bench) = DaemonBench::new(test, &["--list", list.to_str().unwrap()]) else { return };
+    bench.evict_files();
+    bench.start_program();
+    let left = bench.wait_for_program("it is seen", |program| program.starts == 1);
+    assert!(left.standing == ProgramState::Watched && left.why.contains("never wanted"), "{left:?}");
     fs::write(&list, "only /\n").unwrap();
-    until("it is watched", || {
-        bench.cool();
-        bench.start();
-        (bench.status().program(&bench.program, 0)?.standing == Standing::Worth).then_some(())
+    wait_until("it is watched", || {
+        bench.evict_files();
+        bench.start_program();
+        (bench.status().program(&bench.program, 0)?.standing == ProgramState::Worth).then_some(())
     });
 }
 
 #[test]
 fn the_unit_is_one() {
-    let laboratory = Laboratory::new();
-    let printed = laboratory.good(&["prefetch", "daemon", "--print-unit"]).out;
+    let laboratory = Sandbox::new();
+    let printed = laboratory.run_successfully(&["prefetch", "daemon", "--print-unit"]).out;
     assert_eq!(printed, UNIT);
     let path = laboratory.path("perflab-prefetch.service");
     fs::write(&path, UNIT.replace("/usr/bin/perflab", env!("CARGO_BIN_EXE_perflab"))).unwrap();
@@ -686,6 +721,6 @@ fn the_unit_is_one() {
             let about = String::from_utf8_lossy(&said.stderr).into_owned();
             assert!(!about.contains("perflab-prefetch.service"), "{about}");
         }
-        Err(_) => skip("the_unit_is_one", "systemd-analyze is missing"),
+        Err(_) => skip_test("the_unit_is_one", "systemd-analyze is missing"),
     }
 }

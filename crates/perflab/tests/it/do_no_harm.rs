@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::caches::Caches;
-use crate::interrupted::{signal, start, wait_for};
-use crate::laboratory::{Laboratory, is_root, skip};
+use crate::caches::CachesLock;
+use crate::interrupted::{send_signal, start_long_study, wait_for_condition};
+use crate::laboratory::{Sandbox, is_root, skip_test};
 
 const NOBODY: u32 = 65534;
 
 /// A journal that makes `mark` when it is carried out.
-fn planted(laboratory: &Laboratory, folder: &std::path::Path) -> std::path::PathBuf {
+fn plant_journal(laboratory: &Sandbox, folder: &std::path::Path) -> std::path::PathBuf {
     let mark = laboratory.path("commanded");
     let journal = folder.join("undo-01M85MNR345PYD356AYGQEABAA.jsonl");
     let undo = serde_json::json!({"change": {"number": 0, "undo": {"run": {"factor": "f", "argv": ["touch", mark]}}}});
@@ -26,12 +26,15 @@ fn planted(laboratory: &Laboratory, folder: &std::path::Path) -> std::path::Path
 #[test]
 fn a_journal_of_another_user_is_not_carried_out_root() {
     if !is_root() {
-        return skip("a_journal_of_another_user_is_not_carried_out_root", "giving files away needs root");
+        return skip_test(
+            "a_journal_of_another_user_is_not_carried_out_root",
+            "giving files away needs root",
+        );
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let state = laboratory.path("theirs");
     fs::create_dir(&state).unwrap();
-    let journal = planted(&laboratory, &state);
+    let journal = plant_journal(&laboratory, &state);
     let undo = || laboratory.command(&["undo"]).env("PERFLAB_STATE", &state).output().unwrap();
     chown(&journal, Some(NOBODY), None).unwrap();
     assert_eq!(undo().status.code(), Some(6), "the file is theirs");
@@ -50,14 +53,17 @@ fn a_journal_of_another_user_is_not_carried_out_root() {
 #[test]
 fn root_believes_no_folder_of_somebody_else_root() {
     if !is_root() {
-        return skip("root_believes_no_folder_of_somebody_else_root", "only root is told of another's home");
+        return skip_test(
+            "root_believes_no_folder_of_somebody_else_root",
+            "only root is told of another's home",
+        );
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let home = laboratory.path("home");
     let places = [home.join(".local/state/perflab"), laboratory.path("temporary/perflab-state")];
     for place in &places {
         fs::create_dir_all(place).unwrap();
-        planted(&laboratory, place);
+        plant_journal(&laboratory, place);
     }
     chown(&home, Some(NOBODY), None).unwrap();
     for home in [Some(&home), None] {
@@ -77,39 +83,39 @@ fn root_believes_no_folder_of_somebody_else_root() {
 }
 
 /// A run that is ended so has its setting put back, and what was measured is kept.
-fn is_kept_after(signals: &[Signal], pause: Duration, code: Option<i32>) {
-    let laboratory = Laboratory::new();
-    let mut child = start(&laboratory);
+fn assert_kept_after_signals(signals: &[Signal], pause: Duration, code: Option<i32>) {
+    let laboratory = Sandbox::new();
+    let mut child = start_long_study(&laboratory);
     for one in signals {
-        signal(&child, *one);
+        send_signal(&child, *one);
         std::thread::sleep(pause);
     }
     let status = child.wait().unwrap();
     assert_eq!(status.code(), code, "{signals:?}: {status}");
     assert!(!laboratory.path("mark").exists(), "{signals:?}: the setting is undone");
-    assert!(laboratory.good(&["show"]).out.contains("speed"));
+    assert!(laboratory.run_successfully(&["show"]).out.contains("speed"));
 }
 
 #[test]
 fn a_closed_terminal_and_each_other_wish_to_stop_put_settings_back() {
     for one in [Signal::HUP, Signal::QUIT, Signal::TERM, Signal::INT] {
-        is_kept_after(&[one], Duration::ZERO, Some(4));
+        assert_kept_after_signals(&[one], Duration::ZERO, Some(4));
     }
 }
 
 #[test]
 fn two_signals_at_once_are_one() {
-    is_kept_after(&[Signal::INT, Signal::INT], Duration::from_millis(5), Some(4));
-    is_kept_after(&[Signal::TERM, Signal::TERM], Duration::ZERO, Some(4));
+    assert_kept_after_signals(&[Signal::INT, Signal::INT], Duration::from_millis(5), Some(4));
+    assert_kept_after_signals(&[Signal::TERM, Signal::TERM], Duration::ZERO, Some(4));
 }
 
 #[test]
 fn a_second_signal_ends_at_once_and_still_puts_settings_back() {
-    let laboratory = Laboratory::new();
-    laboratory.workload("deaf", "", "trap '' TERM INT HUP; echo speed 1; sleep 600");
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("deaf", "", "trap '' TERM INT HUP; echo speed 1; sleep 600");
     let mark = laboratory.path("mark");
     // Its undo takes longer than anybody waits: the second signal comes while it goes on.
-    let study = laboratory.study(
+    let study = laboratory.write_study(
         "deaf.toml",
         &format!(
             "run = {{ iterations = 2, warmup = 0 }}\n[workload.deaf]\n[factor.mark]\nkind = \"commands\"\n\
@@ -119,13 +125,13 @@ fn a_second_signal_ends_at_once_and_still_puts_settings_back() {
     );
     let mut child =
         laboratory.command(&["run", &study]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    wait_for(|| mark.exists());
-    signal(&child, Signal::TERM);
+    wait_for_condition(|| mark.exists());
+    send_signal(&child, Signal::TERM);
     std::thread::sleep(Duration::from_millis(600));
-    signal(&child, Signal::TERM);
+    send_signal(&child, Signal::TERM);
     // As a terminal that closes sends several: one that came before the undo listens would end it.
     for one in [Signal::HUP, Signal::INT, Signal::TERM].into_iter().cycle().take(60) {
-        signal(&child, one);
+        send_signal(&child, one);
         std::thread::sleep(Duration::from_millis(1));
     }
     let status = child.wait().unwrap();
@@ -135,8 +141,8 @@ fn a_second_signal_ends_at_once_and_still_puts_settings_back() {
 
 #[test]
 fn messages_that_nobody_can_take_end_nothing() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("two.toml", "run = { iterations = 2, warmup = 0 }\n[workload.echo]");
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("two.toml", "run = { iterations = 2, warmup = 0 }\n[workload.echo]");
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let run = laboratory.command(&["run", &study]).stderr(full()).stdout(Stdio::null()).status().unwrap();
     assert_eq!(run.code(), Some(0));
@@ -158,8 +164,8 @@ fn messages_that_nobody_can_take_end_nothing() {
 
 #[test]
 fn names_command_no_terminal() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
     let label = "\u{1b}]0;own\u{7}\u{202e}x\nline";
     let run = laboratory.run(&["run", "--label", label, &study]);
     let mut said = run.out + &run.err;
@@ -179,7 +185,7 @@ fn names_command_no_terminal() {
 
 #[test]
 fn what_never_ends_is_not_waited_for() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let fifo = laboratory.path("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
         .unwrap();
@@ -192,9 +198,9 @@ fn what_never_ends_is_not_waited_for() {
     }
     // What a verb is given beside a run, and what lies in an archive that somebody else made.
     fs::write(laboratory.path("p.folded"), "sh;main 5\n").unwrap();
-    laboratory.good(&["flame", "import", "p.folded", "--label", "folded"]);
-    let blocks = crate::io::evidence("partition.blktrace.0");
-    laboratory.good(&["io", "import", &blocks, "--label", "blocks"]);
+    laboratory.run_successfully(&["flame", "import", "p.folded", "--label", "folded"]);
+    let blocks = crate::io::evidence_path("partition.blktrace.0");
+    laboratory.run_successfully(&["io", "import", &blocks, "--label", "blocks"]);
     for path in [fifo, "/dev/zero"] {
         for words in [
             &["flame", "shares", "folded", "--rules", path][..],
@@ -204,8 +210,8 @@ fn what_never_ends_is_not_waited_for() {
             assert!(laboratory.run(words).code.is_some_and(|code| code != 0), "{words:?}");
         }
     }
-    laboratory.echo("a", 100);
-    laboratory.echo("b", 100);
+    laboratory.run_echo("a", 100);
+    laboratory.run_echo("b", 100);
     let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let card = laboratory.path("archive/noise").join(match id.trim() {
         "" => "machine.json".to_owned(),
@@ -219,9 +225,9 @@ fn what_never_ends_is_not_waited_for() {
 
 #[test]
 fn a_fifo_as_the_lock_of_a_run_is_not_waited_for() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
-    laboratory.good(&["run", &study]);
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    laboratory.run_successfully(&["run", &study]);
     let run = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten().next().unwrap().path();
     let lock = run.join("lock");
     let _ = fs::remove_file(&lock);
@@ -234,18 +240,18 @@ fn a_fifo_as_the_lock_of_a_run_is_not_waited_for() {
 
 #[test]
 fn undo_ends_the_workload_of_a_killed_run() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let mark = laboratory.path("begun");
-    laboratory.workload("long", "", &format!("touch {}; exec sleep 600", mark.display()));
-    let study = laboratory.study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
+    laboratory.write_workload("long", "", &format!("touch {}; exec sleep 600", mark.display()));
+    let study = laboratory.write_study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
     let mut child =
         laboratory.command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for(|| mark.exists());
+    wait_for_condition(|| mark.exists());
     // Nobody else is left to end it.
-    children(&child, "execution-guard").into_iter().for_each(|guard| {
+    children_with_word(&child, "execution-guard").into_iter().for_each(|guard| {
         rustix::process::kill_process(guard, Signal::KILL).unwrap();
     });
-    signal(&child, Signal::KILL);
+    send_signal(&child, Signal::KILL);
     child.wait().unwrap();
     let told = laboratory.run(&["undo"]);
     assert!(told.err.contains("processes of killed runs"), "{}", told.err);
@@ -253,11 +259,15 @@ fn undo_ends_the_workload_of_a_killed_run() {
 
 #[test]
 fn a_mark_that_was_copied_or_invented_ends_nobody() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let mark = laboratory.path("mark");
-    laboratory.workload("one", "", &format!("echo $PERFLAB_ITERATION > {}; echo speed 1", mark.display()));
-    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.one]");
-    laboratory.good(&["run", &study]);
+    laboratory.write_workload(
+        "one",
+        "",
+        &format!("echo $PERFLAB_ITERATION > {}; echo speed 1", mark.display()),
+    );
+    let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.one]");
+    laboratory.run_successfully(&["run", &study]);
     // Of a perflab that has ended, and whose runs have; and of none.
     let copied = fs::read_to_string(mark).unwrap();
     let sleep = |mark: &str| {
@@ -265,7 +275,7 @@ fn a_mark_that_was_copied_or_invented_ends_nobody() {
         command.arg("600").env("PERFLAB_ITERATION", mark.trim()).spawn().unwrap()
     };
     let mut sleepers = ["1-1-1-1", &copied].map(sleep);
-    let told = laboratory.good(&["undo"]).err;
+    let told = laboratory.run_successfully(&["undo"]).err;
     let living = sleepers.iter_mut().all(|one| one.try_wait().unwrap().is_none());
     sleepers.iter_mut().for_each(|one| {
         one.kill().unwrap();
@@ -279,39 +289,42 @@ fn a_mark_that_was_copied_or_invented_ends_nobody() {
 #[test]
 fn what_runs_in_another_pid_namespace_is_left_alone_root() {
     if !is_root() {
-        return skip("what_runs_in_another_pid_namespace_is_left_alone_root", "a PID namespace needs root");
+        return skip_test(
+            "what_runs_in_another_pid_namespace_is_left_alone_root",
+            "a PID namespace needs root",
+        );
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let [begun, goes_on] = ["begun", "goes-on"].map(|name| laboratory.path(name));
     rustix::fs::mknodat(rustix::fs::CWD, &goes_on, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
         .unwrap();
     let script = format!("touch {}; read x < {}; echo speed 1", begun.display(), goes_on.display());
-    laboratory.workload("long", "", &script);
-    let study = laboratory.study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
+    laboratory.write_workload("long", "", &script);
+    let study = laboratory.write_study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
     let run = laboratory.command(&["run", &study]);
     let mut inside = std::process::Command::new("unshare");
     inside.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(run.get_program());
     inside.args(run.get_args()).current_dir(laboratory.home.path()).stdin(Stdio::null());
     inside.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let inside = inside.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(|| begun.exists());
-    let told = laboratory.good(&["undo"]).err;
+    wait_for_condition(|| begun.exists());
+    let told = laboratory.run_successfully(&["undo"]).err;
     assert!(!told.contains("processes of killed runs"), "{told}");
     fs::write(&goes_on, "on\n").unwrap();
-    let ended = crate::laboratory::said(inside.wait_with_output().unwrap());
+    let ended = crate::laboratory::to_command_output(inside.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
 }
 
 #[test]
 fn temporary_files_go_into_no_folder_of_another_user_root() {
     if !is_root() {
-        return skip(
+        return skip_test(
             "temporary_files_go_into_no_folder_of_another_user_root",
             "giving files away needs root",
         );
     }
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
     let theirs = laboratory.path("theirs");
     fs::create_dir_all(theirs.join("ours")).unwrap();
     let code = |words: &[&str], folder: &std::path::Path| {
@@ -330,13 +343,13 @@ fn temporary_files_go_into_no_folder_of_another_user_root() {
 #[test]
 fn root_writes_into_no_archive_that_another_user_may_change_root() {
     if !is_root() {
-        return skip(
+        return skip_test(
             "root_writes_into_no_archive_that_another_user_may_change_root",
             "giving files away needs root",
         );
     }
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
     let runs = laboratory.path("archive/runs");
     fs::create_dir_all(&runs).unwrap();
     chown(&runs, Some(NOBODY), None).unwrap();
@@ -344,11 +357,15 @@ fn root_writes_into_no_archive_that_another_user_may_change_root() {
     assert_eq!(run("0").status.code(), Some(3));
     assert_eq!(fs::read_dir(&runs).unwrap().count(), 0);
     assert_eq!(run(&NOBODY.to_string()).status.code(), Some(0), "who called sudo may");
-    assert_eq!(laboratory.good(&["list", "--format", "csv"]).out.lines().count(), 2, "and it is read");
+    assert_eq!(
+        laboratory.run_successfully(&["list", "--format", "csv"]).out.lines().count(),
+        2,
+        "and it is read"
+    );
 }
 
 /// Processes that this one started, with this word in their command line.
-fn children(parent: &std::process::Child, word: &str) -> Vec<rustix::process::Pid> {
+fn children_with_word(parent: &std::process::Child, word: &str) -> Vec<rustix::process::Pid> {
     let numbers = fs::read_to_string(format!("/proc/{0}/task/{0}/children", parent.id()));
     let threads = fs::read_dir(format!("/proc/{}/task", parent.id())).unwrap().flatten();
     let all = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -363,7 +380,7 @@ fn children(parent: &std::process::Child, word: &str) -> Vec<rustix::process::Pi
 
 #[test]
 fn what_runs_ends_with_a_perflab_that_is_killed() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let pids = laboratory.path("pids");
     // One in a session of its own, one whose parent is gone, and the workload itself.
     let script = format!(
@@ -371,39 +388,39 @@ fn what_runs_ends_with_a_perflab_that_is_killed() {
          echo $$ >> {0}; exec sleep 600",
         pids.display()
     );
-    laboratory.workload("long", "", &script);
-    let study = laboratory.study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
+    laboratory.write_workload("long", "", &script);
+    let study = laboratory.write_study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
     let mut child =
         laboratory.command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = || fs::read_to_string(&pids).unwrap_or_default();
-    wait_for(|| begun().lines().count() == 3);
-    signal(&child, Signal::KILL);
+    wait_for_condition(|| begun().lines().count() == 3);
+    send_signal(&child, Signal::KILL);
     child.wait().unwrap();
     let lives = |pid: &str| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
     };
-    wait_for(|| begun().lines().all(|pid| !lives(pid)));
+    wait_for_condition(|| begun().lines().all(|pid| !lives(pid)));
 }
 
 #[test]
 fn a_stopped_perflab_gives_no_wrong_time() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let mark = laboratory.path("begun");
-    laboratory.workload("short", "", &format!("touch {}; sleep 0.3; echo speed 1", mark.display()));
-    let study = laboratory.study(
+    laboratory.write_workload("short", "", &format!("touch {}; sleep 0.3; echo speed 1", mark.display()));
+    let study = laboratory.write_study(
         "short.toml",
         "run = { iterations = 1, warmup = 0 }\nmonitors = { loadavg = \"50ms\" }\n[workload.short]",
     );
     let mut command = laboratory.command(&["run", &study]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(|| mark.exists());
-    signal(&child, Signal::STOP);
+    wait_for_condition(|| mark.exists());
+    send_signal(&child, Signal::STOP);
     std::thread::sleep(Duration::from_millis(2500));
-    signal(&child, Signal::CONT);
-    let ended = crate::laboratory::said(child.wait_with_output().unwrap());
+    send_signal(&child, Signal::CONT);
+    let ended = crate::laboratory::to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    let shown = laboratory.good(&["show", "--iterations", "--format", "csv"]).out;
+    let shown = laboratory.run_successfully(&["show", "--iterations", "--format", "csv"]).out;
     assert!(shown.contains("perflab was stopped"), "{shown}");
     let samples = laboratory.only_run().join("journal.jsonl");
     let journal = fs::read_to_string(samples).unwrap_or_default();
@@ -412,7 +429,7 @@ fn a_stopped_perflab_gives_no_wrong_time() {
 
 #[test]
 fn what_a_killed_import_left_is_removed_and_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let runs = laboratory.path("archive/runs");
     let (dead, living) = (runs.join(".half-perflab-dead"), runs.join(".half-perflab-living"));
     for half in [&dead, &living] {
@@ -421,14 +438,14 @@ fn what_a_killed_import_left_is_removed_and_named() {
     }
     let lock = File::open(living.join("lock")).unwrap();
     lock.lock().unwrap();
-    let told = laboratory.good(&["undo"]).err;
+    let told = laboratory.run_successfully(&["undo"]).err;
     assert!(told.contains(dead.to_str().unwrap()) && !told.contains("living"), "{told}");
     assert!(!dead.exists() && living.exists());
 }
 
 #[test]
 fn what_a_process_made_half_goes_once_it_is_killed_or_gets_a_second_signal() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
@@ -449,14 +466,14 @@ fn what_a_process_made_half_goes_once_it_is_killed_or_gets_a_second_signal() {
     killed.wait().unwrap();
     let half = laboratory.path(&format!("archive/runs/.half-perflab-{}-{space}-probe", killed.id()));
     fs::create_dir(&half).unwrap();
-    let told = laboratory.good(&["undo"]).err;
+    let told = laboratory.run_successfully(&["undo"]).err;
     assert!(told.contains(half.to_str().unwrap()) && !half.exists(), "{told}");
     assert!(laboratory.path(&living).exists());
 }
 
 #[test]
 fn a_program_that_is_not_there_is_one_error() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for words in [
         &["flame", "record"][..],
         &["slab", "record"],
@@ -481,10 +498,11 @@ fn a_program_that_is_not_there_is_one_error() {
 
 #[test]
 fn a_kernel_that_was_not_fetched_is_said_to_be_so() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let mut command = laboratory.command(&["vm", "boot", "--kernel", "debian-cloud", "--", "true"]);
-    let told =
-        crate::laboratory::said(command.env("PERFLAB_CACHE", laboratory.path("cache")).output().unwrap());
+    let told = crate::laboratory::to_command_output(
+        command.env("PERFLAB_CACHE", laboratory.path("cache")).output().unwrap(),
+    );
     assert_eq!(told.code, Some(3), "{}", told.err);
     assert!(told.err.contains("is not here yet: `perflab kernel fetch debian-cloud`"), "{}", told.err);
 }
@@ -493,18 +511,18 @@ fn a_kernel_that_was_not_fetched_is_said_to_be_so() {
 fn settings_under_a_read_only_sys_are_refused_before_anything_is_done_root() {
     let name = "settings_under_a_read_only_sys_are_refused_before_anything_is_done_root";
     if !is_root() {
-        return skip(name, "mounting needs root");
+        return skip_test(name, "mounting needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let begun = laboratory.path("begun");
-    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
-    let study = laboratory.study(
+    laboratory.write_workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 1, warmup = 0 }\n[workload.marks]\n[factor.pages]\nkind = \"file\"\n\
          key = \"/sys/kernel/mm/transparent_hugepage/defrag\"\nlevels = [\"never\", \"always\"]",
     );
     // Its namespaces would keep another test's image mounted.
-    let _caches = Caches::alone();
+    let _caches = CachesLock::acquire();
     let mounted = "mount --bind /sys /sys && mount -o remount,bind,ro /sys && exec \"$@\"";
     for words in [&["study", "check", &study][..], &["run", &study]] {
         let command = laboratory.command(words);
@@ -512,26 +530,27 @@ fn settings_under_a_read_only_sys_are_refused_before_anything_is_done_root() {
         shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
         shut.arg(command.get_program()).args(command.get_args());
         shut.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let told = crate::laboratory::said(shut.current_dir(laboratory.home.path()).output().unwrap());
+        let told =
+            crate::laboratory::to_command_output(shut.current_dir(laboratory.home.path()).output().unwrap());
         assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
         assert!(told.err.contains("factor `pages`") && told.err.contains("is read-only"), "{}", told.err);
     }
     assert!(!begun.exists());
-    assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
+    assert!(laboratory.run_successfully(&["undo"]).err.contains("no run left a setting behind"));
 }
 
 #[test]
 fn undo_removes_and_names_the_folder_of_a_killed_recording() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let temporary = laboratory.path("temporary");
     fs::create_dir(&temporary).unwrap();
     let mut command = laboratory.command(&["slab", "record", "--", "sleep", "600"]);
     let mut child =
         command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let samples = || fs::read_dir(laboratory.path("archive/runs")).is_ok_and(|runs| runs.count() > 0);
-    wait_for(|| samples() && fs::read_dir(&temporary).is_ok_and(|all| all.count() > 0));
+    wait_for_condition(|| samples() && fs::read_dir(&temporary).is_ok_and(|all| all.count() > 0));
     std::thread::sleep(Duration::from_millis(500));
-    signal(&child, Signal::KILL);
+    send_signal(&child, Signal::KILL);
     child.wait().unwrap();
     let left = fs::read_dir(&temporary).unwrap().flatten().next().unwrap().path();
     let told = laboratory.run(&["undo"]);
@@ -541,10 +560,10 @@ fn undo_removes_and_names_the_folder_of_a_killed_recording() {
 
 #[test]
 fn an_archive_that_cannot_be_written_is_refused_before_anything_is_done() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let begun = laboratory.path("begun");
-    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
-    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
+    laboratory.write_workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.write_study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
     let (file, link) = (laboratory.path("file"), laboratory.path("loop"));
     fs::write(&file, "").unwrap();
     std::os::unix::fs::symlink(&link, &link).unwrap();
@@ -566,7 +585,7 @@ fn an_archive_that_cannot_be_written_is_refused_before_anything_is_done() {
     refused(file.to_str().unwrap(), 2);
     let told = laboratory.run(&["--archive", file.to_str().unwrap(), "list"]);
     assert_eq!((told.code, told.err.matches("file").count()), (Some(2), 1), "{}", told.err);
-    let told = laboratory.good(&["--archive", "/nonexist", "list"]);
+    let told = laboratory.run_successfully(&["--archive", "/nonexist", "list"]);
     assert!(told.err.contains("there is no archive /nonexist"), "{}", told.err);
     assert_eq!(laboratory.run(&["--archive", link.to_str().unwrap(), "list"]).code, Some(3));
 }
@@ -576,15 +595,15 @@ fn an_archive_that_cannot_be_written_is_refused_before_anything_is_done() {
 fn an_archive_that_is_mounted_read_only_is_read_and_not_written_root() {
     let name = "an_archive_that_is_mounted_read_only_is_read_and_not_written_root";
     if !is_root() {
-        return skip(name, "mounting needs root");
+        return skip_test(name, "mounting needs root");
     }
-    let laboratory = Laboratory::new();
-    laboratory.echo("a", 100);
-    laboratory.echo("b", 100);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("a", 100);
+    laboratory.run_echo("b", 100);
     fs::write(laboratory.path("go.txt"), "goos: linux\nBenchmarkX-2 \t 100\t 12 ns/op\n").unwrap();
     let begun = laboratory.path("begun");
-    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
-    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
+    laboratory.write_workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.write_study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
     let mounted = "mount --bind archive archive && mount -o remount,bind,ro archive && exec \"$@\"";
     let told = |words: &[&str]| {
         let command = laboratory.command(words);
@@ -592,7 +611,7 @@ fn an_archive_that_is_mounted_read_only_is_read_and_not_written_root() {
         shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
         shut.arg(command.get_program()).args(command.get_args());
         shut.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        crate::laboratory::said(shut.current_dir(laboratory.home.path()).output().unwrap())
+        crate::laboratory::to_command_output(shut.current_dir(laboratory.home.path()).output().unwrap())
     };
     for words in [
         &["list"][..],
@@ -617,5 +636,5 @@ fn an_archive_that_is_mounted_read_only_is_read_and_not_written_root() {
         assert_eq!(told.code, Some(code), "{words:?}: {}", told.err);
     }
     assert!(!begun.exists());
-    assert_eq!(laboratory.good(&["list", "--format", "csv"]).out.lines().count(), 3);
+    assert_eq!(laboratory.run_successfully(&["list", "--format", "csv"]).out.lines().count(), 3);
 }

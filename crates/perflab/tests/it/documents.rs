@@ -4,22 +4,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
-fn root() -> PathBuf {
+fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A page, by its path in the project.
-pub fn page(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap()
+pub fn read_page(path: &str) -> String {
+    fs::read_to_string(project_root().join(path)).unwrap()
 }
 
 /// Pages that are followed to the letter, in `newcomer`.
-const FOLLOWED: &[&str] = &["tutorial.md", "format.md"];
+const FOLLOWED_PAGES: &[&str] = &["tutorial.md", "format.md"];
 
 /// The commands of a page's ```sh blocks.
-fn commands(page: &str) -> Vec<String> {
+fn shell_commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut inside = false;
     for line in page.lines() {
@@ -33,21 +33,21 @@ fn commands(page: &str) -> Vec<String> {
 }
 
 /// What each page may take for granted: two runs of a study, the study itself, and a log of /proc/slabinfo.
-fn prepared() -> Laboratory {
-    let laboratory = Laboratory::new();
+fn prepare_sandbox() -> Sandbox {
+    let laboratory = Sandbox::new();
     let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
                  [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
-    fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, 0)).unwrap();
-    mmtests_logs(&laboratory);
+    fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
+    write_mmtests_logs(&laboratory);
     for label in ["before", "after"] {
-        laboratory.good(&["run", "study.toml", "--label", label, "--quiet"]);
+        laboratory.run_successfully(&["run", "study.toml", "--label", label, "--quiet"]);
     }
     laboratory
 }
 
 /// Two log directories in MMTests' layout.
-fn mmtests_logs(laboratory: &Laboratory) {
+fn write_mmtests_logs(laboratory: &Sandbox) {
     for (run, tenths) in [("base-vanilla", 10..15), ("patch-v1", 9..14)] {
         let iteration = laboratory.path(&format!("mmtests-logs/{run}/iter-0"));
         fs::create_dir_all(iteration.join("hackbench/logs")).unwrap();
@@ -58,14 +58,14 @@ fn mmtests_logs(laboratory: &Laboratory) {
     }
 }
 
-fn run_page(page: &Path) -> usize {
+fn run_page_commands(page: &Path) -> usize {
     let text = fs::read_to_string(page).unwrap();
     let commands: Vec<String> =
-        commands(&text).into_iter().filter(|line| line.starts_with("perflab ")).collect();
+        shell_commands(&text).into_iter().filter(|line| line.starts_with("perflab ")).collect();
     if commands.is_empty() {
         return 0;
     }
-    let laboratory = prepared();
+    let laboratory = prepare_sandbox();
     for line in &commands {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let said = laboratory.run(&words);
@@ -81,17 +81,17 @@ fn run_page(page: &Path) -> usize {
 #[test]
 fn every_command_of_the_book_runs() {
     let mut pages: Vec<PathBuf> =
-        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let is_followed = |page: &Path| FOLLOWED.iter().any(|name| page.ends_with(name));
+        fs::read_dir(project_root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let is_followed = |page: &Path| FOLLOWED_PAGES.iter().any(|name| page.ends_with(name));
     pages.retain(|page| page.extension().is_some_and(|ending| ending == "md") && !is_followed(page));
-    let run: usize = pages.iter().map(|page| run_page(page)).sum();
+    let run: usize = pages.iter().map(|page| run_page_commands(page)).sum();
     assert!(run >= 15, "only {run} commands found");
 }
 
 #[test]
 fn every_page_is_in_the_table_of_contents() {
-    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
+    let contents = fs::read_to_string(project_root().join("docs/SUMMARY.md")).unwrap();
+    for entry in fs::read_dir(project_root().join("docs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name.ends_with(".md") && name != "SUMMARY.md" {
             assert!(contents.contains(&format!("({name})")), "{name} is not in docs/SUMMARY.md");
@@ -101,12 +101,17 @@ fn every_page_is_in_the_table_of_contents() {
 
 #[test]
 fn the_reference_is_what_the_code_says() {
-    let laboratory = Laboratory::new();
-    let schema = fs::read_to_string(root().join("docs/reference/study.schema.json")).unwrap();
-    assert_eq!(schema.trim(), laboratory.good(&["study", "schema"]).out.trim(), "run `cargo xtask docs`");
-    let monitors = fs::read_to_string(root().join("docs/reference/monitors.md")).unwrap();
+    let laboratory = Sandbox::new();
+    let schema = fs::read_to_string(project_root().join("docs/reference/study.schema.json")).unwrap();
+    assert_eq!(
+        schema.trim(),
+        laboratory.run_successfully(&["study", "schema"]).out.trim(),
+        "run `cargo xtask docs`"
+    );
+    let monitors = fs::read_to_string(project_root().join("docs/reference/monitors.md")).unwrap();
     assert!(
-        monitors.contains(laboratory.good(&["monitor", "list", "--format", "markdown"]).out.trim()),
+        monitors
+            .contains(laboratory.run_successfully(&["monitor", "list", "--format", "markdown"]).out.trim()),
         "run `cargo xtask docs`"
     );
 }
@@ -114,15 +119,15 @@ fn the_reference_is_what_the_code_says() {
 /// Every verb, and every verb below it, with the help that it prints.
 #[test]
 fn the_reference_has_the_help_of_every_verb() {
-    let laboratory = Laboratory::new();
-    let page = fs::read_to_string(root().join("docs/reference/commands.md")).unwrap();
+    let laboratory = Sandbox::new();
+    let page = fs::read_to_string(project_root().join("docs/reference/commands.md")).unwrap();
     let parts = page.split("\n## ").skip(1).map(|part| part.split_once("\n\n```text\n").unwrap());
     let parts: Vec<(&str, &str)> =
         parts.map(|(title, help)| (title, help.trim_end().strip_suffix("```").unwrap())).collect();
     assert_eq!(parts.first().map(|(title, _)| *title), Some("perflab"));
     for (title, help) in &parts {
         let verb: Vec<&str> = title.split(' ').skip(1).chain(["--help"]).collect();
-        assert_eq!(laboratory.good(&verb).out, *help, "{title}: run `cargo xtask docs`");
+        assert_eq!(laboratory.run_successfully(&verb).out, *help, "{title}: run `cargo xtask docs`");
         let below =
             help.split_once("\nCommands:\n").map_or("", |(_, list)| list.split("\n\n").next().unwrap());
         let names = below.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::emulated::may_emulate;
-use crate::interrupted::{signal, wait_for};
-use crate::laboratory::{Laboratory, said};
+use crate::emulated::lock_emulation;
+use crate::interrupted::{send_signal, wait_for_condition};
+use crate::laboratory::{Sandbox, to_command_output};
 
 const STUDY: &str = r#"
 [run]
@@ -26,20 +26,20 @@ levels = ["hdd-7200", "nvme"]
 
 #[test]
 fn a_study_varies_the_disk_and_says_that_it_is_emulated_root() {
-    let Some(_caches) = may_emulate("a_study_varies_the_disk_and_says_that_it_is_emulated_root") else {
+    let Some(_caches) = lock_emulation("a_study_varies_the_disk_and_says_that_it_is_emulated_root") else {
         return;
     };
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("disks.toml", STUDY);
-    let ran = laboratory.good(&["run", &study]).err;
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("disks.toml", STUDY);
+    let ran = laboratory.run_successfully(&["run", &study]).err;
     assert!(
         ran.contains("the disk hdd-7200 is emulated") && ran.contains("the disk nvme is emulated"),
         "{ran}"
     );
-    let shown = laboratory.good(&["compare", "@latest", "--by", "model"]).out;
+    let shown = laboratory.run_successfully(&["compare", "@latest", "--by", "model"]).out;
     assert!(shown.contains("hdd-7200"), "{shown}");
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    let home = ours(&laboratory).unwrap();
+    let home = find_own_disk(&laboratory).unwrap();
     let left = mounts.lines().find(|line| line.contains(home.to_str().unwrap()));
     assert_eq!(left, None, "disks are unmounted");
 }
@@ -50,42 +50,44 @@ const SYNCS: &str = "head -c 1100M /dev/zero > {{ scratch }}/big; touch {{ kept 
 
 #[test]
 fn an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root() {
-    let Some(_caches) = may_emulate("an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root")
+    let Some(_caches) = lock_emulation("an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root")
     else {
         return;
     };
-    let laboratory = Laboratory::new();
-    laboratory.workload("syncs", "needs = { root = true, scratch = true, disk = \"1GiB\" }", SYNCS);
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("syncs", "needs = { root = true, scratch = true, disk = \"1GiB\" }", SYNCS);
     let disk = "kind = \"image\"\nsize = \"8GiB\"\nmodel = \"hdd-7200\"";
-    let study = laboratory.study("syncs.toml", &format!("[workload.syncs]\n[disk]\n{disk}"));
+    let study = laboratory.write_study("syncs.toml", &format!("[workload.syncs]\n[disk]\n{disk}"));
     let mut command = laboratory.command(&["run", &study]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(|| ours(&laboratory).is_some_and(|home| home.join("mount/kept/written").exists()));
-    let home = ours(&laboratory).unwrap();
-    signal(&child, rustix::process::Signal::INT);
-    let ended = said(child.wait_with_output().unwrap());
+    wait_for_condition(|| {
+        find_own_disk(&laboratory).is_some_and(|home| home.join("mount/kept/written").exists())
+    });
+    let home = find_own_disk(&laboratory).unwrap();
+    send_signal(&child, rustix::process::Signal::INT);
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(home.to_str().unwrap()), "{mounts}");
     assert!(!home.exists(), "the image is gone");
-    assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
+    assert!(laboratory.run_successfully(&["undo"]).err.contains("no run left a setting behind"));
 }
 
 /// Mounts of a test's own, in which nobody else's disks are. Gone when dropped.
-struct OwnMounts(Child);
+struct OwnMountNamespace(Child);
 
-impl OwnMounts {
+impl OwnMountNamespace {
     /// Once they are there: who enters before is among everybody's.
     fn new() -> Self {
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 600"]);
         let mut child = unshare.stdout(Stdio::piped()).spawn().unwrap();
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        OwnMounts(child)
+        OwnMountNamespace(child)
     }
 
     /// The command among them.
-    fn among(&self, command: &Command) -> Command {
+    fn command_inside(&self, command: &Command) -> Command {
         let mut among = Command::new("nsenter");
         among.args(["--mount", "--target", &self.0.id().to_string(), "--"]);
         among.arg(command.get_program()).args(command.get_args());
@@ -94,7 +96,7 @@ impl OwnMounts {
     }
 }
 
-impl Drop for OwnMounts {
+impl Drop for OwnMountNamespace {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -105,25 +107,26 @@ impl Drop for OwnMounts {
 /// dead disk among everybody's would be in the way of `mkfs.btrfs` of other tests.
 #[test]
 fn a_dead_disk_goes_though_no_journal_tells_of_it_root() {
-    let Some(_caches) = may_emulate("a_dead_disk_goes_though_no_journal_tells_of_it_root") else { return };
-    let laboratory = Laboratory::new();
+    let Some(_caches) = lock_emulation("a_dead_disk_goes_though_no_journal_tells_of_it_root") else { return };
+    let laboratory = Sandbox::new();
     let begun = laboratory.path("begun");
-    laboratory.workload(
+    laboratory.write_workload(
         "stays",
         "needs = { scratch = true }",
         &format!("touch {}; sleep 600", begun.display()),
     );
     let disk = "kind = \"image\"\nsize = \"64MiB\"\nmodel = \"nvme\"";
-    let study = laboratory.study("stays.toml", &format!("[workload.stays]\n[disk]\n{disk}"));
-    let mounts = OwnMounts::new();
-    let mut run = mounts.among(&laboratory.command(&["run", &study])).stderr(Stdio::null()).spawn().unwrap();
-    wait_for(|| begun.exists());
-    let home = ours(&laboratory).unwrap();
-    signal(&run, rustix::process::Signal::KILL);
+    let study = laboratory.write_study("stays.toml", &format!("[workload.stays]\n[disk]\n{disk}"));
+    let mounts = OwnMountNamespace::new();
+    let mut run =
+        mounts.command_inside(&laboratory.command(&["run", &study])).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_condition(|| begun.exists());
+    let home = find_own_disk(&laboratory).unwrap();
+    send_signal(&run, rustix::process::Signal::KILL);
     run.wait().unwrap();
-    wait_for(|| !is_served(&home));
+    wait_for_condition(|| !is_disk_served(&home));
     std::fs::remove_dir_all(laboratory.path("state")).unwrap();
-    let undo = || said(mounts.among(&laboratory.command(&["undo"])).output().unwrap());
+    let undo = || to_command_output(mounts.command_inside(&laboratory.command(&["undo"])).output().unwrap());
     let undone = undo();
     assert_eq!(undone.code, Some(0), "{}", undone.err);
     assert!(undone.err.contains(&format!("unmount {}/mount", home.display())), "{}", undone.err);
@@ -140,20 +143,20 @@ const FOREIGN: &str = "user=$1 place=$2; shift 2; exec 9<>/dev/fuse; \
 #[test]
 fn a_disk_of_another_user_neither_hangs_root_nor_has_it_delete_root() {
     let name = "a_disk_of_another_user_neither_hangs_root_nor_has_it_delete_root";
-    let Some(_caches) = may_emulate(name) else { return };
-    let laboratory = Laboratory::new();
+    let Some(_caches) = lock_emulation(name) else { return };
+    let laboratory = Sandbox::new();
     let home = laboratory.path("theirs/perflab-x");
     let place = home.join("served");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(home.join("keep"), "theirs").unwrap();
     std::os::unix::fs::chown(laboratory.path("theirs"), Some(65534), None).unwrap();
     let undo = laboratory.command(&["undo"]);
-    let mounts = OwnMounts::new();
+    let mounts = OwnMountNamespace::new();
     let undone = |user: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-c", FOREIGN, "sh", user]).arg(&place).arg(undo.get_program()).args(undo.get_args());
         shell.envs(undo.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        said(mounts.among(&shell).output().unwrap())
+        to_command_output(mounts.command_inside(&shell).output().unwrap())
     };
     let theirs = undone("65534");
     assert_eq!(theirs.code, Some(0), "{}", theirs.err);
@@ -164,7 +167,7 @@ fn a_disk_of_another_user_neither_hangs_root_nor_has_it_delete_root() {
 }
 
 /// Whether somebody serves the disk in `home`.
-fn is_served(home: &Path) -> bool {
+fn is_disk_served(home: &Path) -> bool {
     let serves = |process: PathBuf| {
         let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
         line.contains("disk-server") && line.contains(home.to_str().unwrap())
@@ -173,7 +176,7 @@ fn is_served(home: &Path) -> bool {
 }
 
 /// Where the disk of the only run lies, once there is one.
-fn ours(laboratory: &Laboratory) -> Option<PathBuf> {
+fn find_own_disk(laboratory: &Sandbox) -> Option<PathBuf> {
     let run = std::fs::read_dir(laboratory.path("archive/runs")).ok()?.flatten().next()?.file_name();
     Some(Path::new("/dev/shm").join(format!("perflab-{}", run.to_str()?)))
 }

@@ -11,40 +11,40 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::image::{Image, script};
-use crate::laboratory::{Laboratory, Said, as_nobody, is_root, skip};
+use crate::image::{MountedImage, write_executable_script};
+use crate::laboratory::{CommandOutput, Sandbox, command_as_nobody, is_root, skip_test};
 
 const ON_DISKS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-fn prefetch(laboratory: &Laboratory, arguments: &[&str]) -> Said {
+fn run_prefetch_on_image(laboratory: &Sandbox, arguments: &[&str]) -> CommandOutput {
     let store = laboratory.path("store").display().to_string();
     laboratory.run(&[&["prefetch", "--store", &store], arguments].concat())
 }
 
 /// Files of the image, and a program that reads them all.
-fn program(image: &Image) -> String {
-    (0..8).for_each(|file| drop(image.write(&format!("lib/{file}"), 10 + file)));
-    image.write("lib/whole", 300);
-    image.script(
+fn write_reading_program(image: &MountedImage) -> String {
+    (0..8).for_each(|file| drop(image.write_pages(&format!("lib/{file}"), 10 + file)));
+    image.write_pages("lib/whole", 300);
+    image.write_script(
         "start",
-        &format!("cat {0}/lib/* >/dev/null; ls -l {0}/lib >/dev/null", image.place().display()),
+        &format!("cat {0}/lib/* >/dev/null; ls -l {0}/lib >/dev/null", image.mount_point().display()),
     )
 }
 
 /// The number of the loop device below a mount.
-fn disk(place: &Path) -> String {
-    let mounts = perflab_observe::io::Mounts::read();
-    let mount = mounts.under(place).unwrap();
-    perflab_observe::io::mounts::disk(mount).unwrap().to_string()
+fn loop_device_number(place: &Path) -> String {
+    let mounts = perflab_observe::io::MountTable::read();
+    let mount = mounts.find_by_path(place).unwrap();
+    perflab_observe::io::mounts::disk_below(mount).unwrap().to_string()
 }
 
 /// Pages of a file that are in memory.
-fn resident(path: &Path) -> u64 {
-    perflab_observe::io::residency::resident(&fs::File::open(path).unwrap(), 0, 0).unwrap()
+fn resident_page_count(path: &Path) -> u64 {
+    perflab_observe::io::residency::count_resident_pages(&fs::File::open(path).unwrap(), 0, 0).unwrap()
 }
 
 /// Everything that a reader might leave behind.
-fn traces_of_reading(place: &Path) -> BTreeMap<PathBuf, [i64; 8]> {
+fn reading_side_effects(place: &Path) -> BTreeMap<PathBuf, [i64; 8]> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(place.join("lib")).unwrap() {
         let path = entry.unwrap().path();
@@ -56,29 +56,34 @@ fn traces_of_reading(place: &Path) -> BTreeMap<PathBuf, [i64; 8]> {
     all
 }
 
-fn rows(laboratory: &Laboratory, arguments: &[&str]) -> Vec<Value> {
-    serde_json::from_str(&laboratory.good(&[arguments, &["--format", "json"]].concat()).out).unwrap()
+fn read_json_rows(laboratory: &Sandbox, arguments: &[&str]) -> Vec<Value> {
+    serde_json::from_str(&laboratory.run_successfully(&[arguments, &["--format", "json"]].concat()).out)
+        .unwrap()
 }
 
 #[test]
 fn what_was_learnt_comes_back_and_no_file_can_tell() {
     for kind in ON_DISKS {
-        let Some(image) = Image::of("what_was_learnt_comes_back_and_no_file_can_tell", kind) else {
+        let Some(image) = MountedImage::of_kind("what_was_learnt_comes_back_and_no_file_can_tell", kind)
+        else {
             continue;
         };
-        let laboratory = Laboratory::new();
-        let program = program(&image);
-        image.cool();
-        let said = prefetch(&laboratory, &["learn", "--", &program]);
+        let laboratory = Sandbox::new();
+        let program = write_reading_program(&image);
+        image.evict_files();
+        let said = run_prefetch_on_image(&laboratory, &["learn", "--", &program]);
         assert_eq!(said.code, Some(0), "{kind}: {}", said.err);
-        image.cool();
-        let before = traces_of_reading(&image.place());
-        let said = prefetch(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
+        image.evict_files();
+        let before = reading_side_effects(&image.mount_point());
+        let said =
+            run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
         assert_eq!(said.code, Some(0), "{kind}: {}", said.err);
         assert!(!said.err.contains("have changed"), "{kind}: {}", said.err);
-        assert_eq!(before, traces_of_reading(&image.place()), "{kind}");
-        assert_eq!(resident(&image.place().join("lib/whole")), 300, "{kind}: {}", said.err);
-        let small = (0..8).map(|file| resident(&image.place().join(format!("lib/{file}")))).sum::<u64>();
+        assert_eq!(before, reading_side_effects(&image.mount_point()), "{kind}");
+        assert_eq!(resident_page_count(&image.mount_point().join("lib/whole")), 300, "{kind}: {}", said.err);
+        let small = (0..8)
+            .map(|file| resident_page_count(&image.mount_point().join(format!("lib/{file}"))))
+            .sum::<u64>();
         assert_eq!(small, 8 * 10 + 28, "{kind}: {}", said.err);
     }
 }
@@ -87,27 +92,27 @@ fn what_was_learnt_comes_back_and_no_file_can_tell() {
 #[test]
 fn every_byte_of_a_disk_has_an_owner() {
     for kind in ON_DISKS {
-        let Some(image) = Image::of("every_byte_of_a_disk_has_an_owner", kind) else { continue };
-        let laboratory = Laboratory::new();
-        let program = program(&image);
+        let Some(image) = MountedImage::of_kind("every_byte_of_a_disk_has_an_owner", kind) else { continue };
+        let laboratory = Sandbox::new();
+        let program = write_reading_program(&image);
         let store = laboratory.path("store").display().to_string();
-        image.cool();
-        assert_eq!(prefetch(&laboratory, &["learn", "--", &program]).code, Some(0));
-        let other = image.write("other", 50);
-        image.cool();
+        image.evict_files();
+        assert_eq!(run_prefetch_on_image(&laboratory, &["learn", "--", &program]).code, Some(0));
+        let other = image.write_pages("other", 50);
+        image.evict_files();
         let both = format!("{program}; cat {} >/dev/null", other.display());
-        laboratory.good(&["io", "record", "--label", "r", "--", "sh", "-c", &both]);
+        laboratory.run_successfully(&["io", "record", "--label", "r", "--", "sh", "-c", &both]);
         let file = fs::read_dir(&store).unwrap().next().unwrap().unwrap().path().display().to_string();
-        let sums = laboratory.good(&["io", "coverage", "r", "--trace", &file]);
+        let sums = laboratory.run_successfully(&["io", "coverage", "r", "--trace", &file]);
         assert!(sums.err.contains("the classes sum to the"), "{kind}: {}", sums.err);
-        let blocks = rows(&laboratory, &["io", "coverage", "r", "--trace", &file, "--blocks"]);
+        let blocks = read_json_rows(&laboratory, &["io", "coverage", "r", "--trace", &file, "--blocks"]);
         let mut of: BTreeMap<(String, String), u64> = BTreeMap::new();
-        let disk = disk(&image.place());
+        let disk = loop_device_number(&image.mount_point());
         for row in blocks.iter().filter(|row| row["disk"] == disk) {
             let text = |key: &str| row[key].as_str().unwrap().to_owned();
             *of.entry((text("status"), text("path"))).or_default() += row["blocks"].as_u64().unwrap();
         }
-        let path = |name: &str| image.place().join(name).display().to_string();
+        let path = |name: &str| image.mount_point().join(name).display().to_string();
         let sum = |status: &str, path: &str| of.get(&(status.into(), path.into())).copied().unwrap_or(0);
         assert!(sum("found", &path("lib/whole")) >= 300, "{kind}: {of:?}");
         assert!(sum("missing", &path("other")) >= 50, "{kind}: {of:?}");
@@ -125,27 +130,27 @@ fn every_byte_of_a_disk_has_an_owner() {
 #[test]
 fn blocks_of_ext4s_own_have_their_class() {
     let test = "blocks_of_ext4s_own_have_their_class";
-    let Some(image) = Image::new(test) else { return };
-    let laboratory = Laboratory::new();
-    let torn = image.write("torn", 200);
+    let Some(image) = MountedImage::new(test) else { return };
+    let laboratory = Sandbox::new();
+    let torn = image.write_pages("torn", 200);
     for hole in (0..200).step_by(2) {
         let offset = (hole * 4096).to_string();
         let mut punch = Command::new("fallocate");
         let done = punch.args(["--punch-hole", "--length", "4096", "--offset", &offset]).arg(&torn).status();
         assert!(done.unwrap().success());
     }
-    (0..300).for_each(|file| drop(image.write(&format!("many/a-name-of-some-length-{file}"), 0)));
-    let program = image.script("start", "true");
-    image.cool();
-    assert_eq!(prefetch(&laboratory, &["learn", "--", &program]).code, Some(0));
-    image.cool();
-    let place = image.place().display().to_string();
+    (0..300).for_each(|file| drop(image.write_pages(&format!("many/a-name-of-some-length-{file}"), 0)));
+    let program = image.write_script("start", "true");
+    image.evict_files();
+    assert_eq!(run_prefetch_on_image(&laboratory, &["learn", "--", &program]).code, Some(0));
+    image.evict_files();
+    let place = image.mount_point().display().to_string();
     let all =
         format!("cat {place}/torn >/dev/null; ls -l {place}/many >/dev/null; echo x > {place}/new; sync");
-    laboratory.good(&["io", "record", "--label", "r", "--", "sh", "-c", &all]);
+    laboratory.run_successfully(&["io", "record", "--label", "r", "--", "sh", "-c", &all]);
     let file = fs::read_dir(laboratory.path("store")).unwrap().next().unwrap().unwrap().path();
     let trace = file.display().to_string();
-    let blocks = rows(&laboratory, &["io", "coverage", "r", "--trace", &trace, "--blocks"]);
+    let blocks = read_json_rows(&laboratory, &["io", "coverage", "r", "--trace", &trace, "--blocks"]);
     let metadata = blocks.iter().filter(|row| row["status"] == "metadata" || row["status"] == "found");
     let classes: std::collections::BTreeSet<&str> =
         metadata.map(|row| row["path"].as_str().unwrap()).collect();
@@ -158,24 +163,27 @@ fn blocks_of_ext4s_own_have_their_class() {
 #[test]
 fn sectors_and_files_are_found_from_each_other() {
     for kind in ON_DISKS {
-        let Some(image) = Image::of("sectors_and_files_are_found_from_each_other", kind) else { continue };
-        let laboratory = Laboratory::new();
-        let (file, place) = (image.write("lib/file", 200), image.place().display().to_string());
-        image.cool();
-        let extents = rows(&laboratory, &["io", "where", file.to_str().unwrap()]);
+        let Some(image) = MountedImage::of_kind("sectors_and_files_are_found_from_each_other", kind) else {
+            continue;
+        };
+        let laboratory = Sandbox::new();
+        let (file, place) = (image.write_pages("lib/file", 200), image.mount_point().display().to_string());
+        image.evict_files();
+        let extents = read_json_rows(&laboratory, &["io", "where", file.to_str().unwrap()]);
         let first =
             extents.iter().find(|row| row["offset"] == 0).unwrap_or_else(|| panic!("{kind}: {extents:?}"));
         // What stands at these sectors of the image is the file.
         let sector = first["sector"].as_u64().unwrap();
         let mut bytes = [0; 4096];
-        let disk = fs::File::open(image.place().parent().unwrap().join("disk")).unwrap();
+        let disk = fs::File::open(image.mount_point().parent().unwrap().join("disk")).unwrap();
         std::os::unix::fs::FileExt::read_exact_at(&disk, &mut bytes, sector * 512).unwrap();
         assert!(bytes.iter().all(|byte| *byte == b'x'), "{kind}: sector {sector}");
-        let owners = rows(&laboratory, &["io", "where", "--on", &place, &format!("{}+8", sector + 16)]);
+        let owners =
+            read_json_rows(&laboratory, &["io", "where", "--on", &place, &format!("{}+8", sector + 16)]);
         assert_eq!(owners[0]["of"], file.to_str().unwrap(), "{kind}: {owners:?}");
         assert_eq!(owners[0]["offset"], 2 * 4096, "{kind}: {owners:?}");
     }
-    let said = Laboratory::new().run(&["io", "where", "--on", "/proc", "8"]);
+    let said = Sandbox::new().run(&["io", "where", "--on", "/proc", "8"]);
     assert!(said.code == Some(2) && said.err.contains("lies on no disk"), "{}", said.err);
 }
 
@@ -184,26 +192,27 @@ fn sectors_and_files_are_found_from_each_other() {
 #[test]
 fn what_changed_is_left_alone_on_every_file_system() {
     for kind in ON_DISKS {
-        let Some(image) = Image::of("what_changed_is_left_alone_on_every_file_system", kind) else {
+        let Some(image) = MountedImage::of_kind("what_changed_is_left_alone_on_every_file_system", kind)
+        else {
             continue;
         };
-        let laboratory = Laboratory::new();
-        let program = program(&image);
-        image.cool();
-        assert_eq!(prefetch(&laboratory, &["learn", "--", &program]).code, Some(0));
-        let lib = |name: &str| image.place().join("lib").join(name);
+        let laboratory = Sandbox::new();
+        let program = write_reading_program(&image);
+        image.evict_files();
+        assert_eq!(run_prefetch_on_image(&laboratory, &["learn", "--", &program]).code, Some(0));
+        let lib = |name: &str| image.mount_point().join("lib").join(name);
         let like = |old: &Path, new: &Path| {
             fs::write(new, vec![b'y'; fs::metadata(old).unwrap().len() as usize]).unwrap();
             assert!(Command::new("touch").arg("-r").arg(old).arg(new).status().unwrap().success());
         };
         // Its number may be given to the next file at once.
-        let (deleted, remembered) = (lib("0"), image.place().join("remembered"));
+        let (deleted, remembered) = (lib("0"), image.mount_point().join("remembered"));
         like(&deleted, &remembered);
         fs::remove_file(&deleted).unwrap();
         like(&remembered, &deleted);
         fs::rename(lib("1"), lib("moved")).unwrap();
         fs::File::options().write(true).open(lib("2")).unwrap().set_len(4096).unwrap();
-        let new = image.place().join("new");
+        let new = image.mount_point().join("new");
         like(&lib("3"), &new);
         fs::rename(&new, lib("3")).unwrap();
         fs::remove_file(lib("4")).unwrap();
@@ -218,39 +227,41 @@ fn what_changed_is_left_alone_on_every_file_system() {
             0,
         )
         .unwrap();
-        image.cool();
-        let before = traces_of_reading(&image.place());
-        let said = prefetch(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
+        image.evict_files();
+        let before = reading_side_effects(&image.mount_point());
+        let said =
+            run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
         assert_eq!(said.code, Some(0), "{kind}: {}", said.err);
         assert!(said.err.contains("6 files have changed"), "{kind}: {}", said.err);
-        assert_eq!(before, traces_of_reading(&image.place()), "{kind}");
+        assert_eq!(before, reading_side_effects(&image.mount_point()), "{kind}");
         for name in ["0", "2", "3", "moved"] {
-            assert_eq!(resident(&lib(name)), 0, "{kind}: {name}");
+            assert_eq!(resident_page_count(&lib(name)), 0, "{kind}: {name}");
         }
-        assert_eq!(resident(&lib("whole")), 300, "{kind}");
+        assert_eq!(resident_page_count(&lib("whole")), 300, "{kind}");
     }
 }
 
 #[test]
 fn another_file_system_in_the_same_place_is_left_alone() {
     for kind in ON_DISKS {
-        let Some(image) = Image::of("another_file_system_in_the_same_place_is_left_alone", kind) else {
+        let Some(image) = MountedImage::of_kind("another_file_system_in_the_same_place_is_left_alone", kind)
+        else {
             continue;
         };
-        let laboratory = Laboratory::new();
-        let program_path = program(&image);
-        image.cool();
-        assert_eq!(prefetch(&laboratory, &["learn", "--", &program_path]).code, Some(0));
+        let laboratory = Sandbox::new();
+        let program_path = write_reading_program(&image);
+        image.evict_files();
+        assert_eq!(run_prefetch_on_image(&laboratory, &["learn", "--", &program_path]).code, Some(0));
         image.remake();
-        assert_eq!(program(&image), program_path);
-        image.cool();
-        let said = prefetch(&laboratory, &["replay", "--mode", "sync", "--", &program_path]);
+        assert_eq!(write_reading_program(&image), program_path);
+        image.evict_files();
+        let said = run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--", &program_path]);
         assert_eq!(said.code, Some(0), "the program runs: {}", said.err);
-        let place = image.place().display().to_string();
+        let place = image.mount_point().display().to_string();
         assert!(said.err.contains(&format!("{place} is another file system now")), "{kind}: {}", said.err);
-        image.cool();
-        prefetch(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program_path]);
-        assert_eq!(resident(&image.place().join("lib/whole")), 0, "{kind}");
+        image.evict_files();
+        run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program_path]);
+        assert_eq!(resident_page_count(&image.mount_point().join("lib/whole")), 0, "{kind}");
     }
 }
 
@@ -258,14 +269,14 @@ fn another_file_system_in_the_same_place_is_left_alone() {
 #[test]
 fn overlays_are_read_ahead_where_their_layers_lie() {
     let test = "overlays_are_read_ahead_where_their_layers_lie";
-    let Some(image) = Image::new(test) else { return };
-    let laboratory = Laboratory::new();
-    program(&image);
+    let Some(image) = MountedImage::new(test) else { return };
+    let laboratory = Sandbox::new();
+    write_reading_program(&image);
     for folder in ["upper", "work", "merged"] {
-        fs::create_dir(image.place().join(folder)).unwrap();
+        fs::create_dir(image.mount_point().join(folder)).unwrap();
     }
-    let place = image.place().display().to_string();
-    let merged = image.place().join("merged");
+    let place = image.mount_point().display().to_string();
+    let merged = image.mount_point().join("merged");
     let layers = format!("lowerdir={place}/lib,upperdir={place}/upper,workdir={place}/work");
     let mount = || {
         let mut mount = Command::new("mount");
@@ -274,22 +285,26 @@ fn overlays_are_read_ahead_where_their_layers_lie() {
     };
     let unmount = || Command::new("umount").arg(&merged).status().unwrap().success();
     if !mount() {
-        return skip(test, "this kernel has no overlay");
+        return skip_test(test, "this kernel has no overlay");
     }
-    let program = script(&merged.join("start"), &format!("cat {}/[0-9w]* >/dev/null", merged.display()));
+    let program = write_executable_script(
+        &merged.join("start"),
+        &format!("cat {}/[0-9w]* >/dev/null", merged.display()),
+    );
     let cool = || {
         assert!(unmount());
-        image.cool();
+        image.evict_files();
         assert!(mount());
     };
     cool();
-    let said = prefetch(&laboratory, &["learn", "--", &program]);
+    let said = run_prefetch_on_image(&laboratory, &["learn", "--", &program]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     cool();
-    let said = prefetch(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
+    let said =
+        run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     // The pages are those of the layer's file.
-    let pages = resident(&image.place().join("lib/whole"));
+    let pages = resident_page_count(&image.mount_point().join("lib/whole"));
     assert!(unmount());
     assert_eq!(pages, 300, "{}", said.err);
 }
@@ -298,19 +313,19 @@ fn overlays_are_read_ahead_where_their_layers_lie() {
 fn what_lies_in_memory_is_not_read_ahead() {
     let test = "what_lies_in_memory_is_not_read_ahead";
     if !is_root() {
-        return skip(test, "tracing needs root");
+        return skip_test(test, "tracing needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::write(memory.path().join("data"), vec![1; 1 << 20]).unwrap();
     let text = format!("cat {}/data >/dev/null", memory.path().display());
-    let program = script(&memory.path().join("start"), &text);
+    let program = write_executable_script(&memory.path().join("start"), &text);
     // Whatever else a shell needs is in memory after the first start.
     assert!(Command::new(&program).status().unwrap().success());
-    let said = prefetch(&laboratory, &["learn", "--", &program]);
+    let said = run_prefetch_on_image(&laboratory, &["learn", "--", &program]);
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("tmpfs"), "{}", said.err);
-    let said = prefetch(&laboratory, &["replay", "--", &program]);
+    let said = run_prefetch_on_image(&laboratory, &["replay", "--", &program]);
     assert_eq!(said.code, Some(0), "the program runs: {}", said.err);
 }
 
@@ -318,26 +333,26 @@ fn what_lies_in_memory_is_not_read_ahead() {
 #[test]
 fn no_trace_of_another_users_starts_is_read_ahead() {
     let test = "no_trace_of_another_users_starts_is_read_ahead";
-    let Some(image) = Image::new(test) else { return };
-    let laboratory = Laboratory::new();
-    let program = program(&image);
-    let secret = image.write("lib/secret", 77);
+    let Some(image) = MountedImage::new(test) else { return };
+    let laboratory = Sandbox::new();
+    let program = write_reading_program(&image);
+    let secret = image.write_pages("lib/secret", 77);
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    image.cool();
-    assert_eq!(prefetch(&laboratory, &["learn", "--", &program]).code, Some(0));
-    let store = image.place().join("store");
+    image.evict_files();
+    assert_eq!(run_prefetch_on_image(&laboratory, &["learn", "--", &program]).code, Some(0));
+    let store = image.mount_point().join("store");
     fs::create_dir(&store).unwrap();
     for entry in fs::read_dir(laboratory.path("store")).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), store.join(entry.file_name())).unwrap();
     }
     assert!(Command::new("chmod").args(["-R", "a+rX"]).arg(&store).status().unwrap().success());
-    image.cool();
-    let (_binary, mut command) = as_nobody();
+    image.evict_files();
+    let (_binary, mut command) = command_as_nobody();
     command.args(["prefetch", "--store"]).arg(&store);
     command.args(["replay", "--mode", "sync", "--no-start", "--", &program]);
-    let said = crate::laboratory::said(command.output().unwrap());
+    let said = crate::laboratory::to_command_output(command.output().unwrap());
     assert_eq!(said.code, Some(2), "{}", said.err);
-    assert_eq!(resident(&secret), 0);
-    assert_eq!(resident(&image.place().join("lib/whole")), 0, "{}", said.err);
+    assert_eq!(resident_page_count(&secret), 0);
+    assert_eq!(resident_page_count(&image.mount_point().join("lib/whole")), 0, "{}", said.err);
 }

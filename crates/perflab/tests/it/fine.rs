@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_observe::io::{Mounts, mounts};
+use perflab_observe::io::{MountTable, mounts};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::image::{Image, script};
-use crate::laboratory::{Laboratory, Said, as_nobody, said, skip};
+use crate::image::{MountedImage, write_executable_script};
+use crate::laboratory::{CommandOutput, Sandbox, command_as_nobody, skip_test, to_command_output};
 
 const PAGES: usize = 2048;
 /// A page of each 512 KiB of a file of 8 MiB.
@@ -22,49 +22,49 @@ const TOUCHED: u64 = 16;
 /// KiB that come with a page that is touched while it is learnt finely.
 const FINE: &str = "4";
 
-struct Bench {
-    image: Image,
-    laboratory: Laboratory,
+struct ReadAheadBench {
+    image: MountedImage,
+    laboratory: Sandbox,
 }
 
-impl Bench {
+impl ReadAheadBench {
     fn new(test: &str, kind: &'static str) -> Option<Self> {
         if Command::new("python3").arg("--version").output().is_err() {
-            skip(test, "python3 is missing");
+            skip_test(test, "python3 is missing");
             return None;
         }
-        Some(Bench { image: Image::of(test, kind)?, laboratory: Laboratory::new() })
+        Some(ReadAheadBench { image: MountedImage::of_kind(test, kind)?, laboratory: Sandbox::new() })
     }
 
     /// KiB that are read around what is touched there.
-    fn around(&self) -> String {
-        fs::read_to_string(self.setting()).unwrap().trim().to_owned()
+    fn read_around_kib(&self) -> String {
+        fs::read_to_string(self.read_ahead_setting()).unwrap().trim().to_owned()
     }
 
-    fn setting(&self) -> PathBuf {
-        let mounts = Mounts::read();
-        mounts.under(&self.image.place()).and_then(mounts::read_ahead).unwrap()
+    fn read_ahead_setting(&self) -> PathBuf {
+        let mounts = MountTable::read();
+        mounts.find_by_path(&self.image.mount_point()).and_then(mounts::read_ahead_file).unwrap()
     }
 
     /// Learns a script; what was printed, and how many pages of `data` are remembered.
-    fn learn(&self, program: &str, fine: &[&str]) -> (Said, u64) {
-        self.image.cool();
+    fn learn_script(&self, program: &str, fine: &[&str]) -> (CommandOutput, u64) {
+        self.image.evict_files();
         let store = self.laboratory.path(&format!("store{}", fine.len())).display().to_string();
         let learn = ["prefetch", "--store", &store, "learn"];
-        let learnt = self.laboratory.good(&[&learn[..], fine, &["--", program]].concat());
+        let learnt = self.laboratory.run_successfully(&[&learn[..], fine, &["--", program]].concat());
         let show = ["prefetch", "--store", &store, "show", program, "--format", "json"];
-        let rows: Vec<Value> = serde_json::from_str(&self.laboratory.good(&show).out).unwrap();
+        let rows: Vec<Value> = serde_json::from_str(&self.laboratory.run_successfully(&show).out).unwrap();
         let data = rows.iter().find(|row| row["file"].as_str().unwrap().ends_with("/data")).unwrap();
         (learnt, data["data"].as_u64().unwrap() / 4096)
     }
 
     /// A program that goes on, learnt finely, from the moment at which little is read around.
-    fn learning(&self) -> Child {
-        let program = self.image.script("goes-on", "exec sleep 30");
+    fn start_learning(&self) -> Child {
+        let program = self.image.write_script("goes-on", "exec sleep 30");
         let mut learn = self.laboratory.command(&["prefetch", "learn", "--fine", "--", &program]);
         let learn = learn.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let begun = Instant::now();
-        while self.around() != FINE {
+        while self.read_around_kib() != FINE {
             assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -75,47 +75,49 @@ impl Bench {
 #[test]
 fn what_is_touched_alone_is_remembered() {
     for kind in ["ext4", "xfs", "btrfs"] {
-        let Some(bench) = Bench::new("what_is_touched_alone_is_remembered", kind) else { return };
-        let data = bench.image.write("data", PAGES).display().to_string();
+        let Some(bench) = ReadAheadBench::new("what_is_touched_alone_is_remembered", kind) else { return };
+        let data = bench.image.write_pages("data", PAGES).display().to_string();
         let python = bench.laboratory.path("touch.py");
         fs::write(&python, TOUCH).unwrap();
-        let text = format!("cat {}\nexec python3 {} {data}", bench.setting().display(), python.display());
-        let program = bench.image.script("start", &text);
-        let before = bench.around();
-        let (coarsely, around) = bench.learn(&program, &[]);
-        let (finely, touched) = bench.learn(&program, &["--fine"]);
+        let text =
+            format!("cat {}\nexec python3 {} {data}", bench.read_ahead_setting().display(), python.display());
+        let program = bench.image.write_script("start", &text);
+        let before = bench.read_around_kib();
+        let (coarsely, around) = bench.learn_script(&program, &[]);
+        let (finely, touched) = bench.learn_script(&program, &["--fine"]);
         assert_eq!((coarsely.out.trim(), finely.out.trim()), (&*before, FINE), "{kind}");
         assert_eq!(touched, TOUCHED, "{kind}: pages finely");
         assert!(around >= 4 * touched, "{kind}: {around} pages as the kernel reads, {touched} finely");
-        assert_eq!(bench.around(), before, "{kind}");
+        assert_eq!(bench.read_around_kib(), before, "{kind}");
     }
 }
 
 #[test]
 fn who_stops_it_finds_the_disk_as_it_was() {
-    let Some(bench) = Bench::new("who_stops_it_finds_the_disk_as_it_was", "ext4") else { return };
-    let before = bench.around();
-    let learn = bench.learning();
+    let Some(bench) = ReadAheadBench::new("who_stops_it_finds_the_disk_as_it_was", "ext4") else { return };
+    let before = bench.read_around_kib();
+    let learn = bench.start_learning();
     kill_process(Pid::from_child(&learn), Signal::TERM).unwrap();
-    let ended = said(learn.wait_with_output().unwrap());
-    assert_eq!((ended.code, bench.around()), (Some(128 + 15), before.clone()), "{}", ended.err);
+    let ended = to_command_output(learn.wait_with_output().unwrap());
+    assert_eq!((ended.code, bench.read_around_kib()), (Some(128 + 15), before.clone()), "{}", ended.err);
     assert!(ended.err.contains("its start is not remembered"), "{}", ended.err);
 
-    let mut learn = bench.learning();
+    let mut learn = bench.start_learning();
     learn.kill().unwrap();
     learn.wait().unwrap();
-    assert_eq!(bench.around(), FINE, "nobody could put it back");
-    let undone = bench.laboratory.good(&["undo"]);
-    assert!(undone.err.contains("read_ahead_kb = ") && bench.around() == before, "{}", undone.err);
+    assert_eq!(bench.read_around_kib(), FINE, "nobody could put it back");
+    let undone = bench.laboratory.run_successfully(&["undo"]);
+    assert!(undone.err.contains("read_ahead_kb = ") && bench.read_around_kib() == before, "{}", undone.err);
 }
 
 #[test]
 fn who_may_not_set_it_is_told_what_that_needs() {
     let test = "who_may_not_set_it_is_told_what_that_needs";
-    let Some(bench) = Bench::new(test, "ext4") else { return };
-    let program = bench.image.script("start", "echo started");
-    let (folder, mut command) = as_nobody();
-    let said = said(command.args(["prefetch", "learn", "--fine", "--", &program]).output().unwrap());
+    let Some(bench) = ReadAheadBench::new(test, "ext4") else { return };
+    let program = bench.image.write_script("start", "echo started");
+    let (folder, mut command) = command_as_nobody();
+    let said =
+        to_command_output(command.args(["prefetch", "learn", "--fine", "--", &program]).output().unwrap());
     assert_eq!((said.code, &*said.out), (Some(3), ""), "{}", said.err);
     let wanted = said.err.contains("which needs root") && said.err.contains("read_ahead_kb");
     assert!(wanted && !said.err.contains("warning"), "{}", said.err);
@@ -126,31 +128,31 @@ fn who_may_not_set_it_is_told_what_that_needs() {
 #[test]
 fn what_a_workload_left_changed_is_put_back_at_the_end_of_its_run() {
     let test = "what_a_workload_left_changed_is_put_back_at_the_end_of_its_run";
-    let Some(bench) = Bench::new(test, "ext4") else { return };
-    let before = bench.around();
-    let program = bench.image.script("goes-on", "exec sleep 20");
+    let Some(bench) = ReadAheadBench::new(test, "ext4") else { return };
+    let before = bench.read_around_kib();
+    let program = bench.image.write_script("goes-on", "exec sleep 20");
     let script = format!(
         "{{{{ perflab }}}} prefetch learn --fine -- {program} & for i in $(seq 600); do sleep 0.1; \
          test $(cat {}) = {FINE} && break; done; kill -9 $!; echo speed 1",
-        bench.setting().display()
+        bench.read_ahead_setting().display()
     );
-    bench.laboratory.workload(
+    bench.laboratory.write_workload(
         "cut-off",
         "environment = { HOME = \"{{ scratch }}\" }\nneeds = { scratch = true }",
         &script,
     );
     let study =
-        bench.laboratory.study("cut.toml", "run = { iterations = 1, warmup = 0 }\n[workload.cut-off]");
+        bench.laboratory.write_study("cut.toml", "run = { iterations = 1, warmup = 0 }\n[workload.cut-off]");
     let mut run = bench.laboratory.command(&["run", &study, "--no-report"]);
-    let ran = said(run.env("PERFLAB_STATE", "state-of-the-run").output().unwrap());
+    let ran = to_command_output(run.env("PERFLAB_STATE", "state-of-the-run").output().unwrap());
     assert!(ran.err.contains("put back 1 of its settings"), "{}", ran.err);
-    assert_eq!((ran.code, bench.around()), (Some(0), before), "{}", ran.err);
+    assert_eq!((ran.code, bench.read_around_kib()), (Some(0), before), "{}", ran.err);
 }
 
 #[test]
 fn a_program_in_memory_lies_on_no_disk() {
-    let (laboratory, memory) = (Laboratory::new(), tempfile::tempdir_in("/dev/shm").unwrap());
-    let program = script(&memory.path().join("start"), "echo started");
+    let (laboratory, memory) = (Sandbox::new(), tempfile::tempdir_in("/dev/shm").unwrap());
+    let program = write_executable_script(&memory.path().join("start"), "echo started");
     let said = laboratory.run(&["prefetch", "learn", "--fine", "--", &program]);
     assert_eq!((said.code, &*said.out), (Some(2), ""), "{}", said.err);
     assert!(said.err.contains("lies on no disk whose read-ahead can be set"), "{}", said.err);

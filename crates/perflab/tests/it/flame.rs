@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::laboratory::{Laboratory, is_root, skip};
+use crate::laboratory::{Sandbox, is_root, skip_test};
 
 const FOLDED: &str = "\
 hackbench;main;write_[k];kmem_cache_alloc_node_noprof_[k] 30
@@ -14,27 +14,28 @@ swapper 5
 
 #[test]
 fn folded_text_is_shown_with_every_sample_accounted_for() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
-    let said = laboratory.good(&["flame", "import", "a.folded", "--label", "a", "--format", "csv"]);
+    let said =
+        laboratory.run_successfully(&["flame", "import", "a.folded", "--label", "a", "--format", "csv"]);
     assert!(said.out.contains("with a stack,95,0.95\n"), "{}", said.out);
     assert!(said.out.contains("without a stack,5,0.05\n"), "{}", said.out);
     assert!(said.out.trim_end().ends_with("all,100,1.0"), "{}", said.out);
-    insta::assert_snapshot!(laboratory.good(&["flame", "show", "a"]).out);
+    insta::assert_snapshot!(laboratory.run_successfully(&["flame", "show", "a"]).out);
     let file = laboratory.path("a.perflab").display().to_string();
-    laboratory.good(&["export", "a", &file]);
+    laboratory.run_successfully(&["export", "a", &file]);
     assert_eq!(
-        laboratory.good(&["flame", "show", &file]).out,
-        laboratory.good(&["flame", "show", "a"]).out,
+        laboratory.run_successfully(&["flame", "show", &file]).out,
+        laboratory.run_successfully(&["flame", "show", "a"]).out,
         "a portable file carries stacks"
     );
 }
 
 #[test]
 fn the_sound_part_of_a_bad_file_is_kept_and_its_share_said() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("bad.folded"), format!("{FOLDED}rubbish\n")).unwrap();
-    let said = laboratory.good(&["flame", "import", "bad.folded", "--format", "csv"]);
+    let said = laboratory.run_successfully(&["flame", "import", "bad.folded", "--format", "csv"]);
     assert!(said.err.contains("bad.folded:5: no count after the stack"), "{}", said.err);
     assert!(said.out.contains("unreadable,1,0.00990"), "{}", said.out);
     for (name, text, wanted) in [
@@ -51,7 +52,7 @@ fn the_sound_part_of_a_bad_file_is_kept_and_its_share_said() {
         assert!(said.err.contains(wanted), "{}", said.err);
     }
     assert_eq!(
-        laboratory.good(&["list", "--format", "csv"]).out.lines().count(),
+        laboratory.run_successfully(&["list", "--format", "csv"]).out.lines().count(),
         2,
         "only the sound one is a run"
     );
@@ -59,15 +60,15 @@ fn the_sound_part_of_a_bad_file_is_kept_and_its_share_said() {
 
 #[test]
 fn a_run_without_stacks_says_how_to_get_some() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("a", 100);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("a", 100);
     let said = laboratory.run(&["flame", "show", "a"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("has no call stacks: record some with `perflab flame record`"), "{}", said.err);
 }
 
 /// A recording by perf, in the folder of a laboratory; `None` where perf is not there or not allowed.
-fn perf_recorded(laboratory: &Laboratory, more: &[&str]) -> Option<Vec<u8>> {
+fn record_with_perf(laboratory: &Sandbox, more: &[&str]) -> Option<Vec<u8>> {
     let path = laboratory.path("perf.data");
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-F", "499", "-g", "-o"]).arg(&path).args(more);
@@ -83,18 +84,19 @@ fn perf_recorded(laboratory: &Laboratory, more: &[&str]) -> Option<Vec<u8>> {
 
 #[test]
 fn perf_data_is_taken_whole_compressed_and_cut() {
-    let laboratory = Laboratory::new();
-    let Some(whole) = perf_recorded(&laboratory, &[]) else {
-        return skip("perf_data_is_taken", "perf cannot record here (apt install linux-perf, root)");
+    let laboratory = Sandbox::new();
+    let Some(whole) = record_with_perf(&laboratory, &[]) else {
+        return skip_test("perf_data_is_taken", "perf cannot record here (apt install linux-perf, root)");
     };
-    let said = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    let said = laboratory.run_successfully(&["flame", "import", "perf.data", "--format", "csv"]);
     let count = |out: &str, part: &str| -> u64 {
         let line = out.lines().find(|line| line.starts_with(part)).unwrap();
         line.split(',').nth(1).unwrap().parse().unwrap()
     };
     let all = count(&said.out, "all");
     assert!(all > 10 && count(&said.out, "with a stack") > 0, "{}", said.out);
-    let shown = laboratory.good(&["flame", "show", "@latest", "--top", "1000", "--format", "csv"]);
+    let shown =
+        laboratory.run_successfully(&["flame", "show", "@latest", "--top", "1000", "--format", "csv"]);
     assert!(
         shown.out.contains("s_show,kernel") || shown.out.contains("seq_read_iter,kernel"),
         "{}",
@@ -103,25 +105,25 @@ fn perf_data_is_taken_whole_compressed_and_cut() {
     let script =
         Command::new("perf").args(["script", "-i"]).arg(laboratory.path("perf.data")).output().unwrap();
     fs::write(laboratory.path("script.txt"), &script.stdout).unwrap();
-    let text = laboratory.good(&["flame", "import", "script.txt", "--format", "csv"]);
+    let text = laboratory.run_successfully(&["flame", "import", "script.txt", "--format", "csv"]);
     assert_eq!(count(&text.out, "all"), all, "the text has as many samples as the file");
     fs::write(laboratory.path("cut.data"), &whole[..whole.len() / 2]).unwrap();
-    let cut = laboratory.good(&["flame", "import", "cut.data", "--format", "csv"]);
+    let cut = laboratory.run_successfully(&["flame", "import", "cut.data", "--format", "csv"]);
     assert!(cut.err.contains("the file is cut off at byte"), "{}", cut.err);
     assert!((1..all).contains(&count(&cut.out, "all")), "{}", cut.out);
     fs::write(laboratory.path("head.data"), &whole[..60]).unwrap();
     let head = laboratory.run(&["flame", "import", "head.data"]);
     assert_eq!(head.code, Some(2));
     assert!(head.err.contains("head.data:byte 60: it ends within its head"), "{}", head.err);
-    if perf_recorded(&laboratory, &["-z"]).is_some() {
-        let packed = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    if record_with_perf(&laboratory, &["-z"]).is_some() {
+        let packed = laboratory.run_successfully(&["flame", "import", "perf.data", "--format", "csv"]);
         assert!(count(&packed.out, "all") > 10, "{}", packed.out);
     }
 }
 
 #[test]
 fn a_group_is_read_with_its_counters_and_one_event_can_be_chosen() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let count = |out: &str| -> u64 {
         let all = out.lines().find(|line| line.starts_with("all,")).unwrap();
         all.split(',').nth(1).unwrap().parse().unwrap()
@@ -134,30 +136,45 @@ fn a_group_is_read_with_its_counters_and_one_event_can_be_chosen() {
         done.is_ok_and(|output| output.status.success())
     };
     if !perf(&["-e", "{cpu-clock,page-faults}:S"]) {
-        return skip("a_group_is_read", "perf cannot record here (apt install linux-perf, root)");
+        return skip_test("a_group_is_read", "perf cannot record here (apt install linux-perf, root)");
     }
     let stats =
         Command::new("perf").args(["report", "--stats", "-i"]).arg(laboratory.path("perf.data")).output();
     let stats = String::from_utf8(stats.unwrap().stdout).unwrap();
     let line = stats.lines().find(|line| line.contains("SAMPLE events:")).unwrap();
     let samples: u64 = line.split_whitespace().nth(2).unwrap().parse().unwrap();
-    let group = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    let group = laboratory.run_successfully(&["flame", "import", "perf.data", "--format", "csv"]);
     assert_eq!(count(&group.out), samples, "{stats}{}", group.err);
     assert!(group.out.contains("unreadable,0,"), "{}", group.out);
     // A member is counted at the leader's samples: as many as perf makes of it, each with what came since the one before.
     assert!(group.err.contains("page-faults was only counted"), "{}", group.err);
     let of_member = stats.lines().skip_while(|line| !line.starts_with("page-faults stats")).nth(1).unwrap();
     let of_member: u64 = of_member.split_whitespace().nth(2).unwrap().parse().unwrap();
-    let member =
-        laboratory.good(&["flame", "import", "perf.data", "--event", "page-faults", "--format", "csv"]);
+    let member = laboratory.run_successfully(&[
+        "flame",
+        "import",
+        "perf.data",
+        "--event",
+        "page-faults",
+        "--format",
+        "csv",
+    ]);
     assert_eq!(count(&member.out), of_member, "{stats}{}", member.err);
 
     assert!(perf(&["-e", "cpu-clock,page-faults"]));
-    let both = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    let both = laboratory.run_successfully(&["flame", "import", "perf.data", "--format", "csv"]);
     assert!(both.err.contains("2 events are in the file (cpu-clock, page-faults)"), "{}", both.err);
     assert!(both.err.contains("choose one: --event NAME"), "{}", both.err);
     let one = |event: &str| {
-        let said = laboratory.good(&["flame", "import", "perf.data", "--event", event, "--format", "csv"]);
+        let said = laboratory.run_successfully(&[
+            "flame",
+            "import",
+            "perf.data",
+            "--event",
+            event,
+            "--format",
+            "csv",
+        ]);
         assert!(said.err.contains("samples of its other events are left out"), "{}", said.err);
         count(&said.out)
     };
@@ -172,9 +189,9 @@ fn a_group_is_read_with_its_counters_and_one_event_can_be_chosen() {
 
 #[test]
 fn sizes_that_a_damaged_file_claims_are_not_believed() {
-    let laboratory = Laboratory::new();
-    let Some(whole) = perf_recorded(&laboratory, &[]) else {
-        return skip("sizes_that_a_damaged", "perf cannot record here (apt install linux-perf, root)");
+    let laboratory = Sandbox::new();
+    let Some(whole) = record_with_perf(&laboratory, &[]) else {
+        return skip_test("sizes_that_a_damaged", "perf cannot record here (apt install linux-perf, root)");
     };
     let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
     // The head's numbers, and those of each part of the description behind the records.
@@ -190,41 +207,45 @@ fn sizes_that_a_damaged_file_claims_are_not_believed() {
         limited.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh"]).arg(perflab.get_program());
         limited.args(perflab.get_args()).current_dir(perflab.get_current_dir().unwrap());
         limited.envs(perflab.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        let said = crate::laboratory::said(limited.output().unwrap());
+        let said = crate::laboratory::to_command_output(limited.output().unwrap());
         assert!(matches!(said.code, Some(0 | 2)), "byte {at}, {value}: {:?} {}", said.code, said.err);
     }
 }
 
 #[test]
 fn another_machines_profile_needs_its_symbols() {
-    let laboratory = Laboratory::new();
-    let Some(mut bytes) = perf_recorded(&laboratory, &[]) else {
-        return skip("another_machines_profile", "perf cannot record here (apt install linux-perf, root)");
+    let laboratory = Sandbox::new();
+    let Some(mut bytes) = record_with_perf(&laboratory, &[]) else {
+        return skip_test(
+            "another_machines_profile",
+            "perf cannot record here (apt install linux-perf, root)",
+        );
     };
     // The file's own words about its machine, at their places: another release, and no build ids that match.
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let release = release.trim().as_bytes();
     let at = bytes.windows(release.len()).rposition(|window| window == release).unwrap();
     bytes[at] = b'9';
-    let id = kernel_build_id();
+    let id = read_kernel_build_id();
     while let Some(at) = bytes.windows(id.len()).position(|window| window == id.as_slice()) {
         bytes[at] ^= 0xff;
     }
     fs::write(laboratory.path("other.data"), &bytes).unwrap();
-    let said = laboratory.good(&["flame", "import", "other.data"]);
+    let said = laboratory.run_successfully(&["flame", "import", "other.data"]);
     assert!(
         said.err.contains("kernel functions have no names; copy /proc/kallsyms of that machine"),
         "{}",
         said.err
     );
-    let named = laboratory.good(&["flame", "import", "other.data", "--kallsyms", "/proc/kallsyms"]);
+    let named =
+        laboratory.run_successfully(&["flame", "import", "other.data", "--kallsyms", "/proc/kallsyms"]);
     assert!(!named.err.contains("have no names"), "{}", named.err);
     let missing = laboratory.run(&["flame", "import", "other.data", "--kallsyms", "nowhere"]);
     assert!(missing.err.contains("--kallsyms nowhere: No such file"), "{}", missing.err);
 }
 
 /// The description of the note with the name GNU in /sys/kernel/notes, which is what perf stores.
-fn kernel_build_id() -> Vec<u8> {
+fn read_kernel_build_id() -> Vec<u8> {
     let notes = fs::read("/sys/kernel/notes").unwrap();
     let at = notes.windows(4).position(|window| window == b"GNU\0").unwrap();
     notes[at + 4..at + 24].to_vec()
@@ -233,27 +254,28 @@ fn kernel_build_id() -> Vec<u8> {
 #[test]
 fn a_command_is_recorded_with_its_time_in_the_kernel() {
     if !is_root() {
-        return skip("a_command_is_recorded", "needs root");
+        return skip_test("a_command_is_recorded", "needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let said =
         laboratory.run(&["flame", "record", "-F", "999", "--", "sh", "-c", "cat /proc/kallsyms > /dev/null"]);
     if said.err.contains("refuses to sample") || said.err.contains("have no names") {
-        return skip("a_command_is_recorded", said.err.trim());
+        return skip_test("a_command_is_recorded", said.err.trim());
     }
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.err.contains("from perf_event_open, event c"), "{}", said.err);
     assert!(said.err.contains("of CPU") && said.out.contains("kernel"), "{} {}", said.out, said.err);
-    let shares = laboratory.good(&["flame", "shares", "@latest", "--rules", "kernel", "--format", "csv"]);
+    let shares =
+        laboratory.run_successfully(&["flame", "shares", "@latest", "--rules", "kernel", "--format", "csv"]);
     assert!(shares.out.contains("system-call entry,all,"), "{}", shares.out);
     assert!(shares.err.contains("one iteration: no interval"), "{}", shares.err);
 }
 
 #[test]
 fn mistakes_in_a_table_of_rules_have_their_lines() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
-    laboratory.good(&["flame", "import", "a.folded"]);
+    laboratory.run_successfully(&["flame", "import", "a.folded"]);
     let table = "title = \"t\"\npick = \"outermost\"\n[[operation]]\nname = \"a\"\nroots = [\"kfree.isra.0\"]\n\
                  [[category]]\nname = \"x\"\npriority = 1\notherwise = true\n";
     fs::write(laboratory.path("mine.toml"), table).unwrap();
@@ -261,7 +283,7 @@ fn mistakes_in_a_table_of_rules_have_their_lines() {
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("mine.toml:5: `kfree.isra.0` matches nothing"), "{}", said.err);
     fs::write(laboratory.path("mine.toml"), table.replace("kfree.isra.0", "kfree\", \"absent")).unwrap();
-    let good = laboratory.good(&["flame", "shares", "--rules", "mine.toml", "--format", "csv"]);
+    let good = laboratory.run_successfully(&["flame", "shares", "--rules", "mine.toml", "--format", "csv"]);
     assert!(good.out.contains("a,all,15,0.15"), "{}", good.out);
     assert!(good.err.contains("patterns of mine.toml that no function here fits: absent"), "{}", good.err);
     let none = laboratory.run(&["flame", "shares", "--rules", "nothing"]);
@@ -274,39 +296,39 @@ fn mistakes_in_a_table_of_rules_have_their_lines() {
 
 #[test]
 fn a_run_is_drawn_and_exported_and_comes_back() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
-    laboratory.good(&["flame", "import", "a.folded", "--label", "a"]);
-    let picture = laboratory.good(&["flame", "svg", "a"]).out;
+    laboratory.run_successfully(&["flame", "import", "a.folded", "--label", "a"]);
+    let picture = laboratory.run_successfully(&["flame", "svg", "a"]).out;
     assert!(
         picture.starts_with("<svg ") && picture.contains("<title>kfree: 15 samples, 15.00 %"),
         "{picture}"
     );
-    let folded = laboratory.good(&["flame", "export", "a", "--to", "folded"]).out;
+    let folded = laboratory.run_successfully(&["flame", "export", "a", "--to", "folded"]).out;
     let mut wanted: Vec<&str> = FOLDED.lines().collect();
     wanted.sort_unstable();
     assert_eq!(folded.lines().collect::<Vec<_>>(), wanted);
     for format in ["speedscope", "firefox", "pprof"] {
-        laboratory.good(&["flame", "export", "a", "--to", format, "-o", format]);
+        laboratory.run_successfully(&["flame", "export", "a", "--to", format, "-o", format]);
         assert!(fs::metadata(laboratory.path(format)).unwrap().len() > 100);
     }
 }
 
 #[test]
 fn two_runs_become_one_page_and_the_report_has_the_same_viewer() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for label in ["a", "b", "b"] {
         fs::write(laboratory.path("one.folded"), FOLDED).unwrap();
-        laboratory.good(&["flame", "import", "one.folded", "--label", label]);
+        laboratory.run_successfully(&["flame", "import", "one.folded", "--label", label]);
     }
-    laboratory.good(&["flame", "html", "a", "b", "-o", "ab.html"]);
+    laboratory.run_successfully(&["flame", "html", "a", "b", "-o", "ab.html"]);
     let page = fs::read_to_string(laboratory.path("ab.html")).unwrap();
     assert!(page.contains("<title>a and b · perflab</title>"));
     let data = page.split("id=\"flame-data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(data["sides"][1]["parts"][0], serde_json::json!(["with a stack", 190]), "b was run twice");
     assert!(data["changes"][0]["basis"].as_str().unwrap().contains("numbers of samples only"), "a only once");
-    laboratory.good(&["report", "a", "-o", "report.html"]);
+    laboratory.run_successfully(&["report", "a", "-o", "report.html"]);
     let report = fs::read_to_string(laboratory.path("report.html")).unwrap();
     assert!(report.contains("<section id=\"flame\"") && report.contains("id=\"flame-data\""));
     assert!(page.len() < 100_000, "{} bytes", page.len());
@@ -314,39 +336,47 @@ fn two_runs_become_one_page_and_the_report_has_the_same_viewer() {
 
 #[test]
 fn counts_beyond_every_number_are_shown_and_exported() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("u.folded"), "a;b 18446744073709551615\na;c 1\nb;d 18446744073709551615\n")
         .unwrap();
     for label in ["one", "other"] {
-        laboratory.good(&["flame", "import", "u.folded", "--label", label]);
+        laboratory.run_successfully(&["flame", "import", "u.folded", "--label", label]);
     }
-    laboratory.good(&["flame", "show"]);
-    laboratory.good(&["flame", "shares"]);
-    laboratory.good(&["flame", "svg", "-o", "u.svg"]);
-    laboratory.good(&["flame", "html", "one", "other", "-o", "u.html"]);
-    laboratory.good(&["report", "one", "-o", "report.html"]);
+    laboratory.run_successfully(&["flame", "show"]);
+    laboratory.run_successfully(&["flame", "shares"]);
+    laboratory.run_successfully(&["flame", "svg", "-o", "u.svg"]);
+    laboratory.run_successfully(&["flame", "html", "one", "other", "-o", "u.html"]);
+    laboratory.run_successfully(&["report", "one", "-o", "report.html"]);
     for format in ["folded", "speedscope", "firefox", "pprof"] {
-        laboratory.good(&["flame", "export", "one", "--to", format, "-o", &format!("u.{format}")]);
+        laboratory.run_successfully(&[
+            "flame",
+            "export",
+            "one",
+            "--to",
+            format,
+            "-o",
+            &format!("u.{format}"),
+        ]);
         assert!(fs::metadata(laboratory.path(&format!("u.{format}"))).unwrap().len() > 10, "{format}");
     }
 }
 
 #[test]
 fn a_stack_without_end_is_cut_and_that_is_said() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     fs::write(laboratory.path("deep.folded"), format!("c{} 7\n", ";again".repeat(20_000))).unwrap();
-    let imported = laboratory.good(&["flame", "import", "deep.folded"]);
+    let imported = laboratory.run_successfully(&["flame", "import", "deep.folded"]);
     assert!(imported.err.contains("15904 frames lie deeper than 4096 in their stacks"), "{}", imported.err);
-    laboratory.good(&["flame", "show"]);
-    let folded = laboratory.good(&["flame", "export", "@latest", "--to", "folded"]).out;
+    laboratory.run_successfully(&["flame", "show"]);
+    let folded = laboratory.run_successfully(&["flame", "export", "@latest", "--to", "folded"]).out;
     assert_eq!((folded.matches(";again").count(), folded.ends_with(" 7\n")), (4096, true));
 }
 
 #[test]
 fn a_recorded_command_reads_what_it_is_given_and_keeps_its_language() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     if !is_root() {
-        return skip(
+        return skip_test(
             "a_recorded_command_reads_what_it_is_given_and_keeps_its_language",
             "perf events need root",
         );
@@ -357,8 +387,8 @@ fn a_recorded_command_reads_what_it_is_given_and_keeps_its_language() {
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"a word\n").unwrap();
-    let recorded = crate::laboratory::said(child.wait_with_output().unwrap());
+    let recorded = crate::laboratory::to_command_output(child.wait_with_output().unwrap());
     assert_eq!(recorded.code, Some(0), "{}", recorded.err);
-    let output = laboratory.good(&["show", "@latest", "--output", "0"]).out;
+    let output = laboratory.run_successfully(&["show", "@latest", "--output", "0"]).out;
     assert!(output.contains("a word in de_DE.UTF-8"), "{output}");
 }

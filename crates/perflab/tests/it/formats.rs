@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::documents::page;
-use crate::laboratory::Laboratory;
+use crate::documents::read_page;
+use crate::laboratory::Sandbox;
 
 /// Verbs that print no result of their own, or that another test runs where there is what they need.
-const ELSEWHERE: &[(&str, &str)] = &[
+const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("vm boot", "prints what the command prints"),
     ("vm shell", "is a shell"),
     ("vm stop", "needs a guest"),
@@ -102,18 +102,18 @@ const VERBS: &[&str] = &[
     "undo",
 ];
 
-fn prepared() -> Laboratory {
-    let laboratory = Laboratory::new();
-    laboratory.workload("noisy", "", "echo speed 1$(date +%N | tail -c 4)");
-    laboratory.study("one.toml", "run = { iterations = 2, warmup = 0 }\n[workload.noisy]");
+fn prepare_formats_sandbox() -> Sandbox {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("noisy", "", "echo speed 1$(date +%N | tail -c 4)");
+    laboratory.write_study("one.toml", "run = { iterations = 2, warmup = 0 }\n[workload.noisy]");
     let factor =
         "[factor.factor]\nkind = \"environment\"\nkey = \"NOBODY_READS_IT\"\nlevels = [\"a\", \"b\"]\n";
     let placebo = factor.replace("factor.factor", "factor.placebo").replace("NOBODY", "NOT_EVEN_HE");
     let study = format!(
         "run = {{ iterations = 8, warmup = 0 }}\nmonitors = {{ meminfo = \"1ms\" }}\n[workload.noisy]\n{factor}{placebo}"
     );
-    laboratory.study("two.toml", &study);
-    fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, 0)).unwrap();
+    laboratory.write_study("two.toml", &study);
+    fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
     fs::write(laboratory.path("a.folded"), "main;work 3\nmain;rest 1\n").unwrap();
     let times = r#"{"results":[{"command":"true","mean":0.2,"times":[0.1,0.2,0.3],"exit_codes":[0,0,0]}]}"#;
     fs::write(laboratory.path("hyperfine.json"), times).unwrap();
@@ -124,15 +124,15 @@ fn prepared() -> Laboratory {
 }
 
 /// The verb of a line of [`VERBS`]: its first words that name one.
-fn verb(line: &str, known: &BTreeSet<String>) -> Option<String> {
+fn find_verb(line: &str, known: &BTreeSet<String>) -> Option<String> {
     let words: Vec<&str> =
         line.split(' ').skip_while(|word| word.starts_with("--") || *word == "elsewhere").collect();
     [2, 1].iter().filter_map(|count| Some(words.get(..*count)?.join(" "))).find(|verb| known.contains(verb))
 }
 
 /// Verbs without any below them, of the page that is made from clap's own list.
-fn all_verbs() -> BTreeSet<String> {
-    let page = page("docs/reference/commands.md");
+fn list_all_verbs() -> BTreeSet<String> {
+    let page = read_page("docs/reference/commands.md");
     let all: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## perflab ")).collect();
     let is_leaf = |verb: &&&str| !all.iter().any(|other| other.starts_with(&format!("{verb} ")));
     all.iter().filter(is_leaf).map(|verb| (*verb).to_owned()).collect()
@@ -140,10 +140,10 @@ fn all_verbs() -> BTreeSet<String> {
 
 #[test]
 fn every_verb_prints_one_document_of_json() {
-    let (laboratory, all) = (prepared(), all_verbs());
-    let mut seen: BTreeSet<String> = ELSEWHERE.iter().map(|(verb, _)| (*verb).to_owned()).collect();
+    let (laboratory, all) = (prepare_formats_sandbox(), list_all_verbs());
+    let mut seen: BTreeSet<String> = TESTED_ELSEWHERE.iter().map(|(verb, _)| (*verb).to_owned()).collect();
     for line in VERBS {
-        seen.insert(verb(line, &all).unwrap_or_else(|| panic!("no verb in `{line}`")));
+        seen.insert(find_verb(line, &all).unwrap_or_else(|| panic!("no verb in `{line}`")));
         let line = line.replace("PERFLAB", env!("CARGO_BIN_EXE_perflab"));
         let said =
             laboratory.run(&["--format", "json"].into_iter().chain(line.split(' ')).collect::<Vec<_>>());
@@ -157,8 +157,9 @@ fn every_verb_prints_one_document_of_json() {
 
 #[test]
 fn a_run_with_two_factors_is_one_table_of_csv() {
-    let laboratory = prepared();
-    let csv = laboratory.good(&["run", "two.toml", "--format", "csv", "--quiet", "--no-report"]).out;
+    let laboratory = prepare_formats_sandbox();
+    let csv =
+        laboratory.run_successfully(&["run", "two.toml", "--format", "csv", "--quiet", "--no-report"]).out;
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let at = |title: &str| rows[0].iter().position(|one| *one == title).unwrap();
     let (factor, baseline, candidate) = (at("factor"), at("baseline_name"), at("candidate_name"));
@@ -171,7 +172,7 @@ fn a_run_with_two_factors_is_one_table_of_csv() {
 
 #[test]
 fn hidden_verbs_are_never_suggested_and_slips_are() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let tip = |arguments: &[&str]| {
         let said = laboratory.run(arguments);
         assert_eq!(said.code, Some(2));
@@ -188,7 +189,7 @@ fn hidden_verbs_are_never_suggested_and_slips_are() {
 
 #[test]
 fn a_noise_card_without_a_row_is_no_card() {
-    let laboratory = prepared();
+    let laboratory = prepare_formats_sandbox();
     let said = laboratory.run(&["noise", "one.toml", "--iterations", "3", "--quiet"]);
     assert_eq!((said.code, said.out.as_str()), (Some(7), ""), "{}", said.err);
     assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
@@ -197,13 +198,13 @@ fn a_noise_card_without_a_row_is_no_card() {
 /// An id is shown as it is shown everywhere, and later.
 #[test]
 fn the_list_names_a_run_as_its_making_did() {
-    let laboratory = prepared();
-    let made = laboratory.good(&["run", "one.toml", "--no-report"]).err;
+    let laboratory = prepare_formats_sandbox();
+    let made = laboratory.run_successfully(&["run", "one.toml", "--no-report"]).err;
     let short = made.lines().find_map(|line| line.strip_prefix("run: ")?.split(' ').next()).unwrap();
-    let list = laboratory.good(&["list"]).out;
+    let list = laboratory.run_successfully(&["list"]).out;
     assert_eq!(list.lines().nth(1).unwrap().split(' ').next(), Some(short), "{list}");
     let list: serde_json::Value =
-        serde_json::from_str(&laboratory.good(&["list", "--format", "json"]).out).unwrap();
+        serde_json::from_str(&laboratory.run_successfully(&["list", "--format", "json"]).out).unwrap();
     let (id, begun) = (list[0]["run"].as_str().unwrap(), list[0]["begun"].as_str().unwrap());
     assert!(id.starts_with(short) && id.len() == 26, "{id}");
     assert!(begun.parse::<jiff::Timestamp>().is_ok(), "{begun}");

@@ -11,37 +11,38 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::laboratory::{Laboratory, Said, said};
-use crate::vm::Guests;
+use crate::laboratory::{CommandOutput, Sandbox, to_command_output};
+use crate::vm::GuestSandbox;
 
-struct Step {
-    guests: Guests,
-    laboratory: Laboratory,
+struct SynchronisedGuests {
+    guests: GuestSandbox,
+    laboratory: Sandbox,
 }
 
-impl Step {
-    fn new(test: &str) -> Option<Step> {
-        Guests::new(test).map(|guests| Step { guests, laboratory: Laboratory::new() })
+impl SynchronisedGuests {
+    fn new(test: &str) -> Option<SynchronisedGuests> {
+        GuestSandbox::new(test).map(|guests| SynchronisedGuests { guests, laboratory: Sandbox::new() })
     }
 
     /// Bare guests with a built-in load: about half a second an iteration under TCG.
-    fn study(&self, count: u32, rules: &str) -> String {
+    fn study_text(&self, count: u32, rules: &str) -> String {
         let text = format!(
             "[run]\nwarmup = 0\n{rules}\n[workload.memory-sweep]\nparameters = {{ size = \"1MiB\", passes = 20 }}\n\
              [target.guest]\nkind = \"vm\"\ncount = {count}\nkernel = \"debian-cloud\"\nroot = \"bare\"\n\
              memory = \"256MiB\"\n[monitors]\nstat = \"200ms\"\n"
         );
-        self.laboratory.study("guests.toml", &text)
+        self.laboratory.write_study("guests.toml", &text)
     }
 
     /// Runs it; once the second iteration began, does something to the second guest.
-    fn run(&self, study: &str, disturb: impl FnOnce(&Step)) -> Said {
+    fn run_disturbed(&self, study: &str, disturb: impl FnOnce(&SynchronisedGuests)) -> CommandOutput {
         let mut command = self.laboratory.command(&["run", study, "--no-report"]);
         command.env("XDG_RUNTIME_DIR", self.guests.home());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut child = Some(child);
         let begun = Instant::now();
-        while self.journal().matches("\"released\"").count() < 2 && begun.elapsed() < Duration::from_secs(300)
+        while self.run_journal().matches("\"released\"").count() < 2
+            && begun.elapsed() < Duration::from_secs(300)
         {
             if child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
                 break;
@@ -49,46 +50,49 @@ impl Step {
             sleep(Duration::from_millis(20));
         }
         disturb(self);
-        said(child.take().unwrap().wait_with_output().unwrap())
+        to_command_output(child.take().unwrap().wait_with_output().unwrap())
     }
 
-    fn journal(&self) -> String {
+    fn run_journal(&self) -> String {
         let runs = fs::read_dir(self.laboratory.path("archive/runs")).into_iter().flatten().flatten();
         runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok()).collect()
     }
 
     /// The private folder of the second guest.
-    fn second(&self) -> PathBuf {
+    fn second_guest_folder(&self) -> PathBuf {
         let folders = fs::read_dir(self.guests.home().join("perflab")).unwrap().flatten();
         folders.map(|folder| folder.path()).find(|path| path.to_str().unwrap().contains("/guest2-")).unwrap()
     }
 
     /// Sends a signal to QEMU of the second guest.
-    fn signal(&self, signal: Signal) {
+    fn signal_second_guest(&self, signal: Signal) {
         let note: Value =
-            serde_json::from_slice(&fs::read(self.second().join("guest.json")).unwrap()).unwrap();
+            serde_json::from_slice(&fs::read(self.second_guest_folder().join("guest.json")).unwrap())
+                .unwrap();
         let pid = Pid::from_raw(note["pid"].as_i64().unwrap() as i32).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// The second guest was lost, for that reason, and said so; nothing is left of any.
-    fn second_was_lost(&self, ended: &Said, reason: &str) {
+    fn assert_second_was_lost(&self, ended: &CommandOutput, reason: &str) {
         assert_eq!(ended.code, Some(4), "{}", ended.err);
         assert!(ended.err.contains("warning: target guest2 was lost"), "{}", ended.err);
         assert!(ended.err.contains(reason), "{}", ended.err);
-        self.guests.nothing_is_left();
+        self.guests.assert_nothing_is_left();
     }
 }
 
 #[test]
 fn two_guests_do_every_iteration_in_step_and_their_consoles_are_kept() {
-    let Some(step) = Step::new("two_guests_do_every_iteration_in_step_and_their_consoles_are_kept") else {
+    let Some(step) =
+        SynchronisedGuests::new("two_guests_do_every_iteration_in_step_and_their_consoles_are_kept")
+    else {
         return;
     };
-    let study = step.study(2, "iterations = 3");
-    let ended = step.run(&study, |_| ());
+    let study = step.study_text(2, "iterations = 3");
+    let ended = step.run_disturbed(&study, |_| ());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let journal = step.journal();
+    let journal = step.run_journal();
     assert_eq!(journal.matches("\"released\"").count(), 3);
     let run = step.laboratory.only_run();
     let manifest: Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
@@ -99,30 +103,32 @@ fn two_guests_do_every_iteration_in_step_and_their_consoles_are_kept() {
         assert_ne!(target["boot_id"], manifest["boot_id"]);
     }
     assert_ne!(targets[0]["boot_id"], targets[1]["boot_id"]);
-    let outputs = zstd_text(&run.join("logs/outputs.jsonl.zst"));
+    let outputs = read_zstd_text(&run.join("logs/outputs.jsonl.zst"));
     assert_eq!(outputs.matches("Linux version 6").count(), 2, "both consoles");
     assert_eq!(outputs.matches("cloud-amd64, run by ").count(), 2, "and how they were run");
-    step.guests.nothing_is_left();
+    step.guests.assert_nothing_is_left();
 }
 
-fn zstd_text(path: &Path) -> String {
+fn read_zstd_text(path: &Path) -> String {
     let output = std::process::Command::new("zstd").arg("-dc").arg(path).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn of_four_guests_one_is_killed_and_the_others_go_on() {
-    let Some(step) = Step::new("of_four_guests_one_is_killed_and_the_others_go_on") else { return };
-    let study = step.study(4, "iterations = 4\non-lost-target = \"continue\"");
-    let ended = step.run(&study, |step| step.signal(Signal::KILL));
-    step.second_was_lost(&ended, ": its stream ended");
-    let journal = step.journal();
+    let Some(step) = SynchronisedGuests::new("of_four_guests_one_is_killed_and_the_others_go_on") else {
+        return;
+    };
+    let study = step.study_text(4, "iterations = 4\non-lost-target = \"continue\"");
+    let ended = step.run_disturbed(&study, |step| step.signal_second_guest(Signal::KILL));
+    step.assert_second_was_lost(&ended, ": its stream ended");
+    let journal = step.run_journal();
     assert_eq!(journal.matches("\"released\"").count(), 4, "the three that are left went on");
     assert!(journal.matches("guest2 was lost meanwhile").count() == 3, "{}", ended.err);
     // What its console said last stands in the report, as `show` prints it.
-    let said = step.laboratory.good(&["show", "--output", "1"]);
+    let said = step.laboratory.run_successfully(&["show", "--output", "1"]);
     let last = said.out.lines().rfind(|line| line.trim_start().starts_with('[')).unwrap().trim().to_owned();
-    let page = step.laboratory.good(&["report", "@latest", "-o", "-"]).out;
+    let page = step.laboratory.run_successfully(&["report", "@latest", "-o", "-"]).out;
     let end = page.split("<summary>What targets said").nth(1).unwrap().split("</details>").next().unwrap();
     let plain = |text: &str| {
         text.split(|sign: char| !sign.is_ascii_alphanumeric()).map(String::from).collect::<String>()
@@ -132,31 +138,33 @@ fn of_four_guests_one_is_killed_and_the_others_go_on() {
 
 #[test]
 fn a_frozen_guest_is_given_up_in_time() {
-    let Some(step) = Step::new("a_frozen_guest_is_given_up_in_time") else { return };
-    let study = step.study(2, "iterations = 400\nlost-after = \"5s\"");
-    let ended = step.run(&study, |step| step.signal(Signal::STOP));
-    step.second_was_lost(&ended, ": it did not answer for 5.0 s");
+    let Some(step) = SynchronisedGuests::new("a_frozen_guest_is_given_up_in_time") else { return };
+    let study = step.study_text(2, "iterations = 400\nlost-after = \"5s\"");
+    let ended = step.run_disturbed(&study, |step| step.signal_second_guest(Signal::STOP));
+    step.assert_second_was_lost(&ended, ": it did not answer for 5.0 s");
 }
 
 #[test]
 fn an_interrupted_run_leaves_no_guest_and_keeps_what_was_measured() {
-    let Some(step) = Step::new("an_interrupted_run_leaves_no_guest_and_keeps_what_was_measured") else {
+    let Some(step) =
+        SynchronisedGuests::new("an_interrupted_run_leaves_no_guest_and_keeps_what_was_measured")
+    else {
         return;
     };
-    let study = step.study(2, "iterations = 400");
+    let study = step.study_text(2, "iterations = 400");
     // Its own perflab is the only process that has the study in its command line.
-    let ended = step.run(&study, |_| {
-        let perflab = processes_with(&study);
+    let ended = step.run_disturbed(&study, |_| {
+        let perflab = processes_with_word(&study);
         assert_eq!(perflab.len(), 1, "{perflab:?}");
         kill_process(Pid::from_raw(perflab[0]).unwrap(), Signal::INT).unwrap();
     });
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(step.journal().matches("\"sample\"").count() >= 2, "{}", ended.err);
-    assert!(step.laboratory.good(&["list"]).out.contains("stopped"));
-    step.guests.nothing_is_left();
+    assert!(step.run_journal().matches("\"sample\"").count() >= 2, "{}", ended.err);
+    assert!(step.laboratory.run_successfully(&["list"]).out.contains("stopped"));
+    step.guests.assert_nothing_is_left();
 }
 
-fn processes_with(word: &str) -> Vec<i32> {
+fn processes_with_word(word: &str) -> Vec<i32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let has = |pid: &i32| {
@@ -168,15 +176,15 @@ fn processes_with(word: &str) -> Vec<i32> {
 
 #[test]
 fn a_guest_whose_channel_is_cut_is_lost() {
-    let Some(step) = Step::new("a_guest_whose_channel_is_cut_is_lost") else { return };
-    let study = step.study(2, "iterations = 400");
-    let ended = step.run(&study, cut);
-    step.second_was_lost(&ended, ": its stream ended");
+    let Some(step) = SynchronisedGuests::new("a_guest_whose_channel_is_cut_is_lost") else { return };
+    let study = step.study_text(2, "iterations = 400");
+    let ended = step.run_disturbed(&study, cut_agent_socket);
+    step.assert_second_was_lost(&ended, ": its stream ended");
 }
 
 /// QEMU puts something else in the place of the socket to the agent.
-fn cut(step: &Step) {
-    let mut monitor = BufReader::new(UnixStream::connect(step.second().join("qmp")).unwrap());
+fn cut_agent_socket(step: &SynchronisedGuests) {
+    let mut monitor = BufReader::new(UnixStream::connect(step.second_guest_folder().join("qmp")).unwrap());
     let mut line = String::new();
     monitor.read_line(&mut line).unwrap();
     let backend = r#"{"execute": "chardev-change", "arguments": {"id": "agent", "backend": {"type": "null", "data": {}}}}"#;
@@ -205,58 +213,62 @@ fi
 echo speed 7"#;
 
 /// Two guests with this host's root, and a script as their workload.
-fn scripted(step: &Step, script: &str, rules: &str) -> String {
-    step.laboratory.workload("script", "", script);
+fn scripted_study(step: &SynchronisedGuests, script: &str, rules: &str) -> String {
+    step.laboratory.write_workload("script", "", script);
     let text = format!(
         "[run]\nwarmup = 0\n{rules}\n[workload.script]\n[target.guest]\nkind = \"vm\"\ncount = 2\n\
          kernel = \"debian-cloud\"\n"
     );
-    step.laboratory.study("scripted.toml", &text)
+    step.laboratory.write_study("scripted.toml", &text)
 }
 
 #[test]
 fn a_guest_that_sends_garbage_is_given_up_and_nothing_of_it_is_believed() {
-    let Some(step) = Step::new("a_guest_that_sends_garbage_is_given_up_and_nothing_of_it_is_believed") else {
+    let Some(step) =
+        SynchronisedGuests::new("a_guest_that_sends_garbage_is_given_up_and_nothing_of_it_is_believed")
+    else {
         return;
     };
-    let study = scripted(&step, LIAR, "iterations = 2\non-lost-target = \"continue\"");
-    let ended = step.run(&study, |_| ());
-    step.second_was_lost(&ended, ": a frame of 4294967295 bytes");
-    let journal = step.journal();
+    let study = scripted_study(&step, LIAR, "iterations = 2\non-lost-target = \"continue\"");
+    let ended = step.run_disturbed(&study, |_| ());
+    step.assert_second_was_lost(&ended, ": a frame of 4294967295 bytes");
+    let journal = step.run_journal();
     // The iteration of the loss counts for nobody; the next one is the first guest's alone.
     assert_eq!(journal.matches("\"sample\"").count(), 1, "{}", ended.err);
 }
 
 #[test]
 fn a_guest_whose_disk_is_full_fails_its_iterations_and_the_run_ends_well() {
-    let Some(step) = Step::new("a_guest_whose_disk_is_full_fails_its_iterations_and_the_run_ends_well")
+    let Some(step) =
+        SynchronisedGuests::new("a_guest_whose_disk_is_full_fails_its_iterations_and_the_run_ends_well")
     else {
         return;
     };
     let script = "if [ \"$(cat /proc/sys/kernel/hostname)\" = guest2 ]; then \
                   dd if=/dev/zero of=/tmp/fill bs=1M; echo more >/tmp/more || exit 9; fi; echo speed 7";
-    let study = scripted(&step, script, "iterations = 2");
-    let ended = step.run(&study, |_| ());
+    let study = scripted_study(&step, script, "iterations = 2");
+    let ended = step.run_disturbed(&study, |_| ());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert_eq!(ended.err.matches("on guest2)").count(), 2, "{}", ended.err);
     assert!(ended.err.contains("code 9"), "{}", ended.err);
     assert!(!ended.err.contains("was lost"), "a full disk is no reason to be given up: {}", ended.err);
     // What went well on the other one is there.
-    assert_eq!(step.journal().matches("\"sample\"").count(), 2, "{}", ended.err);
-    let outputs = zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
+    assert_eq!(step.run_journal().matches("\"sample\"").count(), 2, "{}", ended.err);
+    let outputs = read_zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
     assert!(outputs.contains("No space left on device"), "{outputs}");
-    step.guests.nothing_is_left();
+    step.guests.assert_nothing_is_left();
 }
 
 #[test]
 fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
-    let Some(step) = Step::new("each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host")
+    let Some(step) =
+        SynchronisedGuests::new("each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host")
     else {
         return;
     };
     let knob = Path::new("/proc/sys/vm/stat_interval");
     let before = fs::read_to_string(knob).unwrap();
-    let study = step.study(1, "iterations = 2\nboots = 2\nboot-each-case = true");
+    let study = step.study_text(1, "iterations = 2\nboots = 2\nboot-each-case = true");
     let factor = format!(
         "[factor.knob]\nkind = \"file\"\nkey = \"{}\"\non = \"host\"\nlevels = [\"7\", \"9\"]\n\
          [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\non = \"guest\"\nlevels = [10]\n",
@@ -264,11 +276,11 @@ fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
     );
     let text = fs::read_to_string(&study).unwrap();
     fs::write(&study, format!("{text}{factor}")).unwrap();
-    let ended = step.run(&study, |_| ());
+    let ended = step.run_disturbed(&study, |_| ());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let journal = step.journal();
+    let journal = step.run_journal();
     assert_eq!(journal.matches("\"released\"").count(), 8);
-    let outputs = zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
+    let outputs = read_zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
     assert_eq!(outputs.matches("Linux version 6").count(), 4, "two boots of each of two cases");
     let boots: Vec<u64> = journal
         .lines()
@@ -283,37 +295,40 @@ fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
         .collect();
     assert!((2..=4).contains(&settings.len()), "{settings:?}");
     assert_eq!(fs::read_to_string(knob).unwrap(), before);
-    step.guests.nothing_is_left();
+    step.guests.assert_nothing_is_left();
 }
 
 #[test]
 fn stacks_of_two_guests_stand_beside_one_another() {
-    let Some(step) = Step::new("stacks_of_two_guests_stand_beside_one_another") else { return };
-    let study = step.study(2, "iterations = 2");
+    let Some(step) = SynchronisedGuests::new("stacks_of_two_guests_stand_beside_one_another") else { return };
+    let study = step.study_text(2, "iterations = 2");
     let text = fs::read_to_string(&study).unwrap();
     fs::write(&study, format!("{text}[profile]\nfrequency = 199\nscope = \"system\"\n")).unwrap();
-    let ended = step.run(&study, |_| ());
+    let ended = step.run_disturbed(&study, |_| ());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let folded = step.laboratory.good(&["flame", "export", "@latest", "--to", "folded"]).out;
+    let folded = step.laboratory.run_successfully(&["flame", "export", "@latest", "--to", "folded"]).out;
     for guest in ["guest1", "guest2"] {
         let lines = folded.lines().filter(|line| line.split(';').nth(1) == Some(guest)).count();
         assert!(lines > 3, "{guest}: {folded}");
     }
-    step.guests.nothing_is_left();
+    step.guests.assert_nothing_is_left();
 }
 
 #[test]
 fn a_guest_over_vsock_works_or_is_refused_with_what_is_missing() {
-    let Some(step) = Step::new("a_guest_over_vsock_works_or_is_refused_with_what_is_missing") else { return };
-    let study = step.study(1, "iterations = 1");
+    let Some(step) = SynchronisedGuests::new("a_guest_over_vsock_works_or_is_refused_with_what_is_missing")
+    else {
+        return;
+    };
+    let study = step.study_text(1, "iterations = 1");
     let text = fs::read_to_string(&study).unwrap();
     fs::write(&study, text.replace("root = ", "channel = \"vsock\"\nroot = ")).unwrap();
-    let ended = step.run(&study, |_| ());
+    let ended = step.run_disturbed(&study, |_| ());
     if Path::new("/dev/vhost-vsock").exists() {
         assert_eq!(ended.code, Some(0), "{}", ended.err);
     } else {
         assert_ne!(ended.code, Some(0));
         assert!(ended.err.contains("cannot have vsock: /dev/vhost-vsock is not there"), "{}", ended.err);
     }
-    step.guests.nothing_is_left();
+    step.guests.assert_nothing_is_left();
 }

@@ -1,27 +1,28 @@
 //! Histories, the guard, plans and the noise card, from the outside.
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 /// Nightly runs of the echo workload with these speeds.
-fn nightly(speeds: &[u32]) -> Laboratory {
-    let laboratory = Laboratory::new();
+fn nightly_runs(speeds: &[u32]) -> Sandbox {
+    let laboratory = Sandbox::new();
     for speed in speeds {
-        laboratory.echo("nightly", *speed);
+        laboratory.run_echo("nightly", *speed);
     }
     laboratory
 }
 
 #[test]
 fn a_step_is_named_with_its_runs_and_drawn() {
-    let laboratory = nightly(&[1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901]);
-    let said = laboratory.good(&["history", "speed", "--plot", "speed.svg", "--report", "history.html"]);
+    let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901]);
+    let said =
+        laboratory.run_successfully(&["history", "speed", "--plot", "speed.svg", "--report", "history.html"]);
     assert!(said.out.contains("worse") && said.out.contains("-10"), "{}", said.out);
     assert_eq!(said.out.lines().count(), 11, "{}", said.out);
     let picture = std::fs::read_to_string(laboratory.path("speed.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.matches("<rect").count() > 10);
     let page = std::fs::read_to_string(laboratory.path("history.html")).unwrap();
     assert!(page.contains("<h2 id=\"history-title\">") && page.contains("✗ worse"));
-    let said = laboratory.good(&["history", "--format", "json"]);
+    let said = laboratory.run_successfully(&["history", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let step = &json["series"][0]["steps"][0];
     assert_eq!(step["at"], 6);
@@ -30,10 +31,10 @@ fn a_step_is_named_with_its_runs_and_drawn() {
 
 #[test]
 fn the_guard_ends_with_five_where_the_newest_run_is_worse() {
-    let laboratory = nightly(&[1000, 1003, 998, 1001, 997, 1002]);
-    let said = laboratory.good(&["guard"]);
+    let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002]);
+    let said = laboratory.run_successfully(&["guard"]);
     assert!(said.out.contains("same"), "{}", said.out);
-    laboratory.echo("nightly", 850);
+    laboratory.run_echo("nightly", 850);
     let said = laboratory.run(&["guard", "speed", "--report", "guard.html"]);
     assert_eq!(said.code, Some(5), "{}", said.err);
     assert!(said.out.contains("out of its history") && said.err.contains("measure it again"), "{}", said.out);
@@ -43,7 +44,7 @@ fn the_guard_ends_with_five_where_the_newest_run_is_worse() {
 
 #[test]
 fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
-    let laboratory = nightly(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
+    let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
     let mut runs: Vec<_> = std::fs::read_dir(laboratory.path("archive/runs"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -53,20 +54,20 @@ fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
     damage(&runs[2]);
     let id = runs[2].file_name().unwrap().to_str().unwrap();
     for verb in ["history", "guard"] {
-        let said = laboratory.good(&[verb, "--format", "json"]);
+        let said = laboratory.run_successfully(&[verb, "--format", "json"]);
         assert!(said.err.contains(id), "{}", said.err);
         let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(verb == "guard" || json["runs"].as_array().unwrap().len() == 6, "{json}");
     }
     damage(&runs[6]);
-    assert_eq!(laboratory.good(&["history", "--quiet"]).code, Some(0));
+    assert_eq!(laboratory.run_successfully(&["history", "--quiet"]).code, Some(0));
     let judged = laboratory.run(&["guard"]);
     assert!(judged.code == Some(1) && judged.err.contains(runs[6].to_str().unwrap()), "{}", judged.err);
 }
 
 #[test]
 fn histories_that_are_none_are_named() {
-    let laboratory = nightly(&[1000, 1001]);
+    let laboratory = nightly_runs(&[1000, 1001]);
     let said = laboratory.run(&["guard"]);
     assert_eq!(said.code, Some(7), "nothing was judged: no pass");
     assert!(said.out.contains("too few runs"), "{}", said.out);
@@ -79,24 +80,25 @@ fn histories_that_are_none_are_named() {
     let said = laboratory.run(&["history", "--plot", "x.bmp"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("picture.svg"), "{}", said.err);
-    let empty = Laboratory::new();
+    let empty = Sandbox::new();
     assert_eq!(empty.run(&["guard"]).code, Some(2));
 }
 
 #[test]
 fn a_plan_costs_iterations_where_one_boot_was_seen() {
-    let laboratory = Laboratory::new();
-    laboratory.workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
-    let study = laboratory.study("noisy.toml", "run = { iterations = 12, warmup = 0 }\n[workload.noisy]");
-    laboratory.good(&["run", &study, "--label", "before", "--quiet"]);
-    let said = laboratory.good(&["plan", "before", "--precision", "0.5%"]);
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
+    let study =
+        laboratory.write_study("noisy.toml", "run = { iterations = 12, warmup = 0 }\n[workload.noisy]");
+    laboratory.run_successfully(&["run", &study, "--label", "before", "--quiet"]);
+    let said = laboratory.run_successfully(&["plan", "before", "--precision", "0.5%"]);
     assert!(
         said.out.contains("unknown") && said.err.contains("one boot was seen"),
         "{}{}",
         said.out,
         said.err
     );
-    let said = laboratory.good(&["plan", "before", "--detect", "2%", "--format", "json"]);
+    let said = laboratory.run_successfully(&["plan", "before", "--detect", "2%", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(json[0]["boots a side"], 1);
     assert!(json[0]["iterations"].as_u64().unwrap() >= 4);
@@ -107,23 +109,24 @@ fn a_plan_costs_iterations_where_one_boot_was_seen() {
 
 #[test]
 fn the_noise_card_is_measured_shown_used_and_grows_old() {
-    let laboratory = Laboratory::new();
-    laboratory.workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
-    let study = laboratory.study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
+    let study =
+        laboratory.write_study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
     assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
-    let said = laboratory.good(&["noise", &study, "--iterations", "10", "--quiet"]);
+    let said = laboratory.run_successfully(&["noise", &study, "--iterations", "10", "--quiet"]);
     assert!(said.out.contains("noisy") && said.out.contains('±'), "{}", said.out);
-    assert_eq!(laboratory.good(&["noise", "--show"]).out, said.out);
+    assert_eq!(laboratory.run_successfully(&["noise", "--show"]).out, said.out);
     let folder = laboratory.path("archive/noise");
     let card = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let mut text: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&card).unwrap()).unwrap();
-    laboratory.good(&["run", &study, "--label", "before", "--quiet"]);
-    laboratory.good(&["run", &study, "--label", "after", "--quiet"]);
-    assert!(!laboratory.good(&["compare", "before", "after"]).out.contains("noise card"));
+    laboratory.run_successfully(&["run", &study, "--label", "before", "--quiet"]);
+    laboratory.run_successfully(&["run", &study, "--label", "after", "--quiet"]);
+    assert!(!laboratory.run_successfully(&["compare", "before", "after"]).out.contains("noise card"));
     text["made"] = 1_600_000_000_000_000_000_u64.into();
     text["kernel"] = "2.6.0".into();
     std::fs::write(&card, text.to_string()).unwrap();
-    let said = laboratory.good(&["compare", "before", "after"]);
+    let said = laboratory.run_successfully(&["compare", "before", "after"]);
     assert!(said.out.contains("days old") && said.out.contains("the kernel was 2.6.0"), "{}", said.out);
     std::fs::write(&card, "{").unwrap();
     let said = laboratory.run(&["compare", "before", "after"]);

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
-fn hyperfine(laboratory: &Laboratory, name: &str, commands: &[(&str, f64)]) -> String {
+fn write_hyperfine_json(laboratory: &Sandbox, name: &str, commands: &[(&str, f64)]) -> String {
     let result = |(command, time): &(&str, f64)| {
         let times: Vec<f64> = (0..10).map(|run| time + f64::from(run) * 1e-4).collect();
         serde_json::json!({ "command": command, "mean": time, "times": times })
@@ -16,7 +16,7 @@ fn hyperfine(laboratory: &Laboratory, name: &str, commands: &[(&str, f64)]) -> S
 }
 
 /// fio's JSON of a job with this block size and bandwidth.
-fn fio(laboratory: &Laboratory, name: &str, bs: &str, bandwidth: u64) -> String {
+fn write_fio_json(laboratory: &Sandbox, name: &str, bs: &str, bandwidth: u64) -> String {
     let read = serde_json::json!({ "io_bytes": 1_048_576, "bw_bytes": bandwidth, "iops": 100.0 });
     let job = serde_json::json!({
         "jobname": "j", "error": 0, "job_runtime": 10, "job options": { "bs": bs, "rw": "read" }, "read": read
@@ -26,8 +26,8 @@ fn fio(laboratory: &Laboratory, name: &str, bs: &str, bandwidth: u64) -> String 
     path.display().to_string()
 }
 
-fn verdicts(laboratory: &Laboratory, words: &[&str]) -> Vec<String> {
-    let told = laboratory.good(&[words, &["--format", "json"]].concat());
+fn compared_verdicts(laboratory: &Sandbox, words: &[&str]) -> Vec<String> {
+    let told = laboratory.run_successfully(&[words, &["--format", "json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&told.out).unwrap();
     let comparison = document.get(0).unwrap_or(&document);
     let rows = comparison["rows"].as_array().unwrap();
@@ -36,23 +36,24 @@ fn verdicts(laboratory: &Laboratory, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn commands_of_one_hyperfine_are_compared() {
-    let laboratory = Laboratory::new();
-    let file = hyperfine(&laboratory, "h.json", &[("slow", 0.2), ("quick", 0.1)]);
-    laboratory.good(&["import", &file, "--label", "hyp"]);
-    assert_eq!(verdicts(&laboratory, &["compare", "hyp", "--by", "command"]), ["better"]);
+    let laboratory = Sandbox::new();
+    let file = write_hyperfine_json(&laboratory, "h.json", &[("slow", 0.2), ("quick", 0.1)]);
+    laboratory.run_successfully(&["import", &file, "--label", "hyp"]);
+    assert_eq!(compared_verdicts(&laboratory, &["compare", "hyp", "--by", "command"]), ["better"]);
 }
 
 #[test]
 fn imports_of_which_nobody_knows_the_boot_are_not_boots() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for (label, bandwidth) in [("old", 1000), ("new", 2000)] {
         for run in 0..5 {
-            let file = fio(&laboratory, &format!("{label}{run}.json"), "4k", bandwidth + run);
-            laboratory.good(&["import", &file, "--label", label]);
+            let file = write_fio_json(&laboratory, &format!("{label}{run}.json"), "4k", bandwidth + run);
+            laboratory.run_successfully(&["import", &file, "--label", label]);
         }
     }
     let json = |words: &[&str]| {
-        let told = laboratory.good(&[words, &["--format", "json", "--metric", "bandwidth"]].concat());
+        let told =
+            laboratory.run_successfully(&[words, &["--format", "json", "--metric", "bandwidth"]].concat());
         let document: serde_json::Value = serde_json::from_str(&told.out).unwrap();
         document.get(0).unwrap_or(&document)["rows"][0].clone()
     };
@@ -66,27 +67,27 @@ fn imports_of_which_nobody_knows_the_boot_are_not_boots() {
 
 #[test]
 fn other_job_options_get_no_verdict_and_are_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for (label, bs) in [("old", "4k"), ("new", "16k")] {
         for run in 0..5 {
-            let file = fio(&laboratory, &format!("{label}{run}.json"), bs, 1000 + run);
-            laboratory.good(&["import", &file, "--label", label]);
+            let file = write_fio_json(&laboratory, &format!("{label}{run}.json"), bs, 1000 + run);
+            laboratory.run_successfully(&["import", &file, "--label", label]);
         }
     }
-    let found = verdicts(&laboratory, &["compare", "old", "new"]);
+    let found = compared_verdicts(&laboratory, &["compare", "old", "new"]);
     assert!(
         found.iter().all(|verdict| !["better", "worse", "same"].contains(&verdict.as_str())),
         "{found:?}"
     );
-    let told = laboratory.good(&["compare", "old", "new"]);
+    let told = laboratory.run_successfully(&["compare", "old", "new"]);
     assert!((told.out + &told.err).contains("bs: 4k -> 16k"));
 }
 
 #[test]
 fn a_file_counts_once_under_a_label() {
-    let laboratory = Laboratory::new();
-    let file = fio(&laboratory, "f.json", "4k", 1000);
-    let first = laboratory.good(&["import", "-q", &file, "--label", "l"]).out;
+    let laboratory = Sandbox::new();
+    let file = write_fio_json(&laboratory, "f.json", "4k", 1000);
+    let first = laboratory.run_successfully(&["import", "-q", &file, "--label", "l"]).out;
     assert_eq!(first.trim().len(), 26, "an id, and nothing else: {first}");
     let copy = laboratory.path("copy.json");
     fs::copy(&file, &copy).unwrap();
@@ -95,14 +96,14 @@ fn a_file_counts_once_under_a_label() {
     assert!(again.err.contains("--again"), "{}", again.err);
     let runs = || fs::read_dir(laboratory.path("archive/runs")).unwrap().count();
     assert_eq!(runs(), 1, "nothing is left of what was refused");
-    laboratory.good(&["import", &file, "--label", "other"]);
-    laboratory.good(&["import", &file, "--label", "l", "--again"]);
+    laboratory.run_successfully(&["import", &file, "--label", "other"]);
+    laboratory.run_successfully(&["import", &file, "--label", "l", "--again"]);
     assert_eq!(runs(), 3);
 }
 
 #[test]
 fn what_is_not_read_of_a_folder_is_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let folder = laboratory.path("result");
     fs::create_dir(&folder).unwrap();
     fs::write(
@@ -120,13 +121,13 @@ fn what_is_not_read_of_a_folder_is_named() {
     {
         fs::write(cache.join(name), value).unwrap();
     }
-    let told = laboratory.good(&["import", folder.to_str().unwrap()]);
+    let told = laboratory.run_successfully(&["import", folder.to_str().unwrap()]);
     assert!(told.err.contains("not read of result: a.dat, b.dat, c.dat and 1 more"), "{}", told.err);
     assert!(told.out.contains("slab-caches"), "the tree beside the log is read: {}", told.out);
 
     fs::remove_file(folder.join("slabinfo")).unwrap();
     fs::write(folder.join("slab/notes"), "x").unwrap();
-    let told = laboratory.good(&["import", folder.to_str().unwrap()]);
+    let told = laboratory.run_successfully(&["import", folder.to_str().unwrap()]);
     assert!(told.err.contains("not read of slab: notes"), "{}", told.err);
     assert!(told.err.contains("not read of result: a.dat, b.dat, c.dat and 1 more"), "{}", told.err);
     assert!(told.out.contains("slab-caches"), "{}", told.out);
@@ -134,7 +135,7 @@ fn what_is_not_read_of_a_folder_is_named() {
 
 #[test]
 fn what_is_not_read_of_criterions_folder_is_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let result = laboratory.path("project/target/criterion/sum/new");
     fs::create_dir_all(&result).unwrap();
     fs::write(result.join("benchmark.json"), r#"{"group_id":"sum","function_id":null,"value_str":null}"#)
@@ -146,12 +147,12 @@ fn what_is_not_read_of_criterions_folder_is_named() {
     for own in ["sum/base", "sum/change", "report"] {
         fs::create_dir_all(laboratory.path("project/target/criterion").join(own)).unwrap();
     }
-    let told = laboratory.good(&["import", "project"]);
+    let told = laboratory.run_successfully(&["import", "project"]);
     assert!(!told.err.contains("not read"), "{}", told.err);
     for other in ["notes.txt", "sum/old.json", "sum/new/a", "sum/new/b"] {
         fs::write(laboratory.path("project/target/criterion").join(other), "x").unwrap();
     }
-    let told = laboratory.good(&["import", "project", "--label", "more"]);
+    let told = laboratory.run_successfully(&["import", "project", "--label", "more"]);
     let named = "not read of criterion: notes.txt, sum/new/a, sum/new/b and 1 more";
     assert!(told.err.contains(named), "{}", told.err);
 }
@@ -159,7 +160,7 @@ fn what_is_not_read_of_criterions_folder_is_named() {
 /// Everything that importers quote, and what of it comes out again.
 #[test]
 fn files_command_no_terminal() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let evil = "\u{1b}[2J\u{7}\u{9b}5m\u{202e}";
     let mut said = String::new();
     let mut take = |words: &[&str]| {
@@ -182,7 +183,7 @@ fn files_command_no_terminal() {
         write("evil.json", format!("{{\"fio version\": \"{evil}\", {evil}")),
         write("evil.log", format!("time: {evil}\nslabinfo - version: {evil}\n")),
         write(&format!("name{evil}.txt"), "nothing".into()),
-        hyperfine(&laboratory, "hyp.json", &[(evil, 0.2), ("quick", 0.1)]),
+        write_hyperfine_json(&laboratory, "hyp.json", &[(evil, 0.2), ("quick", 0.1)]),
     ];
     for file in &files {
         take(&["import", file, "--label", evil]);

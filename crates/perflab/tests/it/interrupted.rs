@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::laboratory::{Laboratory, is_root, said, skip};
+use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
 /// A study whose factor leaves a file behind until it is undone, and which takes minutes.
-fn long_study(laboratory: &Laboratory) -> String {
-    laboratory.workload("slow", "", "echo speed 1; sleep 0.1");
+fn write_long_study(laboratory: &Sandbox) -> String {
+    laboratory.write_workload("slow", "", "echo speed 1; sleep 0.1");
     let mark = laboratory.path("mark");
-    laboratory.study(
+    laboratory.write_study(
         "long.toml",
         &format!(
             "run = {{ iterations = 600, warmup = 0 }}\nmonitors = {{ meminfo = \"20ms\" }}\n[workload.slow]\n[factor.mark]\nkind = \"commands\"\n\
@@ -23,16 +23,16 @@ fn long_study(laboratory: &Laboratory) -> String {
     )
 }
 
-pub fn start(laboratory: &Laboratory) -> Child {
-    let study = long_study(laboratory);
+pub fn start_long_study(laboratory: &Sandbox) -> Child {
+    let study = write_long_study(laboratory);
     let mut command = laboratory.command(&["run", &study]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(|| samples(laboratory) >= 3);
+    wait_for_condition(|| count_samples(laboratory) >= 3);
     assert!(laboratory.path("mark").exists());
     child
 }
 
-pub fn wait_for(mut done: impl FnMut() -> bool) {
+pub fn wait_for_condition(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
@@ -40,52 +40,52 @@ pub fn wait_for(mut done: impl FnMut() -> bool) {
     }
 }
 
-fn samples(laboratory: &Laboratory) -> usize {
+fn count_samples(laboratory: &Sandbox) -> usize {
     let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
     let journals = runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
     journals.map(|journal| journal.matches("\"sample\"").count()).sum()
 }
 
-pub fn signal(child: &Child, signal: rustix::process::Signal) {
+pub fn send_signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
 #[test]
 fn interrupt_keeps_the_data_and_undoes_the_settings() {
-    let laboratory = Laboratory::new();
-    let child = start(&laboratory);
-    signal(&child, rustix::process::Signal::INT);
-    let ended = said(child.wait_with_output().unwrap());
+    let laboratory = Sandbox::new();
+    let child = start_long_study(&laboratory);
+    send_signal(&child, rustix::process::Signal::INT);
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
-    assert!(laboratory.good(&["list"]).out.contains("stopped"));
-    let shown = laboratory.good(&["show"]);
+    assert!(laboratory.run_successfully(&["list"]).out.contains("stopped"));
+    let shown = laboratory.run_successfully(&["show"]);
     assert!(shown.out.contains("speed"), "{}", shown.out);
 }
 
 #[test]
 fn kill_nine_leaves_a_readable_run_and_the_next_start_undoes() {
-    let laboratory = Laboratory::new();
-    let mut child = start(&laboratory);
-    signal(&child, rustix::process::Signal::KILL);
+    let laboratory = Sandbox::new();
+    let mut child = start_long_study(&laboratory);
+    send_signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert!(laboratory.path("mark").exists(), "nobody could undo it");
-    assert!(laboratory.good(&["list"]).out.contains("interrupted"));
-    let shown = laboratory.good(&["show"]);
+    assert!(laboratory.run_successfully(&["list"]).out.contains("interrupted"));
+    let shown = laboratory.run_successfully(&["show"]);
     assert!(shown.err.contains("interrupted") && shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
-    laboratory.good(&["export", "@latest", "killed.perflab"]);
-    let study = laboratory.study("short.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
-    let next = laboratory.good(&["run", &study]);
+    laboratory.run_successfully(&["export", "@latest", "killed.perflab"]);
+    let study = laboratory.write_study("short.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let next = laboratory.run_successfully(&["run", &study]);
     assert!(next.err.contains("was killed; put back 1 of its settings"), "{}", next.err);
     assert!(!laboratory.path("mark").exists());
-    assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
+    assert!(laboratory.run_successfully(&["undo"]).err.contains("no run left a setting behind"));
 }
 
 /// A file system of 300 KiB, unmounted at the end.
-struct Small<'a>(&'a Path);
+struct SmallFileSystem<'a>(&'a Path);
 
-impl Drop for Small<'_> {
+impl Drop for SmallFileSystem<'_> {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount").arg("-l").arg(self.0).status();
     }
@@ -94,12 +94,12 @@ impl Drop for Small<'_> {
 #[test]
 fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
     if !is_root() {
-        return skip(
+        return skip_test(
             "a_full_disk_is_said_and_what_was_flushed_stays_root",
             "mounting a small file system needs root",
         );
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let archive = laboratory.path("archive");
     fs::create_dir(&archive).unwrap();
     let mounted = std::process::Command::new("mount")
@@ -107,18 +107,18 @@ fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
         .arg(&archive)
         .status();
     assert!(mounted.unwrap().success());
-    let _small = Small(&archive);
-    let study = long_study(&laboratory);
+    let _small = SmallFileSystem(&archive);
+    let study = write_long_study(&laboratory);
     let ended = laboratory.run(&["run", &study]);
     assert_eq!(ended.code, Some(3), "{}", ended.err);
     assert!(ended.err.contains("No space left on device") && ended.err.contains("kept"), "{}", ended.err);
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
-    let shown = laboratory.good(&["show"]);
+    let shown = laboratory.run_successfully(&["show"]);
     assert!(shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
 }
 
 /// `show` of a portable file, held up in the middle by an output that nobody takes; and where it is unpacked.
-fn held_show(laboratory: &Laboratory) -> (Child, impl Fn() -> usize + use<>) {
+fn start_held_show(laboratory: &Sandbox) -> (Child, impl Fn() -> usize + use<>) {
     let (kept, full) = std::io::pipe().unwrap();
     rustix::io::ioctl_fionbio(&full, true).unwrap();
     while rustix::io::write(&full, &[0; 4096]).is_ok() {}
@@ -131,30 +131,30 @@ fn held_show(laboratory: &Laboratory) -> (Child, impl Fn() -> usize + use<>) {
         command.env("TMPDIR", laboratory.path("tmp")).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     // Its reading end stays open as long as the process of the test.
     std::mem::forget(kept);
-    wait_for(|| unpacked() == 1 && is_blocked(&child));
+    wait_for_condition(|| unpacked() == 1 && is_blocked_on_pipe(&child));
     (child, unpacked)
 }
 
 /// Whether it waits for a pipe.
-fn is_blocked(child: &Child) -> bool {
+fn is_blocked_on_pipe(child: &Child) -> bool {
     let stack = format!("/proc/{}/task/{0}/wchan", child.id());
     fs::read_to_string(stack).is_ok_and(|place| place.contains("pipe"))
 }
 
 #[test]
 fn an_unpacked_run_goes_with_the_signal_or_by_undo() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("one", 100);
-    laboratory.good(&["export", "@latest", "whole.perflab"]);
-    let (mut ended, unpacked) = held_show(&laboratory);
-    signal(&ended, rustix::process::Signal::TERM);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one", 100);
+    laboratory.run_successfully(&["export", "@latest", "whole.perflab"]);
+    let (mut ended, unpacked) = start_held_show(&laboratory);
+    send_signal(&ended, rustix::process::Signal::TERM);
     assert_eq!(ended.wait().unwrap().signal(), Some(15));
     assert_eq!(unpacked(), 0);
-    let (mut killed, unpacked) = held_show(&laboratory);
-    signal(&killed, rustix::process::Signal::KILL);
+    let (mut killed, unpacked) = start_held_show(&laboratory);
+    send_signal(&killed, rustix::process::Signal::KILL);
     killed.wait().unwrap();
     assert_eq!(unpacked(), 1, "nobody could remove it");
-    let undone = laboratory.good(&["undo"]);
+    let undone = laboratory.run_successfully(&["undo"]);
     assert!(
         format!("{}{}", undone.out, undone.err).contains("/tmp/perflab-"),
         "{}{}",

@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
-use crate::image::Image;
-use crate::laboratory::{Laboratory, is_root, skip};
-use crate::taken::undisturbed;
+use crate::image::MountedImage;
+use crate::laboratory::{Sandbox, is_root, skip_test};
+use crate::taken::repeat_until_undisturbed;
 
-fn rows(laboratory: &Laboratory, arguments: &[&str]) -> Vec<Value> {
-    let said = laboratory.good(&[arguments, &["--format", "json"]].concat());
+fn read_io_rows(laboratory: &Sandbox, arguments: &[&str]) -> Vec<Value> {
+    let said = laboratory.run_successfully(&[arguments, &["--format", "json"]].concat());
     serde_json::from_str(&said.out).unwrap()
 }
 
 #[test]
 fn every_page_that_a_command_reads_is_seen() {
-    let Some(image) = Image::new("every_page_that_a_command_reads_is_seen") else { return };
-    let laboratory = Laboratory::new();
-    let (whole, part) = (image.write("lib/whole", 103), image.write("lib/part", 3000));
-    image.cool();
+    let Some(image) = MountedImage::new("every_page_that_a_command_reads_is_seen") else { return };
+    let laboratory = Sandbox::new();
+    let (whole, part) = (image.write_pages("lib/whole", 103), image.write_pages("lib/part", 3000));
+    image.evict_files();
     let script = format!("cat {} >/dev/null; head -c 100000 {} >/dev/null", whole.display(), part.display());
-    let said = laboratory.good(&["io", "record", "--label", "cold", "--", "sh", "-c", &script]);
+    let said = laboratory.run_successfully(&["io", "record", "--label", "cold", "--", "sh", "-c", &script]);
     assert!(said.err.contains(" 0 lost"), "{}", said.err);
 
-    let files = rows(&laboratory, &["io", "show", "cold", "--top", "1000"]);
+    let files = read_io_rows(&laboratory, &["io", "show", "cold", "--top", "1000"]);
     let row = |path: &std::path::Path| {
         let row = files.iter().find(|row| row["file"] == path.to_str().unwrap());
         row.unwrap_or_else(|| panic!("{} is not in {files:?}", path.display())).clone()
@@ -36,23 +36,23 @@ fn every_page_that_a_command_reads_is_seen() {
     let disk = files.iter().find(|row| row["file"].as_str().unwrap().starts_with("/dev/loop")).unwrap();
     assert!(disk["read"].as_u64().unwrap() >= 4096, "inodes and names were read: {disk}");
 
-    let folders = rows(&laboratory, &["io", "show", "cold", "--by", "directory", "--top", "1000"]);
-    let lib = image.place().join("lib");
+    let folders = read_io_rows(&laboratory, &["io", "show", "cold", "--by", "directory", "--top", "1000"]);
+    let lib = image.mount_point().join("lib");
     assert!(folders.iter().any(|row| row["directory"] == lib.to_str().unwrap() && row["files"] == 2));
-    let ticks = rows(&laboratory, &["io", "show", "cold", "--by", "time", "--top", "5"]);
+    let ticks = read_io_rows(&laboratory, &["io", "show", "cold", "--by", "time", "--top", "5"]);
     assert_eq!(ticks.len(), 5);
     let asked: u64 = ticks.iter().map(|tick| tick["asked for"].as_u64().unwrap()).sum();
     assert!(asked >= 128 << 12, "{ticks:?}");
-    let disks = rows(&laboratory, &["io", "show", "cold", "--by", "disk"]);
+    let disks = read_io_rows(&laboratory, &["io", "show", "cold", "--by", "disk"]);
     assert!(disks.iter().any(|row| row["disk"].as_str().unwrap().starts_with("7:")), "{disks:?}");
-    let lines = laboratory.good(&["io", "export", "cold", "--blkparse"]).out;
+    let lines = laboratory.run_successfully(&["io", "export", "cold", "--blkparse"]).out;
     assert!(lines.lines().any(|line| line.trim_start().starts_with("7,") && line.contains(" D ")), "{lines}");
 
     let read = || assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
-    let record = || laboratory.good(&["io", "record", "--", "sh", "-c", &script]);
-    let again = undisturbed(&image.place(), read, record);
+    let record = || laboratory.run_successfully(&["io", "record", "--", "sh", "-c", &script]);
+    let again = repeat_until_undisturbed(&image.mount_point(), read, record);
     assert!(again.err.contains(" 0 lost"), "{}", again.err);
-    let files = rows(&laboratory, &["io", "show", "--top", "1000"]);
+    let files = read_io_rows(&laboratory, &["io", "show", "--top", "1000"]);
     let warm = files.iter().find(|row| row["file"] == whole.to_str().unwrap()).unwrap();
     assert_eq!(
         (&warm["read"], &warm["needed"]),
@@ -64,14 +64,14 @@ fn every_page_that_a_command_reads_is_seen() {
 /// A file on a loop device whose own file is on a disk is read twice by the kernel, and once by the program.
 #[test]
 fn a_read_of_a_loop_device_is_counted_once() {
-    let Some(image) = Image::new("a_read_of_a_loop_device_is_counted_once") else { return };
-    let laboratory = Laboratory::new();
+    let Some(image) = MountedImage::new("a_read_of_a_loop_device_is_counted_once") else { return };
+    let laboratory = Sandbox::new();
     let (pages, bytes) = (2000, 2000 << 12);
-    let file = image.write("file", pages);
-    image.cool();
+    let file = image.write_pages("file", pages);
+    image.evict_files();
     std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
-    laboratory.good(&["io", "record", "--label", "cold", "--", "cat", file.to_str().unwrap()]);
-    let lines = laboratory.good(&["io", "export", "cold", "--blkparse"]).out;
+    laboratory.run_successfully(&["io", "record", "--label", "cold", "--", "cat", file.to_str().unwrap()]);
+    let lines = laboratory.run_successfully(&["io", "export", "cold", "--blkparse"]).out;
     let asked = |is_loop: bool| -> u64 {
         let words = lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let reads = words.filter(|words| words[5] == "D" && words[6].starts_with('R'));
@@ -82,9 +82,9 @@ fn a_read_of_a_loop_device_is_counted_once() {
     };
     assert!(asked(true) * 512 >= bytes, "{lines}");
     if asked(false) * 512 < bytes {
-        return skip("a_read_of_a_loop_device_is_counted_once", "the image lies on no disk of its own");
+        return skip_test("a_read_of_a_loop_device_is_counted_once", "the image lies on no disk of its own");
     }
-    let disks = rows(&laboratory, &["io", "show", "cold", "--by", "disk"]);
+    let disks = read_io_rows(&laboratory, &["io", "show", "cold", "--by", "disk"]);
     let below = disks.iter().filter(|row| !row["disk"].as_str().unwrap().starts_with("7:"));
     let below: u64 = below.map(|row| row["asked for"].as_u64().unwrap()).sum();
     // What others read meanwhile, and the map of the image's own extents, is no part of the image.
@@ -96,9 +96,9 @@ fn a_read_of_a_loop_device_is_counted_once() {
 #[test]
 fn a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root() {
     let name = "a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root";
-    let Some(guests) = crate::vm::Guests::new(name) else { return };
-    if !["dmsetup", "losetup", "mkfs.ext4"].into_iter().all(crate::ssh::there) {
-        return skip(name, "needs dmsetup and e2fsprogs");
+    let Some(guests) = crate::vm::GuestSandbox::new(name) else { return };
+    if !["dmsetup", "losetup", "mkfs.ext4"].into_iter().all(crate::ssh::is_program_there) {
+        return skip_test(name, "needs dmsetup and e2fsprogs");
     }
     let script = "set -e; mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :; mount -t tmpfs none /mnt; cd /mnt
         PATH=$PATH:/sbin:/usr/sbin; truncate -s 32M image; loop=$(losetup -f --show image)
@@ -111,7 +111,7 @@ fn a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root() {
     let mut boot = guests.command(&["vm", "boot", "--memory", "768MiB"]);
     boot.args(["--load", "dm_mod", "--load", "loop", "--load", "ext4", "--", "sh", "-c", script]);
     // Its own, as this host's may lie in /tmp, which is another one there.
-    let told = crate::laboratory::said(boot.arg("/run/perflab/perflab").output().unwrap());
+    let told = crate::laboratory::to_command_output(boot.arg("/run/perflab/perflab").output().unwrap());
     assert_eq!(told.code, Some(0), "{}", told.err);
     // What the host's perflab has changed is not the guest's to put back.
     assert!(!told.err.contains("was killed"), "{}", told.err);
@@ -124,16 +124,16 @@ fn a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root() {
 
 /// Where a recording of our own in the forms of 2007 lies; its PROVENANCE says how it was made, and its figures are counted there
 /// without perflab.
-pub fn evidence(name: &str) -> String {
+pub fn evidence_path(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../archive/tests/recorded/blktrace-2007");
     format!("{folder}/{name}")
 }
 
 #[test]
 fn coverage_of_2007_is_right_by_block_and_published_by_request() {
-    let laboratory = Laboratory::new();
-    let (trace, map) = (evidence("partition.blktrace.0"), evidence("partition.map"));
-    let said = laboratory.good(&["io", "import", &trace, "--map", &map, "--label", "old"]);
+    let laboratory = Sandbox::new();
+    let (trace, map) = (evidence_path("partition.blktrace.0"), evidence_path("partition.map"));
+    let said = laboratory.run_successfully(&["io", "import", &trace, "--map", &map, "--label", "old"]);
     assert!(said.err.contains("begins at sector 63 of 7:0"), "{}", said.err);
     let figures = |rows: &[Value], column: &str| -> Vec<u64> {
         let row =
@@ -142,19 +142,19 @@ fn coverage_of_2007_is_right_by_block_and_published_by_request() {
     };
     // A dump names the partition 259:0, which the requests of the trace call 7:0.
     for dump in ["prefetch-trace.txt", "prefetch-trace.32", "prefetch-trace.64"] {
-        let found = rows(&laboratory, &["io", "coverage", "old", "--trace", &evidence(dump)]);
+        let found = read_io_rows(&laboratory, &["io", "coverage", "old", "--trace", &evidence_path(dump)]);
         assert_eq!(figures(&found, "bytes"), [1_056_768, 94_208, 16_384, 12_288, 1_179_648], "{dump}");
     }
-    let dump = evidence("prefetch-trace.txt");
+    let dump = evidence_path("prefetch-trace.txt");
     let published = ["io", "coverage", "old", "--trace", &dump, "--method", "published"];
-    let found = rows(&laboratory, &published);
+    let found = read_io_rows(&laboratory, &published);
     assert_eq!(figures(&found, "2007: requests"), [13, 5, 3, 4, 25]);
     assert_eq!(figures(&found, "blocks"), [258, 23, 4, 3, 288]);
-    let said = laboratory.good(&published);
+    let said = laboratory.run_successfully(&published);
     assert!(said.err.contains("1 requests of cat.bin are left out"), "{}", said.err);
 
     // What cannot be counted that way is refused, with what to do.
-    laboratory.good(&["io", "import", &trace, "--label", "without"]);
+    laboratory.run_successfully(&["io", "import", &trace, "--label", "without"]);
     let refused = |arguments: &[&str], hint: &str| {
         let said = laboratory.run(arguments);
         assert!(said.code == Some(2) && said.err.contains(hint), "{}", said.err);
@@ -168,18 +168,21 @@ fn coverage_of_2007_is_right_by_block_and_published_by_request() {
     std::fs::write(laboratory.path("packed"), "BZh91AY").unwrap();
     refused(&["io", "import", "packed"], "bunzip2");
     // What was asked for of the queue goes out as blkparse's text, and comes back the same.
-    std::fs::write(laboratory.path("text"), laboratory.good(&["io", "export", "old", "--blkparse"]).out)
-        .unwrap();
-    laboratory.good(&["io", "import", "text", "--map", &map, "--label", "text"]);
+    std::fs::write(
+        laboratory.path("text"),
+        laboratory.run_successfully(&["io", "export", "old", "--blkparse"]).out,
+    )
+    .unwrap();
+    laboratory.run_successfully(&["io", "import", "text", "--map", &map, "--label", "text"]);
     let again = ["io", "coverage", "text", "--trace", &dump, "--method", "published"];
-    assert_eq!(figures(&rows(&laboratory, &again), "2007: requests"), [13, 5, 3, 4, 25]);
+    assert_eq!(figures(&read_io_rows(&laboratory, &again), "2007: requests"), [13, 5, 3, 4, 25]);
 }
 
 #[test]
 fn what_is_missing_is_named() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
-    laboratory.good(&["run", &study, "--no-report"]);
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
     let said = laboratory.run(&["io", "show"]);
     assert!(said.code == Some(2) && said.err.contains("perflab io record"), "{}", said.err);
     if is_root() {
@@ -194,9 +197,9 @@ fn what_is_missing_is_named() {
 fn without_root_the_setting_is_named() {
     let name = "without_root_the_setting_is_named";
     if !is_root() {
-        return skip(name, "becoming nobody needs root");
+        return skip_test(name, "becoming nobody needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let open = |path: &std::path::Path| {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(path, mode).unwrap();

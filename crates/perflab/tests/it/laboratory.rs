@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Says visibly that a test did not run; fails where everything is required.
-pub fn skip(test: &str, reason: &str) {
+pub fn skip_test(test: &str, reason: &str) {
     assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{test}: {reason}");
     eprintln!("SKIP {test}: {reason}");
 }
@@ -16,7 +16,7 @@ pub fn is_root() -> bool {
 }
 
 /// perflab as nobody runs it: a copy where they may come, which goes with its folder. State and archive lie there, too.
-pub fn as_nobody() -> (tempfile::TempDir, Command) {
+pub fn command_as_nobody() -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let open = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o1777)).unwrap();
     let copy = folder.path().join("perflab");
@@ -28,23 +28,23 @@ pub fn as_nobody() -> (tempfile::TempDir, Command) {
     (folder, command)
 }
 
-pub struct Laboratory {
+pub struct Sandbox {
     pub home: tempfile::TempDir,
 }
 
 /// What a command said.
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Laboratory {
+impl Sandbox {
     pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("workloads")).unwrap();
-        let laboratory = Laboratory { home };
-        laboratory.workload(
+        let laboratory = Sandbox { home };
+        laboratory.write_workload(
             "echo",
             "[parameter.speed]\ntype = \"integer\"\ndefault = 100\nabout = \"what it says\"",
             // A file stands for the machine: what is measured changes, and what is run does not.
@@ -61,7 +61,7 @@ impl Laboratory {
     }
 
     /// A workload of the test's own, a shell script with one metric `speed`.
-    pub fn workload(&self, name: &str, tables: &str, script: &str) {
+    pub fn write_workload(&self, name: &str, tables: &str, script: &str) {
         let text = format!(
             "title = \"{name}\"\nmeasures = \"a test\"\nhomepage = \"https://localhost\"\nlicence = \"MIT\"\n\
              argv = [\"sh\", \"-c\", '''{script}''']\n{tables}\n\
@@ -71,7 +71,7 @@ impl Laboratory {
         fs::write(self.path(&format!("workloads/{name}.toml")), text).unwrap();
     }
 
-    pub fn study(&self, name: &str, text: &str) -> String {
+    pub fn write_study(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         fs::write(&path, format!("title = \"{name}\"\n{text}")).unwrap();
         path.display().to_string()
@@ -79,7 +79,7 @@ impl Laboratory {
 
     /// perflab, not run yet. Who has it drop caches holds [`Caches`](crate::caches::Caches) until it has ended.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        crate::caches::assert_held(arguments);
+        crate::caches::assert_lock_held(arguments);
         let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
         // Before the verb: what follows `--` belongs to the command that is recorded.
         command.arg("--workloads").arg(self.path("workloads")).args(arguments);
@@ -88,33 +88,33 @@ impl Laboratory {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Said {
-        let _caches = crate::caches::needed(arguments);
-        said(self.command(arguments).output().unwrap())
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
+        let _caches = crate::caches::lock_if_needed(arguments);
+        to_command_output(self.command(arguments).output().unwrap())
     }
 
     /// Runs, and panics with everything that was said unless the exit code is 0.
-    pub fn good(&self, arguments: &[&str]) -> Said {
+    pub fn run_successfully(&self, arguments: &[&str]) -> CommandOutput {
         let said = self.run(arguments);
         assert_eq!(said.code, Some(0), "{arguments:?}\n{}\n{}", said.out, said.err);
         said
     }
 
     /// A run of the `echo` workload with this label, on a machine of this speed.
-    pub fn echo(&self, label: &str, speed: u32) {
-        let study = self.study("echo.toml", "run = { iterations = 8, warmup = 0 }\n[workload.echo]");
+    pub fn run_echo(&self, label: &str, speed: u32) {
+        let study = self.write_study("echo.toml", "run = { iterations = 8, warmup = 0 }\n[workload.echo]");
         fs::write(self.path("speed"), speed.to_string()).unwrap();
-        self.good(&["run", &study, "--label", label, "--quiet"]);
+        self.run_successfully(&["run", &study, "--label", label, "--quiet"]);
         fs::remove_file(self.path("speed")).unwrap();
     }
 
     /// A run of the `echo` workload whose study was edited to say this speed.
-    pub fn echo_edited(&self, label: &str, speed: u32) {
+    pub fn run_echo_edited(&self, label: &str, speed: u32) {
         let text = format!(
             "run = {{ iterations = 8, warmup = 0 }}\n[workload.echo]\nparameters = {{ speed = {speed} }}"
         );
-        let study = self.study("echo.toml", &text);
-        self.good(&["run", &study, "--label", label, "--quiet"]);
+        let study = self.write_study("echo.toml", &text);
+        self.run_successfully(&["run", &study, "--label", label, "--quiet"]);
     }
 
     /// The directory of the only run.
@@ -126,8 +126,8 @@ impl Laboratory {
     }
 }
 
-pub fn said(output: Output) -> Said {
-    Said {
+pub fn to_command_output(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::laboratory::{Laboratory, Said, said};
+use crate::laboratory::{CommandOutput, Sandbox, to_command_output};
 
 /// An `ssh` whose other end is an agent that does nothing, and says of it what `$LIE` names.
 const SSH: &str = r#"#!/usr/bin/python3
@@ -57,25 +57,25 @@ while True:
     elif "rehearse" in order: say({"woke": {"at": now()}})
 "#;
 
-fn lied_to(laboratory: &Laboratory, lie: &str) -> Said {
+fn run_against_lying_agent(laboratory: &Sandbox, lie: &str) -> CommandOutput {
     let ssh = laboratory.path("bin/ssh");
     fs::create_dir_all(laboratory.path("bin")).unwrap();
     fs::write(&ssh, SSH).unwrap();
     fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).unwrap();
-    let study = laboratory.study(
+    let study = laboratory.write_study(
         "liar.toml",
         "run = { iterations = 3, warmup = 0 }\nprofile = { frequency = 99, scope = \"workload\" }\n[workload.echo]\n\
          [target.liar]\nkind = \"ssh\"\naddress = \"nowhere\"\n",
     );
     let path = format!("{}:{}", laboratory.path("bin").display(), std::env::var("PATH").unwrap());
     let mut command = laboratory.command(&["run", &study]);
-    said(command.env("PATH", path).env("LIE", lie).output().unwrap())
+    to_command_output(command.env("PATH", path).env("LIE", lie).output().unwrap())
 }
 
 #[test]
 fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
     for lie in ["clock", "clock-later"] {
-        let ended = lied_to(&Laboratory::new(), lie);
+        let ended = run_against_lying_agent(&Sandbox::new(), lie);
         assert!(ended.err.contains("its clock says 18446744073709551615 ns"), "{lie}: {}", ended.err);
         assert!(matches!(ended.code, Some(1 | 4)), "{lie}: {:?} {}", ended.code, ended.err);
     }
@@ -83,8 +83,8 @@ fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
 
 #[test]
 fn a_profile_that_no_target_can_have_is_not_stored() {
-    let laboratory = Laboratory::new();
-    let ended = lied_to(&laboratory, "stacks");
+    let laboratory = Sandbox::new();
+    let ended = run_against_lying_agent(&laboratory, "stacks");
     assert!(ended.err.contains("as none can"), "{}", ended.err);
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(laboratory.run(&["flame", "shares"]).err.contains("has no call stacks"));
@@ -92,8 +92,8 @@ fn a_profile_that_no_target_can_have_is_not_stored() {
 
 #[test]
 fn what_a_target_claims_to_have_cost_ends_no_run() {
-    let laboratory = Laboratory::new();
-    let ended = lied_to(&laboratory, "");
+    let laboratory = Sandbox::new();
+    let ended = run_against_lying_agent(&laboratory, "");
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    assert!(laboratory.good(&["show"]).err.contains("18446744073709551615 ticks"));
+    assert!(laboratory.run_successfully(&["show"]).err.contains("18446744073709551615 ticks"));
 }

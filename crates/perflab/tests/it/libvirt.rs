@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::init::{self, Orders, Root, Work};
-use perflab_conduct::initramfs::{Cpio, Initramfs};
+use perflab_conduct::init::{self, GuestRoot, GuestWork, InitConfig};
+use perflab_conduct::initramfs::{CpioWriter, Initramfs};
 use perflab_conduct::kernel;
 
-use crate::caches::Caches;
-use crate::laboratory::{Laboratory, said, skip};
+use crate::caches::CachesLock;
+use crate::laboratory::{Sandbox, skip_test, to_command_output};
 use crate::ssh;
-use crate::vm::Guests;
+use crate::vm::GuestSandbox;
 
 /// Everything that libvirt keeps is the test's own, in a mount namespace that ends with it. /dev/kvm is not there: where
 /// it opens and is of no use, libvirt takes each QEMU for a new one and looks at it again, a minute each time. The user
@@ -60,22 +60,22 @@ const GUEST: &str = "mkdir -p /run/sshd /root; ip addr add 10.0.2.15/24 dev eth0
     for e in /dev/input/event*; do (head -c 24 $e >/dev/null; kill $$) & done; wait";
 
 /// libvirtd, and the domain that it may be running; both end with it.
-struct Daemon {
+struct LibvirtDaemon {
     child: Child,
     uri: String,
 }
 
-impl Daemon {
-    fn start(home: &Path) -> Daemon {
+impl LibvirtDaemon {
+    fn start(home: &Path) -> LibvirtDaemon {
         // Its namespace would keep another test's image mounted, and in memory.
-        let _caches = Caches::alone();
+        let _caches = CachesLock::acquire();
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", DAEMON]).env("H", home);
         let log = fs::File::create(home.join("daemon.log")).unwrap();
         let child =
             command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         let socket = home.join("sockets/libvirt-sock");
-        let daemon = Daemon { child, uri: format!("qemu+unix:///system?socket={}", socket.display()) };
+        let daemon = LibvirtDaemon { child, uri: format!("qemu+unix:///system?socket={}", socket.display()) };
         let begun = Instant::now();
         while !socket.exists() {
             let log = || fs::read_to_string(home.join("daemon.log")).unwrap();
@@ -85,15 +85,15 @@ impl Daemon {
         daemon
     }
 
-    fn virsh(&self, words: &[&str]) -> String {
+    fn run_virsh(&self, words: &[&str]) -> String {
         let mut command = Command::new("virsh");
-        let said = said(command.args(["--connect", &self.uri]).args(words).output().unwrap());
+        let said = to_command_output(command.args(["--connect", &self.uri]).args(words).output().unwrap());
         assert_eq!(said.code, Some(0), "virsh {words:?}: {}", said.err);
         said.out.trim().to_owned()
     }
 }
 
-impl Drop for Daemon {
+impl Drop for LibvirtDaemon {
     fn drop(&mut self) {
         let mut command = Command::new("virsh");
         let _ = command.args(["--connect", &self.uri, "destroy", "box"]).output();
@@ -104,23 +104,23 @@ impl Drop for Daemon {
 
 /// The domain's whole system: perflab as its first process, which loads modules and runs a script; sshd, and the
 /// few programs with which perflab's agent gets there.
-fn system(home: &Path, perflab: &Path, kernel: &kernel::Kernel) -> PathBuf {
+fn build_domain_system(home: &Path, perflab: &Path, kernel: &kernel::KernelImage) -> PathBuf {
     let wanted = ["virtio_pci", "virtio_console", "virtio_net", "button", "evdev"];
-    let modules = kernel.modules().unwrap().in_order(&wanted).unwrap();
+    let modules = kernel.modules().unwrap().loading_order(&wanted).unwrap();
     let environment = vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
     let argv = ["sh", "-c", GUEST].map(str::to_owned).to_vec();
-    let orders = Orders {
+    let orders = InitConfig {
         name: "box".into(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
-        root: Root::Bare,
-        work: Work::Command(init::Command { argv, directory: "/".into(), environment }),
+        root: GuestRoot::Bare,
+        work: GuestWork::Command(init::GuestCommand { argv, directory: "/".into(), environment }),
         vsock: None,
     };
     let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"].map(str::to_owned);
     let path = home.join("initramfs");
     Initramfs { perflab, modules: &modules, orders: &orders, programs: &programs }.write(&path).unwrap();
     // A second archive behind the first.
-    let mut archive = Cpio::new(fs::OpenOptions::new().append(true).open(&path).unwrap());
+    let mut archive = CpioWriter::new(fs::OpenOptions::new().append(true).open(&path).unwrap());
     let read = |name: &str| fs::read(home.join(name)).unwrap();
     let users = "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n";
     let server = "HostKey /etc/host_key\nAuthorizedKeysFile /etc/authorized\nStrictModes no\nUsePAM no\n\
@@ -130,15 +130,15 @@ fn system(home: &Path, perflab: &Path, kernel: &kernel::Kernel) -> PathBuf {
         ("/etc/sshd_config", server.into()),
         ("/etc/authorized", read("user_key.pub")),
     ] {
-        archive.file(Path::new(name), &content).unwrap();
+        archive.add_file(Path::new(name), &content).unwrap();
     }
-    archive.private(Path::new("/etc/host_key"), &read("host_key")).unwrap();
-    archive.file(Path::new("/bin/sh"), &fs::read(fs::canonicalize("/bin/sh").unwrap()).unwrap()).unwrap();
+    archive.add_private_file(Path::new("/etc/host_key"), &read("host_key")).unwrap();
+    archive.add_file(Path::new("/bin/sh"), &fs::read(fs::canonicalize("/bin/sh").unwrap()).unwrap()).unwrap();
     archive.finish().unwrap();
     path
 }
 
-fn domain(home: &Path, kernel: &Path, initramfs: &Path, port: u16) -> String {
+fn domain_xml(home: &Path, kernel: &Path, initramfs: &Path, port: u16) -> String {
     let (home, kernel, initramfs) = (home.display(), kernel.display(), initramfs.display());
     format!(
         "<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>\n\
@@ -159,7 +159,7 @@ fn domain(home: &Path, kernel: &Path, initramfs: &Path, port: u16) -> String {
 }
 
 /// perflab without what only debuggers read: it travels through an emulated network.
-fn small(home: &Path) -> PathBuf {
+fn strip_perflab(home: &Path) -> PathBuf {
     let path = home.join("perflab");
     let stripped = Command::new("strip").arg("-o").arg(&path).arg(env!("CARGO_BIN_EXE_perflab")).status();
     assert!(stripped.unwrap().success());
@@ -170,20 +170,20 @@ fn small(home: &Path) -> PathBuf {
 #[test]
 fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
     let name = "needs_root_a_real_domain_is_started_works_and_is_shut_down_again";
-    let Some(guests) = Guests::new(name) else { return };
-    if ["libvirtd", "virsh", "sshd", "strip"].iter().any(|program| !ssh::there(program)) {
-        return skip(name, "libvirtd, virsh, sshd, strip");
+    let Some(guests) = GuestSandbox::new(name) else { return };
+    if ["libvirtd", "virsh", "sshd", "strip"].iter().any(|program| !ssh::is_program_there(program)) {
+        return skip_test(name, "libvirtd, virsh, sshd, strip");
     }
-    let (home, laboratory) = (guests.home(), Laboratory::new());
-    let perflab = small(home);
-    ["host_key", "user_key"].iter().for_each(|name| ssh::key(&home.join(name)));
+    let (home, laboratory) = (guests.home(), Sandbox::new());
+    let perflab = strip_perflab(home);
+    ["host_key", "user_key"].iter().for_each(|name| ssh::make_ssh_key(&home.join(name)));
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let kernel = kernel::find("debian-cloud", None).unwrap();
-    let initramfs = system(home, &perflab, &kernel);
-    fs::write(home.join("box.xml"), domain(home, &kernel.image, &initramfs, port)).unwrap();
-    let daemon = Daemon::start(home);
-    daemon.virsh(&["define", &home.join("box.xml").display().to_string()]);
-    let study = laboratory.study(
+    let kernel = kernel::find_kernel("debian-cloud", None).unwrap();
+    let initramfs = build_domain_system(home, &perflab, &kernel);
+    fs::write(home.join("box.xml"), domain_xml(home, &kernel.image, &initramfs, port)).unwrap();
+    let daemon = LibvirtDaemon::start(home);
+    daemon.run_virsh(&["define", &home.join("box.xml").display().to_string()]);
+    let study = laboratory.write_study(
         "libvirt.toml",
         &format!(
             "run = {{ iterations = 2, warmup = 0 }}\n[workload.echo]\n[target.box]\nkind = \"libvirt\"\n\
@@ -191,14 +191,14 @@ fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
             daemon.uri
         ),
     );
-    let path = format!("{}:{}", ssh::client(home, port).display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", ssh::make_ssh_client(home, port).display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(&perflab);
     command.arg("--workloads").arg(laboratory.path("workloads")).args(["run", &study, "--no-report"]);
     command.current_dir(home).env("PERFLAB_ARCHIVE", laboratory.path("archive")).env("PATH", path);
-    let ended = said(command.env("PERFLAB_STATE", laboratory.path("state")).output().unwrap());
+    let ended = to_command_output(command.env("PERFLAB_STATE", laboratory.path("state")).output().unwrap());
     let console = fs::read(home.join("console.log")).unwrap_or_default();
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.err, String::from_utf8_lossy(&console));
-    assert_eq!(daemon.virsh(&["domstate", "box"]), "shut off", "as it was before");
+    assert_eq!(daemon.run_virsh(&["domstate", "box"]), "shut off", "as it was before");
     let run = laboratory.only_run();
     let manifest: serde_json::Value =
         serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
@@ -210,5 +210,5 @@ fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
         "its XML is kept"
     );
     drop(daemon);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::documents::page;
-use crate::laboratory::{Said, is_root, said, skip};
+use crate::documents::read_page;
+use crate::laboratory::{CommandOutput, is_root, skip_test, to_command_output};
 
 /// What stands between ```` ``` ```` lines: its kind, as written after the first of them, and its text.
-type Block = (String, String);
+type PageBlock = (String, String);
 
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn split_page_blocks(page: &str) -> Vec<PageBlock> {
+    let mut blocks: Vec<PageBlock> = Vec::new();
     let mut inside = false;
     for line in page.lines() {
         match line.strip_prefix("```") {
@@ -34,7 +34,7 @@ fn blocks(page: &str) -> Vec<Block> {
 }
 
 /// A user who has just come: nobody in particular, with an empty home, in an empty directory, and nothing in the environment.
-struct Newcomer {
+struct NewcomerShell {
     folder: tempfile::TempDir,
 }
 
@@ -49,10 +49,10 @@ case "$*" in
 esac
 "#;
 
-impl Newcomer {
+impl NewcomerShell {
     fn new() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        let newcomer = Newcomer { folder };
+        let newcomer = NewcomerShell { folder };
         let open = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
         open(newcomer.folder.path());
         for name in ["home", "here"] {
@@ -73,7 +73,7 @@ impl Newcomer {
     }
 
     /// Types the lines, the first that fails being the last.
-    fn types(&self, lines: &str) -> Said {
+    fn type_lines(&self, lines: &str) -> CommandOutput {
         let mut shell = match is_root() {
             true => {
                 let mut other = Command::new("setpriv");
@@ -89,21 +89,21 @@ impl Newcomer {
             self.path("toolchain").display()
         );
         shell.args(["-euc", lines]).env_clear().env("HOME", &home).env("PATH", path);
-        said(shell.current_dir(self.path("here")).output().unwrap())
+        to_command_output(shell.current_dir(self.path("here")).output().unwrap())
     }
 
     /// Types all that the page shows, and gives what it said.
-    fn follows(&self, page: &str) -> Said {
-        let typed: String = blocks(page).iter().map(typed).collect();
+    fn follow_page(&self, page: &str) -> CommandOutput {
+        let typed: String = split_page_blocks(page).iter().map(typed_lines).collect();
         assert!(typed.contains("perflab "), "nothing to type");
-        let said = self.types(&typed);
+        let said = self.type_lines(&typed);
         assert_eq!(said.code, Some(0), "{typed}\n{}\n{}", said.out, said.err);
         said
     }
 }
 
 /// The lines of a block that are typed into a shell.
-fn typed((kind, text): &Block) -> String {
+fn typed_lines((kind, text): &PageBlock) -> String {
     match kind.as_str() {
         "sh" => text.clone(),
         "console" => {
@@ -115,8 +115,8 @@ fn typed((kind, text): &Block) -> String {
 
 #[test]
 fn the_readme_is_followed_by_a_user_who_has_nothing_else() {
-    let newcomer = Newcomer::new();
-    newcomer.follows(&page("README.md"));
+    let newcomer = NewcomerShell::new();
+    newcomer.follow_page(&read_page("README.md"));
     let archive = newcomer.path("here/perflab-archive");
     assert_eq!(fs::read_dir(archive.join("runs")).unwrap().count(), 3);
     assert_eq!(fs::read_dir(newcomer.path("home/.cargo")).unwrap().count(), 1);
@@ -124,9 +124,9 @@ fn the_readme_is_followed_by_a_user_who_has_nothing_else() {
 
 #[test]
 fn the_tutorial_is_followed_by_a_user_who_has_nothing_else() {
-    let newcomer = Newcomer::new();
-    let tutorial = page("docs/tutorial.md");
-    let said = newcomer.follows(&tutorial);
+    let newcomer = NewcomerShell::new();
+    let tutorial = read_page("docs/tutorial.md");
+    let said = newcomer.follow_page(&tutorial);
     // The signs that the page explains are those that the terminal shows.
     let mut verdicts = 0;
     for line in said.out.lines().filter(|line| line.starts_with("  access [ns]")) {
@@ -142,7 +142,7 @@ fn the_tutorial_is_followed_by_a_user_who_has_nothing_else() {
 }
 
 /// The interpreter of `target/test-venv`, which `cargo xtask test` makes.
-fn python() -> Option<PathBuf> {
+fn find_test_python() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-venv/bin/python");
     path.exists().then_some(path)
 }
@@ -150,20 +150,20 @@ fn python() -> Option<PathBuf> {
 /// Other people's readers find, with the page's own lines, what perflab finds: the median of each case, the units of the columns.
 #[test]
 fn other_readers_follow_the_page_of_the_format() {
-    let Some(python) = python() else {
-        return skip("format", "no target/test-venv (cargo xtask test makes it)");
+    let Some(python) = find_test_python() else {
+        return skip_test("format", "no target/test-venv (cargo xtask test makes it)");
     };
-    let newcomer = Newcomer::new();
-    newcomer.types("cargo install --path crates/perflab --locked");
-    let page = page("docs/format.md");
-    newcomer.follows(&page);
-    let ours = newcomer.types("perflab compare @latest --by pages --format json").out;
+    let newcomer = NewcomerShell::new();
+    newcomer.type_lines("cargo install --path crates/perflab --locked");
+    let page = read_page("docs/format.md");
+    newcomer.follow_page(&page);
+    let ours = newcomer.type_lines("perflab compare @latest --by pages --format json").out;
     let ours: serde_json::Value = serde_json::from_str(&ours).unwrap();
     let rows = ours["rows"].as_array().unwrap();
     let medians = rows.iter().flat_map(|row| [&row["baseline"]["median"], &row["candidate"]["median"]]);
     let mut medians: Vec<f64> = medians.map(|median| median.as_f64().unwrap()).collect();
     medians.sort_by(f64::total_cmp);
-    let blocks = blocks(&page);
+    let blocks = split_page_blocks(&page);
     let (_, begin) = blocks.iter().find(|(kind, _)| kind == "python").unwrap();
     let mut rates = Vec::new();
     for reader in ["duckdb", "pyarrow", "pandas", "polars"] {
@@ -172,7 +172,7 @@ fn other_readers_follow_the_page_of_the_format() {
         let tell = "import json\nprint(json.dumps([[row[-1] for row in medians], float(rate), globals().get('units')]))";
         let mut command = Command::new(&python);
         command.args(["-c", &format!("{begin}\n{snippet}\n{tell}")]).current_dir(newcomer.path("here"));
-        let said = said(command.output().unwrap());
+        let said = to_command_output(command.output().unwrap());
         assert_eq!(said.code, Some(0), "{reader}: {}", said.err);
         let (mut found, rate, units): (Vec<f64>, f64, Option<String>) =
             serde_json::from_str(&said.out).unwrap();

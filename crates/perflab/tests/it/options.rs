@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 /// What an option makes of a verb.
 #[derive(Clone, Copy, PartialEq)]
-enum Effect {
+enum OptionEffect {
     /// what is printed, a file, or the exit code is another one, or it is refused
     Tells,
     /// exit code 2: with these words it would change nothing
     Refused,
 }
 
-use Effect::{Refused, Tells};
+use OptionEffect::{Refused, Tells};
 
 /// A verb, what it is tried with, and options with what follows them. The words after `+` belong to the option's trial alone.
-type Trial = (&'static str, &'static str, &'static [(&'static str, Effect)]);
+type OptionTrial = (&'static str, &'static str, &'static [(&'static str, OptionEffect)]);
 
 /// Each option of each verb at least once; further rows are words that only together would change nothing.
-const TRIALS: &[Trial] = &[
+const TRIALS: &[OptionTrial] = &[
     (
         "slab show",
         "log",
@@ -230,7 +230,7 @@ const TRIALS: &[Trial] = &[
 ];
 
 /// Options that are tried where what they need is there, or that are no option of the verb's showing.
-const ELSEWHERE: &[(&str, &str)] = &[
+const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("io export", "--blkparse"),
     ("flame export", "--to"),
     ("flame html", "--by-command"),
@@ -242,31 +242,40 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("trace compare", "--clock"),
 ];
 
-fn laboratory() -> Laboratory {
-    let laboratory = Laboratory::new();
-    laboratory.echo_edited("before", 100);
-    laboratory.echo_edited("after", 50);
-    laboratory.echo("fast", 100);
-    laboratory.echo("slow", 50);
+fn prepare_option_sandbox() -> Sandbox {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo_edited("before", 100);
+    laboratory.run_echo_edited("after", 50);
+    laboratory.run_echo("fast", 100);
+    laboratory.run_echo("slow", 50);
     for (label, more) in [("log", 0), ("more", 50)] {
-        fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, more)).unwrap();
-        laboratory.good(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", label]);
+        fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, more)).unwrap();
+        laboratory.run_successfully(&[
+            "slab",
+            "import",
+            "slabinfo.log",
+            "--page-size",
+            "4KiB",
+            "--label",
+            label,
+        ]);
     }
-    let (trace, map) = (crate::io::evidence("partition.blktrace.0"), crate::io::evidence("partition.map"));
-    laboratory.good(&["io", "import", &trace, "--map", &map, "--label", "io"]);
-    fs::copy(crate::io::evidence("prefetch-trace.txt"), laboratory.path("dump")).unwrap();
+    let (trace, map) =
+        (crate::io::evidence_path("partition.blktrace.0"), crate::io::evidence_path("partition.map"));
+    laboratory.run_successfully(&["io", "import", &trace, "--map", &map, "--label", "io"]);
+    fs::copy(crate::io::evidence_path("prefetch-trace.txt"), laboratory.path("dump")).unwrap();
     let folded = "sh;main;insert;kmem_cache_alloc_noprof 5\nsh;main;find 7\ncat;main;__kmalloc_noprof 3\n";
     fs::write(laboratory.path("p.folded"), folded).unwrap();
-    laboratory.good(&["flame", "import", "p.folded", "--label", "folded"]);
+    laboratory.run_successfully(&["flame", "import", "p.folded", "--label", "folded"]);
     for (label, policy) in [("old", "old:86:0"), ("new", "never")] {
         let load = ["perflab", "load", "drv_rand_ops", "60000", "intsrt", "--reap", policy];
-        laboratory.good(&[&["trace", "run", "--label", label, "--"], &load[..]].concat());
+        laboratory.run_successfully(&[&["trace", "run", "--label", label, "--"], &load[..]].concat());
     }
     laboratory
 }
 
 /// What a verb prints, the files that it makes, and its exit code.
-fn told(laboratory: &Laboratory, words: &[&str]) -> (Option<i32>, String, Vec<Vec<u8>>) {
+fn run_with_files(laboratory: &Sandbox, words: &[&str]) -> (Option<i32>, String, Vec<Vec<u8>>) {
     let said = laboratory.run(words);
     let files = ["o.svg", "o.png", "o.html", "o.txt"].map(|name| laboratory.path(name));
     let made = files.iter().filter_map(|file| fs::read(file).ok()).collect();
@@ -275,8 +284,8 @@ fn told(laboratory: &Laboratory, words: &[&str]) -> (Option<i32>, String, Vec<Ve
 }
 
 /// A format is what is printed, or it is refused: none is accepted and changes nothing. (Markdown is refused where CSV is.)
-fn formats_without_effect(laboratory: &Laboratory) -> Vec<String> {
-    laboratory.study("fast.toml", "run = { iterations = 1 }\n[workload.echo]");
+fn find_ineffective_formats(laboratory: &Sandbox) -> Vec<String> {
+    laboratory.write_study("fast.toml", "run = { iterations = 1 }\n[workload.echo]");
     let mut verbs = BTreeSet::new();
     let trials = TRIALS.iter().filter(|(verb, ..)| verbs.insert(*verb));
     let trials = trials.map(|(verb, base, _)| format!("{verb} {}", base.replace("--format json", "")));
@@ -286,7 +295,7 @@ fn formats_without_effect(laboratory: &Laboratory) -> Vec<String> {
             let mut words: Vec<&str> = words.split_whitespace().collect();
             let before = words.iter().position(|word| *word == "--").unwrap_or(words.len());
             words.splice(before..before, ["--format", format]);
-            let printed = told(laboratory, &words);
+            let printed = run_with_files(laboratory, &words);
             let _ = fs::remove_file(laboratory.path("new.toml"));
             printed
         };
@@ -304,17 +313,18 @@ fn formats_without_effect(laboratory: &Laboratory) -> Vec<String> {
 
 #[test]
 fn every_option_that_shows_is_honoured_or_refused() {
-    let laboratory = laboratory();
+    let laboratory = prepare_option_sandbox();
     let words = |text: &'static str| text.split_whitespace();
     let mut wrong = Vec::new();
     for (verb, base, options) in TRIALS {
         let base: Vec<&str> = words(verb).chain(words(base)).collect();
-        let without = told(&laboratory, &base);
+        let without = run_with_files(&laboratory, &base);
         if without.0 != Some(0) {
             wrong.push(format!("{base:?} exits with {:?}", without.0));
         }
         for (option, effect) in *options {
-            let with = told(&laboratory, &base.iter().copied().chain(words(option)).collect::<Vec<_>>());
+            let with =
+                run_with_files(&laboratory, &base.iter().copied().chain(words(option)).collect::<Vec<_>>());
             let is_so = match effect {
                 Refused => with.0 == Some(2),
                 Tells => with != without,
@@ -324,7 +334,7 @@ fn every_option_that_shows_is_honoured_or_refused() {
             }
         }
     }
-    wrong.extend(formats_without_effect(&laboratory));
+    wrong.extend(find_ineffective_formats(&laboratory));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Which clock counts where none is said depends on how busy the machine is. Where two more run on the CPU for longer than
     // many of their turns, operations are preempted, and what the wall's clock says is not what the CPU's does.
@@ -333,17 +343,20 @@ fn every_option_that_shows_is_honoured_or_refused() {
         "taskset -p -c $(taskset -c -p $$ | grep -o '[0-9]*$') $$; while :; do :; done & a=$!; \
          while :; do :; done & {perflab} load drv_rand_ops 500000 intsrt --reap old:86:0; kill $a $!"
     );
-    laboratory.good(&["trace", "run", "--label", "shared", "--", "sh", "-c", &shared]);
+    laboratory.run_successfully(&["trace", "run", "--label", "shared", "--", "sh", "-c", &shared]);
     for words in ["show shared", "causes shared", "plot shared -o o.svg", "compare new shared"] {
         let by = |clock: &str| {
-            told(&laboratory, &format!("trace {words} --clock {clock}").split(' ').collect::<Vec<_>>())
+            run_with_files(
+                &laboratory,
+                &format!("trace {words} --clock {clock}").split(' ').collect::<Vec<_>>(),
+            )
         };
         let (wall, cpu) = (by("wall"), by("cpu"));
         assert!(wall != cpu, "trace {words} --clock: {wall:?}");
     }
     // Axes for both runs are wider than those of one of them, whichever it is.
     let plot = |words: &str| {
-        told(&laboratory, &format!("trace plot {words} -o o.svg").split(' ').collect::<Vec<_>>())
+        run_with_files(&laboratory, &format!("trace plot {words} -o o.svg").split(' ').collect::<Vec<_>>())
     };
     assert!(plot("new") != plot("new --like old") || plot("old") != plot("old --like new"));
 }
@@ -382,11 +395,11 @@ const MORE_VERBS: &[&str] = &[
 /// An option that is added to one of these verbs needs a trial above.
 #[test]
 fn every_option_has_a_trial() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let verbs: BTreeSet<&str> = TRIALS.iter().map(|(verb, ..)| *verb).collect();
     for verb in verbs {
         let words: Vec<&str> = verb.split_whitespace().chain(["--help"]).collect();
-        let help = laboratory.good(&words).out;
+        let help = laboratory.run_successfully(&words).out;
         let own = help.split("Everywhere:").next().unwrap_or_default();
         let option = |line: &str| {
             let line = line.trim_start();
@@ -404,7 +417,7 @@ fn every_option_has_a_trial() {
             .filter(|(of, ..)| *of == verb)
             .flat_map(|(_, base, options)| options.iter().map(|(option, _)| *option).chain([*base]))
             .flat_map(str::split_whitespace)
-            .chain(ELSEWHERE.iter().filter(|(of, _)| *of == verb).map(|(_, option)| *option))
+            .chain(TRIED_ELSEWHERE.iter().filter(|(of, _)| *of == verb).map(|(_, option)| *option))
             .chain(["--help"])
             .collect();
         let missing: Vec<&String> =

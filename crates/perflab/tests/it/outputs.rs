@@ -2,27 +2,27 @@
 
 use std::fs;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 #[test]
 fn a_file_goes_to_stdout_where_it_is_called_so() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("one", 100);
-    laboratory.echo("two", 100);
-    let report = laboratory.good(&["report", "one", "-o", "-"]).out;
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one", 100);
+    laboratory.run_echo("two", 100);
+    let report = laboratory.run_successfully(&["report", "one", "-o", "-"]).out;
     assert!(report.starts_with("<!doctype html>") && report.trim_end().ends_with("</html>"), "{report:.80}");
-    let plot = laboratory.good(&["history", "--label", "one", "--plot", "-"]);
+    let plot = laboratory.run_successfully(&["history", "--label", "one", "--plot", "-"]);
     assert!(plot.out.starts_with("<svg") && plot.out.trim_end().ends_with("</svg>"), "{:.80}", plot.out);
     assert!(!plot.err.is_empty(), "the table is talk then");
     let packed = laboratory.command(&["export", "one", "-o", "-"]).output().unwrap();
     fs::write(laboratory.path("one.perflab"), &packed.stdout).unwrap();
-    assert!(laboratory.good(&["show", "one.perflab"]).out.contains("speed"));
+    assert!(laboratory.run_successfully(&["show", "one.perflab"]).out.contains("speed"));
     assert!(!laboratory.path("-").exists());
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_told_before_any_work() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for words in [
         &["report", "none", "-o", "nowhere/r.html"][..],
         &["history", "--plot", "nowhere/h.svg"],
@@ -40,8 +40,8 @@ fn a_folder_that_is_not_there_is_told_before_any_work() {
 /// A report that cannot be written leaves the one before, and nothing else.
 #[test]
 fn a_report_is_written_whole_or_not_at_all() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("one", 100);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one", 100);
     let report = laboratory.path("r.html");
     fs::write(&report, "the one before").unwrap();
     let mut command = laboratory.command(&["report", "one", "-o", report.to_str().unwrap()]);

@@ -7,16 +7,16 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::interrupted::{signal, wait_for};
-use crate::laboratory::{Laboratory, Said, is_root, said, skip};
+use crate::interrupted::{send_signal, wait_for_condition};
+use crate::laboratory::{CommandOutput, Sandbox, is_root, skip_test, to_command_output};
 
 const NOBODY: u32 = 65534;
 
 #[test]
 fn two_factors_on_one_setting_are_refused_before_anything_is_done() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let begun = laboratory.path("begun");
-    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    laboratory.write_workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
     let factor = |name: &str, kind: &str, key: &str, level: u32| {
         format!("[factor.{name}]\nkind = \"{kind}\"\nkey = \"{key}\"\nlevels = [{level}]\n")
     };
@@ -27,7 +27,7 @@ fn two_factors_on_one_setting_are_refused_before_anything_is_done() {
     ] {
         let factors = factor("one", one.0, one.1, one.2) + &factor("two", two.0, two.1, two.2);
         let text = format!("run = {{ iterations = 1, warmup = 0 }}\n[workload.marks]\n{factors}");
-        let study = laboratory.study("two.toml", &text);
+        let study = laboratory.write_study("two.toml", &text);
         for words in [&["study", "check", &study][..], &["run", &study]] {
             let told = laboratory.run(words);
             assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
@@ -38,7 +38,7 @@ fn two_factors_on_one_setting_are_refused_before_anything_is_done() {
 }
 
 /// The command with nothing of ours that says where state lies, but these variables.
-fn with_variables(command: &Command, variables: &[(&str, &Path)]) -> Command {
+fn with_only_variables(command: &Command, variables: &[(&str, &Path)]) -> Command {
     let mut plain = Command::new(command.get_program());
     plain.args(command.get_args()).env_clear().stdin(Stdio::null());
     plain.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -47,21 +47,21 @@ fn with_variables(command: &Command, variables: &[(&str, &Path)]) -> Command {
     plain
 }
 
-fn undone(laboratory: &Laboratory, variables: &[(&str, &Path)]) -> Said {
-    said(with_variables(&laboratory.command(&["undo"]), variables).output().unwrap())
+fn run_undo(laboratory: &Sandbox, variables: &[(&str, &Path)]) -> CommandOutput {
+    to_command_output(with_only_variables(&laboratory.command(&["undo"]), variables).output().unwrap())
 }
 
 #[test]
 fn what_root_changed_is_found_whatever_its_home_root() {
     let test = "what_root_changed_is_found_whatever_its_home_root";
     if !is_root() {
-        return skip(test, "others have no state of the machine");
+        return skip_test(test, "others have no state of the machine");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let (home, mark, begun) = (laboratory.path("home"), laboratory.path("mark"), laboratory.path("begun"));
     fs::create_dir(&home).unwrap();
-    laboratory.workload("long", "", &format!("touch {}; exec sleep 600", begun.display()));
-    let study = laboratory.study(
+    laboratory.write_workload("long", "", &format!("touch {}; exec sleep 600", begun.display()));
+    let study = laboratory.write_study(
         "long.toml",
         &format!(
             "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[factor.mark]\nkind = \"commands\"\n\
@@ -72,42 +72,42 @@ fn what_root_changed_is_found_whatever_its_home_root() {
     for (of_run, of_undo) in [(&[("HOME", home.as_path())][..], &[][..]), (&[], &[("HOME", home.as_path())])]
     {
         let _ = fs::remove_file(&begun);
-        let mut run = with_variables(&laboratory.command(&["run", &study]), of_run);
+        let mut run = with_only_variables(&laboratory.command(&["run", &study]), of_run);
         let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_for(|| begun.exists());
-        signal(&child, Signal::KILL);
+        wait_for_condition(|| begun.exists());
+        send_signal(&child, Signal::KILL);
         child.wait().unwrap();
-        let told = undone(&laboratory, of_undo);
+        let told = run_undo(&laboratory, of_undo);
         assert!(told.code == Some(0) && told.err.contains("/var/lib/perflab"), "{}", told.err);
         assert!(!mark.exists(), "{of_run:?}: {}", told.err);
     }
     // What an older perflab wrote lies in its home.
     let state = home.join(".local/state/perflab");
-    perflab_observe::own_directories::make(&state).unwrap();
+    perflab_observe::own_directories::create_own_directory(&state).unwrap();
     let undo = serde_json::json!({"change": {"number": 0, "undo": {"run": {"factor": "f", "argv": ["touch", mark]}}}});
     let journal = state.join("undo-01M85MNR345PYD356AYGQEABAA.jsonl");
     fs::write(&journal, format!("{{\"boot\":\"x\"}}\n{undo}\n")).unwrap();
     fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    undone(&laboratory, &[("HOME", home.as_path())]);
+    run_undo(&laboratory, &[("HOME", home.as_path())]);
     assert!(mark.exists() && !journal.exists());
 }
 
 #[test]
 fn a_folder_of_roots_in_one_of_anothers_is_not_looked_at_root() {
     if !is_root() {
-        return skip(
+        return skip_test(
             "a_folder_of_roots_in_one_of_anothers_is_not_looked_at_root",
             "giving files away needs root",
         );
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let (theirs, roots) = (laboratory.path("theirs"), laboratory.path("theirs/state"));
     fs::create_dir_all(roots.join("perflab")).unwrap();
     chown(&theirs, Some(NOBODY), None).unwrap();
     for owner in [0, NOBODY] {
         chown(&roots, Some(owner), None).unwrap();
         for variable in ["XDG_STATE_HOME", "HOME"] {
-            let told = undone(&laboratory, &[(variable, &roots)]);
+            let told = run_undo(&laboratory, &[(variable, &roots)]);
             assert_eq!(told.code, Some(0), "{variable} of {owner}: {}", told.err);
             assert!(!told.err.contains("theirs"), "{}", told.err);
         }
@@ -116,9 +116,9 @@ fn a_folder_of_roots_in_one_of_anothers_is_not_looked_at_root() {
 
 #[test]
 fn a_level_that_never_comes_into_force_is_given_up_when_the_run_is_stopped() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let (begun, mark) = (laboratory.path("begun"), laboratory.path("mark"));
-    let study = laboratory.study(
+    let study = laboratory.write_study(
         "hangs.toml",
         &format!(
             "run = {{ iterations = 1, warmup = 0 }}\n[workload.echo]\n[factor.daemon]\nkind = \"commands\"\n\
@@ -129,19 +129,19 @@ fn a_level_that_never_comes_into_force_is_given_up_when_the_run_is_stopped() {
     );
     let mut run = laboratory.command(&["run", &study]);
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for(|| begun.exists());
-    signal(&child, Signal::INT);
-    let ended = said(child.wait_with_output().unwrap());
+    wait_for_condition(|| begun.exists());
+    send_signal(&child, Signal::INT);
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(!mark.exists(), "{}", ended.err);
-    assert!(laboratory.good(&["list"]).out.contains("stopped"));
+    assert!(laboratory.run_successfully(&["list"]).out.contains("stopped"));
 }
 
 #[test]
 fn a_daemon_that_a_level_starts_holds_up_no_run() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let pid = laboratory.path("pid");
-    let study = laboratory.study(
+    let study = laboratory.write_study(
         "daemon.toml",
         &format!(
             "run = {{ iterations = 1, warmup = 0 }}\n[workload.echo]\n[factor.daemon]\nkind = \"commands\"\n\
@@ -150,5 +150,5 @@ fn a_daemon_that_a_level_starts_holds_up_no_run() {
         ),
     );
     // Its undo ends the daemon, which has to be there until then.
-    laboratory.good(&["run", &study]);
+    laboratory.run_successfully(&["run", &study]);
 }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 #[test]
 fn quickstart_prints_the_tables_and_names_the_report() {
-    let laboratory = Laboratory::new();
-    let said = laboratory.good(&["run", "quickstart", "--iterations", "3"]);
+    let laboratory = Sandbox::new();
+    let said = laboratory.run_successfully(&["run", "quickstart", "--iterations", "3"]);
     for text in ["pages: huge against ordinary", "placebo: b against a", "access [ns]"] {
         assert!(said.out.contains(text), "{text}\n{}", said.out);
     }
@@ -15,25 +15,25 @@ fn quickstart_prints_the_tables_and_names_the_report() {
     let html = fs::read_to_string(report).unwrap();
     assert!(html.starts_with("<!doctype html>") || html.starts_with("<!DOCTYPE html>"));
     assert!(html.contains("memory-sweep"));
-    let listed = laboratory.good(&["list"]);
+    let listed = laboratory.run_successfully(&["list"]);
     assert!(listed.out.contains("finished") && listed.out.contains("16/16"), "{}", listed.out);
 }
 
 #[test]
 fn data_goes_to_stdout_without_escape_codes() {
-    let laboratory = Laboratory::new();
-    laboratory.echo("a", 100);
-    let said = laboratory.good(&["show", "a"]);
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("a", 100);
+    let said = laboratory.run_successfully(&["show", "a"]);
     assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'));
-    let said = laboratory.good(&["show", "a", "--quiet"]);
+    let said = laboratory.run_successfully(&["show", "a", "--quiet"]);
     assert_eq!(said.err, "");
 }
 
 #[test]
 fn the_record_says_what_perflab_itself_cost() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("s.toml", "run = { iterations = 3, warmup = 0 }\nmonitors = { meminfo = \"10ms\" }\n[workload.context-switches]");
-    laboratory.good(&["run", &study]);
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("s.toml", "run = { iterations = 3, warmup = 0 }\nmonitors = { meminfo = \"10ms\" }\n[workload.context-switches]");
+    laboratory.run_successfully(&["run", &study]);
     let manifest: serde_json::Value =
         serde_json::from_slice(&fs::read(laboratory.only_run().join("run.json")).unwrap()).unwrap();
     let own = &manifest["overhead"];

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::laboratory::{Laboratory, Said, is_root, said, skip};
+use crate::laboratory::{CommandOutput, Sandbox, is_root, skip_test, to_command_output};
 
 /// A log as lkp's monitor writes it: dentry grows by a slab a second, filp stays, and one cache is empty.
 /// `more` slabs of dentry are there from the beginning.
-pub fn log(seconds: u64, more: u64) -> String {
+pub fn slabinfo_log(seconds: u64, more: u64) -> String {
     let mut text = String::new();
     for second in 0..seconds {
         let slabs = 100 + more + second;
@@ -31,18 +31,18 @@ pub fn log(seconds: u64, more: u64) -> String {
     text
 }
 
-fn imported(labels: &[(&str, u64)]) -> Laboratory {
-    let laboratory = Laboratory::new();
+fn import_slabinfo_logs(labels: &[(&str, u64)]) -> Sandbox {
+    let laboratory = Sandbox::new();
     for (label, more) in labels {
-        fs::write(laboratory.path("slabinfo.log"), log(20, *more)).unwrap();
+        fs::write(laboratory.path("slabinfo.log"), slabinfo_log(20, *more)).unwrap();
         // Logs of equal content are repetitions all the same here.
         let words = ["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--again", "--label", label];
-        laboratory.good(&words);
+        laboratory.run_successfully(&words);
     }
     laboratory
 }
 
-fn json(said: &Said) -> Value {
+fn output_json(said: &CommandOutput) -> Value {
     let document: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(document["version"], 1);
     document["result"].clone()
@@ -50,16 +50,16 @@ fn json(said: &Said) -> Value {
 
 #[test]
 fn an_imported_log_is_shown_in_exact_bytes() {
-    let laboratory = imported(&[("log", 0)]);
-    let said = laboratory.good(&["slab", "show", "log", "--format", "json"]);
-    let result = json(&said);
+    let laboratory = import_slabinfo_logs(&[("log", 0)]);
+    let said = laboratory.run_successfully(&["slab", "show", "log", "--format", "json"]);
+    let result = output_json(&said);
     assert_eq!(result["rows"]["read"], 60);
     assert_eq!(result["rows"]["empty"], 20);
     assert!(said.err.contains("60 rows read, 60 used, 0 unusable"), "{}", said.err);
     let filp = result["caches"].as_array().unwrap().iter().find(|cache| cache["name"] == "filp").unwrap();
     assert_eq!(filp["end"]["slab_bytes"], 20 * 4096);
     assert_eq!(filp["end"]["used_bytes"], 300 * 256);
-    let table = laboratory.good(&["slab", "show", "log", "--top", "1"]);
+    let table = laboratory.run_successfully(&["slab", "show", "log", "--top", "1"]);
     assert!(table.out.contains("all 3 caches") && table.out.contains("dentry"), "{}", table.out);
     assert!(!table.out.contains("filp"), "{}", table.out);
     assert!(table.err.contains("percent_efficient"), "the notebook's names are told");
@@ -67,10 +67,10 @@ fn an_imported_log_is_shown_in_exact_bytes() {
 
 #[test]
 fn tables_read_as_they_were_looked_at() {
-    let laboratory = imported(&[("before", 0), ("after", 50)]);
-    let table = |arguments: &[&str]| laboratory.good(arguments).out;
+    let laboratory = import_slabinfo_logs(&[("before", 0), ("after", 50)]);
+    let table = |arguments: &[&str]| laboratory.run_successfully(arguments).out;
     insta::assert_snapshot!("slab_import", {
-        fs::write(laboratory.path("slabinfo.log"), log(20, 0)).unwrap();
+        fs::write(laboratory.path("slabinfo.log"), slabinfo_log(20, 0)).unwrap();
         table(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", "third"])
     });
     insta::assert_snapshot!("slab_show", table(&["slab", "show", "before"]));
@@ -83,14 +83,16 @@ fn tables_read_as_they_were_looked_at() {
 
 #[test]
 fn time_is_told_by_tick_and_by_growth() {
-    let laboratory = imported(&[("log", 0)]);
-    let csv = laboratory.good(&["slab", "timeline", "log", "--format", "csv"]);
+    let laboratory = import_slabinfo_logs(&[("log", 0)]);
+    let csv = laboratory.run_successfully(&["slab", "timeline", "log", "--format", "csv"]);
     assert_eq!(csv.out.lines().count(), 21, "a line of titles and every tick");
-    let growth = json(&laboratory.good(&["slab", "timeline", "log", "--growth", "--format", "json"]));
+    let growth = output_json(
+        &laboratory.run_successfully(&["slab", "timeline", "log", "--growth", "--format", "json"]),
+    );
     assert_eq!(growth["contributors"][0]["name"], "dentry");
     let slope = growth["contributors"][0]["slope"]["bytes_per_second"].as_f64().unwrap();
     assert!((slope - 4096.0).abs() < 1.0, "{slope}");
-    let one = laboratory.good(&["slab", "timeline", "log", "--cache", "filp"]);
+    let one = laboratory.run_successfully(&["slab", "timeline", "log", "--cache", "filp"]);
     assert!(one.out.contains("80.0 KiB"), "{}", one.out);
     let wrong = laboratory.run(&["slab", "timeline", "log", "--cache", "dentri"]);
     assert_eq!(wrong.code, Some(2));
@@ -99,7 +101,7 @@ fn time_is_told_by_tick_and_by_growth() {
 
 #[test]
 fn everything_can_be_drawn() {
-    let laboratory = imported(&[("a", 0), ("b", 50)]);
+    let laboratory = import_slabinfo_logs(&[("a", 0), ("b", 50)]);
     let verbs: [&[&str]; 8] = [
         &["slab", "show", "a"],
         &["slab", "timeline", "a"],
@@ -111,10 +113,10 @@ fn everything_can_be_drawn() {
         &["slab", "compare", "a", "b"],
     ];
     for verb in verbs {
-        laboratory.good(&[verb, &["--plot", "p.svg"]].concat());
+        laboratory.run_successfully(&[verb, &["--plot", "p.svg"]].concat());
         let svg = fs::read_to_string(laboratory.path("p.svg")).unwrap();
         assert!(svg.starts_with("<svg ") && svg.contains("<title>"), "{verb:?}");
-        laboratory.good(&[verb, &["--plot", "p.png"]].concat());
+        laboratory.run_successfully(&[verb, &["--plot", "p.png"]].concat());
         let png = fs::read(laboratory.path("p.png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{verb:?}");
     }
@@ -127,29 +129,31 @@ fn everything_can_be_drawn() {
 fn repetitions_decide_and_the_gate_says_so() {
     let repeated: Vec<(&str, u64)> =
         (0..6).flat_map(|turn| [("before", turn % 2), ("after", 40 + turn % 2)]).collect();
-    let laboratory = imported(&repeated);
+    let laboratory = import_slabinfo_logs(&repeated);
     let said =
         laboratory.run(&["slab", "compare", "before", "after", "--fail-if", "worse:5%", "--format", "json"]);
     assert_eq!(said.code, Some(5), "{}\n{}", said.out, said.err);
-    let result = json(&said);
+    let result = output_json(&said);
     let dentry = result["caches"].as_array().unwrap().iter().find(|one| one["cache"] == "dentry").unwrap();
     assert_eq!(dentry["verdict"], "worse");
     let same = laboratory.run(&["slab", "compare", "before", "before", "--fail-if", "worse"]);
     assert_eq!(same.code, Some(0), "{}\n{}", same.out, same.err);
-    let table = laboratory.good(&["slab", "compare", "before", "after"]);
+    let table = laboratory.run_successfully(&["slab", "compare", "before", "after"]);
     assert!(table.out.contains("dentry") && !table.out.contains("filp"), "{}", table.out);
-    assert!(laboratory.good(&["slab", "compare", "before", "after", "--all"]).out.contains("filp"));
+    assert!(
+        laboratory.run_successfully(&["slab", "compare", "before", "after", "--all"]).out.contains("filp")
+    );
 }
 
 #[test]
 fn what_would_be_is_counted_in_whole_slabs() {
-    let laboratory = imported(&[("log", 0)]);
-    let said =
-        laboratory.good(&["slab", "what-if", "log", "--cache", "filp", "--order", "1", "--format", "json"]);
-    let result = json(&said);
+    let laboratory = import_slabinfo_logs(&[("log", 0)]);
+    let said = laboratory
+        .run_successfully(&["slab", "what-if", "log", "--cache", "filp", "--order", "1", "--format", "json"]);
+    let result = output_json(&said);
     assert_eq!(result[0]["what_if"]["then"]["objs_per_slab"], 32);
     assert_eq!(result[0]["what_if"]["bytes_then"], 320 / 32 * 8192);
-    assert!(laboratory.good(&["slab", "what-if", "log"]).out.contains("dentry"));
+    assert!(laboratory.run_successfully(&["slab", "what-if", "log"]).out.contains("dentry"));
     let wrong = laboratory.run(&[
         "slab",
         "what-if",
@@ -166,20 +170,22 @@ fn what_would_be_is_counted_in_whole_slabs() {
 
 #[test]
 fn a_log_without_the_tools_output_has_no_table_of_the_notebook() {
-    let laboratory = imported(&[("log", 0)]);
+    let laboratory = import_slabinfo_logs(&[("log", 0)]);
     let said = laboratory.run(&["slab", "show", "log", "--method", "notebook"]);
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("slabinfo-tool"), "{}", said.err);
-    let packing = laboratory.good(&["slab", "histogram", "log", "--method", "notebook", "--of", "proc"]);
+    let packing =
+        laboratory.run_successfully(&["slab", "histogram", "log", "--method", "notebook", "--of", "proc"]);
     assert!(packing.err.contains("0 / 0"), "{}", packing.err);
 }
 
 #[test]
 fn an_option_is_honoured_or_refused() {
-    let laboratory = imported(&[("log", 0)]);
-    let grown = json(
-        &laboratory.good(&["slab", "timeline", "log", "--growth", "--cache", "filp", "--format", "json"]),
-    );
+    let laboratory = import_slabinfo_logs(&[("log", 0)]);
+    let grown =
+        output_json(&laboratory.run_successfully(&[
+            "slab", "timeline", "log", "--growth", "--cache", "filp", "--format", "json",
+        ]));
     let names: Vec<&str> = grown["contributors"]
         .as_array()
         .unwrap()
@@ -188,7 +194,7 @@ fn an_option_is_honoured_or_refused() {
         .collect();
     assert_eq!(names, ["filp"]);
     let columns = |arguments: &[&str]| {
-        laboratory.good(arguments).out.lines().next().unwrap().trim_end().chars().count()
+        laboratory.run_successfully(arguments).out.lines().next().unwrap().trim_end().chars().count()
     };
     assert!(columns(&["slab", "show", "log"]) <= 120);
     assert!(columns(&["slab", "show", "log", "--wide"]) > 120);
@@ -211,8 +217,8 @@ fn an_option_is_honoured_or_refused() {
 
 #[test]
 fn bad_logs_are_refused_with_file_and_line() {
-    let laboratory = Laboratory::new();
-    let good = log(3, 0);
+    let laboratory = Sandbox::new();
+    let good = slabinfo_log(3, 0);
     for (name, text, wanted) in [
         ("empty.log", String::new(), "empty.log"),
         ("header.log", good.replace("version: 2.1", "version: 3.0"), "header.log:2"),
@@ -225,7 +231,7 @@ fn bad_logs_are_refused_with_file_and_line() {
     }
     assert_ne!(laboratory.run(&["slab", "import", "not-there"]).code, Some(0));
     assert_eq!(
-        laboratory.good(&["list", "--format", "csv"]).out.lines().count(),
+        laboratory.run_successfully(&["list", "--format", "csv"]).out.lines().count(),
         1,
         "nothing is left behind"
     );
@@ -233,10 +239,18 @@ fn bad_logs_are_refused_with_file_and_line() {
 
 #[test]
 fn a_broken_row_is_counted_not_dropped() {
-    let laboratory = Laboratory::new();
-    let broken = log(3, 0).replacen("filp 300", "filp many", 1);
+    let laboratory = Sandbox::new();
+    let broken = slabinfo_log(3, 0).replacen("filp 300", "filp many", 1);
     fs::write(laboratory.path("broken.log"), broken).unwrap();
-    let said = laboratory.good(&["slab", "import", "broken.log", "--page-size", "4KiB", "--format", "csv"]);
+    let said = laboratory.run_successfully(&[
+        "slab",
+        "import",
+        "broken.log",
+        "--page-size",
+        "4KiB",
+        "--format",
+        "csv",
+    ]);
     let row = said.out.lines().nth(1).unwrap();
     assert!(row.contains(",9,"), "nine rows were read: {row}");
     assert!(said.err.contains("broken.log:5"), "{}", said.err);
@@ -245,21 +259,21 @@ fn a_broken_row_is_counted_not_dropped() {
 #[test]
 fn without_root_totals_are_recorded_and_the_rest_is_named() {
     let name = "without_root_totals_are_recorded_and_the_rest_is_named";
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let arguments = ["slab", "record", "--for", "300ms", "--label", "user"];
     let command = laboratory.command(&arguments);
     let command = if is_root() {
         if Command::new("setpriv").arg("--version").output().is_err() {
-            return skip(name, "setpriv is not installed");
+            return skip_test(name, "setpriv is not installed");
         }
         for path in [laboratory.home.path().to_owned(), laboratory.path("workloads")] {
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
         }
-        as_nobody(&command)
+        run_as_nobody(&command)
     } else {
         command
     };
-    let ended = said(with_output(command));
+    let ended = to_command_output(run_with_output(command));
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.out, ended.err);
     assert!(ended.err.contains("As root, perflab also records"), "{}", ended.err);
     assert!(laboratory.path("archive").is_dir());
@@ -268,12 +282,12 @@ fn without_root_totals_are_recorded_and_the_rest_is_named() {
     assert!(shown.err.contains("as root"), "{}", shown.err);
 }
 
-fn with_output(mut command: Command) -> std::process::Output {
+fn run_with_output(mut command: Command) -> std::process::Output {
     command.output().unwrap()
 }
 
 /// The same command as a user who may nothing.
-fn as_nobody(command: &Command) -> Command {
+fn run_as_nobody(command: &Command) -> Command {
     let mut outer = Command::new("setpriv");
     outer.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(command.get_program());
     outer.args(command.get_args()).stdin(Stdio::null());
@@ -289,10 +303,10 @@ fn as_nobody(command: &Command) -> Command {
 fn a_recording_holds_every_cache_root() {
     let name = "a_recording_holds_every_cache_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
-    let said = laboratory.good(&[
+    let laboratory = Sandbox::new();
+    let said = laboratory.run_successfully(&[
         "slab",
         "record",
         "--every",
@@ -310,19 +324,21 @@ fn a_recording_holds_every_cache_root() {
     ]);
     assert!(fs::read_to_string(laboratory.path("live.svg")).unwrap().contains("</svg>"));
     assert!(said.out.contains("all ") && said.err.contains("rows read"), "{}\n{}", said.out, said.err);
-    let result = json(&laboratory.good(&["slab", "show", "live", "--format", "json"]));
+    let result = output_json(&laboratory.run_successfully(&["slab", "show", "live", "--format", "json"]));
     assert!(result["caches"].as_array().unwrap().len() > 20);
     let ticks = result["ticks"].as_u64().unwrap();
     assert!(ticks >= 2, "{ticks}");
     // Only changes were told, and every tick has every cache.
     assert!(result["rows"]["read"].as_u64().unwrap() > 20 * ticks, "{}", result["rows"]);
-    let growth = json(&laboratory.good(&["slab", "timeline", "live", "--growth", "--format", "json"]));
+    let growth = output_json(
+        &laboratory.run_successfully(&["slab", "timeline", "live", "--growth", "--format", "json"]),
+    );
     let manifest = fs::read(laboratory.only_run().join("run.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     let began = manifest["anchor"]["monotonic"].as_u64().unwrap();
     let command_began = growth["phases"][0]["start"].as_u64().unwrap();
     assert!(command_began - began >= 200_000_000, "the system rests before the command");
-    laboratory.good(&["report", "live", "-o", "r.html"]);
+    laboratory.run_successfully(&["report", "live", "-o", "r.html"]);
     let report = fs::read_to_string(laboratory.path("r.html")).unwrap();
     let the_notebooks = [
         "Rows by efficiency",
@@ -340,17 +356,27 @@ fn a_recording_holds_every_cache_root() {
 fn a_recording_whose_command_failed_says_so_root() {
     let name = "a_recording_whose_command_failed_says_so_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
-    laboratory.good(&["slab", "record", "--quiet-time", "0s", "--label", "live", "--", "sleep", "0.3"]);
+    let laboratory = Sandbox::new();
+    laboratory.run_successfully(&[
+        "slab",
+        "record",
+        "--quiet-time",
+        "0s",
+        "--label",
+        "live",
+        "--",
+        "sleep",
+        "0.3",
+    ]);
     let failed =
         laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "sleep 0.3; exit 3"]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
     for verb in ["show", "timeline", "histogram", "what-if"] {
-        let said = laboratory.good(&["slab", verb, "@latest"]).err;
+        let said = laboratory.run_successfully(&["slab", verb, "@latest"]).err;
         assert!(said.contains("1 of 1 iterations") && said.contains("--output 0"), "{verb}: {said}");
-        let said = laboratory.good(&["slab", verb, "live"]).err;
+        let said = laboratory.run_successfully(&["slab", verb, "live"]).err;
         assert!(!said.contains("did not end well"), "{verb}: {said}");
     }
 }
@@ -359,10 +385,10 @@ fn a_recording_whose_command_failed_says_so_root() {
 fn a_recording_prints_one_document_of_json_root() {
     let name = "a_recording_prints_one_document_of_json_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
-    let said = laboratory.good(&[
+    let laboratory = Sandbox::new();
+    let said = laboratory.run_successfully(&[
         "slab",
         "record",
         "--quiet-time",
@@ -375,7 +401,7 @@ fn a_recording_prints_one_document_of_json_root() {
         "sleep",
         "0.3",
     ]);
-    let result = json(&said);
+    let result = output_json(&said);
     let bytes = result["growth"]["total"]["peak_bytes"].as_u64().unwrap();
     assert!(bytes > 0 && result["show"]["caches"].as_array().unwrap().len() > 20);
 }
@@ -384,18 +410,18 @@ fn a_recording_prints_one_document_of_json_root() {
 fn the_levels_of_a_factor_are_compared_by_their_slabs_root() {
     let name = "the_levels_of_a_factor_are_compared_by_their_slabs_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
-    laboratory.workload("rest", "", "echo speed 1; sleep 0.1");
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("rest", "", "echo speed 1; sleep 0.1");
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 3, warmup = 0 }\nmonitors = { slabinfo = \"20ms\" }\n[workload.rest]\n\
          [factor.nothing]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]",
     );
-    laboratory.good(&["run", &study, "--label", "levels", "--quiet", "--no-report"]);
+    laboratory.run_successfully(&["run", &study, "--label", "levels", "--quiet", "--no-report"]);
     let arguments = ["slab", "compare", "levels", "--by", "nothing", "--format", "json"];
-    let result = json(&laboratory.good(&arguments));
+    let result = output_json(&laboratory.run_successfully(&arguments));
     let all = &result["caches"][0];
     assert_eq!((&all["cache"], &all["candidate_name"]), (&"all caches".into(), &"b".into()));
     assert_eq!(all["mean"]["baseline"]["n"], 3, "{all}");
@@ -409,9 +435,9 @@ fn the_levels_of_a_factor_are_compared_by_their_slabs_root() {
 fn control_c_is_how_a_recording_ends_root() {
     let name = "control_c_is_how_a_recording_ends_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let mut command = laboratory.command(&["slab", "record", "--label", "open"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || {
@@ -427,31 +453,31 @@ fn control_c_is_how_a_recording_ends_root() {
     }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    laboratory.good(&["slab", "show", "open"]);
+    laboratory.run_successfully(&["slab", "show", "open"]);
 }
 
 #[test]
 fn top_is_a_table_in_a_pipe_and_a_screen_on_a_terminal_root() {
     let name = "top_is_a_table_in_a_pipe_and_a_screen_on_a_terminal_root";
     if !is_root() {
-        return skip(name, "/proc/slabinfo needs root");
+        return skip_test(name, "/proc/slabinfo needs root");
     }
-    let laboratory = Laboratory::new();
-    let csv = laboratory.good(&["slab", "top", "--format", "csv"]);
+    let laboratory = Sandbox::new();
+    let csv = laboratory.run_successfully(&["slab", "top", "--format", "csv"]);
     assert!(csv.out.starts_with("cache,slab,wasted,") && csv.out.lines().count() > 20, "{}", csv.out);
     if Command::new("script").arg("--version").output().is_err() {
-        return skip(name, "script (bsdutils), which gives a terminal, is not installed");
+        return skip_test(name, "script (bsdutils), which gives a terminal, is not installed");
     }
-    let screen = on_a_terminal(&laboratory, "slab top --every 100ms", "g/kmalloc\rq");
+    let screen = type_on_terminal(&laboratory, "slab top --every 100ms", "g/kmalloc\rq");
     assert!(screen.contains("\u{1b}[?1049h"), "the screen is taken");
     assert!(screen.ends_with("\u{1b}[?25h") || screen.contains("\u{1b}[?1049l"), "and given back");
     assert!(screen.contains("efficiency") && screen.contains("kmalloc"), "{screen}");
 }
 
 /// What a terminal is told, while keys are pressed one by one.
-fn on_a_terminal(laboratory: &Laboratory, arguments: &str, keys: &str) -> String {
+fn type_on_terminal(laboratory: &Sandbox, arguments: &str, keys: &str) -> String {
     let line = format!("stty rows 30 cols 120; exec {} {arguments}", env!("CARGO_BIN_EXE_perflab"));
     let mut child = Command::new("script")
         .args(["-qec", &line, "/dev/null"])

@@ -8,17 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::laboratory::{Laboratory, is_root, said, skip};
+use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd that ends with the test, and a folder with an `ssh` that knows the way to it.
-struct Server {
+struct SshServer {
     child: Child,
     path: PathBuf,
 }
 
-impl Drop for Server {
+impl Drop for SshServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -26,20 +26,20 @@ impl Drop for Server {
 }
 
 /// Whether a program is on the path, or where a system keeps its own.
-pub fn there(program: &str) -> bool {
+pub fn is_program_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 /// A key without a passphrase.
-pub fn key(path: &Path) {
+pub fn make_ssh_key(path: &Path) {
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
     assert!(made.unwrap().success());
 }
 
 /// A folder with an `ssh` that knows the way to `box`: this port, with `user_key` of `home`, and whose `host_key` it is.
-pub fn client(home: &Path, port: u16) -> PathBuf {
+pub fn make_ssh_client(home: &Path, port: u16) -> PathBuf {
     let at = |name: &str| home.join(name);
     let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
     fs::write(at("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
@@ -57,11 +57,11 @@ pub fn client(home: &Path, port: u16) -> PathBuf {
     path
 }
 
-fn serve(home: &Path) -> Server {
+fn start_ssh_server(home: &Path) -> SshServer {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let at = |name: &str| home.join(name);
-    key(&at("host_key"));
-    key(&at("user_key"));
+    make_ssh_key(&at("host_key"));
+    make_ssh_key(&at("user_key"));
     fs::copy(at("user_key.pub"), at("authorized")).unwrap();
     let home_text = home.display();
     let server = format!(
@@ -69,11 +69,11 @@ fn serve(home: &Path) -> Server {
          StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
     );
     fs::write(at("sshd_config"), server).unwrap();
-    let path = client(home, port);
+    let path = make_ssh_client(home, port);
     fs::create_dir_all("/run/sshd").unwrap();
     let mut command = Command::new(SSHD);
     command.args(["-D", "-f"]).arg(at("sshd_config")).stdin(Stdio::null()).stderr(Stdio::null());
-    let server = Server { child: command.spawn().unwrap(), path };
+    let server = SshServer { child: command.spawn().unwrap(), path };
     let begun = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "sshd does not listen");
@@ -85,7 +85,7 @@ fn serve(home: &Path) -> Server {
 /// Copies of perflab are counted: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn copies() -> usize {
+fn count_agent_copies() -> usize {
     let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
     names.filter(|name| name.to_string_lossy().starts_with("perflab.")).count()
 }
@@ -94,29 +94,29 @@ fn copies() -> usize {
 fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     let name = "needs_root_two_logins_work_in_step_and_leave_nothing_behind";
     if !is_root() || !Path::new(SSHD).exists() {
-        return skip(name, "sshd, and root to run it");
+        return skip_test(name, "sshd, and root to run it");
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let laboratory = Laboratory::new();
-    let server = serve(laboratory.home.path());
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let server = start_ssh_server(laboratory.home.path());
+    let study = laboratory.write_study(
         "ssh.toml",
         "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[target.box]\nkind = \"ssh\"\naddress = \"box\"\ncount = 2\n\
          [monitors]\nmeminfo = \"20ms\"\n",
     );
     let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
-    let before = copies();
+    let before = count_agent_copies();
     let run = |study: &str| {
         let mut command = laboratory.command(&["run", study, "--no-report"]);
-        said(command.env("PATH", &path).output().unwrap())
+        to_command_output(command.env("PATH", &path).output().unwrap())
     };
     let ended = run(&study);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let shown = laboratory.good(&["show"]);
+    let shown = laboratory.run_successfully(&["show"]);
     assert!(shown.err.contains("2 targets in step"), "{}", shown.err);
     let series = laboratory.only_run().join("series");
     assert!(series.join("meminfo.parquet").exists() && series.join("meminfo.box2.parquet").exists());
-    assert_eq!(copies(), before, "the copies of perflab are removed");
+    assert_eq!(count_agent_copies(), before, "the copies of perflab are removed");
     let text =
         fs::read_to_string(&study).unwrap().replace("address = \"box\"", "address = \"root@127.0.0.1\"");
     let wrong = laboratory.path("wrong.toml");
@@ -139,11 +139,11 @@ fn needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_x
     let name = "needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_xml";
     let virsh = Command::new("virsh").arg("--version").output().is_ok();
     if !is_root() || !Path::new(SSHD).exists() || !virsh {
-        return skip(name, "virsh, sshd, and root to run it");
+        return skip_test(name, "virsh, sshd, and root to run it");
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let laboratory = Laboratory::new();
-    let server = serve(laboratory.home.path());
+    let laboratory = Sandbox::new();
+    let server = start_ssh_server(laboratory.home.path());
     fs::write(laboratory.path("node.xml"), NODE).unwrap();
     let off = format!("test://{}", laboratory.path("node.xml").display());
     let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
@@ -152,8 +152,10 @@ fn needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_x
             "run = {{ iterations = 2, warmup = 0 }}\n[workload.echo]\n[target.box]\nkind = \"libvirt\"\n\
              address = \"box\"\ndomain = \"{domain}\"\nconnect = \"{connect}\"\n"
         );
-        let study = laboratory.study("libvirt.toml", &text);
-        said(laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap())
+        let study = laboratory.write_study("libvirt.toml", &text);
+        to_command_output(
+            laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap(),
+        )
     };
     let refused = run("nobody", "test:///default");
     assert!(refused.err.contains("target box") && refused.err.contains("domain nobody"), "{}", refused.err);
@@ -176,20 +178,23 @@ fn needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_x
 /// A machine that takes the connection and never says a word: ^C does not wait for it.
 #[test]
 fn who_stops_a_run_does_not_wait_for_a_machine_that_is_silent() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "silent.toml",
         "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[target.box]\nkind = \"ssh\"\naddress = \"box\"\n",
     );
     let (programs, begun) = (laboratory.path("programs"), laboratory.path("begun"));
     fs::create_dir(&programs).unwrap();
-    crate::image::script(&programs.join("ssh"), &format!("touch '{}'; exec sleep 1000", begun.display()));
+    crate::image::write_executable_script(
+        &programs.join("ssh"),
+        &format!("touch '{}'; exec sleep 1000", begun.display()),
+    );
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut command = laboratory.command(&["run", &study, "--no-report"]);
     let child = command.env("PATH", &path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    crate::interrupted::wait_for(|| begun.exists());
-    crate::interrupted::signal(&child, rustix::process::Signal::INT);
-    let ended = said(child.wait_with_output().unwrap());
+    crate::interrupted::wait_for_condition(|| begun.exists());
+    crate::interrupted::send_signal(&child, rustix::process::Signal::INT);
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert!(ended.code.is_some_and(|code| code != 0), "{}", ended.err);
     assert!(!ended.err.contains("no greeting within"), "{}", ended.err);
 }

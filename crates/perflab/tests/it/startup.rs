@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
-use crate::caches::Caches;
-use crate::image::Image;
-use crate::laboratory::{Laboratory, is_root, skip};
-use crate::taken::{Mapped, Taken, undisturbed, undisturbed_by_others};
+use crate::caches::CachesLock;
+use crate::image::MountedImage;
+use crate::laboratory::{Sandbox, is_root, skip_test};
+use crate::taken::{
+    EvictedPages, MappingProcess, repeat_until_undisturbed, repeat_until_undisturbed_by_others,
+};
 
 /// Every sign, seen on a program that gives it and goes on: it is ended then.
 #[test]
 fn every_sign_of_a_start_is_seen() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let place = laboratory.home.path().display().to_string();
     let python = |code: &str| format!("import socket, time, os\n{code}\ntime.sleep(600)");
     let signs = [
@@ -35,10 +37,10 @@ fn every_sign_of_a_start_is_seen() {
         .output()
         .is_ok_and(|said| said.status.success())
     {
-        return skip("every_sign_of_a_start_is_seen", "python3 is missing");
+        return skip_test("every_sign_of_a_start_is_seen", "python3 is missing");
     }
     for (sign, code) in signs {
-        let said = laboratory.good(&[
+        let said = laboratory.run_successfully(&[
             "start-once",
             "--caches",
             "warm",
@@ -63,7 +65,7 @@ fn every_sign_of_a_start_is_seen() {
 
 #[test]
 fn a_program_that_never_starts_is_reported_with_its_output() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let once = |until: &str, limit: &str, script: &str| {
         laboratory.run(&[
             "start-once",
@@ -120,14 +122,14 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
 /// One line says what was asked; formats are what they say; figures of 2007 are held against the study that repeats them alone.
 #[test]
 fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let startup = |format: &str, prefetch: &str| {
         let ways: &[&str] =
             if prefetch == "none" { &[] } else { &["--prefetch", "none,reader", "--reader", "sleep 0.05"] };
         let fixed = ["startup", "--format", format, "--caches", "warm", "--iterations", "6", "--warmup", "0"];
-        laboratory.good(&[&fixed[..], ways, &["--", "true"]].concat())
+        laboratory.run_successfully(&[&fixed[..], ways, &["--", "true"]].concat())
     };
-    let json = |said: &crate::laboratory::Said| -> Vec<Value> {
+    let json = |said: &crate::laboratory::CommandOutput| -> Vec<Value> {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.out))
     };
     assert!(!json(&startup("json", "none")).is_empty());
@@ -159,7 +161,7 @@ fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
 /// A daemon that a start left behind would make the next one another.
 #[test]
 fn what_left_its_process_group_is_ended_with_the_start() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let own = laboratory.path("daemon");
     let daemon =
         format!("setsid sh -c 'echo $$ > {0}; exec sleep 600' & until [ -s {0} ]; do :; done", own.display());
@@ -175,7 +177,7 @@ fn what_left_its_process_group_is_ended_with_the_start() {
         "--limit",
         "60s",
     ];
-    let said = laboratory.good(&[&start[..], &["--", "sh", "-c", &script]].concat());
+    let said = laboratory.run_successfully(&[&start[..], &["--", "sh", "-c", &script]].concat());
     let daemon = std::fs::read_to_string(&own).unwrap();
     let stat = format!("/proc/{}/stat", daemon.trim());
     // Who has ended may wait for its parent to ask how.
@@ -185,7 +187,10 @@ fn what_left_its_process_group_is_ended_with_the_start() {
         assert!(lives, "without a control group nobody knows of it");
         let daemon = daemon.trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
         rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
-        return skip("what_left_its_process_group_is_ended_with_the_start", "no control group can be made");
+        return skip_test(
+            "what_left_its_process_group_is_ended_with_the_start",
+            "no control group can be made",
+        );
     }
     assert!(!lives && document["cpu"].as_f64() > Some(0.0), "{daemon}: {document}");
 }
@@ -194,17 +199,17 @@ fn what_left_its_process_group_is_ended_with_the_start() {
 fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
     let test = "a_program_that_dies_while_it_is_learnt_leaves_nothing_behind";
     if !is_root() {
-        return skip(test, "tracing needs root");
+        return skip_test(test, "tracing needs root");
     }
-    let _caches = Caches::alone();
-    let laboratory = Laboratory::new();
+    let _caches = CachesLock::acquire();
+    let laboratory = Sandbox::new();
     let store = laboratory.path("store");
     let command = ["--", "sh", "-c", "echo the library is missing >&2; exit 3"];
     let startup = |prefetch: &str| {
         let arguments =
             ["startup", "--prefetch", prefetch, "--caches", "warm", "--iterations", "1", "--warmup", "0"];
         let mut started = laboratory.command(&[&arguments[..], &command].concat());
-        crate::laboratory::said(started.env("PERFLAB_PREFETCH", &store).output().unwrap())
+        crate::laboratory::to_command_output(started.env("PERFLAB_PREFETCH", &store).output().unwrap())
     };
     let said = startup("none,sync");
     assert_eq!(said.code, Some(4), "{}", said.err);
@@ -220,18 +225,18 @@ fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
 fn reading_ahead_leaves_fewer_faults_to_the_program() {
     let name = "reading_ahead_leaves_fewer_faults_to_the_program";
     if !is_root() {
-        return skip(name, "dropping caches needs root");
+        return skip_test(name, "dropping caches needs root");
     }
-    let Some(image) = Image::new(name) else { return };
-    let laboratory = Laboratory::new();
-    (0..30).for_each(|file| drop(image.write(&format!("lib/{file}"), 8)));
-    let program = image.place().join("start");
-    let script = format!("#!/bin/sh\ncat {}/lib/* > /dev/null\n", image.place().display());
+    let Some(image) = MountedImage::new(name) else { return };
+    let laboratory = Sandbox::new();
+    (0..30).for_each(|file| drop(image.write_pages(&format!("lib/{file}"), 8)));
+    let program = image.mount_point().join("start");
+    let script = format!("#!/bin/sh\ncat {}/lib/* > /dev/null\n", image.mount_point().display());
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = program.display().to_string();
-    let taken = Taken::by_others(&image.place());
-    let reader = format!("cat {}/lib/* | wc -c", image.place().display());
+    let taken = EvictedPages::by_others(&image.mount_point());
+    let reader = format!("cat {}/lib/* | wc -c", image.mount_point().display());
     let output = laboratory
         .command(&[
             "startup",
@@ -251,11 +256,11 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
         .env("PERFLAB_PREFETCH", laboratory.path("store"))
         .output()
         .unwrap();
-    let said = crate::laboratory::said(output);
+    let said = crate::laboratory::to_command_output(output);
     assert!(said.code == Some(0) && said.err.contains("learnt:"), "{}\n{}", said.out, said.err);
-    let compared = laboratory.good(&["compare", "s", "--by", "prefetch", "--format", "json"]).out;
+    let compared = laboratory.run_successfully(&["compare", "s", "--by", "prefetch", "--format", "json"]).out;
     assert!(compared.contains("staged") && compared.contains("requests"), "{compared}");
-    let samples = laboratory.good(&["export", "s", "--to", "csv"]).out;
+    let samples = laboratory.run_successfully(&["export", "s", "--to", "csv"]).out;
     let cold = samples.lines().filter(|line| line.contains("resident-before")).count();
     assert_eq!(cold, 15, "five ways, three starts each: {samples}");
     let read = samples.lines().filter(|line| line.contains(",read,")).count();
@@ -269,32 +274,32 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
         })
         .sum()
     };
-    assert!(bytes("reader") < bytes("none") / 2.0 + taken.may_be_read() as f64, "{samples}");
+    assert!(bytes("reader") < bytes("none") / 2.0 + taken.readable_again_bytes() as f64, "{samples}");
 }
 
 /// An X server of the test's own; ended when dropped.
-struct Screen {
+struct TestXServer {
     server: std::process::Child,
     display: String,
 }
 
-impl Screen {
+impl TestXServer {
     fn new(test: &str) -> Option<Self> {
         use std::io::BufRead as _;
         let mut command = std::process::Command::new("Xvfb");
         command.args(["-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp"]);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
         let Ok(mut server) = command.spawn() else {
-            skip(test, "Xvfb is missing (package xvfb)");
+            skip_test(test, "Xvfb is missing (package xvfb)");
             return None;
         };
         let mut number = String::new();
         std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
-        Some(Screen { server, display: format!(":{}", number.trim()) })
+        Some(TestXServer { server, display: format!(":{}", number.trim()) })
     }
 }
 
-impl Drop for Screen {
+impl Drop for TestXServer {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -302,22 +307,29 @@ impl Drop for Screen {
 }
 
 /// One start whose sign is a window.
-fn windowed(display: &str, until: &str, limit: &str, command: &[&str]) -> crate::laboratory::Said {
+fn start_until_window(
+    display: &str,
+    until: &str,
+    limit: &str,
+    command: &[&str],
+) -> crate::laboratory::CommandOutput {
     let start =
         ["start-once", "--caches", "warm", "--prefetch", "none", "--ready-when", until, "--limit", limit];
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let arguments = [&start[..], &["--"], command].concat();
-    let _caches = Caches::alone();
-    crate::laboratory::said(laboratory.command(&arguments).env("DISPLAY", display).output().unwrap())
+    let _caches = CachesLock::acquire();
+    crate::laboratory::to_command_output(
+        laboratory.command(&arguments).env("DISPLAY", display).output().unwrap(),
+    )
 }
 
 #[test]
 fn a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class() {
     let test = "a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class";
-    let Some(screen) = Screen::new(test) else { return };
+    let Some(screen) = TestXServer::new(test) else { return };
     let clock = |geometry| ["xclock", "-geometry", geometry];
     if std::process::Command::new("xclock").arg("-version").output().is_err() {
-        return skip(test, "xclock is missing (package x11-apps)");
+        return skip_test(test, "xclock is missing (package x11-apps)");
     }
     for (until, command) in [
         ("window", &clock("400x300")[..]),
@@ -326,7 +338,7 @@ fn a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class() {
         // The window comes small and grows.
         ("window:xterm", &["xterm", "-geometry", "80x24"]),
     ] {
-        let said = windowed(&screen.display, until, "60s", command);
+        let said = start_until_window(&screen.display, until, "60s", command);
         assert_eq!(said.code, Some(0), "{until}: {}", said.err);
         let document: Value = serde_json::from_str(&said.out).unwrap();
         assert!(document["wall"].as_f64().unwrap() > 0.0, "{document}");
@@ -335,17 +347,18 @@ fn a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class() {
         ("window", &clock("100x100")[..], "a window of at least 300x200 pixels did not come within"),
         ("window:XTerm", &clock("400x300"), "and of class XTerm did not come within"),
     ] {
-        let said = windowed(&screen.display, until, "1500ms", command);
+        let said = start_until_window(&screen.display, until, "1500ms", command);
         assert!(said.code == Some(4) && said.err.contains(reason), "{until}: {}", said.err);
     }
-    let said = windowed(&screen.display, "window", "60s", &["sh", "-c", "echo no display here; exit 7"]);
+    let said =
+        start_until_window(&screen.display, "window", "60s", &["sh", "-c", "echo no display here; exit 7"]);
     assert!(said.code == Some(4) && said.err.contains("no display here"), "{}", said.err);
     assert!(said.err.contains("exit status: 7 before a window"), "{}", said.err);
 }
 
 #[test]
 fn without_an_x_server_no_window_is_waited_for() {
-    let said = windowed(":4711", "window", "60s", &["true"]);
+    let said = start_until_window(":4711", "window", "60s", &["true"]);
     assert!(said.code == Some(3), "{}", said.err);
     assert!(said.err.contains("the X server `:4711`") && said.err.contains("Xvfb"), "{}", said.err);
 }
@@ -354,25 +367,25 @@ fn without_an_x_server_no_window_is_waited_for() {
 #[test]
 fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
     let test = "what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows";
-    let Some(image) = Image::new(test) else { return };
-    let laboratory = Laboratory::new();
-    let kept = image.write("lib/kept", 1000);
-    (0..5).for_each(|file| drop(image.write(&format!("lib/{file}"), 10)));
-    let program = image.place().join("start");
-    let (place, counts) = (image.place(), laboratory.path("counts"));
+    let Some(image) = MountedImage::new(test) else { return };
+    let laboratory = Sandbox::new();
+    let kept = image.write_pages("lib/kept", 1000);
+    (0..5).for_each(|file| drop(image.write_pages(&format!("lib/{file}"), 10)));
+    let program = image.mount_point().join("start");
+    let (place, counts) = (image.mount_point(), laboratory.path("counts"));
     let (place, told) = (place.display(), counts.display());
     let script = format!("cat {place}/lib/* >/dev/null\ncat /proc/sys/kernel/task_delayacct >{told}");
     std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    image.cool();
+    image.evict_files();
     let (store, program) = (laboratory.path("store").display().to_string(), program.display().to_string());
-    laboratory.good(&["prefetch", "--store", &store, "learn", "--", &program]);
+    laboratory.run_successfully(&["prefetch", "--store", &store, "learn", "--", &program]);
     let setting = || std::fs::read_to_string("/proc/sys/kernel/task_delayacct").unwrap();
     let before = setting();
     let once = || {
         let start =
             ["start-once", "--caches", "3", "--prefetch", "none", "--ready-when", "exit", "--limit", "60s"];
-        let said = laboratory.good(&[&start[..], &["--store", &store, "--", &program]].concat());
+        let said = laboratory.run_successfully(&[&start[..], &["--store", &store, "--", &program]].concat());
         let document: Value = serde_json::from_str(&said.out).unwrap();
         let processors = std::thread::available_parallelism().unwrap().get() as f64;
         let most = document["wall"].as_f64().unwrap() * processors + 0.1;
@@ -386,7 +399,7 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
         let counted = std::fs::read_to_string(&counts).unwrap().trim() == "1";
         (document["resident-before"].as_u64().unwrap(), said.err, counted)
     };
-    let Some(mapped) = Mapped::whole(&kept) else { return skip(test, "python3 is missing") };
+    let Some(mapped) = MappingProcess::map_whole(&kept) else { return skip_test(test, "python3 is missing") };
     let (resident, said, counted) = once();
     drop(mapped);
     assert!(counted, "the kernel counts waiting while a program starts");
@@ -403,11 +416,11 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
 fn a_program_is_started_from_copies_of_its_packages() {
     let name = "a_program_is_started_from_copies_of_its_packages";
     if !std::path::Path::new("/usr/bin/dpkg-query").exists() {
-        return skip(name, "there is no dpkg");
+        return skip_test(name, "there is no dpkg");
     }
-    let Some(image) = Image::new(name) else { return };
-    let laboratory = Laboratory::new();
-    let place = image.place().display().to_string();
+    let Some(image) = MountedImage::new(name) else { return };
+    let laboratory = Sandbox::new();
+    let place = image.mount_point().display().to_string();
     let start = |package: &str, prefetch: &str| {
         let perflab = laboratory.command(&[]);
         let mut unshare = std::process::Command::new("unshare");
@@ -423,19 +436,19 @@ fn a_program_is_started_from_copies_of_its_packages() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let cold = document("none");
-    let ahead = undisturbed_by_others(&image.place(), || document("sync"));
+    let ahead = repeat_until_undisturbed_by_others(&image.mount_point(), || document("sync"));
     assert!(cold["requests"].as_u64() >= Some(4) && cold["resident-before"] == 0, "{cold}");
     // A directory that came with others may be left, of a program that reads megabytes.
     let left = |document: &Value| document["read"].as_u64().unwrap();
     assert!(20 * left(&ahead) < left(&cold) && ahead["prefetch"].as_f64() > Some(0.0), "{cold}: {ahead}");
-    let copy = ["files/usr/bin/hostname", "files/bin/hostname"].map(|name| image.place().join(name));
+    let copy = ["files/usr/bin/hostname", "files/bin/hostname"].map(|name| image.mount_point().join(name));
     let copy = copy.iter().find(|copy| copy.is_file()).unwrap();
     let age = |path: &std::path::Path| path.metadata().unwrap().modified().unwrap();
     let original = std::path::Path::new("/bin/hostname");
     assert_eq!(age(copy), age(original), "what is compiled for a source looks at its age");
     let folder = std::fs::canonicalize(original).unwrap();
     assert_eq!(age(copy.parent().unwrap()), age(folder.parent().unwrap()), "and what lists a folder");
-    assert!(!image.place().join("seen/usr").exists(), "the root is mounted for everybody");
+    assert!(!image.mount_point().join("seen/usr").exists(), "the root is mounted for everybody");
     let output = start("no-such-package", "none");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && said.contains("`apt install no-such-package`"), "{said}");
@@ -462,18 +475,19 @@ fn a_program_is_started_from_copies_of_its_packages() {
 /// What a trace knows is brought into memory first, whoever dropped it.
 #[test]
 fn a_warm_start_is_warm() {
-    let Some(image) = Image::new("a_warm_start_is_warm") else { return };
-    let laboratory = Laboratory::new();
-    let data = image.write("data", 1000);
-    let program = image.script("start", &format!("cat {} > /dev/null", data.display()));
+    let Some(image) = MountedImage::new("a_warm_start_is_warm") else { return };
+    let laboratory = Sandbox::new();
+    let data = image.write_pages("data", 1000);
+    let program = image.write_script("start", &format!("cat {} > /dev/null", data.display()));
     let store = laboratory.path("store").display().to_string();
     let start =
         ["start-once", "--caches", "warm", "--prefetch", "none", "--ready-when", "exit", "--limit", "60s"];
     let learnt = ["--learn", "--store", &store, "--", &program];
-    let measured =
-        || -> Value { serde_json::from_str(&laboratory.good(&[&start[..], &learnt].concat()).out).unwrap() };
+    let measured = || -> Value {
+        serde_json::from_str(&laboratory.run_successfully(&[&start[..], &learnt].concat()).out).unwrap()
+    };
     measured();
-    let drop_all = || image.cool();
+    let drop_all = || image.evict_files();
     // Where only some is there, what a glance sees of it may all be.
     let drop_some = || {
         let file = std::fs::File::open(&data).unwrap();
@@ -481,7 +495,7 @@ fn a_warm_start_is_warm() {
         rustix::fs::fadvise(&file, 100 << 12, middle, rustix::fs::Advice::DontNeed).unwrap();
     };
     for dropped in [&drop_all as &dyn Fn(), &drop_some] {
-        let document = undisturbed(&image.place(), dropped, measured);
+        let document = repeat_until_undisturbed(&image.mount_point(), dropped, measured);
         let [resident, read] = ["resident-before", "read"].map(|metric| document[metric].as_u64().unwrap());
         assert!(resident >= 1000 << 12 && read == 0, "{document}");
     }
@@ -490,7 +504,7 @@ fn a_warm_start_is_warm() {
 #[test]
 fn cold_starts_without_root_are_refused_before_any_root() {
     if !is_root() {
-        return skip(
+        return skip_test(
             "cold_starts_without_root_are_refused_before_any_root",
             "becoming another user needs root",
         );

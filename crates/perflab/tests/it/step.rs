@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::laboratory::{Laboratory, Said, said};
+use crate::laboratory::{CommandOutput, Sandbox, to_command_output};
 
-fn study(laboratory: &Laboratory, rules: &str, script: &str) -> String {
-    laboratory.workload("work", "", script);
+fn write_step_study(laboratory: &Sandbox, rules: &str, script: &str) -> String {
+    laboratory.write_workload("work", "", script);
     let text = format!(
         "[run]\nwarmup = 0\n{rules}\n[workload.work]\n[target.guest]\nkind = \"process\"\ncount = 3\n\
          [monitors]\nmeminfo = \"50ms\"\n"
     );
-    laboratory.study("step.toml", &text)
+    laboratory.write_study("step.toml", &text)
 }
 
 /// The events of the only run, `{"at", "target", "what"}` each.
-fn events(laboratory: &Laboratory) -> Vec<Value> {
+fn read_events(laboratory: &Sandbox) -> Vec<Value> {
     let journal = fs::read_to_string(laboratory.only_run().join("journal.jsonl")).unwrap();
     journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
+fn events_of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
     events
         .iter()
         .filter(|event| event["what"][kind].is_object())
@@ -35,7 +35,7 @@ fn of<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
 }
 
 /// The agents of a perflab, oldest first: its children but the guard of its executions.
-fn agents(perflab: u32) -> Vec<u32> {
+fn agent_pids(perflab: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for task in fs::read_dir(format!("/proc/{perflab}/task")).into_iter().flatten().flatten() {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -50,12 +50,12 @@ fn agents(perflab: u32) -> Vec<u32> {
     children
 }
 
-fn signal(pid: u32, signal: Signal) {
+fn signal_process(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+fn wait_for_named(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never came: {what}");
@@ -63,31 +63,35 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn start(laboratory: &Laboratory, study: &str) -> Child {
+fn start_step_study(laboratory: &Sandbox, study: &str) -> Child {
     let mut command = laboratory.command(&["run", study, "--no-report"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Runs the study, does something to its agents once the second iteration began, and waits for the end.
-fn disturbed(laboratory: &Laboratory, study: &str, disturb: impl FnOnce(&[u32])) -> (Said, Vec<u32>) {
-    let child = start(laboratory, study);
+fn run_with_disturbed_agents(
+    laboratory: &Sandbox,
+    study: &str,
+    disturb: impl FnOnce(&[u32]),
+) -> (CommandOutput, Vec<u32>) {
+    let child = start_step_study(laboratory, study);
     let runs = laboratory.path("archive/runs");
     let released = |runs: &Path| {
         let journals = fs::read_dir(runs).into_iter().flatten().flatten();
         let texts = journals.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
         texts.map(|text| text.matches("\"released\"").count()).sum::<usize>()
     };
-    wait_for("the second iteration", || released(&runs) >= 2);
-    let agents = agents(child.id());
+    wait_for_named("the second iteration", || released(&runs) >= 2);
+    let agents = agent_pids(child.id());
     assert_eq!(agents.len(), 3);
     disturb(&agents);
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = to_command_output(child.wait_with_output().unwrap());
     (ended, agents)
 }
 
 /// The name of the one target that was lost, for that reason. (They start at the same time, so that the order of their
 /// processes says nothing.)
-fn lost(said: &Said, reason: &str) -> String {
+fn lost_target_name(said: &CommandOutput, reason: &str) -> String {
     let begin = said.err.split("warning: target ").nth(1).unwrap_or_else(|| panic!("{}", said.err));
     let (name, rest) = begin.split_once(" was lost").unwrap();
     assert!(rest.starts_with(reason), "{}", said.err);
@@ -96,20 +100,20 @@ fn lost(said: &Said, reason: &str) -> String {
     name.to_owned()
 }
 
-fn gone(pids: &[u32]) {
-    wait_for("the end of all agents", || {
+fn assert_processes_gone(pids: &[u32]) {
+    wait_for_named("the end of all agents", || {
         pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}/stat")).exists())
     });
 }
 
 #[test]
 fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 4", "echo speed 7");
-    laboratory.good(&["run", &study, "--no-report"]);
-    let events = events(&laboratory);
-    let (released, ended) = (of(&events, "released"), of(&events, "iteration-ended"));
-    assert_eq!((released.len(), ended.len(), of(&events, "sample").len()), (4, 12, 12));
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "iterations = 4", "echo speed 7");
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    let events = read_events(&laboratory);
+    let (released, ended) = (events_of_kind(&events, "released"), events_of_kind(&events, "iteration-ended"));
+    assert_eq!((released.len(), ended.len(), events_of_kind(&events, "sample").len()), (4, 12, 12));
     for (_, release) in released {
         assert_eq!(release["targets"], 3);
         let mine = ended.iter().filter(|(_, end)| end["slot"] == release["slot"]);
@@ -121,7 +125,7 @@ fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
         );
     }
     // They have our clock, so its offset is known: nothing, within the bound.
-    for (_, clock) in of(&events, "clock") {
+    for (_, clock) in events_of_kind(&events, "clock") {
         let (offset, bound) = (clock["offset"].as_i64().unwrap(), clock["bound"].as_u64().unwrap());
         assert!(offset.unsigned_abs() <= bound && bound > 0, "{clock}");
     }
@@ -139,12 +143,12 @@ fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
 
 #[test]
 fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_are_known() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 4", "echo speed $(( $$ % 97 + 1 ))");
-    laboratory.good(&["run", &study, "--no-report"]);
-    let events = events(&laboratory);
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "iterations = 4", "echo speed $(( $$ % 97 + 1 ))");
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    let events = read_events(&laboratory);
     let value = |iteration: u64, target: Option<u64>| {
-        let samples = of(&events, "sample").into_iter();
+        let samples = events_of_kind(&events, "sample").into_iter();
         let mine = samples.filter(|(event, sample)| {
             sample["iteration"] == iteration && target.is_none_or(|target| event["target"] == target)
         });
@@ -156,7 +160,7 @@ fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_ar
         values.sort_by(f64::total_cmp);
         f64::midpoint(values[1], values[2])
     };
-    let shown = laboratory.good(&["show", "--format", "json"]);
+    let shown = laboratory.run_successfully(&["show", "--format", "json"]);
     let rows: Vec<Value> = serde_json::from_str(&shown.out).unwrap();
     let who = [("mean of all", None), ("guest1", Some(0)), ("guest2", Some(1)), ("guest3", Some(2))];
     assert_eq!(rows.len(), who.len(), "{}", shown.out);
@@ -166,25 +170,29 @@ fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_ar
     }
     // The bound is the one at the releases, not that of the first greeting.
     let mut bounds: Vec<u64> =
-        of(&events, "clock").iter().map(|(_, clock)| clock["bound"].as_u64().unwrap()).collect();
+        events_of_kind(&events, "clock").iter().map(|(_, clock)| clock["bound"].as_u64().unwrap()).collect();
     bounds.sort_unstable();
     let known = |bound: u64| perflab_model::Nanos(bound).to_string();
     let bound = format!("known to {} (median), to {} at the worst", known(bounds[6]), known(bounds[11]));
     assert!(bounds.len() == 12 && shown.err.contains(&bound), "{bound}: {}", shown.err);
-    let even = |said: &Said| said.err.lines().filter(|line| line.contains("Jain's index")).count();
-    assert_eq!((even(&shown), even(&laboratory.good(&["compare", "@latest", "@latest"]))), (1, 2));
+    let even = |said: &CommandOutput| said.err.lines().filter(|line| line.contains("Jain's index")).count();
+    assert_eq!(
+        (even(&shown), even(&laboratory.run_successfully(&["compare", "@latest", "@latest"]))),
+        (1, 2)
+    );
 }
 
 #[test]
 fn a_killed_agent_is_named_its_iteration_does_not_count_and_the_others_go_on() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let rules = "iterations = 4\non-lost-target = \"continue\"";
-    let study = study(&laboratory, rules, "sleep 0.5; echo speed 7");
-    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[1], Signal::KILL));
+    let study = write_step_study(&laboratory, rules, "sleep 0.5; echo speed 7");
+    let (ended, agents) =
+        run_with_disturbed_agents(&laboratory, &study, |agents| signal_process(agents[1], Signal::KILL));
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    let lost = lost(&ended, ": its stream ended");
-    let events = events(&laboratory);
-    let failed: Vec<_> = of(&events, "iteration-ended")
+    let lost = lost_target_name(&ended, ": its stream ended");
+    let events = read_events(&laboratory);
+    let failed: Vec<_> = events_of_kind(&events, "iteration-ended")
         .into_iter()
         .filter(|(_, end)| end["outcome"]["outcome"] == "failed")
         .collect();
@@ -194,23 +202,24 @@ fn a_killed_agent_is_named_its_iteration_does_not_count_and_the_others_go_on() {
     };
     assert_eq!(failed.iter().filter(|(_, end)| meanwhile(end)).count(), 2);
     // One whole iteration before it, two with those that were left.
-    assert_eq!(of(&events, "sample").len(), 3 + 2 * 2);
-    gone(&agents);
+    assert_eq!(events_of_kind(&events, "sample").len(), 3 + 2 * 2);
+    assert_processes_gone(&agents);
 }
 
 #[test]
 fn levels_that_cannot_be_met_any_more_give_no_samples_and_the_others_go_on() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let rules = "iterations = 3\norder = \"sequential\"\non-lost-target = \"continue\"\n\
                  [factor.guests]\nkind = \"targets\"\nlevels = [3, 1]";
-    let study = study(&laboratory, rules, "sleep 0.5; echo speed 7");
-    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[1], Signal::KILL));
+    let study = write_step_study(&laboratory, rules, "sleep 0.5; echo speed 7");
+    let (ended, agents) =
+        run_with_disturbed_agents(&laboratory, &study, |agents| signal_process(agents[1], Signal::KILL));
     let told = ended.err.split_once("warning: target ").unwrap_or_else(|| panic!("{}", ended.err)).1;
     let lost = told.split_once(" was lost: its stream ended").unwrap().0.to_owned();
     // Without the first guest no level is left, so one side has nothing to be compared.
     let code = if lost == "guest1" { 2 } else { 4 };
     assert_eq!(ended.code, Some(code), "{}", ended.err);
-    let events = events(&laboratory);
+    let events = read_events(&laboratory);
     let manifest: perflab_model::Manifest =
         serde_json::from_str(&fs::read_to_string(laboratory.only_run().join("run.json")).unwrap()).unwrap();
     let level = |slot: &Value| {
@@ -218,7 +227,7 @@ fn levels_that_cannot_be_met_any_more_give_no_samples_and_the_others_go_on() {
         manifest.plan.case(slot.case).unwrap().levels["guests"].to_string()
     };
     let mut ends: std::collections::BTreeMap<u64, (String, Vec<String>)> = Default::default();
-    for (_, end) in of(&events, "iteration-ended") {
+    for (_, end) in events_of_kind(&events, "iteration-ended") {
         let (_, how) = ends.entry(end["slot"].as_u64().unwrap()).or_insert((level(&end["slot"]), Vec::new()));
         let reason = end["outcome"]["reason"].as_str();
         how.push(reason.map_or_else(|| "ok".into(), |reason| reason.replace(&lost, "LOST")));
@@ -235,23 +244,26 @@ fn levels_that_cannot_be_met_any_more_give_no_samples_and_the_others_go_on() {
         if lost == "guest1" { "not begun: LOST was lost before, and `guests=1` cannot be met" } else { "ok" };
     assert_eq!(one.collect::<Vec<_>>(), [&[expected]; 3]);
     let samples = if lost == "guest1" { 3 } else { 3 + 3 };
-    assert_eq!(of(&events, "sample").len(), samples);
-    gone(&agents);
+    assert_eq!(events_of_kind(&events, "sample").len(), samples);
+    assert_processes_gone(&agents);
 }
 
 #[test]
 fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study_says() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 2", "echo speed 7");
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "iterations = 2", "echo speed 7");
     let text = fs::read_to_string(&study).unwrap();
     let text = format!("{text}[target.away]\nkind = \"ssh\"\naddress = \"away\"\n");
     fs::write(&study, &text).unwrap();
     let programs = laboratory.path("programs");
     fs::create_dir(&programs).unwrap();
-    crate::image::script(&programs.join("ssh"), "echo 'nobody is there' >&2; exit 255");
+    crate::image::write_executable_script(&programs.join("ssh"), "echo 'nobody is there' >&2; exit 255");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let run =
-        || said(laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap());
+    let run = || {
+        to_command_output(
+            laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap(),
+        )
+    };
     let stopped = run();
     assert_ne!(stopped.code, Some(0));
     assert!(stopped.err.contains("error: target away: "), "{}", stopped.err);
@@ -259,9 +271,10 @@ fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study
     let ended = run();
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(ended.err.contains("warning: target away was lost: "), "{}", ended.err);
-    let events = events(&laboratory);
-    assert_eq!(of(&events, "target-lost").len(), 1);
-    let targets: Vec<&Value> = of(&events, "sample").into_iter().map(|(event, _)| &event["target"]).collect();
+    let events = read_events(&laboratory);
+    assert_eq!(events_of_kind(&events, "target-lost").len(), 1);
+    let targets: Vec<&Value> =
+        events_of_kind(&events, "sample").into_iter().map(|(event, _)| &event["target"]).collect();
     assert_eq!(targets.len(), 2 * 3, "{targets:?}");
     // With targets that all fail there is nobody to go on.
     let nobody = text.replace("kind = \"process\"\ncount = 3", "kind = \"ssh\"\naddress = \"away\"");
@@ -272,36 +285,41 @@ fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study
 
 #[test]
 fn a_frozen_agent_is_given_up_in_time_and_the_run_stops_where_the_study_says_so() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 50\nlost-after = \"2s\"", "sleep 0.3; echo speed 7");
-    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[2], Signal::STOP));
+    let laboratory = Sandbox::new();
+    let study =
+        write_step_study(&laboratory, "iterations = 50\nlost-after = \"2s\"", "sleep 0.3; echo speed 7");
+    let (ended, agents) =
+        run_with_disturbed_agents(&laboratory, &study, |agents| signal_process(agents[2], Signal::STOP));
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    lost(&ended, ": it did not answer for 2.0 s");
-    let events = events(&laboratory);
-    assert!(of(&events, "released").len() < 30, "it stopped");
-    assert_eq!(of(&events, "ended").len(), 1);
-    gone(&agents);
+    lost_target_name(&ended, ": it did not answer for 2.0 s");
+    let events = read_events(&laboratory);
+    assert!(events_of_kind(&events, "released").len() < 30, "it stopped");
+    assert_eq!(events_of_kind(&events, "ended").len(), 1);
+    assert_processes_gone(&agents);
 }
 
 #[test]
 fn an_agent_that_becomes_a_liar_is_given_up_and_nothing_of_it_is_believed() {
-    let laboratory = Laboratory::new();
-    let study =
-        study(&laboratory, "iterations = 3\non-lost-target = \"continue\"", "sleep 0.5; echo speed 7");
+    let laboratory = Sandbox::new();
+    let study = write_step_study(
+        &laboratory,
+        "iterations = 3\non-lost-target = \"continue\"",
+        "sleep 0.5; echo speed 7",
+    );
     // Its standard output is the stream: whoever may open it can write rubbish between its frames.
-    let (ended, agents) = disturbed(&laboratory, &study, |agents| {
+    let (ended, agents) = run_with_disturbed_agents(&laboratory, &study, |agents| {
         let rubbish = [0xff_u8; 64];
         let fd = fs::read_link(format!("/proc/{}/fd/1", agents[0])).unwrap();
         assert!(fd.to_string_lossy().starts_with("socket:"), "{fd:?}");
-        rubbish_into(agents[0], &rubbish);
+        write_into_stdout_of(agents[0], &rubbish);
     });
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    lost(&ended, ": a frame of 4294967295 bytes");
-    gone(&agents);
+    lost_target_name(&ended, ": a frame of 4294967295 bytes");
+    assert_processes_gone(&agents);
 }
 
 /// Writes into another process's standard output, which is a socket and so cannot be opened by its path.
-fn rubbish_into(pid: u32, rubbish: &[u8]) {
+fn write_into_stdout_of(pid: u32, rubbish: &[u8]) {
     use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
     let process =
         pidfd_open(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), PidfdFlags::empty()).unwrap();
@@ -311,26 +329,26 @@ fn rubbish_into(pid: u32, rubbish: &[u8]) {
 
 #[test]
 fn interrupt_ends_all_agents_and_keeps_what_was_measured() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 500", "sleep 0.1; echo speed 7");
-    let child = start(&laboratory, &study);
-    wait_for("samples", || {
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "iterations = 500", "sleep 0.1; echo speed 7");
+    let child = start_step_study(&laboratory, &study);
+    wait_for_named("samples", || {
         let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
         runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok())
             .any(|journal| journal.matches("\"sample\"").count() >= 6)
     });
-    let agents = agents(child.id());
-    signal(child.id(), Signal::INT);
-    let ended = said(child.wait_with_output().unwrap());
+    let agents = agent_pids(child.id());
+    signal_process(child.id(), Signal::INT);
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(laboratory.good(&["list"]).out.contains("stopped"));
-    gone(&agents);
+    assert!(laboratory.run_successfully(&["list"]).out.contains("stopped"));
+    assert_processes_gone(&agents);
 }
 
 #[test]
 fn what_a_target_lacks_is_refused_before_the_run_begins_with_its_name() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "iterations = 1", "echo speed 7");
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "iterations = 1", "echo speed 7");
     let text = fs::read_to_string(laboratory.path("step.toml")).unwrap();
     let text = format!(
         "{text}[factor.knob]\nkind = \"sysctl\"\nkey = \"vm.no_such_knob\"\non = \"guest\"\nlevels = [1, 2]\n"
@@ -347,11 +365,11 @@ fn what_a_target_lacks_is_refused_before_the_run_begins_with_its_name() {
 
 #[test]
 fn a_run_in_step_ends_when_its_medians_are_precise() {
-    let laboratory = Laboratory::new();
-    let study = study(&laboratory, "until = \"precision 5%, at most 60\"", "echo speed 7");
-    laboratory.good(&["run", &study, "--no-report"]);
-    let events = events(&laboratory);
-    let released = of(&events, "released").len();
+    let laboratory = Sandbox::new();
+    let study = write_step_study(&laboratory, "until = \"precision 5%, at most 60\"", "echo speed 7");
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    let events = read_events(&laboratory);
+    let released = events_of_kind(&events, "released").len();
     assert!((5..40).contains(&released), "{released}");
-    assert_eq!(of(&events, "sample").len(), 3 * released);
+    assert_eq!(events_of_kind(&events, "sample").len(), 3 * released);
 }

@@ -1,106 +1,115 @@
 //! `perflab study`, and `perflab workload` from the outside.
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 #[test]
 fn the_starter_is_good_and_never_overwritten() {
-    let laboratory = Laboratory::new();
-    laboratory.good(&["study", "new", "mine.toml"]);
-    laboratory.good(&["study", "check", "mine.toml"]);
+    let laboratory = Sandbox::new();
+    laboratory.run_successfully(&["study", "new", "mine.toml"]);
+    laboratory.run_successfully(&["study", "check", "mine.toml"]);
     assert_eq!(laboratory.run(&["study", "new", "mine.toml"]).code, Some(2));
 }
 
 #[test]
 fn every_shipped_study_checks() {
-    let laboratory = Laboratory::new();
-    let listed = laboratory.good(&["study", "list", "--format", "csv"]).out;
+    let laboratory = Sandbox::new();
+    let listed = laboratory.run_successfully(&["study", "list", "--format", "csv"]).out;
     let names: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert!(names.len() >= 4);
     for name in names {
-        laboratory.good(&["study", "check", name]);
+        laboratory.run_successfully(&["study", "check", name]);
     }
 }
 
 #[test]
 fn expand_prints_every_case_in_its_order_with_every_setting() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 2, warmup = 1 }\n[workload.echo]\nmatrix = { speed = [1, \"cpus * 0 + 2\"] }\nenvironment = { COLOUR = \"red\" }\n[factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [1, 8]",
     );
-    let said = laboratory.good(&["study", "expand", &study, "--seed", "7"]);
+    let said = laboratory.run_successfully(&["study", "expand", &study, "--seed", "7"]);
     insta::assert_snapshot!(said.out);
-    assert_eq!(said.out, laboratory.good(&["study", "expand", &study, "--seed", "7"]).out);
-    assert_ne!(said.out, laboratory.good(&["study", "expand", &study, "--seed", "8"]).out);
+    assert_eq!(said.out, laboratory.run_successfully(&["study", "expand", &study, "--seed", "7"]).out);
+    assert_ne!(said.out, laboratory.run_successfully(&["study", "expand", &study, "--seed", "8"]).out);
 }
 
 #[test]
 fn the_schema_is_json_schema() {
-    let laboratory = Laboratory::new();
-    let schema: serde_json::Value = serde_json::from_str(&laboratory.good(&["study", "schema"]).out).unwrap();
+    let laboratory = Sandbox::new();
+    let schema: serde_json::Value =
+        serde_json::from_str(&laboratory.run_successfully(&["study", "schema"]).out).unwrap();
     assert!(schema["$schema"].as_str().unwrap().contains("json-schema.org"));
     assert_eq!(schema["additionalProperties"], false);
 }
 
 #[test]
 fn a_label_is_asked_for() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]\n[factor.kernel]\nkind = \"label\"\nlevels = [\"old\", \"new\"]");
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]\n[factor.kernel]\nkind = \"label\"\nlevels = [\"old\", \"new\"]");
     let said = laboratory.run(&["run", &study]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("--set kernel=old|new"), "{}", said.err);
-    laboratory.good(&["run", &study, "--set", "kernel=new"]);
+    laboratory.run_successfully(&["run", &study, "--set", "kernel=new"]);
 }
 
 #[test]
 fn a_workload_can_be_tried_with_parameters() {
-    let laboratory = Laboratory::new();
-    assert!(laboratory.good(&["workload", "try", "echo", "speed=7"]).out.contains('7'));
+    let laboratory = Sandbox::new();
+    assert!(laboratory.run_successfully(&["workload", "try", "echo", "speed=7"]).out.contains('7'));
     let said = laboratory.run(&["workload", "try", "echo", "sped=7"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("did you mean `speed`?"), "{}", said.err);
-    assert!(laboratory.good(&["workload", "show", "hackbench"]).out.contains("time"));
-    assert!(laboratory.good(&["workload", "install", "fio"]).code == Some(0));
+    assert!(laboratory.run_successfully(&["workload", "show", "hackbench"]).out.contains("time"));
+    assert!(laboratory.run_successfully(&["workload", "install", "fio"]).code == Some(0));
 }
 
 #[test]
 fn help_teaches_and_fits() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     for verb in [
         "run", "compare", "report", "list", "show", "diff", "label", "rm", "prune", "export", "import",
         "study", "workload", "monitor", "check", "undo",
     ] {
-        let said = laboratory.good(&[verb, "--help"]);
+        let said = laboratory.run_successfully(&[verb, "--help"]);
         assert!(said.out.contains("Usage:"), "{verb}");
     }
-    assert!(laboratory.good(&["--help"]).out.contains("perflab run quickstart"));
+    assert!(laboratory.run_successfully(&["--help"]).out.contains("perflab run quickstart"));
 }
 
 #[test]
 fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it() {
-    let laboratory = Laboratory::new();
-    laboratory.workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 7 }'");
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 7 }'");
     let text = |rule: &str| {
         format!(
             "run = {{ until = \"{rule}\", warmup = 1 }}\n[workload.noisy]\n[factor.x]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]"
         )
     };
-    let study = laboratory.study("precise.toml", &text("precision 1%, at most 60"));
-    laboratory.good(&["run", &study, "--label", "precise", "--quiet"]);
-    let said = laboratory.good(&["show", "precise"]).err;
+    let study = laboratory.write_study("precise.toml", &text("precision 1%, at most 60"));
+    laboratory.run_successfully(&["run", &study, "--label", "precise", "--quiet"]);
+    let said = laboratory.run_successfully(&["show", "precise"]).err;
     assert!(said.contains("precision was reached"), "{said}");
-    let slots =
-        laboratory.good(&["show", "precise", "--iterations", "--format", "csv"]).out.lines().count() - 1;
+    let slots = laboratory
+        .run_successfully(&["show", "precise", "--iterations", "--format", "csv"])
+        .out
+        .lines()
+        .count()
+        - 1;
     assert!((2 + 20..=2 + 24).contains(&slots) && slots.is_multiple_of(2), "{slots}");
-    let study = laboratory.study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
-    let said = laboratory.good(&["run", &study, "--label", "never", "--quiet"]).err;
+    let study = laboratory.write_study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
+    let said = laboratory.run_successfully(&["run", &study, "--label", "never", "--quiet"]).err;
     let missed =
         "the wanted precision of 0.0001 % was not reached in 6 blocks: noisy x=a speed is known to ± ";
     assert!(said.contains(missed) && said.contains("(1 more)"), "{said}");
-    let slots =
-        laboratory.good(&["show", "never", "--iterations", "--format", "csv"]).out.lines().count() - 1;
+    let slots = laboratory
+        .run_successfully(&["show", "never", "--iterations", "--format", "csv"])
+        .out
+        .lines()
+        .count()
+        - 1;
     assert_eq!(slots, 2 + 12);
-    let study = laboratory.study("wrong.toml", &text("significant, at most 6"));
+    let study = laboratory.write_study("wrong.toml", &text("significant, at most 6"));
     let said = laboratory.run(&["study", "check", &study]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("precision 1%, at most 60"), "{}", said.err);
@@ -108,7 +117,7 @@ fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it(
 
 #[test]
 fn a_study_that_is_too_large_is_refused_before_anything_is_built() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let numbers = (1..=1000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
     let factor =
         |number: usize| format!("[factor.f{number}]\nkind = \"environment\"\nlevels = [{numbers}]\n");
@@ -126,7 +135,7 @@ fn a_study_that_is_too_large_is_refused_before_anything_is_built() {
             "values.a",
         ),
     ] {
-        let study = laboratory.study(&format!("{name}.toml"), &text);
+        let study = laboratory.write_study(&format!("{name}.toml"), &text);
         for words in [&["study", "check", &study][..], &["study", "expand", &study], &["run", &study]] {
             let command = laboratory.command(words);
             // What is built all the same is refused by the kernel.
@@ -138,7 +147,7 @@ fn a_study_that_is_too_large_is_refused_before_anything_is_built() {
                 .current_dir(laboratory.home.path())
                 .output()
                 .unwrap();
-            let said = crate::laboratory::said(limited);
+            let said = crate::laboratory::to_command_output(limited);
             assert_eq!(said.code, Some(2), "{name} {words:?}: {}", said.err);
             assert!(said.err.contains(key) && said.err.len() < 1000, "{name} {words:?}: {}", said.err);
         }
@@ -148,19 +157,19 @@ fn a_study_that_is_too_large_is_refused_before_anything_is_built() {
 
 #[test]
 fn what_is_hardly_meant_is_said_with_its_place() {
-    let laboratory = Laboratory::new();
-    let study = laboratory.study(
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
         "s.toml",
         "values = { half = \"cpus * 2\", used = \"cpus\" }\nrun = { iterations = 1, warmup = 0 }\n\
          [workload.echo]\nparameters = { speed = \"used + 1\" }\n\
          [factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [8]",
     );
-    let check = laboratory.good(&["study", "check", &study]).err;
+    let check = laboratory.run_successfully(&["study", "check", &study]).err;
     insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
     warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all with `parameters` or `environment`
     warning: s.toml:2:12: `values.half`: nobody uses this value; write `half` in an expression, or remove it
     s.toml: good: "s.toml", 1 cases, 1 iterations with warm-ups
     "#);
-    let run = laboratory.good(&["run", &study]).err;
+    let run = laboratory.run_successfully(&["run", &study]).err;
     assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
 }

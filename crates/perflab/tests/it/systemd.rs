@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::image::Image;
-use crate::laboratory::{Laboratory, skip};
+use crate::image::MountedImage;
+use crate::laboratory::{Sandbox, skip_test};
 
 const SYSTEMD: &str = "/lib/systemd/systemd";
 const SERVICE: &str = "perflab-prefetch";
@@ -23,12 +23,12 @@ exec env container=perflab SYSTEMD_UNIT_PATH=$1 /lib/systemd/systemd --system --
 ";
 
 /// Gone, with all its processes, when dropped.
-struct Systemd {
+struct SystemdInstance {
     outer: Child,
     group: PathBuf,
 }
 
-impl Systemd {
+impl SystemdInstance {
     fn start(units: &Path, group: PathBuf) -> Self {
         fs::create_dir(&group).unwrap();
         let script = units.join("begin");
@@ -43,51 +43,51 @@ impl Systemd {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        Systemd { outer, group }
+        SystemdInstance { outer, group }
     }
 
     /// Its number outside.
-    fn first(&self) -> Option<u32> {
+    fn init_pid(&self) -> Option<u32> {
         let outer = self.outer.id();
         let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
     }
 
-    fn run(&self, command: &[&str]) -> Option<Output> {
-        let first = self.first()?.to_string();
+    fn run_command(&self, command: &[&str]) -> Option<Output> {
+        let first = self.init_pid()?.to_string();
         Command::new("nsenter").args(["--target", &first, "--all"]).args(command).output().ok()
     }
 
-    fn say(&self, command: &[&str]) -> String {
-        let said = self.run(command).map(|output| output.stdout).unwrap_or_default();
+    fn command_text(&self, command: &[&str]) -> String {
+        let said = self.run_command(command).map(|output| output.stdout).unwrap_or_default();
         String::from_utf8(said).unwrap().trim().into()
     }
 
-    fn property(&self, name: &str) -> String {
-        self.say(&["systemctl", "show", SERVICE, "--value", "-p", name])
+    fn read_property(&self, name: &str) -> String {
+        self.command_text(&["systemctl", "show", SERVICE, "--value", "-p", name])
     }
 
     /// What the daemon says of itself and of its programs; none while no daemon answers.
-    fn status(&self) -> Option<String> {
-        let said = self.run(&[env!("CARGO_BIN_EXE_perflab"), "prefetch", "status"])?;
+    fn daemon_status(&self) -> Option<String> {
+        let said = self.run_command(&[env!("CARGO_BIN_EXE_perflab"), "prefetch", "status"])?;
         let said = [said.stderr, said.stdout].map(|text| String::from_utf8(text).unwrap()).concat();
         said.starts_with("daemon ").then_some(said)
     }
 
-    fn until<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    fn wait_until<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
             if let Some(found) = found() {
                 return found;
             }
-            let said = || self.say(&["systemctl", "status", "--no-pager", SERVICE]);
+            let said = || self.command_text(&["systemctl", "status", "--no-pager", SERVICE]);
             assert!(begun.elapsed() < PATIENCE, "{what}: {}", said());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
 
-impl Drop for Systemd {
+impl Drop for SystemdInstance {
     fn drop(&mut self) {
         let _ = self.outer.kill();
         let _ = self.outer.wait();
@@ -105,17 +105,17 @@ impl Drop for Systemd {
 }
 
 /// Where the second version of control groups is mounted.
-fn groups() -> Option<PathBuf> {
+fn cgroup2_mount() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
     line.split(' ').nth(1).map(PathBuf::from)
 }
 
 /// Our unit as it is printed, but for where the program lies and what it watches; and a target that wants nothing else.
-fn units(laboratory: &Laboratory, place: &Path) -> PathBuf {
+fn write_test_units(laboratory: &Sandbox, place: &Path) -> PathBuf {
     let units = laboratory.path("units");
     fs::create_dir(&units).unwrap();
-    let unit = laboratory.good(&["prefetch", "daemon", "--print-unit"]).out;
+    let unit = laboratory.run_successfully(&["prefetch", "daemon", "--print-unit"]).out;
     // What processes wait for is told in the machine's own namespace alone.
     let watching =
         format!("{} prefetch daemon --on {1} --only {1}", env!("CARGO_BIN_EXE_perflab"), place.display());
@@ -132,34 +132,39 @@ fn units(laboratory: &Laboratory, place: &Path) -> PathBuf {
 #[test]
 fn the_unit_runs_and_a_hung_daemon_is_replaced_root() {
     let test = "the_unit_runs_and_a_hung_daemon_is_replaced_root";
-    let Some(image) = Image::new(test) else { return };
-    let Some(groups) = groups().filter(|_| Path::new(SYSTEMD).exists()) else {
-        return skip(test, "systemd or version 2 of control groups is missing");
+    let Some(image) = MountedImage::new(test) else { return };
+    let Some(groups) = cgroup2_mount().filter(|_| Path::new(SYSTEMD).exists()) else {
+        return skip_test(test, "systemd or version 2 of control groups is missing");
     };
-    let laboratory = Laboratory::new();
-    let program = image.place().join("true");
+    let laboratory = Sandbox::new();
+    let program = image.mount_point().join("true");
     fs::copy(fs::canonicalize("/bin/true").unwrap(), &program).unwrap();
     let program = program.to_str().unwrap();
-    let units = units(&laboratory, &image.place());
-    let systemd = Systemd::start(&units, groups.join(format!("perflab-test-{}", std::process::id())));
-    let first = systemd.until("the daemon answers", || systemd.status());
-    assert!(first.contains(&format!(", on {}\n", image.place().display())), "{first}");
-    assert_eq!(systemd.property("ActiveState"), "active");
-    assert_eq!(systemd.say(&["stat", "-c", "%a", "/var/lib/perflab", "/run/perflab"]), "700\n700");
+    let units = write_test_units(&laboratory, &image.mount_point());
+    let systemd = SystemdInstance::start(&units, groups.join(format!("perflab-test-{}", std::process::id())));
+    let first = systemd.wait_until("the daemon answers", || systemd.daemon_status());
+    assert!(first.contains(&format!(", on {}\n", image.mount_point().display())), "{first}");
+    assert_eq!(systemd.read_property("ActiveState"), "active");
+    assert_eq!(systemd.command_text(&["stat", "-c", "%a", "/var/lib/perflab", "/run/perflab"]), "700\n700");
 
-    assert!(systemd.run(&[program]).unwrap().status.success());
-    systemd.until("the start is seen", || systemd.status().filter(|status| status.contains(program)));
+    assert!(systemd.run_command(&[program]).unwrap().status.success());
+    systemd.wait_until("the start is seen", || {
+        systemd.daemon_status().filter(|status| status.contains(program))
+    });
 
     // Nobody answers now: the exec waits until systemd has ended who should.
-    let hung = systemd.property("MainPID");
+    let hung = systemd.read_property("MainPID");
     assert!(first.starts_with(&format!("daemon {hung} ")), "{first}");
-    systemd.say(&["kill", "-STOP", &hung]);
-    assert!(systemd.run(&[program]).unwrap().status.success());
-    systemd.until("it is started again", || (systemd.property("NRestarts") == "1").then_some(()));
-    let second = systemd.until("the new daemon answers", || systemd.status());
+    systemd.command_text(&["kill", "-STOP", &hung]);
+    assert!(systemd.run_command(&[program]).unwrap().status.success());
+    systemd.wait_until("it is started again", || (systemd.read_property("NRestarts") == "1").then_some(()));
+    let second = systemd.wait_until("the new daemon answers", || systemd.daemon_status());
     assert!(!second.starts_with(&format!("daemon {hung} ")), "{second}");
 
-    systemd.say(&["systemctl", "stop", SERVICE]);
-    assert_eq!([systemd.property("ActiveState"), systemd.property("Result")], ["inactive", "success"]);
-    assert!(systemd.run(&[program]).unwrap().status.success());
+    systemd.command_text(&["systemctl", "stop", SERVICE]);
+    assert_eq!(
+        [systemd.read_property("ActiveState"), systemd.read_property("Result")],
+        ["inactive", "success"]
+    );
+    assert!(systemd.run_command(&[program]).unwrap().status.success());
 }

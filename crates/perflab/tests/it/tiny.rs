@@ -9,13 +9,13 @@ use std::path::Path;
 const EXIT: &[u8] = &[0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
 
 /// Makes one that ends well.
-pub fn write(path: &Path) -> io::Result<()> {
-    fs::write(path, program(EXIT))?;
+pub fn write_tiny_elf(path: &Path) -> io::Result<()> {
+    fs::write(path, tiny_elf_bytes(EXIT))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
 /// The file of one, for x86-64.
-pub fn program(code: &[u8]) -> Vec<u8> {
+pub fn tiny_elf_bytes(code: &[u8]) -> Vec<u8> {
     let size = 120 + code.len() as u64;
     let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     elf.extend([2_u16, 62].map(u16::to_le_bytes).concat());

@@ -1,34 +1,36 @@
 //! `perflab trace`, on its own load and on programs that are not what they should be.
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::Sandbox;
 
 const LOAD: [&str; 5] = ["perflab", "load", "drv_rand_ops", "60000", "intsrt"];
 
-fn traced(laboratory: &Laboratory, label: &str, policy: &str) {
+fn record_traced_load(laboratory: &Sandbox, label: &str, policy: &str) {
     let arguments = [&["trace", "run", "--label", label, "--"], &LOAD[..], &["--reap", policy]].concat();
-    let said = laboratory.good(&arguments);
+    let said = laboratory.run_successfully(&arguments);
     assert!(said.err.contains("60000 operations of 1 threads, 0 lost"), "{}", said.err);
 }
 
 #[test]
 fn every_operation_is_kept_shown_drawn_and_compared() {
-    let laboratory = Laboratory::new();
-    traced(&laboratory, "old", "old:86:0");
-    traced(&laboratory, "new", "never");
-    let said = laboratory.good(&["trace", "causes", "old"]);
+    let laboratory = Sandbox::new();
+    record_traced_load(&laboratory, "old", "old:86:0");
+    record_traced_load(&laboratory, "new", "never");
+    let said = laboratory.run_successfully(&["trace", "causes", "old"]);
     assert!(said.out.contains("reap") && said.out.contains("unexplained"), "{}", said.out);
     assert!(said.out.contains("60,000 operations `insert` took"), "{}", said.out);
-    let json: serde_json::Value =
-        serde_json::from_str(&laboratory.good(&["trace", "causes", "old", "--format", "json"]).out).unwrap();
+    let json: serde_json::Value = serde_json::from_str(
+        &laboratory.run_successfully(&["trace", "causes", "old", "--format", "json"]).out,
+    )
+    .unwrap();
     assert_eq!(json["result"]["operations"], 60_000);
     let reap = json["result"]["efficiencies"].as_array().unwrap().iter().find(|one| one["cause"] == "reap");
     assert!(reap.unwrap()["operations"].as_u64().unwrap() > 0, "{json}");
-    let slowest = laboratory.good(&["trace", "show", "old", "--top", "3", "--format", "csv"]).out;
+    let slowest = laboratory.run_successfully(&["trace", "show", "old", "--top", "3", "--format", "csv"]).out;
     assert_eq!(slowest.lines().count(), 4, "{slowest}");
     assert!(slowest.contains("elements "), "{slowest}");
 
-    laboratory.good(&["trace", "plot", "old", "-o", "causes.png"]);
-    laboratory.good(&[
+    laboratory.run_successfully(&["trace", "plot", "old", "-o", "causes.png"]);
+    laboratory.run_successfully(&[
         "trace", "plot", "new", "--axis", "linear", "--with", "reap", "--like", "old", "-o", "new.svg",
     ]);
     assert!(std::fs::read(laboratory.path("causes.png")).unwrap().starts_with(b"\x89PNG"));
@@ -39,12 +41,12 @@ fn every_operation_is_kept_shown_drawn_and_compared() {
     let said = laboratory.run(&["trace", "plot", "old", "--with", "raep", "-o", "x.png"]);
     assert!(said.code == Some(2) && said.err.contains("reap"), "{}", said.err);
 
-    let said = laboratory.good(&["trace", "compare", "old", "new"]);
+    let said = laboratory.run_successfully(&["trace", "compare", "old", "new"]);
     assert!(said.out.contains("p99.9") && said.out.contains("From old to new: p50"), "{}", said.out);
     // From one that never reaps to one that always does: far slower at the 99th percentile.
     let said = laboratory.run(&["trace", "compare", "new", "old", "--fail-if", "p99:50%"]);
     assert_eq!(said.code, Some(5), "{}\n{}", said.out, said.err);
-    let report = laboratory.good(&["report", "old", "-o", "report.html"]);
+    let report = laboratory.run_successfully(&["report", "old", "-o", "report.html"]);
     assert!(report.out.contains("report.html"));
     let page = std::fs::read_to_string(laboratory.path("report.html")).unwrap();
     assert!(page.contains("Single operations") && page.contains("<code>insert</code>"));
@@ -52,7 +54,7 @@ fn every_operation_is_kept_shown_drawn_and_compared() {
 
 #[test]
 fn programs_and_files_that_are_no_traces_are_named() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let said = laboratory.run(&["trace", "run", "--", "true"]);
     assert_eq!(said.code, Some(2));
     assert!(
@@ -68,9 +70,9 @@ fn programs_and_files_that_are_no_traces_are_named() {
         said.code,
         said.err
     );
-    laboratory.good(&[
+    laboratory.run_successfully(&[
         "run",
-        &laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]"),
+        &laboratory.write_study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]"),
         "--no-report",
     ]);
     let said = laboratory.run(&["trace", "causes"]);

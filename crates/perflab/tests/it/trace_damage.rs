@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use optrace::{MOST_DEPTH, MOST_NUMBERS, Options, Trace, Words};
+use optrace::{MOST_DEPTH, MOST_NUMBERS, Trace, TraceOptions, Vocabulary};
 
-use crate::laboratory::{Laboratory, Said, said, skip};
+use crate::laboratory::{CommandOutput, Sandbox, skip_test, to_command_output};
 
 /// The trace of a load that wrote it by itself.
-fn trace(laboratory: &Laboratory, operations: &str) -> PathBuf {
+fn write_load_trace(laboratory: &Sandbox, operations: &str) -> PathBuf {
     let path = laboratory.path("sound.trace");
     let mut command = laboratory.command(&["load", "drv_rand_ops", operations, "intsrt"]);
     assert!(command.env("OPTRACE_FILE", &path).output().unwrap().status.success());
@@ -17,33 +17,33 @@ fn trace(laboratory: &Laboratory, operations: &str) -> PathBuf {
 }
 
 /// Writes a changed copy, and imports it.
-fn import(laboratory: &Laboratory, name: &str, bytes: &[u8]) -> Said {
+fn import_changed_trace(laboratory: &Sandbox, name: &str, bytes: &[u8]) -> CommandOutput {
     std::fs::write(laboratory.path(name), bytes).unwrap();
     laboratory.run(&["trace", "import", name, "--label", name])
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn read_word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
 /// Where the blocks of this kind begin.
-fn blocks(bytes: &[u8], kind: u64) -> Vec<usize> {
-    let (mut at, mut found) = ((word(bytes, 8) >> 32) as usize, Vec::new());
+fn find_blocks(bytes: &[u8], kind: u64) -> Vec<usize> {
+    let (mut at, mut found) = ((read_word(bytes, 8) >> 32) as usize, Vec::new());
     while at < bytes.len() {
-        if word(bytes, at) & 0xff == kind {
+        if read_word(bytes, at) & 0xff == kind {
             found.push(at);
         }
-        at += 32 + word(bytes, at + 8) as usize;
+        at += 32 + read_word(bytes, at + 8) as usize;
     }
     found
 }
 
 /// What `trace causes` says of a run that must be readable.
-fn causes(laboratory: &Laboratory, label: &str) -> String {
-    laboratory.good(&["trace", "causes", label]).out
+fn causes_of_label(laboratory: &Sandbox, label: &str) -> String {
+    laboratory.run_successfully(&["trace", "causes", label]).out
 }
 
-fn fails(said: &Said, code: i32, wanted: &[&str]) {
+fn assert_fails(said: &CommandOutput, code: i32, wanted: &[&str]) {
     assert_eq!(said.code, Some(code), "{}", said.err);
     for text in wanted {
         assert!(said.err.contains(text), "{text} in {}", said.err);
@@ -53,53 +53,57 @@ fn fails(said: &Said, code: i32, wanted: &[&str]) {
 
 #[test]
 fn the_sound_part_of_a_trace_cut_short_is_read() {
-    let laboratory = Laboratory::new();
-    let bytes = std::fs::read(trace(&laboratory, "60000")).unwrap();
-    let said = import(&laboratory, "half", &bytes[..bytes.len() / 2]);
+    let laboratory = Sandbox::new();
+    let bytes = std::fs::read(write_load_trace(&laboratory, "60000")).unwrap();
+    let said = import_changed_trace(&laboratory, "half", &bytes[..bytes.len() / 2]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(
         said.err.contains("not whole: at byte") && said.err.contains("cut inside a block"),
         "{}",
         said.err
     );
-    let out = causes(&laboratory, "half");
+    let out = causes_of_label(&laboratory, "half");
     assert!(out.contains("The trace is not whole: at byte"), "{out}");
     assert!(out.contains("What is before that is used"), "{out}");
-    laboratory.good(&["trace", "show", "half", "--top", "3"]);
-    laboratory.good(&["trace", "plot", "half", "-o", "half.png"]);
+    laboratory.run_successfully(&["trace", "show", "half", "--top", "3"]);
+    laboratory.run_successfully(&["trace", "plot", "half", "-o", "half.png"]);
 
-    let end = *blocks(&bytes, 4).first().unwrap();
-    let said = import(&laboratory, "endless", &bytes[..end]);
+    let end = *find_blocks(&bytes, 4).first().unwrap();
+    let said = import_changed_trace(&laboratory, "endless", &bytes[..end]);
     assert!(said.code == Some(0) && said.err.contains("60000 operations of 1 threads"), "{}", said.err);
     assert!(said.err.contains("not whole") && said.err.contains("the program died"), "{}", said.err);
 }
 
 #[test]
 fn a_trace_without_one_whole_operation_says_where_it_ends() {
-    let laboratory = Laboratory::new();
-    let bytes = std::fs::read(trace(&laboratory, "2000")).unwrap();
-    fails(
-        &import(&laboratory, "head", &bytes[..50]),
+    let laboratory = Sandbox::new();
+    let bytes = std::fs::read(write_load_trace(&laboratory, "2000")).unwrap();
+    assert_fails(
+        &import_changed_trace(&laboratory, "head", &bytes[..50]),
         2,
         &["head: not a trace of optrace", "shorter than a header"],
     );
-    let first = *blocks(&bytes, 1).first().unwrap();
-    let said = import(&laboratory, "empty", &bytes[..first + 100]);
+    let first = *find_blocks(&bytes, 1).first().unwrap();
+    let said = import_changed_trace(&laboratory, "empty", &bytes[..first + 100]);
     assert!(said.code == Some(0) && said.err.contains("0 operations"), "{}", said.err);
-    fails(&laboratory.run(&["trace", "causes", "empty"]), 2, &["no sound operation", "cut inside a block"]);
-    fails(&laboratory.run(&["trace", "plot", "empty", "-o", "x.png"]), 2, &["no sound operation"]);
-    fails(&laboratory.run(&["trace", "compare", "empty", "empty"]), 2, &["no sound operation"]);
+    assert_fails(
+        &laboratory.run(&["trace", "causes", "empty"]),
+        2,
+        &["no sound operation", "cut inside a block"],
+    );
+    assert_fails(&laboratory.run(&["trace", "plot", "empty", "-o", "x.png"]), 2, &["no sound operation"]);
+    assert_fails(&laboratory.run(&["trace", "compare", "empty", "empty"]), 2, &["no sound operation"]);
 }
 
 #[test]
 fn a_program_that_is_killed_leaves_what_it_did() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     // Not before the writer has brought three megabytes to the file, beside the four of the thread's memory: the faults
     // of making keys do not fill them.
     let killed = "\"$0\" load drv_rand_ops 5000000 intsrt & \
                   while [ \"$(stat -c %b \"$OPTRACE_FILE\" 2>/dev/null || echo 0)\" -lt 15000 ]; do sleep 0.05; done; \
                   kill -9 $!; wait $! || true";
-    let said = laboratory.good(&[
+    let said = laboratory.run_successfully(&[
         "trace",
         "run",
         "--label",
@@ -112,16 +116,16 @@ fn a_program_that_is_killed_leaves_what_it_did() {
     ]);
     assert!(said.err.contains("not whole") && said.err.contains(" operations of 1 threads"), "{}", said.err);
     assert!(said.err.contains("in the memory of a program that did not close its trace"), "{}", said.err);
-    assert!(causes(&laboratory, "killed").contains("The trace is not whole"));
+    assert!(causes_of_label(&laboratory, "killed").contains("The trace is not whole"));
 }
 
 #[test]
 fn another_version_is_named_with_what_to_do() {
-    let laboratory = Laboratory::new();
-    let mut bytes = std::fs::read(trace(&laboratory, "2000")).unwrap();
+    let laboratory = Sandbox::new();
+    let mut bytes = std::fs::read(write_load_trace(&laboratory, "2000")).unwrap();
     bytes[8] = 99;
     let wanted = ["newer: written by version 99", "reads version 2", "record it again"];
-    fails(&import(&laboratory, "newer", &bytes), 2, &wanted);
+    assert_fails(&import_changed_trace(&laboratory, "newer", &bytes), 2, &wanted);
     assert!(
         !laboratory.path("archive/runs").exists() || laboratory.run(&["runs"]).out.is_empty(),
         "no run is left"
@@ -130,16 +134,16 @@ fn another_version_is_named_with_what_to_do() {
 
 #[test]
 fn operations_whose_clock_runs_backwards_are_counted_and_left_out() {
-    let laboratory = Laboratory::new();
-    let mut bytes = std::fs::read(trace(&laboratory, "60000")).unwrap();
+    let laboratory = Sandbox::new();
+    let mut bytes = std::fs::read(write_load_trace(&laboratory, "60000")).unwrap();
     // The first operation of every block but the first begins before the one before it.
-    let starts: Vec<usize> = blocks(&bytes, 1).into_iter().skip(1).collect();
+    let starts: Vec<usize> = find_blocks(&bytes, 1).into_iter().skip(1).collect();
     assert!(!starts.is_empty());
     for start in &starts {
         bytes[start + 32..start + 40].copy_from_slice(&1_u64.to_le_bytes());
     }
-    assert_eq!(import(&laboratory, "back", &bytes).code, Some(0));
-    let out = causes(&laboratory, "back");
+    assert_eq!(import_changed_trace(&laboratory, "back", &bytes).code, Some(0));
+    let out = causes_of_label(&laboratory, "back");
     assert!(
         out.contains(&format!("In {} operations the clock ran backwards; they are left out", starts.len())),
         "{out}"
@@ -148,56 +152,56 @@ fn operations_whose_clock_runs_backwards_are_counted_and_left_out() {
     for start in &starts {
         bytes[start + 16..start + 24].copy_from_slice(&1_u64.to_le_bytes());
     }
-    assert_eq!(import(&laboratory, "far", &bytes).code, Some(0));
-    causes(&laboratory, "far");
-    laboratory.good(&["trace", "plot", "far", "-o", "far.svg"]);
-    laboratory.good(&["trace", "compare", "back", "far"]);
+    assert_eq!(import_changed_trace(&laboratory, "far", &bytes).code, Some(0));
+    causes_of_label(&laboratory, "far");
+    laboratory.run_successfully(&["trace", "plot", "far", "-o", "far.svg"]);
+    laboratory.run_successfully(&["trace", "compare", "back", "far"]);
 }
 
 #[test]
 fn counts_that_cannot_be_are_damage() {
-    let laboratory = Laboratory::new();
-    let sound = std::fs::read(trace(&laboratory, "2000")).unwrap();
+    let laboratory = Sandbox::new();
+    let sound = std::fs::read(write_load_trace(&laboratory, "2000")).unwrap();
     let changed = |at: usize, word: u64| {
         let mut bytes = sound.clone();
         bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         bytes
     };
-    let end = blocks(&sound, 4)[0] + 32;
-    assert!(!causes_of(&laboratory, "sound", &sound).contains("not whole"));
+    let end = find_blocks(&sound, 4)[0] + 32;
+    assert!(!causes_of_bytes(&laboratory, "sound", &sound).contains("not whole"));
     // Of operations, those lost, waits, the kernel's events, forks, begins and what became of them.
     for (number, count) in
         [(0, 2001), (1, 1), (2, 1 << 60), (4, 1 << 60), (5, 1 << 60), (6, u64::MAX), (7, 3), (8, 3)]
     {
-        let out = causes_of(&laboratory, &format!("told-{number}"), &changed(end + 8 * number, count));
+        let out = causes_of_bytes(&laboratory, &format!("told-{number}"), &changed(end + 8 * number, count));
         assert!(
             out.contains("The trace is not whole: at byte") && out.contains("2,000 operations"),
             "{number}: {out}"
         );
     }
     // A lane that is opened twice has its operations once.
-    let lane = blocks(&sound, 3)[0];
+    let lane = find_blocks(&sound, 3)[0];
     let twice = [&sound[..lane], &sound[lane..lane + 56], &sound[lane..]].concat();
-    assert_eq!(word(&sound, lane + 8), 24);
-    let out = causes_of(&laboratory, "twice", &twice);
+    assert_eq!(read_word(&sound, lane + 8), 24);
+    let out = causes_of_bytes(&laboratory, "twice", &twice);
     assert!(out.contains("2,000 operations"), "{out}");
     // Clocks and costs that cannot be are no trace.
     for (at, value) in [(6, 1e300), (6, 0.0), (7, 1e300), (9, -5.0_f64)] {
-        let said = import(&laboratory, "clock", &changed(8 * at, value.to_bits()));
-        fails(&said, 2, &["clock", "which cannot be"]);
+        let said = import_changed_trace(&laboratory, "clock", &changed(8 * at, value.to_bits()));
+        assert_fails(&said, 2, &["clock", "which cannot be"]);
     }
 }
 
-fn causes_of(laboratory: &Laboratory, label: &str, bytes: &[u8]) -> String {
-    let said = import(laboratory, label, bytes);
+fn causes_of_bytes(laboratory: &Sandbox, label: &str, bytes: &[u8]) -> String {
+    let said = import_changed_trace(laboratory, label, bytes);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    causes(laboratory, label)
+    causes_of_label(laboratory, label)
 }
 
 /// A trace of a program of the test's own.
-fn recorded(path: &Path, work: impl Fn(&optrace::Recorder, i64)) {
-    let words = Words::new(&["insert"], &["outer", "inner"], &["elements"]).unwrap();
-    let trace = Trace::create(path, &words, Options::default()).unwrap();
+fn record_own_trace(path: &Path, work: impl Fn(&optrace::Recorder, i64)) {
+    let words = Vocabulary::new(&["insert"], &["outer", "inner"], &["elements"]).unwrap();
+    let trace = Trace::create(path, &words, TraceOptions::default()).unwrap();
     let recorder = trace.recorder();
     for n in 0..3000 {
         recorder.begin(0);
@@ -210,30 +214,30 @@ fn recorded(path: &Path, work: impl Fn(&optrace::Recorder, i64)) {
 
 #[test]
 fn more_spans_and_numbers_than_the_limits_are_said() {
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let path = laboratory.path("deep.trace");
-    recorded(&path, |recorder, n| {
+    record_own_trace(&path, |recorder, n| {
         let deep = if n % 100 == 0 { MOST_DEPTH + 5 } else { 2 };
         (0..deep).for_each(|at| recorder.enter((at % 2) as u8));
         (0..deep).for_each(|_| recorder.leave());
         let many = if n % 100 == 1 { MOST_NUMBERS as i64 + 3 } else { 1 };
         (0..many).for_each(|_| recorder.number(0, n));
     });
-    laboratory.good(&["trace", "import", "deep.trace", "--label", "deep"]);
-    let out = causes(&laboratory, "deep");
+    laboratory.run_successfully(&["trace", "import", "deep.trace", "--label", "deep"]);
+    let out = causes_of_label(&laboratory, "deep");
     assert!(
         out.contains("3,000 operations") && out.contains("60 operations had more spans or numbers"),
         "{out}"
     );
 
     let path = laboratory.path("crooked.trace");
-    recorded(&path, |recorder, n| {
+    record_own_trace(&path, |recorder, n| {
         if n % 10 == 0 {
             recorder.leave()
         }
     });
-    laboratory.good(&["trace", "import", "crooked.trace", "--label", "crooked"]);
-    let out = causes(&laboratory, "crooked");
+    laboratory.run_successfully(&["trace", "import", "crooked.trace", "--label", "crooked"]);
+    let out = causes_of_label(&laboratory, "crooked");
     assert!(out.contains("In 300 operations `leave` and `enter` did not match"), "{out}");
 }
 
@@ -248,30 +252,31 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, os.s
 os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
-fn refused(laboratory: &Laboratory, arguments: &[&str]) -> Said {
+fn run_refused(laboratory: &Sandbox, arguments: &[&str]) -> CommandOutput {
     let inner = laboratory.command(arguments);
     let mut command = Command::new("python3");
     command.args(["-c", FILTER]).arg(inner.get_program()).args(inner.get_args());
     command.current_dir(laboratory.home.path());
     command.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    said(command.output().unwrap())
+    to_command_output(command.output().unwrap())
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn where_perf_events_are_refused_the_setting_is_named() {
     if Command::new("python3").arg("--version").output().is_err() {
-        return skip("where_perf_events_are_refused_the_setting_is_named", "there is no python3");
+        return skip_test("where_perf_events_are_refused_the_setting_is_named", "there is no python3");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let load = ["perflab", "load", "drv_rand_ops", "3000", "intsrt"];
-    let said = refused(&laboratory, &[&["trace", "run", "--label", "blind", "--"], &load[..]].concat());
+    let said = run_refused(&laboratory, &[&["trace", "run", "--label", "blind", "--"], &load[..]].concat());
     assert_eq!(said.code, Some(0), "operations are timed without the kernel: {}", said.err);
     assert!(said.err.contains("3000 operations of 1 threads, 0 lost"), "{}", said.err);
-    let out = causes(&laboratory, "blind");
+    let out = causes_of_label(&laboratory, "blind");
     assert!(out.contains("page faults and time off the CPU are not known"), "{out}");
     assert!(out.contains("kernel.perf_event_paranoid") && out.contains("seccomp"), "{out}");
 
-    let said = refused(&laboratory, &[&["trace", "attach", "--operation", "main", "--"], &load[..]].concat());
-    fails(&said, 3, &["CAP_PERFMON", "perf_event_paranoid", "seccomp"]);
+    let said =
+        run_refused(&laboratory, &[&["trace", "attach", "--operation", "main", "--"], &load[..]].concat());
+    assert_fails(&said, 3, &["CAP_PERFMON", "perf_event_paranoid", "seccomp"]);
 }

@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-use crate::caches::Caches;
-use crate::image::script;
-use crate::laboratory::{Laboratory, Said, is_root, said, skip};
+use crate::caches::CachesLock;
+use crate::image::write_executable_script;
+use crate::laboratory::{CommandOutput, Sandbox, is_root, skip_test, to_command_output};
 
 /// Runs perflab in a mount namespace of its own, after `prepare` was run there with tracefs at /sys/kernel/tracing.
-fn hidden(laboratory: &Laboratory, prepare: &str, arguments: &[&str]) -> Said {
-    let _caches = Caches::alone();
+fn run_with_hidden_tracefs(laboratory: &Sandbox, prepare: &str, arguments: &[&str]) -> CommandOutput {
+    let _caches = CachesLock::acquire();
     let inner = laboratory.command(arguments);
     let mut command = Command::new("unshare");
     let text = format!(
@@ -19,20 +19,20 @@ fn hidden(laboratory: &Laboratory, prepare: &str, arguments: &[&str]) -> Said {
     command.args(["--mount", "--propagation", "private", "sh", "-e", "-c", &text]);
     command.arg(inner.get_program()).args(inner.get_args()).current_dir(laboratory.home.path());
     command.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    said(command.output().unwrap())
+    to_command_output(command.output().unwrap())
 }
 
-fn hide(event: &str) -> String {
+fn hide_event_command(event: &str) -> String {
     format!("mount -t tmpfs none /sys/kernel/tracing/events/{event}")
 }
 
 fn may_trace(test: &str) -> bool {
     if !is_root() {
-        skip(test, "tracing needs root");
+        skip_test(test, "tracing needs root");
         return false;
     }
-    if let Err(error) = perflab_observe::io::check() {
-        skip(test, &format!("{error}"));
+    if let Err(error) = perflab_observe::io::check_io_tracing() {
+        skip_test(test, &format!("{error}"));
         return false;
     }
     true
@@ -43,17 +43,22 @@ fn a_missing_event_is_named_with_what_is_lost() {
     if !may_trace("a_missing_event_is_named_with_what_is_lost") {
         return;
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let file = laboratory.path("data");
     std::fs::write(&file, vec![1; 100_000]).unwrap();
-    let program = script(&laboratory.path("start"), &format!("cat {} >/dev/null", file.display()));
+    let program =
+        write_executable_script(&laboratory.path("start"), &format!("cat {} >/dev/null", file.display()));
     for (event, lost) in [
         ("filemap/mm_filemap_get_pages", "which pages were needed"),
         ("filemap/mm_filemap_map_pages", "which pages were mapped along"),
         ("block/block_rq_issue", "disk requests cannot be seen"),
         ("sched/sched_process_exec", "which programs were started"),
     ] {
-        let said = hidden(&laboratory, &hide(event), &["io", "record", "--", &program]);
+        let said = run_with_hidden_tracefs(
+            &laboratory,
+            &hide_event_command(event),
+            &["io", "record", "--", &program],
+        );
         assert_eq!(said.code, Some(0), "{event}: {}", said.err);
         let name = event.replace('/', ":");
         assert!(said.err.contains("this kernel lacks") && said.err.contains(&name), "{event}: {}", said.err);
@@ -66,17 +71,21 @@ fn without_the_one_event_that_matters_there_is_another_way() {
     if !may_trace("without_the_one_event_that_matters_there_is_another_way") {
         return;
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let file = laboratory.path("data");
     std::fs::write(&file, vec![1; 100_000]).unwrap();
     let text = format!("exec 3<{}; cat <&3 >/dev/null; sleep 0.3", file.display());
-    let program = script(&laboratory.path("start"), &text);
-    let hidden_event = hide("filemap/mm_filemap_add_to_page_cache");
-    let said = hidden(&laboratory, &hidden_event, &["io", "record", "--", &program]);
+    let program = write_executable_script(&laboratory.path("start"), &text);
+    let hidden_event = hide_event_command("filemap/mm_filemap_add_to_page_cache");
+    let said = run_with_hidden_tracefs(&laboratory, &hidden_event, &["io", "record", "--", &program]);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("mm_filemap_add_to_page_cache; it came with Linux 3.11"), "{}", said.err);
     let store = laboratory.path("store").display().to_string();
-    let said = hidden(&laboratory, &hidden_event, &["prefetch", "--store", &store, "learn", "--", &program]);
+    let said = run_with_hidden_tracefs(
+        &laboratory,
+        &hidden_event,
+        &["prefetch", "--store", &store, "learn", "--", &program],
+    );
     assert_eq!(said.code, Some(0), "what is in memory afterwards tells: {}", said.err);
     assert!(said.err.contains("from what is in memory"), "{}", said.err);
 }
@@ -86,9 +95,9 @@ fn tracefs_need_not_be_mounted() {
     if !may_trace("tracefs_need_not_be_mounted") {
         return;
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     let away = "umount /sys/kernel/tracing; umount -q /sys/kernel/debug/tracing /sys/kernel/debug || true";
-    let said = hidden(&laboratory, away, &["io", "record", "--", "true"]);
+    let said = run_with_hidden_tracefs(&laboratory, away, &["io", "record", "--", "true"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(laboratory.home.path().to_str().unwrap()), "no mount is left");
@@ -99,13 +108,13 @@ fn tracefs_need_not_be_mounted() {
 fn root_that_is_refused_hears_why() {
     let test = "root_that_is_refused_hears_why";
     if !is_root() {
-        return skip(test, "giving up a capability needs root");
+        return skip_test(test, "giving up a capability needs root");
     }
-    let laboratory = Laboratory::new();
+    let laboratory = Sandbox::new();
     // Nor may it be there already: who finds it mounted needs no more than its owner's rights.
     let refused = "umount /sys/kernel/tracing; umount -q /sys/kernel/debug/tracing /sys/kernel/debug || true
                    exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
-    let said = hidden(&laboratory, refused, &["io", "record", "--", "true"]);
+    let said = run_with_hidden_tracefs(&laboratory, refused, &["io", "record", "--", "true"]);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("/sys/kernel/security/lockdown"), "{}", said.err);
     assert!(said.err.contains("CAP_SYS_ADMIN"), "{}", said.err);

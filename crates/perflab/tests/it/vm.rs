@@ -8,28 +8,28 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use perflab_conduct::initramfs::closure;
+use perflab_conduct::initramfs::find_closure;
 
-use crate::laboratory::{Said, is_root, said, skip};
-use crate::ssh::there;
+use crate::laboratory::{CommandOutput, is_root, skip_test, to_command_output};
+use crate::ssh::is_program_there;
 
 /// A laboratory whose guests are nobody else's.
-pub struct Guests {
+pub struct GuestSandbox {
     home: tempfile::TempDir,
 }
 
-impl Guests {
+impl GuestSandbox {
     /// None, said visibly, where the machine cannot boot guests.
-    pub fn new(test: &str) -> Option<Guests> {
+    pub fn new(test: &str) -> Option<GuestSandbox> {
         let qemu = Command::new("qemu-system-x86_64").arg("--version").output().is_ok();
         if !qemu || !is_root() {
-            skip(test, "needs qemu-system-x86 and root");
+            skip_test(test, "needs qemu-system-x86 and root");
             return None;
         }
-        kernel();
+        cloud_kernel();
         let home = tempfile::Builder::new().prefix("pv").tempdir().unwrap();
         fs::create_dir(home.path().join("tmp")).unwrap();
-        Some(Guests { home })
+        Some(GuestSandbox { home })
     }
 
     /// What is left of its folder for temporary files.
@@ -51,12 +51,12 @@ impl Guests {
         command
     }
 
-    fn run(&self, words: &[&str]) -> Said {
-        said(self.command(words).output().unwrap())
+    fn run(&self, words: &[&str]) -> CommandOutput {
+        to_command_output(self.command(words).output().unwrap())
     }
 
     /// A guest that sleeps, once its command runs.
-    fn sleeping(&self) -> Child {
+    fn start_sleeping_guest(&self) -> Child {
         let script = "echo awake; exec sleep 1000";
         let mut command =
             self.command(&["vm", "boot", "--root", "bare", "--with", "sleep", "--", "sh", "-c", script]);
@@ -80,7 +80,7 @@ impl Guests {
     }
 
     /// Processes, folders, sockets and mounts that are left.
-    fn left(&self) -> Vec<String> {
+    fn list_leftovers(&self) -> Vec<String> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
         let mounts = mounts.lines().filter(|line| line.contains(self.home.path().to_str().unwrap()));
         let folders = fs::read_dir(self.home.path().join("perflab")).into_iter().flatten().flatten();
@@ -91,7 +91,7 @@ impl Guests {
     }
 
     /// Folders, sockets and files of guests that somebody else may use.
-    fn open_to_others(&self) -> Vec<PathBuf> {
+    fn files_open_to_others(&self) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> = fs::read_dir(self.home.path().join("perflab"))
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -103,26 +103,28 @@ impl Guests {
         all.into_iter().filter(|path| fs::metadata(path).unwrap().mode() & 0o077 != 0).collect()
     }
 
-    pub fn nothing_is_left(&self) {
+    pub fn assert_nothing_is_left(&self) {
         // A killed process takes a moment to go.
         let begun = Instant::now();
-        while !self.left().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        while !self.list_leftovers().is_empty() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert_eq!(self.left(), Vec::<String>::new());
+        assert_eq!(self.list_leftovers(), Vec::<String>::new());
     }
 }
 
 /// Debian's cloud kernel, fetched once for all tests and runs.
-fn kernel() -> PathBuf {
+fn cloud_kernel() -> PathBuf {
     static KERNEL: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
         let perflab = || Command::new(env!("CARGO_BIN_EXE_perflab"));
-        let shown =
-            said(perflab().args(["kernel", "show", "debian-cloud", "--format", "csv"]).output().unwrap());
+        let shown = to_command_output(
+            perflab().args(["kernel", "show", "debian-cloud", "--format", "csv"]).output().unwrap(),
+        );
         let image = shown.out.lines().find_map(|line| line.strip_prefix("image,").map(PathBuf::from));
         image.unwrap_or_else(|| {
-            let fetched = said(perflab().args(["kernel", "fetch", "debian-cloud"]).output().unwrap());
+            let fetched =
+                to_command_output(perflab().args(["kernel", "fetch", "debian-cloud"]).output().unwrap());
             assert_eq!(fetched.code, Some(0), "{}", fetched.err);
             PathBuf::from(fetched.out.trim())
         })
@@ -132,7 +134,9 @@ fn kernel() -> PathBuf {
 
 #[test]
 fn a_command_under_another_kernel_is_as_if_it_ran_here() {
-    let Some(guests) = Guests::new("a_command_under_another_kernel_is_as_if_it_ran_here") else { return };
+    let Some(guests) = GuestSandbox::new("a_command_under_another_kernel_is_as_if_it_ran_here") else {
+        return;
+    };
     let script = "uname -r; cat; echo wrong >&2; touch /usr/perflab-test && ls /usr/perflab-test; \
                   dd if=/dev/zero of=/tmp/full bs=1M 2>/dev/null || echo full; ip -o addr show lo | grep -c 127.0.0.1; exit 7";
     let mut child = guests
@@ -143,9 +147,9 @@ fn a_command_under_another_kernel_is_as_if_it_ran_here() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"through and through\n").unwrap();
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = to_command_output(child.wait_with_output().unwrap());
     let release =
-        kernel().file_name().unwrap().to_str().unwrap().strip_prefix("vmlinuz-").unwrap().to_owned();
+        cloud_kernel().file_name().unwrap().to_str().unwrap().strip_prefix("vmlinuz-").unwrap().to_owned();
     let wanted = format!("{release}\nthrough and through\n/usr/perflab-test\nfull\n1\n");
     assert_eq!((ended.code, ended.out.as_str()), (Some(7), wanted.as_str()), "{}", ended.err);
     assert!(ended.err.contains("wrong\n"), "{}", ended.err);
@@ -155,12 +159,12 @@ fn a_command_under_another_kernel_is_as_if_it_ran_here() {
         ended.err
     );
     assert!(!Path::new("/usr/perflab-test").exists(), "the host's root is read-only");
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 #[test]
 fn four_guests_at_once_each_with_its_own_end() {
-    let Some(guests) = Guests::new("four_guests_at_once_each_with_its_own_end") else { return };
+    let Some(guests) = GuestSandbox::new("four_guests_at_once_each_with_its_own_end") else { return };
     let children: Vec<Child> = ["exit 0", "exit 3", "kill -9 $$", "head -c 300000 /dev/zero | wc -c"]
         .iter()
         .map(|script| {
@@ -169,18 +173,18 @@ fn four_guests_at_once_each_with_its_own_end() {
             guests.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    let ended: Vec<Said> =
-        children.into_iter().map(|child| said(child.wait_with_output().unwrap())).collect();
+    let ended: Vec<CommandOutput> =
+        children.into_iter().map(|child| to_command_output(child.wait_with_output().unwrap())).collect();
     let codes: Vec<Option<i32>> = ended.iter().map(|one| one.code).collect();
     assert_eq!(codes, [Some(0), Some(3), Some(137), Some(0)], "{}", ended[3].err);
     assert_eq!(ended[3].out, "300000\n");
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 #[test]
 fn a_guest_that_dies_is_said_at_once() {
-    let Some(guests) = Guests::new("a_guest_that_dies_is_said_at_once") else { return };
-    let child = guests.sleeping();
+    let Some(guests) = GuestSandbox::new("a_guest_that_dies_is_said_at_once") else { return };
+    let child = guests.start_sleeping_guest();
     let qemu = guests.processes();
     assert!(!qemu.is_empty());
     let begun = Instant::now();
@@ -191,19 +195,19 @@ fn a_guest_that_dies_is_said_at_once() {
         )
         .unwrap();
     }
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     assert!(ended.err.contains("ended before its command"), "{}", ended.err);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 #[test]
 fn interrupted_or_killed_perflab_leaves_nothing() {
-    let Some(guests) = Guests::new("interrupted_or_killed_perflab_leaves_nothing") else { return };
-    let (asked, mut killed) = (guests.sleeping(), guests.sleeping());
-    assert!(guests.left().len() >= 4, "{:?}", guests.left());
-    assert_eq!(guests.open_to_others(), Vec::<PathBuf>::new());
+    let Some(guests) = GuestSandbox::new("interrupted_or_killed_perflab_leaves_nothing") else { return };
+    let (asked, mut killed) = (guests.start_sleeping_guest(), guests.start_sleeping_guest());
+    assert!(guests.list_leftovers().len() >= 4, "{:?}", guests.list_leftovers());
+    assert_eq!(guests.files_open_to_others(), Vec::<PathBuf>::new());
     let pid = rustix::process::Pid::from_child(&asked);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(asked.wait_with_output().unwrap().status.code(), Some(4));
@@ -223,11 +227,11 @@ fn interrupted_or_killed_perflab_leaves_nothing() {
     // A QEMU whose last breath takes long (its memory goes first) still holds its sockets.
     let begun = Instant::now();
     let mut named = String::new();
-    while !guests.left().is_empty() && begun.elapsed() < Duration::from_secs(30) {
+    while !guests.list_leftovers().is_empty() && begun.elapsed() < Duration::from_secs(30) {
         let undone = guests.run(&["undo"]);
         named += &(undone.out + &undone.err);
     }
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     for gone in [logs, &folder] {
         assert!(named.contains(gone.to_str().unwrap()), "{}: {named}", gone.display());
     }
@@ -236,7 +240,7 @@ fn interrupted_or_killed_perflab_leaves_nothing() {
 
 #[test]
 fn a_kernel_that_panics_is_shown_with_its_last_words() {
-    let Some(guests) = Guests::new("a_kernel_that_panics_is_shown_with_its_last_words") else { return };
+    let Some(guests) = GuestSandbox::new("a_kernel_that_panics_is_shown_with_its_last_words") else { return };
     let ended = guests.run(&[
         "vm",
         "boot",
@@ -249,7 +253,7 @@ fn a_kernel_that_panics_is_shown_with_its_last_words() {
     ]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     assert!(ended.err.contains("Kernel panic"), "{}", ended.err);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
     assert!(Path::new(logs).join("debian-cloud.console.log").is_file());
     fs::remove_dir_all(logs).unwrap();
@@ -258,22 +262,23 @@ fn a_kernel_that_panics_is_shown_with_its_last_words() {
 /// The processor of the first guest stands still (`-S`); the second is as it should be.
 #[test]
 fn a_guest_that_is_late_is_tried_once_more() {
-    let Some(guests) = Guests::new("a_guest_that_is_late_is_tried_once_more") else { return };
+    let Some(guests) = GuestSandbox::new("a_guest_that_is_late_is_tried_once_more") else { return };
     let programs = guests.home.path().join("programs");
     let tried = guests.home.path().join("tried");
     fs::create_dir(&programs).unwrap();
     let path = std::env::var("PATH").unwrap();
     let stands = format!("case \"$*\" in *-kernel*) mkdir '{}' && set -- \"$@\" -S;; esac", tried.display());
     let script = format!("PATH='{path}'\n{stands}\nexec qemu-system-x86_64 \"$@\"");
-    crate::image::script(&programs.join("qemu-system-x86_64"), &script);
+    crate::image::write_executable_script(&programs.join("qemu-system-x86_64"), &script);
     let logs = guests.home.path().join("logs");
     let path = format!("{}:{path}", programs.display());
     let words = ["vm", "boot", "--root", "bare", "--with", "uname", "--boot-within", "40s", "--logs"];
     let mut boot = guests.command(&words);
-    let ended = said(boot.arg(&logs).args(["--", "uname", "-n"]).env("PATH", path).output().unwrap());
+    let ended =
+        to_command_output(boot.arg(&logs).args(["--", "uname", "-n"]).env("PATH", path).output().unwrap());
     assert_eq!((ended.code, ended.out.trim()), (Some(0), "debian-cloud"), "{}", ended.err);
     assert!(logs.join("debian-cloud.console.first.log").is_file() && tried.is_dir());
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     let wrong = guests.run(&["vm", "boot", "--boot-within", "soon", "--", "true"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("--boot-within"), "{}", wrong.err);
 }
@@ -281,7 +286,7 @@ fn a_guest_that_is_late_is_tried_once_more() {
 /// A QEMU that opens no socket, and one whose monitor says nothing: ^C waits for neither.
 #[test]
 fn who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent() {
-    let Some(guests) = Guests::new("who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent") else {
+    let Some(guests) = GuestSandbox::new("who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent") else {
         return;
     };
     let programs = guests.home.path().join("programs");
@@ -293,7 +298,7 @@ fn who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent() {
         begun.display()
     );
     let script = format!("{silent}\nexec qemu-system-x86_64 \"$@\"");
-    crate::image::script(&programs.join("qemu-system-x86_64"), &script);
+    crate::image::write_executable_script(&programs.join("qemu-system-x86_64"), &script);
     let wait_for = |there: &dyn Fn() -> bool| {
         let begun = Instant::now();
         while !there() {
@@ -319,16 +324,18 @@ fn who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent() {
         }
         let pid = rustix::process::Pid::from_child(&boot);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        let ended = said(boot.wait_with_output().unwrap());
+        let ended = to_command_output(boot.wait_with_output().unwrap());
         assert_eq!(ended.code, Some(4), "{has_sockets}: {}", ended.err);
         fs::remove_file(&begun).unwrap();
-        guests.nothing_is_left();
+        guests.assert_nothing_is_left();
     }
 }
 
 #[test]
 fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
-    let Some(guests) = Guests::new("a_guest_that_stays_is_listed_has_a_shell_and_is_stopped") else { return };
+    let Some(guests) = GuestSandbox::new("a_guest_that_stays_is_listed_has_a_shell_and_is_stopped") else {
+        return;
+    };
     let ended = guests.run(&["vm", "boot", "--root", "bare", "--with", "uname", "--name", "box", "--stay"]);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
@@ -352,7 +359,7 @@ fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
     shell.kill().unwrap();
     shell.wait().unwrap();
     assert_eq!(guests.run(&["vm", "stop", id]).code, Some(0));
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     let gone = guests.run(&["vm", "stop", "box"]);
     assert!(gone.code == Some(2) && gone.err.contains("no guest `box`"), "{}", gone.err);
     assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new(), "its logs go with it");
@@ -360,7 +367,7 @@ fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
 
 #[test]
 fn bad_wishes_are_refused_before_anything_starts() {
-    let Some(guests) = Guests::new("bad_wishes_are_refused_before_anything_starts") else { return };
+    let Some(guests) = GuestSandbox::new("bad_wishes_are_refused_before_anything_starts") else { return };
     let refused = [
         (&["--kernel", "debian-clod", "--", "true"][..], 2, "did you mean `debian-cloud`?"),
         (&["--kernel", "/etc/passwd", "--", "true"], 3, "no kernel image"),
@@ -384,31 +391,31 @@ fn bad_wishes_are_refused_before_anything_starts() {
     }
     // A newcomer's first try, with nothing fetched.
     let mut first = guests.command(&["vm", "boot", "--", "true"]);
-    let first = said(first.env("PERFLAB_CACHE", guests.home().join("cache")).output().unwrap());
+    let first = to_command_output(first.env("PERFLAB_CACHE", guests.home().join("cache")).output().unwrap());
     assert_eq!(first.code, Some(3), "{}", first.err);
     insta::assert_snapshot!(first.err.trim(), @"error: the kernel `debian-cloud` is not here yet: `perflab kernel fetch debian-cloud` gets it");
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one() {
     let test = "a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one";
-    let Some(guests) = Guests::new(test) else { return };
+    let Some(guests) = GuestSandbox::new(test) else { return };
     let program = tempfile::Builder::new().prefix("hidden").tempfile_in("/tmp").unwrap().into_temp_path();
     fs::remove_file(&program).unwrap();
-    crate::image::script(&program, "echo here");
+    crate::image::write_executable_script(&program, "echo here");
     let path = program.to_str().unwrap();
     let bare = guests.run(&["vm", "boot", "--root", "bare", "--with", "sh", "--", path]);
     assert_eq!((bare.code, bare.out.as_str()), (Some(0), "here\n"), "{}", bare.err);
     let shared = guests.run(&["vm", "boot", "--", path]);
     assert_eq!(shared.code, Some(1), "{}", shared.err);
     assert!(shared.err.contains("a guest has a /tmp of its own, so put it elsewhere"), "{}", shared.err);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 /// The threads of QEMU's virtual processors, with the CPUs that they may use.
-fn pinned(qemu: u64) -> Vec<String> {
+fn pinned_threads(qemu: u64) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{qemu}/task")).unwrap().flatten().map(|task| task.path());
     let cpu = |task: PathBuf| {
         let name = fs::read_to_string(task.join("comm")).ok()?;
@@ -422,7 +429,7 @@ fn pinned(qemu: u64) -> Vec<String> {
 }
 
 /// Where the host's kernel takes the memory of a QEMU's nodes from, node by node.
-fn policies(qemu: u64) -> Vec<String> {
+fn memory_policies(qemu: u64) -> Vec<String> {
     let maps = fs::read_to_string(format!("/proc/{qemu}/numa_maps")).unwrap();
     let memory = maps.lines().filter(|line| line.contains("memory-backend-memfd"));
     let mut policies: Vec<String> = memory.map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
@@ -431,7 +438,7 @@ fn policies(qemu: u64) -> Vec<String> {
 }
 
 /// Whether a QEMU has opened that file past the page cache (`O_DIRECT`).
-fn is_direct(qemu: u64, file: &Path) -> bool {
+fn is_opened_direct(qemu: u64, file: &Path) -> bool {
     let files = fs::read_dir(format!("/proc/{qemu}/fd")).unwrap().flatten();
     let file = files.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == file)).last().unwrap();
     let number = file.file_name().into_string().unwrap();
@@ -441,7 +448,7 @@ fn is_direct(qemu: u64, file: &Path) -> bool {
 }
 
 /// The two sizes, in MiB, of what a refused guest's kernel and first file system take.
-fn told_sizes(said: &Said) -> Vec<u64> {
+fn refused_guest_sizes(said: &CommandOutput) -> Vec<u64> {
     let numbers =
         said.err.split("MiB").filter_map(|part| part.split_whitespace().next_back()?.parse::<f64>().ok());
     numbers.map(|mib| mib as u64).collect()
@@ -449,12 +456,14 @@ fn told_sizes(said: &Said) -> Vec<u64> {
 
 #[test]
 fn a_guest_with_too_little_memory_is_told_what_to_set() {
-    let Some(guests) = Guests::new("a_guest_with_too_little_memory_is_told_what_to_set") else { return };
+    let Some(guests) = GuestSandbox::new("a_guest_with_too_little_memory_is_told_what_to_set") else {
+        return;
+    };
     let boot = |memory: &str| guests.run(&["vm", "boot", "--root", "bare", "--memory", memory, "--", "true"]);
     let refused = boot("32MiB");
     assert_eq!(refused.code, Some(3), "{}", refused.err);
     assert!(refused.err.contains("too little memory with 32"), "{}", refused.err);
-    let sizes = told_sizes(&refused);
+    let sizes = refused_guest_sizes(&refused);
     let [_, kernel, initramfs, good] = sizes[..] else { panic!("{sizes:?} {}", refused.err) };
     assert!(kernel > 30 && initramfs > 10 && good >= kernel + 3 * initramfs, "{sizes:?}");
     // Enough for the check, and not for the kernel: it says so on its console.
@@ -465,7 +474,7 @@ fn a_guest_with_too_little_memory_is_told_what_to_set() {
         "{}",
         panicked.err
     );
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
     for ended in [&refused, &panicked] {
         let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in "));
         // One that was refused before it started has none.
@@ -475,18 +484,19 @@ fn a_guest_with_too_little_memory_is_told_what_to_set() {
 
 #[test]
 fn memory_on_a_node_that_the_host_has_not_is_said_in_qemus_words() {
-    let Some(guests) = Guests::new("memory_on_a_node_that_the_host_has_not_is_said_in_qemus_words") else {
+    let Some(guests) = GuestSandbox::new("memory_on_a_node_that_the_host_has_not_is_said_in_qemus_words")
+    else {
         return;
     };
     let ended = guests.run(&["vm", "boot", "--root", "bare", "--node", "1:512MiB:99", "--", "true"]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     assert!(ended.err.contains("cannot bind memory to host NUMA nodes"), "{}", ended.err);
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 #[test]
 fn what_is_said_of_a_guest_is_so_inside() {
-    let Some(guests) = Guests::new("what_is_said_of_a_guest_is_so_inside") else { return };
+    let Some(guests) = GuestSandbox::new("what_is_said_of_a_guest_is_so_inside") else { return };
     let caches = ["none", "writeback", "writethrough", "directsync", "unsafe"];
     let images = caches.map(|cache| guests.home().join(format!("{cache}.img")));
     images.iter().for_each(|image| fs::write(image, vec![7; 1 << 20]).unwrap());
@@ -527,25 +537,29 @@ fn what_is_said_of_a_guest_is_so_inside() {
     let note: serde_json::Value =
         serde_json::from_slice(&fs::read(folder.join("guest.json")).unwrap()).unwrap();
     if std::thread::available_parallelism().unwrap().get() > 1 {
-        assert_eq!(pinned(note["pid"].as_u64().unwrap()), ["CPU 0/TCG on 1", "CPU 1/TCG on 0"]);
+        assert_eq!(pinned_threads(note["pid"].as_u64().unwrap()), ["CPU 0/TCG on 1", "CPU 1/TCG on 0"]);
     }
     let qemu = note["pid"].as_u64().unwrap();
-    assert_eq!(policies(qemu), ["bind:0", "default"], "the first node's memory is the host's node 0's");
-    let direct: Vec<bool> = images.iter().map(|image| is_direct(qemu, image)).collect();
+    assert_eq!(
+        memory_policies(qemu),
+        ["bind:0", "default"],
+        "the first node's memory is the host's node 0's"
+    );
+    let direct: Vec<bool> = images.iter().map(|image| is_opened_direct(qemu, image)).collect();
     assert_eq!(direct, [true, false, false, true, false], "past the host's page cache: none and directsync");
     child.stdin.take().unwrap().write_all(b"go on\n").unwrap();
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = to_command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let lines: Vec<&str> = ended.out.lines().map(str::trim).collect();
     let wanted = ["2", "0-1", "1", "perflab.test=1", "Nehalem"];
     let disks = ["write back", "write back", "write through", "write through", "write back", "2048", "0"];
     assert_eq!(lines, [&wanted[..], &disks[..]].concat());
     assert!(fs::read(&images[0]).unwrap().iter().all(|byte| *byte == 7), "what it wrote is gone with it");
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 /// A small system of the test's own on the first partition of a disk image.
-fn system(home: &Path) -> PathBuf {
+fn build_small_system(home: &Path) -> PathBuf {
     let tree = home.join("tree");
     let add = |path: &Path| {
         let place = tree.join(path.strip_prefix("/").unwrap());
@@ -553,14 +567,15 @@ fn system(home: &Path) -> PathBuf {
         fs::copy(path, place).unwrap();
     };
     for program in ["sh", "cat"] {
-        let needed = closure(program).unwrap();
+        let needed = find_closure(program).unwrap();
         needed.libraries.values().chain(&needed.interpreter).for_each(|file| add(file));
         fs::create_dir_all(tree.join("bin")).unwrap();
         fs::copy(&needed.program, tree.join("bin").join(program)).unwrap();
     }
     fs::write(tree.join("mark"), "the image's\n").unwrap();
     let run = |words: &[&str]| {
-        let done = said(Command::new(words[0]).args(&words[1..]).current_dir(home).output().unwrap());
+        let done =
+            to_command_output(Command::new(words[0]).args(&words[1..]).current_dir(home).output().unwrap());
         assert_eq!(done.code, Some(0), "{words:?}: {}", done.err);
     };
     run(&["mkfs.ext4", "-q", "-d", "tree", "partition", "32M"]);
@@ -579,11 +594,11 @@ fn system(home: &Path) -> PathBuf {
 #[test]
 fn a_partition_of_an_image_is_a_root_and_stays_as_it_was() {
     let test = "a_partition_of_an_image_is_a_root_and_stays_as_it_was";
-    let Some(guests) = Guests::new(test) else { return };
-    if !there("qemu-img") || !there("mkfs.ext4") {
-        return skip(test, "qemu-img, mkfs.ext4");
+    let Some(guests) = GuestSandbox::new(test) else { return };
+    if !is_program_there("qemu-img") || !is_program_there("mkfs.ext4") {
+        return skip_test(test, "qemu-img, mkfs.ext4");
     }
-    let image = system(guests.home());
+    let image = build_small_system(guests.home());
     let before = fs::read(&image).unwrap();
     let root = format!("{}:1", image.display());
     let script = "cat /mark; echo changed >/mark; cat /mark; while read d p t r; do [ $p = / ] && echo $d $t; done </proc/mounts; exit 3";
@@ -595,24 +610,24 @@ fn a_partition_of_an_image_is_a_root_and_stays_as_it_was() {
         ended.err
     );
     assert!(fs::read(&image).unwrap() == before, "what it wrote is gone with it");
-    guests.nothing_is_left();
+    guests.assert_nothing_is_left();
 }
 
 /// Huge pages of the host, reserved until dropped.
-struct HugePages(String);
+struct ReservedHugePages(String);
 
 const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
 
-impl HugePages {
-    fn reserve(count: u32) -> Option<HugePages> {
-        let pages = HugePages(fs::read_to_string(RESERVED).ok()?);
+impl ReservedHugePages {
+    fn reserve(count: u32) -> Option<ReservedHugePages> {
+        let pages = ReservedHugePages(fs::read_to_string(RESERVED).ok()?);
         fs::write(RESERVED, count.to_string()).ok()?;
         let there: u32 = fs::read_to_string(RESERVED).ok()?.trim().parse().ok()?;
         (there >= count).then_some(pages)
     }
 }
 
-impl Drop for HugePages {
+impl Drop for ReservedHugePages {
     fn drop(&mut self) {
         let _ = fs::write(RESERVED, &self.0);
     }
@@ -621,8 +636,8 @@ impl Drop for HugePages {
 #[test]
 fn a_guest_on_huge_pages_takes_them_from_the_host() {
     let test = "a_guest_on_huge_pages_takes_them_from_the_host";
-    let Some(guests) = Guests::new(test) else { return };
-    let Some(_pages) = HugePages::reserve(140) else {
+    let Some(guests) = GuestSandbox::new(test) else { return };
+    let Some(_pages) = ReservedHugePages::reserve(140) else {
         return eprintln!("SKIP {test}: the host reserves no huge pages");
     };
     let words = [

@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perflab_model::io::PAGE;
-use perflab_observe::io::{Mounts, files, generation, uuid};
-use perflab_prefetch::{FileSystem, Order, Plan, Source, Start, TracedFile, plan};
+use perflab_observe::io::{MountTable, file_generation, file_system_uuid, files};
+use perflab_prefetch::{
+    ReadOrder, ReplayPlan, StartupTrace, TraceSource, TracedFile, TracedFileSystem, plan_replay,
+};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use ways::{WAYS, Way};
+use ways::{READ_METHODS, ReadMethod};
 
 /// Stretches in all.
 const STRETCHES: u64 = 10_000;
@@ -28,75 +30,76 @@ const STRETCHES: u64 = 10_000;
 const LONG: u64 = 4;
 const APART: u64 = 32;
 
-type Surprise = Box<dyn Error>;
+type ReplayBenchError = Box<dyn Error>;
 
-fn main() -> Result<(), Surprise> {
+fn main() -> Result<(), ReplayBenchError> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let rounds = words.first().and_then(|word| word.parse().ok()).unwrap_or(7_usize);
     let folder = words.get(1).map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
-    more_files()?;
+    raise_file_limit()?;
     if let Some(trace) = words.get(2) {
-        let known = perflab_prefetch::file::read(Path::new(trace))?;
+        let known = perflab_prefetch::file::read_trace_file(Path::new(trace))?;
         let start = known.starts.last().ok_or("nothing was learnt")?;
-        let plan = plan(start, Order::Need, u64::MAX);
+        let plan = plan_replay(start, ReadOrder::Need, u64::MAX);
         let stretches: usize = plan.steps.iter().map(|step| step.pages.iter().count()).sum();
-        println!("{}: {stretches} stretches, {} MiB", known.program, (plan.pages() * PAGE) >> 20);
-        return race(&plan, rounds);
+        println!("{}: {stretches} stretches, {} MiB", known.program, (plan.page_count() * PAGE) >> 20);
+        return compare_methods(&plan, rounds);
     }
     for (files, what) in
         [(100, "100 files of 100 stretches"), (2_000, "2,000 of five"), (10_000, "10,000 of one")]
     {
         let made = tempfile::tempdir_in(&folder)?;
-        let start = start(made.path(), files)?;
+        let start = write_traced_files(made.path(), files)?;
         println!("{what}, each of {} KiB, {rounds} rounds; medians", (LONG * PAGE) >> 10);
-        race(&plan(&start, Order::Need, u64::MAX), rounds)?;
+        compare_methods(&plan_replay(&start, ReadOrder::Need, u64::MAX), rounds)?;
     }
     Ok(())
 }
 
 /// The ways that keep everything open need room for that.
-fn more_files() -> Result<(), Surprise> {
+fn raise_file_limit() -> Result<(), ReplayBenchError> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 /// Writes the files, and says what a trace would say of them.
-fn start(folder: &Path, count: u64) -> Result<Start, Surprise> {
+fn write_traced_files(folder: &Path, count: u64) -> Result<StartupTrace, ReplayBenchError> {
     let stretches = STRETCHES / count;
     let content = vec![7_u8; usize::try_from(((stretches - 1) * APART + LONG) * PAGE)?];
     let mut traced = Vec::new();
     for turn in 0..u32::try_from(count)? {
         let path = folder.join(turn.to_string());
         fs::write(&path, &content)?;
-        traced.push(known(&path, turn, stretches)?);
+        traced.push(describe_file(&path, turn, stretches)?);
     }
     rustix::fs::sync();
     for file in &mut traced {
-        file.place = perflab_observe::io::extents(&File::open(&file.path)?)?.first().map(|one| one.physical);
+        file.place =
+            perflab_observe::io::file_extents(&File::open(&file.path)?)?.first().map(|one| one.physical);
     }
     let opened = File::open(folder)?;
-    let mounts = Mounts::read();
-    let mount = mounts.under(folder).ok_or("no file system below")?;
-    let system = FileSystem {
-        uuid: uuid(&opened),
+    let mounts = MountTable::read();
+    let mount = mounts.find_by_path(folder).ok_or("no file system below")?;
+    let system = TracedFileSystem {
+        uuid: file_system_uuid(&opened),
         kind: mount.kind.clone(),
-        device: files::device(&opened.metadata()?),
-        place: mount.place.display().to_string(),
+        device: files::device_of(&opened.metadata()?),
+        place: mount.mount_point.display().to_string(),
         metadata: Default::default(),
     };
-    Ok(Start { when: 0, source: Source::Traced, systems: vec![system], files: traced })
+    Ok(StartupTrace { when: 0, source: TraceSource::Traced, systems: vec![system], files: traced })
 }
 
-fn known(path: &Path, turn: u32, stretches: u64) -> Result<TracedFile, Surprise> {
+fn describe_file(path: &Path, turn: u32, stretches: u64) -> Result<TracedFile, ReplayBenchError> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     Ok(TracedFile {
         system: 0,
         inode: about.ino(),
-        generation: generation(&file),
+        generation: file_generation(&file),
         size: about.len(),
-        changed: files::changed(&about),
+        changed: files::modified_ns(&about),
         path: path.display().to_string(),
         pages: (0..stretches).map(|at| (at * APART, LONG)).collect(),
         turn,
@@ -105,41 +108,41 @@ fn known(path: &Path, turn: u32, stretches: u64) -> Result<TracedFile, Surprise>
     })
 }
 
-fn race(plan: &Plan<'_>, rounds: usize) -> Result<(), Surprise> {
-    let mut taken: Vec<Vec<Took>> = WAYS.iter().map(|_| Vec::new()).collect();
+fn compare_methods(plan: &ReplayPlan<'_>, rounds: usize) -> Result<(), ReplayBenchError> {
+    let mut taken: Vec<Vec<ReadCost>> = READ_METHODS.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
-        for turn in 0..WAYS.len() {
-            let at = (turn + round) % WAYS.len();
-            let took = once(plan, WAYS[at].1)?;
+        for turn in 0..READ_METHODS.len() {
+            let at = (turn + round) % READ_METHODS.len();
+            let took = measure_once(plan, READ_METHODS[at].1)?;
             if round > 0 {
                 taken[at].push(took);
             }
         }
     }
-    for ((name, _), all) in WAYS.iter().zip(&taken) {
-        let middle = |time: fn(&Took) -> Duration| median(all.iter().map(time).collect()) * 1e3;
+    for ((name, _), all) in READ_METHODS.iter().zip(&taken) {
+        let middle = |time: fn(&ReadCost) -> Duration| median_seconds(all.iter().map(time).collect()) * 1e3;
         println!("{name:>36}: CPU {:6.1} ms, wall {:7.1} ms", middle(|one| one.cpu), middle(|one| one.wall));
     }
     Ok(())
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
+fn median_seconds(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64()
 }
 
 /// What one way took.
-struct Took {
+struct ReadCost {
     wall: Duration,
     cpu: Duration,
 }
 
 /// One way from a cold cache.
-fn once(plan: &Plan<'_>, way: Way) -> Result<Took, Surprise> {
+fn measure_once(plan: &ReplayPlan<'_>, way: ReadMethod) -> Result<ReadCost, ReplayBenchError> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")?;
-    let (cpu, begun) = (perflab_observe::own_usage().cpu, Instant::now());
+    let (cpu, begun) = (perflab_observe::process_usage().cpu, Instant::now());
     way(plan)?;
     let wall = begun.elapsed();
-    Ok(Took { wall, cpu: perflab_observe::own_usage().cpu.since(cpu).into() })
+    Ok(ReadCost { wall, cpu: perflab_observe::process_usage().cpu.since(cpu).into() })
 }

@@ -7,36 +7,36 @@ use std::sync::atomic::AtomicBool;
 
 use io_uring::{IoUring, opcode, squeue, types};
 use perflab_model::io::PAGE;
-use perflab_prefetch::{Budget, Part, Plan, replay};
+use perflab_prefetch::{ReplayBudget, ReplayPart, ReplayPlan, replay_part};
 
-use crate::Surprise;
+use crate::ReplayBenchError;
 
 /// Requests that a ring takes at a time.
 const RING: u32 = 256;
 
 /// Reads everything that a plan names.
-pub type Way = fn(&Plan<'_>) -> Result<(), Surprise>;
+pub type ReadMethod = fn(&ReplayPlan<'_>) -> Result<(), ReplayBenchError>;
 
 /// All of them, ours first.
-pub const WAYS: [(&str, Way); 5] = [
-    ("perflab's replay", ours),
-    ("readahead, then a byte each", by_readahead),
-    ("io_uring: fadvise, then a byte each", by_advice),
-    ("io_uring: read", by_ring),
-    ("pread", by_pread),
+pub const READ_METHODS: [(&str, ReadMethod); 5] = [
+    ("perflab's replay", read_by_replay),
+    ("readahead, then a byte each", read_by_readahead),
+    ("io_uring: fadvise, then a byte each", read_by_advice),
+    ("io_uring: read", read_by_ring),
+    ("pread", read_by_pread),
 ];
 
-fn ours(plan: &Plan<'_>) -> Result<(), Surprise> {
-    let part = Part { metadata: true, steps: 0..plan.steps.len() };
-    let done = replay(plan, part, Budget { rate: None }, &AtomicBool::new(false));
-    let all = done.skipped.is_empty() && done.pages == plan.pages();
+fn read_by_replay(plan: &ReplayPlan<'_>) -> Result<(), ReplayBenchError> {
+    let part = ReplayPart { metadata: true, steps: 0..plan.steps.len() };
+    let done = replay_part(plan, part, ReplayBudget { rate: None }, &AtomicBool::new(false));
+    let all = done.skipped.is_empty() && done.pages == plan.page_count();
     if all { Ok(()) } else { Err(format!("not everything was read: {} pages", done.pages).into()) }
 }
 
 /// A stretch: its file's place among the opened ones, its first byte, and how many it has.
-type Stretch = (usize, u64, u64);
+type FileRange = (usize, u64, u64);
 
-fn stretches(plan: &Plan<'_>) -> Result<(Vec<File>, Vec<Stretch>), Surprise> {
+fn open_ranges(plan: &ReplayPlan<'_>) -> Result<(Vec<File>, Vec<FileRange>), ReplayBenchError> {
     let (mut opened, mut all) = (Vec::new(), Vec::new());
     for step in &plan.steps {
         all.extend(step.pages.iter().map(|(first, count)| (opened.len(), first * PAGE, count * PAGE)));
@@ -45,27 +45,27 @@ fn stretches(plan: &Plan<'_>) -> Result<(Vec<File>, Vec<Stretch>), Surprise> {
     Ok((opened, all))
 }
 
-fn by_readahead(plan: &Plan<'_>) -> Result<(), Surprise> {
-    let (files, all) = stretches(plan)?;
+fn read_by_readahead(plan: &ReplayPlan<'_>) -> Result<(), ReplayBenchError> {
+    let (files, all) = open_ranges(plan)?;
     for (file, at, bytes) in &all {
         let (at, bytes) = (i64::try_from(*at)?, usize::try_from(*bytes)?);
         // SAFETY: numbers and an open descriptor; no memory of ours is involved.
         unsafe { libc::readahead(files[*file].as_raw_fd(), at, bytes) };
     }
-    a_byte_each(&files, &all)
+    wait_for_ranges(&files, &all)
 }
 
 /// Waits until the last page of each has come.
-fn a_byte_each(files: &[File], all: &[Stretch]) -> Result<(), Surprise> {
+fn wait_for_ranges(files: &[File], all: &[FileRange]) -> Result<(), ReplayBenchError> {
     for (file, at, bytes) in all {
         files[*file].read_at(&mut [0], at + bytes - PAGE)?;
     }
     Ok(())
 }
 
-fn by_pread(plan: &Plan<'_>) -> Result<(), Surprise> {
-    let (files, all) = stretches(plan)?;
-    let mut buffer = room(&all)?;
+fn read_by_pread(plan: &ReplayPlan<'_>) -> Result<(), ReplayBenchError> {
+    let (files, all) = open_ranges(plan)?;
+    let mut buffer = make_buffer(&all)?;
     for (file, at, bytes) in all {
         files[file].read_at(&mut buffer[..usize::try_from(bytes)?], at)?;
     }
@@ -73,35 +73,35 @@ fn by_pread(plan: &Plan<'_>) -> Result<(), Surprise> {
 }
 
 /// Room for the longest stretch.
-fn room(all: &[Stretch]) -> Result<Vec<u8>, Surprise> {
+fn make_buffer(all: &[FileRange]) -> Result<Vec<u8>, ReplayBenchError> {
     Ok(vec![0; usize::try_from(all.iter().map(|(_, _, bytes)| *bytes).max().unwrap_or(0))?])
 }
 
-fn by_advice(plan: &Plan<'_>) -> Result<(), Surprise> {
-    let (files, all) = stretches(plan)?;
-    through_a_ring(&all, |(file, at, bytes)| {
+fn read_by_advice(plan: &ReplayPlan<'_>) -> Result<(), ReplayBenchError> {
+    let (files, all) = open_ranges(plan)?;
+    submit_to_ring(&all, |(file, at, bytes)| {
         let file = types::Fd(files[file].as_raw_fd());
         let advice = opcode::Fadvise::new(file, i64::try_from(bytes)?, libc::POSIX_FADV_WILLNEED);
         Ok(advice.offset(at).build())
     })?;
-    a_byte_each(&files, &all)
+    wait_for_ranges(&files, &all)
 }
 
-fn by_ring(plan: &Plan<'_>) -> Result<(), Surprise> {
-    let (files, all) = stretches(plan)?;
+fn read_by_ring(plan: &ReplayPlan<'_>) -> Result<(), ReplayBenchError> {
+    let (files, all) = open_ranges(plan)?;
     // What is read is not wanted: all requests may write to one place.
-    let mut buffer = room(&all)?;
-    through_a_ring(&all, |(file, at, bytes)| {
+    let mut buffer = make_buffer(&all)?;
+    submit_to_ring(&all, |(file, at, bytes)| {
         let file = types::Fd(files[file].as_raw_fd());
         let read = opcode::Read::new(file, buffer.as_mut_ptr(), u32::try_from(bytes)?);
         Ok(read.offset(at).build())
     })
 }
 
-fn through_a_ring(
-    all: &[Stretch],
-    mut entry: impl FnMut(Stretch) -> Result<squeue::Entry, Surprise>,
-) -> Result<(), Surprise> {
+fn submit_to_ring(
+    all: &[FileRange],
+    mut entry: impl FnMut(FileRange) -> Result<squeue::Entry, ReplayBenchError>,
+) -> Result<(), ReplayBenchError> {
     let mut ring = IoUring::new(RING)?;
     for some in all.chunks(RING as usize) {
         for stretch in some {

@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::door::Held;
+use super::door::PendingExec;
 
 /// How long the reading thread may need for what it has read: a thousand times what it does need.
-const HANGS: Duration = Duration::from_secs(5);
+const HANG_LIMIT: Duration = Duration::from_secs(5);
 /// How often it is looked after.
-const GLANCE: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long it may need until the guard is not told any more that all is well, and answers in its place.
-const LATE: Duration = Duration::from_secs(1);
+const LATE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Execs by the time until which they may wait.
 #[derive(Debug)]
-pub struct Deadline {
+pub struct ExecDeadlines {
     begun: Instant,
-    waiting: Mutex<BTreeMap<(Instant, u64), Weak<Held>>>,
+    waiting: Mutex<BTreeMap<(Instant, u64), Weak<PendingExec>>>,
     bell: Condvar,
     serial: AtomicU64,
     /// Milliseconds after `begun` at which the reading thread took up what it works on, and one more; 0 while it waits.
@@ -29,9 +29,9 @@ pub struct Deadline {
     pub overdue: AtomicU64,
 }
 
-impl Default for Deadline {
+impl Default for ExecDeadlines {
     fn default() -> Self {
-        Deadline {
+        ExecDeadlines {
             begun: Instant::now(),
             waiting: Mutex::default(),
             bell: Condvar::new(),
@@ -42,12 +42,12 @@ impl Default for Deadline {
     }
 }
 
-impl Deadline {
+impl ExecDeadlines {
     /// This exec waits no longer than that, whatever was said before.
-    pub fn set(&self, held: &Arc<Held>, until: Instant) {
-        held.may_wait(until);
+    pub fn set(&self, held: &Arc<PendingExec>, until: Instant) {
+        held.wait_until(until);
         let key = (until, self.serial.fetch_add(1, Ordering::Relaxed));
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_waiting();
         waiting.insert(key, Arc::downgrade(held));
         if waiting.first_key_value().is_some_and(|(first, _)| *first == key) {
             self.bell.notify_one();
@@ -55,32 +55,32 @@ impl Deadline {
     }
 
     /// The reading thread works from now on.
-    pub fn works(&self) {
+    pub fn mark_busy(&self) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.busy.store(now.saturating_add(1), Ordering::Release);
     }
 
     /// It waits again.
-    pub fn rests(&self) {
+    pub fn mark_idle(&self) {
         self.busy.store(0, Ordering::Release);
     }
 
     /// Whether the reading thread came back in time.
     pub fn is_alive(&self) -> bool {
-        self.works_since_less_than(HANGS)
+        self.is_busy_less_than(HANG_LIMIT)
     }
 
-    fn works_since_less_than(&self, limit: Duration) -> bool {
+    fn is_busy_less_than(&self, limit: Duration) -> bool {
         let busy = self.busy.load(Ordering::Acquire);
         busy == 0 || self.begun.elapsed() < Duration::from_millis(busy) + limit
     }
 
     /// Looks at the clock for ever. `all_is_well` is called after what was due was answered, and not while the reading thread is late.
-    pub fn keep(&self, all_is_well: impl Fn()) -> ! {
+    pub fn run(&self, all_is_well: impl Fn()) -> ! {
         loop {
-            let late = self.due().into_iter().filter(|held| held.expire()).count();
+            let late = self.take_due().into_iter().filter(|held| held.expire()).count();
             self.overdue.fetch_add(late as u64, Ordering::Relaxed);
-            if self.works_since_less_than(LATE) {
+            if self.is_busy_less_than(LATE_LIMIT) {
                 all_is_well();
             }
             if !self.is_alive() {
@@ -91,22 +91,22 @@ impl Deadline {
                 );
                 std::process::abort();
             }
-            let waiting = self.waiting();
+            let waiting = self.lock_waiting();
             let next = waiting.keys().next().map(|(at, _)| at.saturating_duration_since(Instant::now()));
-            drop(self.bell.wait_timeout(waiting, next.unwrap_or(GLANCE).min(GLANCE)));
+            drop(self.bell.wait_timeout(waiting, next.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)));
         }
     }
 
     /// Takes out what is due and still somebody's.
-    fn due(&self) -> Vec<Arc<Held>> {
-        let mut waiting = self.waiting();
+    fn take_due(&self) -> Vec<Arc<PendingExec>> {
+        let mut waiting = self.lock_waiting();
         let now = Instant::now();
         let later = waiting.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut *waiting, later);
-        due.into_values().filter_map(|held| held.upgrade()).filter(|held| !held.is_early(now)).collect()
+        due.into_values().filter_map(|held| held.upgrade()).filter(|held| !held.may_still_wait(now)).collect()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(Instant, u64), Weak<Held>>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, BTreeMap<(Instant, u64), Weak<PendingExec>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

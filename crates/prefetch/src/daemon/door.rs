@@ -17,12 +17,12 @@ use super::exec_guard::UNANSWERED;
 
 /// Where the kernel asks. When it is closed, also by a death, the kernel lets everything through.
 #[derive(Debug)]
-pub struct Door(Fanotify);
+pub struct ExecGate(Fanotify);
 
 /// An exec that waits.
 #[derive(Debug)]
-pub struct Held {
-    door: Arc<Door>,
+pub struct PendingExec {
+    gate: Arc<ExecGate>,
     event: FanotifyEvent,
     answered: AtomicBool,
     overdue: AtomicBool,
@@ -30,7 +30,7 @@ pub struct Held {
     since: Instant,
 }
 
-impl Door {
+impl ExecGate {
     /// Opens it; nothing is watched yet.
     ///
     /// # Errors
@@ -38,20 +38,20 @@ impl Door {
     pub fn open() -> io::Result<Arc<Self>> {
         let flags = InitFlags::FAN_CLASS_CONTENT | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
         let events = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC;
-        Ok(Arc::new(Door(Fanotify::init(flags, events)?)))
+        Ok(Arc::new(ExecGate(Fanotify::init(flags, events)?)))
     }
 
     /// Watches execs on the file system that is seen at this place.
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn watch(&self, place: &Path) -> io::Result<()> {
+    pub fn watch_file_system(&self, place: &Path) -> io::Result<()> {
         let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
         Ok(self.0.mark(flags, MaskFlags::FAN_OPEN_EXEC_PERM, rustix::fs::CWD, Some(place))?)
     }
 
     /// Asks no more about this file, as long as the kernel can remember that. A loader comes with every program, and says nothing.
-    pub fn ignore(&self, file: BorrowedFd<'_>) {
+    pub fn ignore_file(&self, file: BorrowedFd<'_>) {
         let flags =
             MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_IGNORED_MASK | MarkFlags::FAN_MARK_EVICTABLE;
         let _ = self.0.mark(flags, MaskFlags::FAN_OPEN_EXEC_PERM, file, None::<&Path>);
@@ -61,15 +61,15 @@ impl Door {
     ///
     /// # Errors
     /// What the kernel said.
-    pub fn held(self: &Arc<Self>) -> io::Result<Vec<Held>> {
+    pub fn read_pending(self: &Arc<Self>) -> io::Result<Vec<PendingExec>> {
         let events = match self.0.read_events() {
             Ok(events) => events,
             Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         let held = |event: FanotifyEvent| {
-            event.fd().is_some().then(|| Held {
-                door: Arc::clone(self),
+            event.fd().is_some().then(|| PendingExec {
+                gate: Arc::clone(self),
                 event,
                 answered: AtomicBool::new(false),
                 overdue: AtomicBool::new(false),
@@ -82,13 +82,13 @@ impl Door {
     }
 }
 
-impl AsFd for Door {
+impl AsFd for ExecGate {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Held {
+impl PendingExec {
     /// Who wants to.
     pub fn process(&self) -> u32 {
         self.event.pid().unsigned_abs()
@@ -100,7 +100,7 @@ impl Held {
     }
 
     /// The same, to be kept.
-    pub fn opened(&self) -> Option<File> {
+    pub fn open_file(&self) -> Option<File> {
         Some(self.file()?.try_clone_to_owned().ok()?.into())
     }
 
@@ -109,18 +109,18 @@ impl Held {
         let first = !self.answered.swap(true, Ordering::AcqRel);
         if let Some(file) = self.event.fd().filter(|_| first) {
             // It fails where the process was killed meanwhile, and then nobody waits.
-            let _ = self.door.0.write_response(FanotifyResponse::new(file, Response::FAN_ALLOW));
+            let _ = self.gate.0.write_response(FanotifyResponse::new(file, Response::FAN_ALLOW));
         }
         first
     }
 
     /// It may wait until then; what was said before counts no more.
-    pub fn may_wait(&self, until: Instant) {
+    pub fn wait_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
     /// Whether it may still wait.
-    pub fn is_early(&self, now: Instant) -> bool {
+    pub fn may_still_wait(&self, now: Instant) -> bool {
         self.until.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > now)
     }
 
@@ -142,7 +142,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for PendingExec {
     fn drop(&mut self) {
         self.allow();
     }

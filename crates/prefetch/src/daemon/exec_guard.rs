@@ -3,7 +3,7 @@
 //! out or hung: then the guard lets every exec through itself, until the daemon is heard again and takes over. It dies with the
 //! daemon, so that the descriptor closes and the kernel lets everything through.
 //!
-//! Owns both ends: the process itself ([`keep_guard`]) and the daemon's side of it ([`ExecGuard`]). The kernel finds an exec that waits by the
+//! Owns both ends: the process itself ([`run_guard`]) and the daemon's side of it ([`ExecGuard`]). The kernel finds an exec that waits by the
 //! number that the reader's table had for it, and takes that number from anybody who holds the descriptor: so the guard
 //! answers every number that the daemon's table could have.
 
@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::fanotify::{Fanotify, FanotifyEvent, FanotifyResponse, Response};
-use perflab_observe::io::Mounts;
+use perflab_observe::io::MountTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -25,7 +25,7 @@ use rustix::process::{Pid, Resource, Signal};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::exec_group;
+use crate::kernel::open_exec_group;
 
 /// After which silence of either side the other one acts.
 pub const SILENCE: Duration = Duration::from_secs(2);
@@ -77,7 +77,7 @@ impl ExecGuard {
     /// # Errors
     /// A process that cannot be started, or does not become ready.
     pub fn start(program: &Path, gate: &impl AsFd) -> io::Result<Self> {
-        let (child, line) = spawn(program, gate)?;
+        let (child, line) = spawn_guard(program, gate)?;
         let mut guard = ExecGuard {
             program: program.into(),
             child,
@@ -87,7 +87,7 @@ impl ExecGuard {
             before: 0,
             status: GuardStatus::default(),
         };
-        guard.describe();
+        guard.update_status();
         Ok(guard)
     }
 
@@ -95,7 +95,7 @@ impl ExecGuard {
     ///
     /// # Errors
     /// No descriptor is to be had.
-    pub fn line(&self) -> io::Result<UnixStream> {
+    pub fn clone_line(&self) -> io::Result<UnixStream> {
         self.line.try_clone()
     }
 
@@ -128,28 +128,28 @@ impl ExecGuard {
     /// No other one can be started: then nobody must be held any more.
     pub fn replace(&mut self, gate: &impl AsFd) -> io::Result<()> {
         let _ = self.child.kill();
-        let (child, line) = spawn(&self.program, gate)?;
+        let (child, line) = spawn_guard(&self.program, gate)?;
         let mut old = std::mem::replace(&mut self.child, child);
         if !matches!(old.try_wait(), Ok(Some(_))) {
             self.ended.push(old);
         }
         (self.line, self.heard, self.before) = (line, Instant::now(), self.status.let_through);
         self.status.restarts += 1;
-        self.describe();
+        self.update_status();
         Ok(())
     }
 
-    fn describe(&mut self) {
+    fn update_status(&mut self) {
         let pid = self.child.id();
         let about = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let status = about("status");
         // What is locked is counted by its addresses, of which few are in use.
-        let kib = |name: &str| field(&status, name).unwrap_or(0);
+        let kib = |name: &str| status_field(&status, name).unwrap_or(0);
         let locked = kib("VmLck:").min(kib("VmRSS:")) << 10;
-        let group = freezable_group(&about("cgroup"));
+        let group = find_freezable_group(&about("cgroup"));
         self.status.pid = pid;
         self.status.locked = locked;
-        self.status.lacks = lacks(locked, group, std::env::var_os("WATCHDOG_USEC").is_some());
+        self.status.lacks = missing_protections(locked, group, std::env::var_os("WATCHDOG_USEC").is_some());
     }
 }
 
@@ -166,7 +166,7 @@ impl Drop for ExecGuard {
     }
 }
 
-fn spawn(program: &Path, gate: &impl AsFd) -> io::Result<(Child, UnixStream)> {
+fn spawn_guard(program: &Path, gate: &impl AsFd) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     let gate: OwnedFd = gate.as_fd().try_clone_to_owned()?;
     let mut command = Command::new(program);
@@ -181,7 +181,7 @@ fn spawn(program: &Path, gate: &impl AsFd) -> io::Result<(Child, UnixStream)> {
 }
 
 /// What a guard with so much locked memory, in a group that can be frozen, does not protect from.
-fn lacks(locked: u64, group: Option<String>, watchdog: bool) -> Vec<String> {
+fn missing_protections(locked: u64, group: Option<String>, watchdog: bool) -> Vec<String> {
     let memory = (locked == 0).then(|| {
         "its memory is not locked (it needs CAP_IPC_LOCK, or no limit of locked memory): where memory is short it may be late".into()
     });
@@ -196,7 +196,7 @@ fn lacks(locked: u64, group: Option<String>, watchdog: bool) -> Vec<String> {
 }
 
 /// The group of a process that can be frozen, if it is in one: `text` is its `/proc/PID/cgroup`. Roots cannot be.
-fn freezable_group(text: &str) -> Option<String> {
+fn find_freezable_group(text: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, group) = rest.split_once(':')?;
@@ -205,7 +205,7 @@ fn freezable_group(text: &str) -> Option<String> {
     })
 }
 
-fn field(status: &str, name: &str) -> Option<u64> {
+fn status_field(status: &str, name: &str) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
@@ -229,7 +229,7 @@ pub fn lock_memory() -> io::Result<()> {
 ///
 /// # Errors
 /// A line that breaks: the daemon sees that, and starts another guard.
-pub fn keep_guard(daemon: u32) -> io::Result<()> {
+pub fn run_guard(daemon: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let is_daemons = || {
         rustix::process::getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs())
@@ -241,15 +241,15 @@ pub fn keep_guard(daemon: u32) -> io::Result<()> {
     let _ = rustix::thread::set_name(c"prefetch-guard");
     // A signal to the daemon's group or terminal is not the guard's.
     rustix::process::setsid()?;
-    leave_groups();
+    leave_freezable_groups();
     // Where it may not, the daemon finds that out, and says so.
     let _ = lock_memory();
-    let gate = exec_group(io::stdin().as_fd().try_clone_to_owned()?);
+    let gate = open_exec_group(io::stdin().as_fd().try_clone_to_owned()?);
     let mut line = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
     line.set_nonblocking(true)?;
     let mut let_through = 0_u64;
     // Once for nothing: what it does later is in memory then, and stays there.
-    answer_numbers(&gate, 0..16)?;
+    allow_numbers(&gate, 0..16)?;
     let mut heard = Instant::now();
     while is_daemons() {
         match line.write(&let_through.to_le_bytes()) {
@@ -259,7 +259,7 @@ pub fn keep_guard(daemon: u32) -> io::Result<()> {
         let stands_in = heard.elapsed() >= SILENCE;
         let mut waits = vec![PollFd::new(&line, PollFlags::IN)];
         if stands_in {
-            let_through += answer_all(&gate, daemon)?;
+            let_through += allow_all(&gate, daemon)?;
             waits.push(PollFd::new(&gate, PollFlags::IN));
         }
         let most = Timespec::try_from(if stands_in { STAND_IN } else { LOOK }).unwrap_or_default();
@@ -268,7 +268,7 @@ pub fn keep_guard(daemon: u32) -> io::Result<()> {
             _ => {}
         }
         // However late this process comes to it: what the daemon said meanwhile counts.
-        match hears(&mut line) {
+        match read_sign_of_life(&mut line) {
             Some(true) => heard = Instant::now(),
             Some(false) => {}
             None => return Ok(()),
@@ -278,7 +278,7 @@ pub fn keep_guard(daemon: u32) -> io::Result<()> {
 }
 
 /// Whether the daemon said something; nothing where it is gone.
-fn hears(line: &mut UnixStream) -> Option<bool> {
+fn read_sign_of_life(line: &mut UnixStream) -> Option<bool> {
     let (mut any, mut said) = (false, [0; 64]);
     loop {
         match line.read(&mut said) {
@@ -292,7 +292,7 @@ fn hears(line: &mut UnixStream) -> Option<bool> {
 }
 
 /// Lets through what nobody has read yet, and what the daemon has read and not answered. How many.
-fn answer_all(gate: &Fanotify, daemon: u32) -> io::Result<u64> {
+fn allow_all(gate: &Fanotify, daemon: u32) -> io::Result<u64> {
     let mut count = 0;
     loop {
         let events = match gate.read_events() {
@@ -306,12 +306,12 @@ fn answer_all(gate: &Fanotify, daemon: u32) -> io::Result<u64> {
         }
     }
     let status = fs::read_to_string(format!("/proc/{daemon}/status")).unwrap_or_default();
-    let most = field(&status, "FDSize:").and_then(|size| size.try_into().ok()).unwrap_or(NUMBERS);
-    Ok(count + answer_numbers(gate, 0..most)?)
+    let most = status_field(&status, "FDSize:").and_then(|size| size.try_into().ok()).unwrap_or(NUMBERS);
+    Ok(count + allow_numbers(gate, 0..most)?)
 }
 
 /// Says yes to whatever waits under these numbers. How many did.
-fn answer_numbers(gate: &Fanotify, numbers: std::ops::Range<i32>) -> io::Result<u64> {
+fn allow_numbers(gate: &Fanotify, numbers: std::ops::Range<i32>) -> io::Result<u64> {
     let mut count = 0;
     for number in numbers {
         let mut answer = [0; 8];
@@ -327,14 +327,16 @@ fn answer_numbers(gate: &Fanotify, numbers: std::ops::Range<i32>) -> io::Result<
 }
 
 /// Goes where nobody can freeze it: the root of each hierarchy that freezes. Where that may not be, the daemon says so.
-fn leave_groups() {
+fn leave_freezable_groups() {
     let is_freezer = |place: &Path| place.join("cgroup.procs").exists();
-    for mount in
-        Mounts::read().iter().filter(|mount| mount.kind.starts_with("cgroup") && mount.root == Path::new("/"))
+    for mount in MountTable::read()
+        .iter()
+        .filter(|mount| mount.kind.starts_with("cgroup") && mount.root == Path::new("/"))
     {
-        let of_first = mount.place.ends_with("freezer") || mount.place.join("release_agent").exists();
-        if (mount.kind == "cgroup2" || of_first) && is_freezer(&mount.place) {
-            let _ = fs::write(mount.place.join("cgroup.procs"), "0");
+        let of_first =
+            mount.mount_point.ends_with("freezer") || mount.mount_point.join("release_agent").exists();
+        if (mount.kind == "cgroup2" || of_first) && is_freezer(&mount.mount_point) {
+            let _ = fs::write(mount.mount_point.join("cgroup.procs"), "0");
         }
     }
 }
@@ -345,13 +347,13 @@ mod tests {
 
     #[test]
     fn a_group_that_can_be_frozen_is_named() {
-        assert_eq!(freezable_group("6:freezer:/\n4:memory:/x\n0::/\n"), None);
+        assert_eq!(find_freezable_group("6:freezer:/\n4:memory:/x\n0::/\n"), None);
         assert_eq!(
-            freezable_group("4:cpu:/x\n0::/system.slice/a.service\n"),
+            find_freezable_group("4:cpu:/x\n0::/system.slice/a.service\n"),
             Some("/system.slice/a.service".into())
         );
-        assert_eq!(freezable_group("6:cpuset,freezer:/pod\n0::/\n"), Some("/pod".into()));
-        assert_eq!(lacks(1, None, false), Vec::<String>::new());
-        assert_eq!(lacks(0, Some("/pod".into()), true).len(), 2);
+        assert_eq!(find_freezable_group("6:cpuset,freezer:/pod\n0::/\n"), Some("/pod".into()));
+        assert_eq!(missing_protections(1, None, false), Vec::<String>::new());
+        assert_eq!(missing_protections(0, Some("/pod".into()), true).len(), 2);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Both lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lists {
+pub struct ProgramLists {
     /// programs and folders that alone are wanted
     pub only: Vec<PathBuf>,
     /// programs and folders that are not
@@ -15,7 +15,7 @@ pub struct Lists {
 
 /// What is wrong with a list.
 #[derive(Debug, thiserror::Error)]
-pub enum ListError {
+pub enum ProgramListError {
     /// It cannot be read.
     #[error("cannot read the list {}: {source}", path.display())]
     Read {
@@ -36,14 +36,14 @@ pub enum ListError {
     },
 }
 
-impl Lists {
+impl ProgramLists {
     /// These, and those of a file: a line each, `only PATH` or `never PATH`; `#` begins a comment.
     ///
     /// # Errors
     /// A file that cannot be read, a line that is not understood.
-    pub fn with(&self, path: &Path) -> Result<Self, ListError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ListError::Read { path: path.into(), source })?;
+    pub fn with_file(&self, path: &Path) -> Result<Self, ProgramListError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ProgramListError::Read { path: path.into(), source })?;
         let mut all = self.clone();
         for (line, text) in (1..).zip(text.lines()) {
             let plain = text.split('#').next().unwrap_or_default().trim();
@@ -52,14 +52,14 @@ impl Lists {
                 Some(("only", rest)) => all.only.push(rest.into()),
                 Some(("never", rest)) => all.never.push(rest.into()),
                 None if plain.is_empty() => {}
-                _ => return Err(ListError::Line { path: path.into(), line, text: text.into() }),
+                _ => return Err(ProgramListError::Line { path: path.into(), line, text: text.into() }),
             }
         }
         Ok(all)
     }
 
     /// Why a program is left alone; none where it is not.
-    pub fn refuse(&self, program: &Path) -> Option<&'static str> {
+    pub fn reason_refused(&self, program: &Path) -> Option<&'static str> {
         let below = |all: &[PathBuf]| all.iter().any(|one| program.starts_with(one));
         match () {
             () if below(&self.never) => Some("it is on the list of those that are never wanted"),
@@ -79,14 +79,14 @@ mod tests {
     fn what_is_not_wanted_wins() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "# programs\nonly /usr/bin\n\nnever /usr/bin/cc # compilers\n").unwrap();
-        let lists = Lists { never: vec!["/usr/bin/ld".into()], ..Lists::default() };
-        assert_eq!(lists.refuse(Path::new("/opt/x")), None);
-        let lists = lists.with(file.path()).unwrap();
-        assert_eq!(lists.refuse(Path::new("/usr/bin/vi")), None);
-        assert!(lists.refuse(Path::new("/opt/x")).unwrap().contains("alone"));
-        assert!(lists.refuse(Path::new("/usr/bin/cc")).unwrap().contains("never"));
-        assert!(lists.refuse(Path::new("/usr/bin/ld")).is_some());
-        assert_eq!(lists.refuse(Path::new("/usr/bin/cc1")), None, "a path ends at a slash");
+        let lists = ProgramLists { never: vec!["/usr/bin/ld".into()], ..ProgramLists::default() };
+        assert_eq!(lists.reason_refused(Path::new("/opt/x")), None);
+        let lists = lists.with_file(file.path()).unwrap();
+        assert_eq!(lists.reason_refused(Path::new("/usr/bin/vi")), None);
+        assert!(lists.reason_refused(Path::new("/opt/x")).unwrap().contains("alone"));
+        assert!(lists.reason_refused(Path::new("/usr/bin/cc")).unwrap().contains("never"));
+        assert!(lists.reason_refused(Path::new("/usr/bin/ld")).is_some());
+        assert_eq!(lists.reason_refused(Path::new("/usr/bin/cc1")), None, "a path ends at a slash");
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         for wrong in ["only relative", "always /x", "never"] {
             std::fs::write(file.path(), format!("\n{wrong}\n")).unwrap();
-            let said = Lists::default().with(file.path()).unwrap_err().to_string();
+            let said = ProgramLists::default().with_file(file.path()).unwrap_err().to_string();
             assert!(said.contains("line 2") && said.contains(wrong), "{said}");
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 /// Tells it where somebody listens (`NOTIFY_SOCKET`).
-pub fn tell(what: &str) {
+pub fn notify_systemd(what: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -22,7 +22,7 @@ pub fn tell(what: &str) {
 }
 
 /// How often a sign of life is expected (`WATCHDOG_USEC`), halved.
-pub fn rhythm() -> Option<Duration> {
+pub fn watchdog_interval() -> Option<Duration> {
     let micros: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
     Some(Duration::from_micros(micros / 2))
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags};
 
-use super::shared::locked;
-use crate::Plan;
+use super::shared::lock_mutex;
+use crate::ReplayPlan;
 
 /// After its watch was over, a start that nobody asks about is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -25,24 +25,24 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct OpenedFiles {
     gate: Fanotify,
-    observed: Mutex<Observed>,
+    observed: Mutex<ObservedStartups>,
 }
 
 #[derive(Debug, Default)]
-struct Observed {
-    starts: Vec<ObservedStart>,
+struct ObservedStartups {
+    starts: Vec<ObservedStartup>,
     serial: u64,
 }
 
 /// A start that is seen to open files.
 #[derive(Debug)]
-struct ObservedStart {
+struct ObservedStartup {
     number: u64,
     process: u32,
     until: Instant,
     /// Files that were asked for and not opened yet, by their numbers: two of different disks may have the same.
-    unopened: HashMap<u64, Vec<AskedFile>>,
-    opened: Vec<AskedFile>,
+    unopened: HashMap<u64, Vec<RequestedFile>>,
+    opened: Vec<RequestedFile>,
     /// Whether its own exec was seen: then what it opens is.
     is_seen: bool,
     has_lost: bool,
@@ -50,14 +50,14 @@ struct ObservedStart {
 
 /// A file that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct AskedFile {
+struct RequestedFile {
     path: String,
     pages: u64,
 }
 
 /// What a start opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct FileUse {
+pub(super) struct StartupFileUse {
     /// by path
     pub(super) opened: BTreeSet<String>,
     /// by path
@@ -73,7 +73,7 @@ impl OpenedFiles {
     ///
     /// # Errors
     /// What the kernel said.
-    pub(super) fn prepare() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let flags = InitFlags::FAN_CLASS_NOTIF | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
         // A lease of somebody's is not waited for.
         let events = EventFFlags::O_RDONLY
@@ -90,11 +90,11 @@ impl OpenedFiles {
         &self,
         process: u32,
         program: &File,
-        plan: &Plan<'_>,
+        plan: &ReplayPlan<'_>,
         until: Instant,
     ) -> Option<u64> {
-        let inherited = open_files(process);
-        let mut start = ObservedStart {
+        let inherited = list_open_files(process);
+        let mut start = ObservedStartup {
             number: 0,
             process,
             until,
@@ -105,17 +105,17 @@ impl OpenedFiles {
         };
         let mut asked: HashMap<(u64, &str), u64> = HashMap::new();
         for step in &plan.steps {
-            *asked.entry((step.file.inode, &step.file.path)).or_default() += step.pages.pages();
+            *asked.entry((step.file.inode, &step.file.path)).or_default() += step.pages.page_count();
         }
         for ((inode, path), pages) in asked {
-            let file = AskedFile { path: path.into(), pages };
+            let file = RequestedFile { path: path.into(), pages };
             if inherited.contains(path) {
                 start.opened.push(file);
             } else {
                 start.unopened.entry(inode).or_default().push(file);
             }
         }
-        let mut observed = locked(&self.observed);
+        let mut observed = lock_mutex(&self.observed);
         observed.serial += 1;
         start.number = observed.serial;
         let number = start.number;
@@ -131,30 +131,30 @@ impl OpenedFiles {
                 .all(|place| mark(Some(place), rustix::fs::CWD).is_ok());
         if !marked {
             observed.starts.retain(|start| start.number != number);
-            self.rest(&observed);
+            self.stop_if_unobserved(&observed);
             return None;
         }
         Some(number)
     }
 
     /// What a start opened, which is seen no more; none where it is not certain.
-    pub(super) fn finish(&self, number: u64) -> Option<FileUse> {
-        self.read();
-        let mut observed = locked(&self.observed);
+    pub(super) fn finish(&self, number: u64) -> Option<StartupFileUse> {
+        self.read_events();
+        let mut observed = lock_mutex(&self.observed);
         let at = observed.starts.iter().position(|start| start.number == number)?;
         let start = observed.starts.swap_remove(at);
-        self.rest(&observed);
-        (start.is_seen && !start.has_lost).then(|| start.file_use())
+        self.stop_if_unobserved(&observed);
+        (start.is_seen && !start.has_lost).then(|| start.into_file_use())
     }
 
     /// Whether any start is seen now.
     pub(super) fn is_observing(&self) -> bool {
-        !locked(&self.observed).starts.is_empty()
+        !lock_mutex(&self.observed).starts.is_empty()
     }
 
     /// Reads what the kernel has told.
-    pub(super) fn read(&self) {
-        let mut observed = locked(&self.observed);
+    pub(super) fn read_events(&self) {
+        let mut observed = lock_mutex(&self.observed);
         let own = std::process::id();
         // The kernel's own bound of what waits is 16,384 by default: this ends.
         for _ in 0..1024 {
@@ -163,19 +163,19 @@ impl OpenedFiles {
                 break;
             }
             for event in events {
-                observed.note(&event, own);
+                observed.note_event(&event, own);
             }
         }
         let before = observed.starts.len();
         let now = Instant::now();
         observed.starts.retain(|start| start.until + FORGOTTEN > now);
         if observed.starts.len() != before {
-            self.rest(&observed);
+            self.stop_if_unobserved(&observed);
         }
     }
 
     /// Where nobody is seen any more, nobody's files are told of.
-    fn rest(&self, observed: &Observed) {
+    fn stop_if_unobserved(&self, observed: &ObservedStartups) {
         if observed.starts.is_empty() {
             let flags = MarkFlags::FAN_MARK_FLUSH | MarkFlags::FAN_MARK_FILESYSTEM;
             let _ = self.gate.mark(flags, MaskFlags::empty(), rustix::fs::CWD, None::<&Path>);
@@ -189,8 +189,8 @@ impl AsFd for OpenedFiles {
     }
 }
 
-impl Observed {
-    fn note(&mut self, event: &FanotifyEvent, own: u32) {
+impl ObservedStartups {
+    fn note_event(&mut self, event: &FanotifyEvent, own: u32) {
         if event.mask().contains(MaskFlags::FAN_Q_OVERFLOW) {
             self.starts.iter_mut().for_each(|start| start.has_lost = true);
             return;
@@ -209,19 +209,19 @@ impl Observed {
     }
 }
 
-impl ObservedStart {
-    fn file_use(self) -> FileUse {
-        let pages = |files: &[AskedFile]| files.iter().map(|file| file.pages).sum::<u64>();
-        let unopened: Vec<AskedFile> = self.unopened.into_values().flatten().collect();
+impl ObservedStartup {
+    fn into_file_use(self) -> StartupFileUse {
+        let pages = |files: &[RequestedFile]| files.iter().map(|file| file.pages).sum::<u64>();
+        let unopened: Vec<RequestedFile> = self.unopened.into_values().flatten().collect();
         let used = pages(&self.opened);
         let asked = used + pages(&unopened);
-        let paths = |files: Vec<AskedFile>| files.into_iter().map(|file| file.path).collect();
-        FileUse { opened: paths(self.opened), unopened: paths(unopened), asked, used }
+        let paths = |files: Vec<RequestedFile>| files.into_iter().map(|file| file.path).collect();
+        StartupFileUse { opened: paths(self.opened), unopened: paths(unopened), asked, used }
     }
 }
 
 /// Files that a process has open already, by name: it may read them without opening any. None is touched.
-fn open_files(process: u32) -> BTreeSet<String> {
+fn list_open_files(process: u32) -> BTreeSet<String> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let paths = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     paths.filter_map(|path| path.into_os_string().into_string().ok()).collect()
@@ -229,16 +229,15 @@ fn open_files(process: u32) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::io::Device;
+    use perflab_model::io::DeviceNumber;
 
     use super::*;
-    use crate::{FileSystem, Source, Start, TracedFile};
+    use crate::{StartupTrace, TraceSource, TracedFile, TracedFileSystem};
 
     #[test]
     fn what_is_opened_of_a_plan_is_seen_and_the_rest_is_not() {
         let test = "what_is_opened_of_a_plan_is_seen_and_the_rest_is_not";
-        let Some(opened) = OpenedFiles::prepare().ok().filter(|_| rustix::process::geteuid().is_root())
-        else {
+        let Some(opened) = OpenedFiles::open().ok().filter(|_| rustix::process::geteuid().is_root()) else {
             assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none());
             return eprintln!("SKIP {test}: it needs root");
         };
@@ -261,15 +260,15 @@ mod tests {
         };
         let files = ["used", "unused", "inherited"].map(file).to_vec();
         let place = folder.path().to_str().unwrap().into();
-        let system = FileSystem {
+        let system = TracedFileSystem {
             uuid: None,
             kind: String::new(),
-            device: Device(0),
+            device: DeviceNumber(0),
             place,
             metadata: [].into_iter().collect(),
         };
-        let start = Start { when: 0, source: Source::Traced, systems: vec![system], files };
-        let plan = crate::plan(&start, crate::Order::Access, u64::MAX);
+        let start = StartupTrace { when: 0, source: TraceSource::Traced, systems: vec![system], files };
+        let plan = crate::plan_replay(&start, crate::ReadOrder::Access, u64::MAX);
         // A shell that waits for a line stands in for the process whose exec is held.
         let path = |name: &str| folder.path().join(name).display().to_string();
         let script = format!("read line; exec cat {}", path("used"));

@@ -3,24 +3,24 @@
 use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
-use perflab_observe::taskstats::Used;
+use perflab_observe::taskstats::ThreadUsage;
 use serde::{Deserialize, Serialize};
 
-use super::programs::Purpose;
-use super::scout::Identity;
-use super::worth::Worth;
+use super::programs::StartupPurpose;
+use super::scout::ExecutableId;
+use super::worth::LearnThreshold;
 
 /// Starts of either kind whose cost is remembered.
-const MEASURED: usize = 8;
+const MAX_MEASURED_STARTUPS: usize = 8;
 /// Starts that were read ahead and gained nothing, after which it is left.
-const PATIENCE: usize = 3;
+const STARTUPS_BEFORE_GIVING_UP: usize = 3;
 /// A program is not read ahead twice in this time: what it needs is in memory, or the machine has other troubles.
-const AGAIN: Duration = Duration::from_secs(1);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where a program stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum ProgramState {
     /// no start has waited long enough yet
     #[default]
     Watched,
@@ -36,16 +36,16 @@ pub enum Standing {
 
 /// What a start cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredStartup {
     /// by its threads and its children's
-    pub used: Used,
+    pub used: ThreadUsage,
     /// how long the exec waited while files were read ahead
     pub held: Nanos,
 }
 
 /// What was read ahead for a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ahead {
+pub struct ReadAheadTotals {
     /// starts for which something was
     pub starts: u64,
     /// starts that had everything in memory already
@@ -66,11 +66,11 @@ pub struct Ahead {
 
 /// A program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramRecord {
     /// its executable
-    pub file: Identity,
+    pub file: ExecutableId,
     /// where it stands
-    pub standing: Standing,
+    pub standing: ProgramState,
     /// why it stands there
     pub why: String,
     /// starts that were seen
@@ -80,11 +80,11 @@ pub struct Program {
     /// starts that were traced and remembered
     pub learned: u64,
     /// the latest starts that were worth reading ahead, and were not
-    pub without: Vec<Measured>,
+    pub without: Vec<MeasuredStartup>,
     /// the latest starts that were read ahead
-    pub with: Vec<Measured>,
+    pub with: Vec<MeasuredStartup>,
     /// what was read ahead
-    pub ahead: Ahead,
+    pub ahead: ReadAheadTotals,
     /// whether what was learnt is about an executable that was replaced since
     #[serde(default)]
     pub stale: bool,
@@ -93,102 +93,109 @@ pub struct Program {
     pub(super) recent: Option<Instant>,
 }
 
-impl Program {
+impl ProgramRecord {
     /// A package was upgraded: what was known is about another program.
-    pub(super) fn replaced(&mut self, file: Identity) {
+    pub(super) fn reset_replaced(&mut self, file: ExecutableId) {
         self.file = file;
         self.without.clear();
         self.with.clear();
         let was = std::mem::take(&mut self.standing);
         self.why = "its executable was replaced".into();
-        if matches!(was, Standing::Worth | Standing::Known | Standing::Incomplete) {
-            self.standing = Standing::Worth;
+        if matches!(was, ProgramState::Worth | ProgramState::Known | ProgramState::Incomplete) {
+            self.standing = ProgramState::Worth;
             self.stale = true;
         }
     }
 
-    pub(super) fn purpose(&mut self) -> Purpose {
-        let again = self.recent.is_some_and(|recent| recent.elapsed() < AGAIN);
+    pub(super) fn next_purpose(&mut self) -> StartupPurpose {
+        let again = self.recent.is_some_and(|recent| recent.elapsed() < REPEAT_INTERVAL);
         let purpose = match self.standing {
-            Standing::Watched => Purpose::Watch,
-            Standing::Useless => Purpose::Nothing,
-            Standing::Worth => Purpose::Learn { anew: self.stale },
-            Standing::Known | Standing::Incomplete if again => Purpose::Nothing,
-            Standing::Known => Purpose::ReadAhead { learn: false },
-            Standing::Incomplete => Purpose::ReadAhead { learn: true },
+            ProgramState::Watched => StartupPurpose::Watch,
+            ProgramState::Useless => StartupPurpose::Nothing,
+            ProgramState::Worth => StartupPurpose::Learn { anew: self.stale },
+            ProgramState::Known | ProgramState::Incomplete if again => StartupPurpose::Nothing,
+            ProgramState::Known => StartupPurpose::ReadAhead { learn: false },
+            ProgramState::Incomplete => StartupPurpose::ReadAhead { learn: true },
         };
-        if matches!(purpose, Purpose::ReadAhead { .. }) {
+        if matches!(purpose, StartupPurpose::ReadAhead { .. }) {
             self.recent = Some(Instant::now());
         }
         purpose
     }
 
     /// A start that was not read ahead has ended, or was watched for long enough.
-    pub fn went_without(&mut self, used: Used, worth: &Worth, delays: bool) {
-        if worth.is(used, delays) {
-            push(&mut self.without, Measured { used, held: Nanos(0) });
+    pub fn record_plain(&mut self, used: ThreadUsage, worth: &LearnThreshold, delays: bool) {
+        if worth.is_reached(used, delays) {
+            push_startup(&mut self.without, MeasuredStartup { used, held: Nanos(0) });
         }
-        if self.standing != Standing::Watched {
+        if self.standing != ProgramState::Watched {
             return;
         }
-        self.why = worth.told(used, delays);
-        if worth.is(used, delays) {
-            self.standing = Standing::Worth;
+        self.why = worth.explain(used, delays);
+        if worth.is_reached(used, delays) {
+            self.standing = ProgramState::Worth;
         }
     }
 
     /// A start that was read ahead has. One that opened nothing of that (`is_used` is false) is no measure of what reading ahead gains.
-    pub fn went_with(&mut self, measured: Measured, is_used: bool, worth: &Worth, delays: bool) {
+    pub fn record_prefetched(
+        &mut self,
+        measured: MeasuredStartup,
+        is_used: bool,
+        worth: &LearnThreshold,
+        delays: bool,
+    ) {
         if is_used {
-            push(&mut self.with, measured);
+            push_startup(&mut self.with, measured);
         }
-        let still = worth.is(measured.used, delays);
-        self.why = format!("read ahead, {}", worth.told(measured.used, delays));
+        let still = worth.is_reached(measured.used, delays);
+        self.why = format!("read ahead, {}", worth.explain(measured.used, delays));
         self.standing = match self.standing {
-            Standing::Known | Standing::Incomplete if self.gains_nothing(delays) => {
-                self.why =
-                    format!("{PATIENCE} starts that were read ahead waited no less than those that were not");
-                Standing::Useless
+            ProgramState::Known | ProgramState::Incomplete if self.is_useless(delays) => {
+                self.why = format!(
+                    "{STARTUPS_BEFORE_GIVING_UP} starts that were read ahead waited no less than those that were not"
+                );
+                ProgramState::Useless
             }
-            Standing::Known | Standing::Incomplete if still => Standing::Incomplete,
-            Standing::Known | Standing::Incomplete => Standing::Known,
+            ProgramState::Known | ProgramState::Incomplete if still => ProgramState::Incomplete,
+            ProgramState::Known | ProgramState::Incomplete => ProgramState::Known,
             other => other,
         };
     }
 
     /// Nothing of what was learnt was used: it is watched as if it were new.
-    pub(super) fn forgotten(&mut self, why: String) {
-        (self.standing, self.why) = (Standing::Watched, why);
+    pub(super) fn reset_forgotten(&mut self, why: String) {
+        (self.standing, self.why) = (ProgramState::Watched, why);
         self.without.clear();
         self.with.clear();
     }
 
     /// The cost of the middle start of either kind, in what decides: time where it is known, else bytes. Of those without, only such
     /// as were counted: what one is held against must not be too small.
-    pub fn gain(&self, delays: bool) -> [Option<u64>; 2] {
-        let cost = |one: &Measured| match delays {
+    pub fn median_costs(&self, delays: bool) -> [Option<u64>; 2] {
+        let cost = |one: &MeasuredStartup| match delays {
             true => one.used.waited.0.saturating_add(one.held.0),
             false => one.used.read,
         };
-        let counted = |one: &&Measured| !delays || one.used.is_waiting_counted();
+        let counted = |one: &&MeasuredStartup| !delays || one.used.is_waiting_counted();
         let without = self.without.iter().filter(counted).map(cost).collect();
-        [median(without), median(self.with.iter().map(cost).collect())]
+        [median_of(without), median_of(self.with.iter().map(cost).collect())]
     }
 
-    fn gains_nothing(&self, delays: bool) -> bool {
-        let [without, with] = self.gain(delays);
+    fn is_useless(&self, delays: bool) -> bool {
+        let [without, with] = self.median_costs(delays);
         let none = without.zip(with).is_some_and(|(without, with)| with > without / 10 * 9);
-        self.with.len() >= PATIENCE && none
+        self.with.len() >= STARTUPS_BEFORE_GIVING_UP && none
     }
 }
 
-fn push(starts: &mut Vec<Measured>, start: Measured) {
+fn push_startup(starts: &mut Vec<MeasuredStartup>, start: MeasuredStartup) {
     starts.push(start);
-    let surplus = starts.len().saturating_sub(MEASURED);
+    let surplus = starts.len().saturating_sub(MAX_MEASURED_STARTUPS);
     starts.drain(..surplus);
 }
 
-fn median(mut values: Vec<u64>) -> Option<u64> {
+fn median_of(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
 }

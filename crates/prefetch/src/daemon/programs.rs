@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::program::{Program, Standing};
-use super::scout::Identity;
+use super::program::{ProgramRecord, ProgramState};
+use super::scout::ExecutableId;
 
 /// Programs of users that are remembered. Of more, those of the user who has most of them go: that were not started for longest, and
 /// are not worth it.
@@ -24,7 +24,7 @@ pub struct ProgramKey {
 
 /// What a start is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum StartupPurpose {
     /// nothing
     Nothing,
     /// being watched
@@ -43,8 +43,8 @@ pub enum Purpose {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Programs {
-    all: HashMap<ProgramKey, Program>,
+pub struct KnownPrograms {
+    all: HashMap<ProgramKey, ProgramRecord>,
     /// Whether a start tells what it waited for; where none does, each program that is met is wanted.
     judges: bool,
     /// Programs that a thread is learning or reading ahead now.
@@ -55,37 +55,37 @@ pub struct Programs {
     pub changed: bool,
 }
 
-impl Programs {
+impl KnownPrograms {
     /// From what was saved; `judges` says whether starts tell what they waited for.
-    pub fn new(all: HashMap<ProgramKey, Program>, judges: bool) -> Self {
-        Programs { all, judges, ..Programs::default() }
+    pub fn new(all: HashMap<ProgramKey, ProgramRecord>, judges: bool) -> Self {
+        KnownPrograms { all, judges, ..KnownPrograms::default() }
     }
 
     /// All of them.
-    pub fn all(&self) -> &HashMap<ProgramKey, Program> {
+    pub fn all(&self) -> &HashMap<ProgramKey, ProgramRecord> {
         &self.all
     }
 
     /// One of them.
-    pub fn get(&self, key: &ProgramKey) -> Option<&Program> {
+    pub fn get(&self, key: &ProgramKey) -> Option<&ProgramRecord> {
         self.all.get(key)
     }
 
     /// Those that had to go since this was asked last.
-    pub fn gone(&mut self) -> Vec<ProgramKey> {
+    pub fn take_removed(&mut self) -> Vec<ProgramKey> {
         std::mem::take(&mut self.gone)
     }
 
     /// Whether the next start of some program is to be traced.
     pub fn wants_to_learn(&self) -> bool {
-        self.all.values().any(|one| matches!(one.standing, Standing::Worth | Standing::Incomplete))
+        self.all.values().any(|one| matches!(one.standing, ProgramState::Worth | ProgramState::Incomplete))
     }
 
     /// A program that has no entry yet: where a trace of it lies, it is known.
-    pub fn meet(&mut self, key: &ProgramKey, file: Identity, has_trace: bool) {
+    pub fn add_if_new(&mut self, key: &ProgramKey, file: ExecutableId, has_trace: bool) {
         if let Some(known) = self.all.get_mut(key) {
-            if has_trace && known.standing == Standing::Watched && known.file == file {
-                (known.standing, known.why) = (Standing::Known, "a trace of it was there".into());
+            if has_trace && known.standing == ProgramState::Watched && known.file == file {
+                (known.standing, known.why) = (ProgramState::Known, "a trace of it was there".into());
             }
             return;
         }
@@ -93,11 +93,16 @@ impl Programs {
             self.make_room();
         }
         let (standing, why) = match (has_trace, self.judges) {
-            (true, _) => (Standing::Known, "a trace of it was there"),
-            (false, false) => (Standing::Worth, "it is named as wanted, and nothing tells what it waits for"),
-            (false, true) => (Standing::Watched, "it was not seen to its end yet"),
+            (true, _) => (ProgramState::Known, "a trace of it was there"),
+            (false, false) => {
+                (ProgramState::Worth, "it is named as wanted, and nothing tells what it waits for")
+            }
+            (false, true) => (ProgramState::Watched, "it was not seen to its end yet"),
         };
-        self.all.insert(key.clone(), Program { file, standing, why: why.into(), ..Program::default() });
+        self.all.insert(
+            key.clone(),
+            ProgramRecord { file, standing, why: why.into(), ..ProgramRecord::default() },
+        );
         self.changed = true;
     }
 
@@ -108,9 +113,10 @@ impl Programs {
         let Some(user) = counts.into_iter().max_by_key(|(_, count)| *count).map(|(user, _)| user) else {
             return;
         };
-        let watched = |one: &Program| one.standing == Standing::Watched;
+        let watched = |one: &ProgramRecord| one.standing == ProgramState::Watched;
         let some_watched = self.all.iter().any(|(key, one)| key.user == user && watched(one));
-        let may_go = |key: &ProgramKey, one: &Program| key.user == user && (watched(one) || !some_watched);
+        let may_go =
+            |key: &ProgramKey, one: &ProgramRecord| key.user == user && (watched(one) || !some_watched);
         let candidates = self.all.iter().filter(|(key, one)| may_go(key, one));
         let mut times: Vec<u64> = candidates.map(|(_, one)| one.last).collect();
         times.sort_unstable();
@@ -120,35 +126,41 @@ impl Programs {
     }
 
     /// A program starts: for what, where it is not refused.
-    pub fn start(&mut self, key: &ProgramKey, file: Identity, when: u64, refused: Option<&str>) -> Purpose {
-        self.meet(key, file, false);
-        let Some(program) = self.all.get_mut(key) else { return Purpose::Nothing };
+    pub fn begin_startup(
+        &mut self,
+        key: &ProgramKey,
+        file: ExecutableId,
+        when: u64,
+        refused: Option<&str>,
+    ) -> StartupPurpose {
+        self.add_if_new(key, file, false);
+        let Some(program) = self.all.get_mut(key) else { return StartupPurpose::Nothing };
         program.starts += 1;
         program.last = when;
         self.changed = true;
         if let Some(reason) = refused {
             program.why = reason.into();
-            return Purpose::Nothing;
+            return StartupPurpose::Nothing;
         }
         if program.file != file {
-            program.replaced(file);
+            program.reset_replaced(file);
         }
-        let purpose = program.purpose();
-        let works = matches!(purpose, Purpose::Learn { .. } | Purpose::ReadAhead { .. });
+        let purpose = program.next_purpose();
+        let works = matches!(purpose, StartupPurpose::Learn { .. } | StartupPurpose::ReadAhead { .. });
         if works && !self.busy.insert(key.clone()) {
-            return Purpose::Watch;
+            return StartupPurpose::Watch;
         }
         purpose
     }
 
     /// The thread that worked for a program has ended.
-    pub fn rests(&mut self, key: &ProgramKey) {
+    pub fn release(&mut self, key: &ProgramKey) {
         self.busy.remove(key);
         self.changed = true;
     }
 
     /// Does something with a program, which is saved.
-    pub fn with(&mut self, key: &ProgramKey, change: impl FnOnce(&mut Program)) {
+    pub fn update(&mut self, key: &ProgramKey, change: impl FnOnce(&mut ProgramRecord)) {
         if let Some(program) = self.all.get_mut(key) {
             change(program);
             self.changed = true;

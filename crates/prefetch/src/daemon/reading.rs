@@ -8,27 +8,30 @@ use perflab_model::Nanos;
 use perflab_model::io::PAGE;
 use perflab_observe::Root;
 
-use super::door::Held;
-use super::program::Standing;
+use super::door::PendingExec;
+use super::program::ProgramState;
 use super::programs::ProgramKey;
-use super::shared::{Shared, locked};
-use super::trees::Given;
-use super::who::Who;
+use super::shared::{DaemonState, lock_mutex};
+use super::trees::PrefetchHelp;
+use super::who::Credentials;
 use crate::warm;
-use crate::{Budget, Part, Plan, Replayed, Start, combine, half_of_free, replay};
+use crate::{
+    ReplayBudget, ReplayPart, ReplayPlan, ReplayResult, StartupTrace, combine_traces, replay_memory_limit,
+    replay_part,
+};
 
 /// What is remembered of a program, on the disk or not there yet.
-pub(super) fn known(shared: &Shared, program: &ProgramKey) -> Option<Start> {
+pub(super) fn remembered_trace(shared: &DaemonState, program: &ProgramKey) -> Option<StartupTrace> {
     let unsaved =
-        locked(&shared.unsaved).iter().find(|one| one.program == *program).map(|one| one.start.clone());
+        lock_mutex(&shared.unsaved).iter().find(|one| one.program == *program).map(|one| one.start.clone());
     if unsaved.is_some() {
         return unsaved;
     }
-    match shared.settings.store.of_user(program.user).get(&program.path) {
-        Ok(known) => combine(&known, shared.settings.policy),
+    match shared.settings.store.for_user(program.user).read_trace(&program.path) {
+        Ok(known) => combine_traces(&known, shared.settings.policy),
         Err(error) => {
-            shared.with(program, |one| {
-                one.standing = Standing::Worth;
+            shared.update_program(program, |one| {
+                one.standing = ProgramState::Worth;
                 one.why = format!("its trace cannot be used, and is made anew at its next start: {error}");
             });
             None
@@ -37,27 +40,27 @@ pub(super) fn known(shared: &Shared, program: &ProgramKey) -> Option<Start> {
 }
 
 /// Reading ahead for one start.
-pub(super) struct Reading<'a> {
-    pub(super) shared: &'a Shared,
+pub(super) struct StartupReplay<'a> {
+    pub(super) shared: &'a DaemonState,
     pub(super) program: &'a ProgramKey,
     /// the user, as the process was while its exec waited: what it runs may make it another
-    pub(super) who: &'a Who,
-    pub(super) help: &'a Mutex<Given>,
+    pub(super) credentials: &'a Credentials,
+    pub(super) help: &'a Mutex<PrefetchHelp>,
     /// since when the exec waits
     pub(super) since: Instant,
 }
 
-impl Reading<'_> {
+impl StartupReplay<'_> {
     /// Reads what is to be there first, lets the exec go, and reads the rest.
-    pub(super) fn read(&self, start: &Start, held: Arc<Held>) {
+    pub(super) fn run(&self, start: &StartupTrace, held: Arc<PendingExec>) {
         let (settings, since) = (&self.shared.settings, self.since);
-        let memory = settings.memory.or_else(|| half_of_free(&Root::host())).unwrap_or(u64::MAX);
-        let plan = settings.mode.plan(start, settings.order, memory);
-        let beginning = held.opened().is_some_and(|file| warm::has_beginning(&file));
-        match self.as_user(|| beginning && warm::is_warm(&plan)) {
+        let memory = settings.memory.or_else(|| replay_memory_limit(&Root::host())).unwrap_or(u64::MAX);
+        let plan = settings.mode.plan_replay(start, settings.order, memory);
+        let beginning = held.open_file().is_some_and(|file| warm::is_first_page_resident(&file));
+        match self.run_as_user(|| beginning && warm::is_plan_resident(&plan)) {
             Some(true) => {
-                *locked(self.help) = Given::Warm;
-                return self.shared.with(self.program, |one| one.ahead.warm += 1);
+                *lock_mutex(self.help) = PrefetchHelp::Warm;
+                return self.shared.update_program(self.program, |one| one.ahead.warm += 1);
             }
             Some(false) => {}
             None => return,
@@ -65,57 +68,58 @@ impl Reading<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         let process = held.process();
         let observed = self.observe(&held, &plan);
-        *locked(self.help) = Given::Reading { since, observed };
-        locked(&self.shared.readings).insert(process, Arc::clone(&stop));
-        let [before, beside] = settings.mode.parts(&plan);
-        let first = self.part(&plan, before, &stop);
+        *lock_mutex(self.help) = PrefetchHelp::Reading { since, observed };
+        lock_mutex(&self.shared.readings).insert(process, Arc::clone(&stop));
+        let [before, beside] = settings.mode.split_plan(&plan);
+        let first = self.replay_part(&plan, before, &stop);
         let waited = settings.bound.min(since.elapsed());
         // Before the answer: a short program has ended right after it, and is judged.
-        *locked(self.help) = Given::ReadAhead { held: Nanos::from(waited), observed };
+        *lock_mutex(self.help) = PrefetchHelp::ReadAhead { held: Nanos::from(waited), observed };
         held.allow();
         let overdue = held.is_overdue();
         drop(held);
-        let second = self.part(&plan, beside, &stop);
-        locked(&self.shared.readings).remove(&process);
-        self.count(&[first, second], overdue);
+        let second = self.replay_part(&plan, beside, &stop);
+        lock_mutex(&self.shared.readings).remove(&process);
+        self.count_results(&[first, second], overdue);
     }
 
     /// Before the exec goes on, so that nothing is opened unseen.
-    fn observe(&self, held: &Held, plan: &Plan<'_>) -> Option<u64> {
+    fn observe(&self, held: &PendingExec, plan: &ReplayPlan<'_>) -> Option<u64> {
         let until = Instant::now() + self.shared.settings.window;
-        self.shared.opened.as_ref()?.observe(held.process(), &held.opened()?, plan, until)
+        self.shared.opened.as_ref()?.observe(held.process(), &held.open_file()?, plan, until)
     }
 
     /// A file system's own blocks with the daemon's rights, files with the user's.
-    fn part(&self, plan: &Plan<'_>, part: Part, stop: &AtomicBool) -> [Replayed; 2] {
-        let budget = Budget { rate: self.shared.settings.rate };
-        let metadata = Part { metadata: true, steps: 0..0 };
-        let own = if part.metadata { replay(plan, metadata, budget, stop) } else { Replayed::default() };
-        let files = Part { metadata: false, steps: part.steps };
+    fn replay_part(&self, plan: &ReplayPlan<'_>, part: ReplayPart, stop: &AtomicBool) -> [ReplayResult; 2] {
+        let budget = ReplayBudget { rate: self.shared.settings.rate };
+        let metadata = ReplayPart { metadata: true, steps: 0..0 };
+        let own =
+            if part.metadata { replay_part(plan, metadata, budget, stop) } else { ReplayResult::default() };
+        let files = ReplayPart { metadata: false, steps: part.steps };
         if files.steps.is_empty() || stop.load(Ordering::Relaxed) {
-            return [own, Replayed::default()];
+            return [own, ReplayResult::default()];
         }
-        let files = self.as_user(|| replay(plan, files, budget, stop)).unwrap_or_default();
+        let files = self.run_as_user(|| replay_part(plan, files, budget, stop)).unwrap_or_default();
         [own, files]
     }
 
     /// Does something on a thread that is this user; nothing where it cannot become them.
-    fn as_user<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
+    fn run_as_user<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
         let became = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| self.who.become_it().map(|()| work()));
+            let thread = scope.spawn(|| self.credentials.assume().map(|()| work()));
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         let failed = |error| {
             let text =
                 format!("nothing is read ahead for other users: {error}; it needs CAP_SETUID and CAP_SETGID");
-            self.shared.trouble(&text);
+            self.shared.report_trouble(&text);
         };
         became.map_err(failed).ok()
     }
 
-    fn count(&self, parts: &[[Replayed; 2]], overdue: bool) {
+    fn count_results(&self, parts: &[[ReplayResult; 2]], overdue: bool) {
         let all = || parts.iter().flatten();
-        self.shared.with(self.program, |one| {
+        self.shared.update_program(self.program, |one| {
             one.ahead.starts += 1;
             one.ahead.bytes += all().map(|part| (part.pages + part.metadata) * PAGE).sum::<u64>();
             one.ahead.skipped += all().map(|part| part.skipped.len() as u64).sum::<u64>();

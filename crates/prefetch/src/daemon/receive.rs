@@ -8,80 +8,84 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use perflab_observe::taskstats::{TaskStats, Used};
+use perflab_observe::taskstats::{TaskstatsSocket, ThreadUsage};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::door::Held;
-use super::programs::{ProgramKey, Purpose};
-use super::scout::{self, Place, Sight};
-use super::shared::{Shared, locked};
-use super::trees::{Given, Watch, of_process};
-use super::who::Who;
+use super::door::PendingExec;
+use super::programs::{ProgramKey, StartupPurpose};
+use super::scout::{self, FileId, FileKind};
+use super::shared::{DaemonState, lock_mutex};
+use super::trees::{PrefetchHelp, WatchedStartup, process_usage};
+use super::who::Credentials;
 use super::work;
-use crate::learn::now;
+use crate::learn::seconds_since_1970;
 
 /// Execs that wait at once, from which on none is looked at: it is a storm.
 const STORM: usize = 64;
 /// Files that wait to be looked at; of more, the exec goes on.
-const SCOUTED: usize = 64;
+const MAX_QUEUED_FILES: usize = 64;
 /// Processes of which is remembered that they were seen.
-const SEEN: usize = 4096;
+const MAX_REMEMBERED_PROCESSES: usize = 4096;
 
 /// Answers for ever. Returns where the kernel asks no more.
-pub(super) fn answer(shared: &Arc<Shared>) -> io::Error {
-    let (send, found) = sync_channel(SCOUTED);
+pub(super) fn answer_execs(shared: &Arc<DaemonState>) -> io::Error {
+    let (send, found) = sync_channel(MAX_QUEUED_FILES);
     let own = Arc::clone(shared);
-    if let Err(error) = std::thread::Builder::new().name("scout".into()).spawn(move || scout(&own, &found)) {
+    if let Err(error) =
+        std::thread::Builder::new().name("scout".into()).spawn(move || classify_files(&own, &found))
+    {
         return error;
     }
-    let asked = Asked::new(Arc::clone(shared));
+    let asked = ExecHandler::new(Arc::clone(shared));
     loop {
-        let mut waits = [PollFd::new(&shared.door, PollFlags::IN)];
+        let mut waits = [PollFd::new(&shared.gate, PollFlags::IN)];
         if let Err(error) = poll(&mut waits, None)
             && error != rustix::io::Errno::INTR
         {
             return error.into();
         }
-        shared.deadline.works();
-        match shared.door.held() {
-            Ok(held) => asked.about(held, &send),
+        shared.deadline.mark_busy();
+        match shared.gate.read_pending() {
+            Ok(held) => asked.accept_execs(held, &send),
             // The kernel refuses an exec for which it can open no file: there must never be too many of ours.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
                 shared.counts.lost.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => return error,
         }
-        shared.deadline.rests();
+        shared.deadline.mark_idle();
     }
 }
 
-fn scout(shared: &Arc<Shared>, found: &Receiver<(Arc<Held>, Place)>) {
-    let asked = Asked::new(Arc::clone(shared));
+fn classify_files(shared: &Arc<DaemonState>, found: &Receiver<(Arc<PendingExec>, FileId)>) {
+    let asked = ExecHandler::new(Arc::clone(shared));
     for (held, place) in found {
-        let sight = held.opened().map_or(Sight::Nameless, |file| scout::look(&file));
-        if let (Sight::Program(path) | Sight::Script(path, _), Some(who)) = (&sight, starter(&held)) {
+        let sight = held.open_file().map_or(FileKind::Nameless, |file| scout::classify_file(&file));
+        if let (FileKind::Program(path) | FileKind::Script(path, _), Some(who)) =
+            (&sight, exec_credentials(&held))
+        {
             let key = ProgramKey { path: path.clone(), user: who.user() };
-            let has_trace = shared.settings.store.of_user(key.user).path(path).exists();
-            locked(&shared.programs).meet(&key, place.1, has_trace);
+            let has_trace = shared.settings.store.for_user(key.user).trace_path(path).exists();
+            lock_mutex(&shared.programs).add_if_new(&key, place.1, has_trace);
         }
-        let sight = shared.saw(place, sight);
-        asked.known(held, place, &sight);
+        let sight = shared.remember_file_kind(place, sight);
+        asked.accept_classified(held, place, &sight);
     }
 }
 
 /// One of the two threads.
-struct Asked {
-    shared: Arc<Shared>,
+struct ExecHandler {
+    shared: Arc<DaemonState>,
     own: u32,
-    alive: Option<TaskStats>,
+    alive: Option<TaskstatsSocket>,
 }
 
-impl Asked {
-    fn new(shared: Arc<Shared>) -> Self {
-        Asked { shared, own: std::process::id(), alive: TaskStats::open().ok() }
+impl ExecHandler {
+    fn new(shared: Arc<DaemonState>) -> Self {
+        ExecHandler { shared, own: std::process::id(), alive: TaskstatsSocket::open().ok() }
     }
 
-    fn about(&self, held: Vec<Held>, scouts: &SyncSender<(Arc<Held>, Place)>) {
+    fn accept_execs(&self, held: Vec<PendingExec>, scouts: &SyncSender<(Arc<PendingExec>, FileId)>) {
         let counts = &self.shared.counts;
         counts.asked.fetch_add(held.len() as u64, Ordering::Relaxed);
         if held.len() >= STORM {
@@ -89,10 +93,10 @@ impl Asked {
             return;
         }
         for one in held.into_iter().filter(|one| one.process() != self.own) {
-            let Some(place) = one.file().and_then(scout::place) else { continue };
+            let Some(place) = one.file().and_then(scout::file_id) else { continue };
             let one = Arc::new(one);
-            match self.shared.sight(&place) {
-                Some(sight) => self.known(one, place, &sight),
+            match self.shared.file_kind(&place) {
+                Some(sight) => self.accept_classified(one, place, &sight),
                 None => {
                     self.shared.deadline.set(&one, Instant::now() + self.shared.settings.decide);
                     let sent = scouts.try_send((one, place)).is_ok();
@@ -103,68 +107,76 @@ impl Asked {
     }
 
     /// An exec of a file that was looked at once.
-    fn known(&self, held: Arc<Held>, place: Place, sight: &Sight) {
+    fn accept_classified(&self, held: Arc<PendingExec>, place: FileId, sight: &FileKind) {
         let process = held.process();
-        let is_part = locked(&self.shared.expected).remove(&process) == Some(place);
+        let is_part = lock_mutex(&self.shared.expected).remove(&process) == Some(place);
         match sight {
-            Sight::Script(_, Some(next)) => {
-                bounded(&mut locked(&self.shared.expected)).insert(process, *next);
+            FileKind::Script(_, Some(next)) => {
+                make_room(&mut lock_mutex(&self.shared.expected)).insert(process, *next);
             }
-            Sight::Loader => held.file().into_iter().for_each(|file| self.shared.door.ignore(file)),
+            FileKind::Loader => held.file().into_iter().for_each(|file| self.shared.gate.ignore_file(file)),
             _ => {}
         }
-        if let (Sight::Program(path) | Sight::Script(path, _), false) = (sight, is_part) {
-            let Some(who) = starter(&held) else { return };
+        if let (FileKind::Program(path) | FileKind::Script(path, _), false) = (sight, is_part) {
+            let Some(who) = exec_credentials(&held) else { return };
             let key = ProgramKey { path: path.clone(), user: who.user() };
             if self.shared.learning.load(Ordering::Relaxed) > 0 {
-                bounded(&mut locked(&self.shared.starters)).insert(process, key.user);
+                make_room(&mut lock_mutex(&self.shared.starters)).insert(process, key.user);
             }
-            let refused = locked(&self.shared.lists).refuse(path);
-            let purpose = locked(&self.shared.programs).start(&key, place.1, now(), refused);
-            self.begin(held, (key, who), purpose);
+            let refused = lock_mutex(&self.shared.lists).reason_refused(path);
+            let purpose =
+                lock_mutex(&self.shared.programs).begin_startup(&key, place.1, seconds_since_1970(), refused);
+            self.begin_startup(held, (key, who), purpose);
         }
     }
 
-    fn begin(&self, held: Arc<Held>, (key, who): (ProgramKey, Who), purpose: Purpose) {
-        if purpose == Purpose::Nothing {
+    fn begin_startup(
+        &self,
+        held: Arc<PendingExec>,
+        (key, who): (ProgramKey, Credentials),
+        purpose: StartupPurpose,
+    ) {
+        if purpose == StartupPurpose::Nothing {
             return;
         }
-        let help = Arc::<Mutex<Given>>::default();
+        let help = Arc::<Mutex<PrefetchHelp>>::default();
         let process = held.process();
-        let watch = Watch {
+        let watch = WatchedStartup {
             process,
             program: key.clone(),
             until: Instant::now() + self.shared.settings.window,
-            before: self.used_before(process),
+            before: self.usage_before(process),
             help: Arc::clone(&help),
         };
         // Before the answer, so that it is known when the end is told. The other side goes only with the daemon.
-        let _ = locked(&self.shared.watches).send(watch);
+        let _ = lock_mutex(&self.shared.watches).send(watch);
         match purpose {
-            Purpose::Learn { anew } => work::learn(&self.shared, held, &key, anew),
-            Purpose::ReadAhead { learn } => work::read_ahead(&self.shared, held, (&key, who), help, learn),
-            Purpose::Watch | Purpose::Nothing => {}
+            StartupPurpose::Learn { anew } => work::learn_startup(&self.shared, held, &key, anew),
+            StartupPurpose::ReadAhead { learn } => {
+                work::prefetch_startup(&self.shared, held, (&key, who), help, learn)
+            }
+            StartupPurpose::Watch | StartupPurpose::Nothing => {}
         }
     }
 
     /// A process that runs one program after the other has used something before.
-    fn used_before(&self, process: u32) -> Used {
-        let again = bounded(&mut locked(&self.shared.seen)).insert(process, ()).is_some();
+    fn usage_before(&self, process: u32) -> ThreadUsage {
+        let again = make_room(&mut lock_mutex(&self.shared.seen)).insert(process, ()).is_some();
         match (again, &self.alive) {
-            (true, Some(alive)) => of_process(process, alive),
-            _ => Used::default(),
+            (true, Some(alive)) => process_usage(process, alive),
+            _ => ThreadUsage::default(),
         }
     }
 }
 
 /// Who starts a program; none where the exec may have gone on already, and the process be another user now.
-fn starter(held: &Held) -> Option<Who> {
-    Who::of(held.process()).filter(|_| held.is_waiting())
+fn exec_credentials(held: &PendingExec) -> Option<Credentials> {
+    Credentials::of_process(held.process()).filter(|_| held.is_waiting())
 }
 
 /// Room for one more; what was remembered longest may be wrong by now, and is not missed.
-fn bounded<T>(all: &mut HashMap<u32, T>) -> &mut HashMap<u32, T> {
-    if all.len() >= SEEN {
+fn make_room<T>(all: &mut HashMap<u32, T>) -> &mut HashMap<u32, T> {
+    if all.len() >= MAX_REMEMBERED_PROCESSES {
         all.clear();
     }
     all

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// A file with these contents: another one after every change of either.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ExecutableId {
     /// its number
     pub inode: u64,
     /// bytes
@@ -21,15 +21,15 @@ pub struct Identity {
 }
 
 /// The same, among all file systems that are mounted now.
-pub type Place = (u64, Identity);
+pub type FileId = (u64, ExecutableId);
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum FileKind {
     /// a program
     Program(PathBuf),
     /// a script, whose interpreter is asked about next in the same exec
-    Script(PathBuf, Option<Place>),
+    Script(PathBuf, Option<FileId>),
     /// a loader
     Loader,
     /// none that has a name here: in a container, removed, replaced meanwhile
@@ -37,38 +37,38 @@ pub enum Sight {
 }
 
 /// Of an open file: asks no disk.
-pub fn place(file: BorrowedFd<'_>) -> Option<Place> {
-    rustix::fs::fstat(file).ok().map(known)
+pub fn file_id(file: BorrowedFd<'_>) -> Option<FileId> {
+    rustix::fs::fstat(file).ok().map(stat_id)
 }
 
-fn place_of(path: &Path) -> Option<Place> {
-    rustix::fs::stat(path).ok().map(known)
+fn path_id(path: &Path) -> Option<FileId> {
+    rustix::fs::stat(path).ok().map(stat_id)
 }
 
-fn known(about: Stat) -> Place {
+fn stat_id(about: Stat) -> FileId {
     let changed = about.st_mtime.saturating_mul(1_000_000_000).saturating_add(about.st_mtime_nsec as i64);
-    (about.st_dev, Identity { inode: about.st_ino, size: about.st_size.unsigned_abs(), changed })
+    (about.st_dev, ExecutableId { inode: about.st_ino, size: about.st_size.unsigned_abs(), changed })
 }
 
 /// Looks.
-pub fn look(file: &File) -> Sight {
-    let Some((path, own)) = name(file) else { return Sight::Nameless };
-    if place_of(&path) != Some(own) {
-        return Sight::Nameless;
+pub fn classify_file(file: &File) -> FileKind {
+    let Some((path, own)) = file_name_and_id(file) else { return FileKind::Nameless };
+    if path_id(&path) != Some(own) {
+        return FileKind::Nameless;
     }
     if is_loader(&path) {
-        return Sight::Loader;
+        return FileKind::Loader;
     }
-    match interpreter(file) {
-        Some(interpreter) => Sight::Script(path, place_of(&interpreter)),
-        None => Sight::Program(path),
+    match script_interpreter(file) {
+        Some(interpreter) => FileKind::Script(path, path_id(&interpreter)),
+        None => FileKind::Program(path),
     }
 }
 
-fn name(file: &File) -> Option<(PathBuf, Place)> {
+fn file_name_and_id(file: &File) -> Option<(PathBuf, FileId)> {
     use std::os::fd::AsFd as _;
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    Some((path, place(file.as_fd())?))
+    Some((path, file_id(file.as_fd())?))
 }
 
 /// `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`, `ld64.so.2`
@@ -78,7 +78,7 @@ fn is_loader(path: &Path) -> bool {
 }
 
 /// The word behind `#!`.
-fn interpreter(file: &File) -> Option<PathBuf> {
+fn script_interpreter(file: &File) -> Option<PathBuf> {
     let mut head = [0; 256];
     let length = file.read_at(&mut head, 0).ok()?;
     let line = head.get(..length)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -98,12 +98,15 @@ mod tests {
         let path = folder.path().join("script");
         fs::write(&path, "#! /bin/sh -e\nexit 0\n").unwrap();
         let file = File::open(&path).unwrap();
-        assert_eq!(look(&file), Sight::Script(path.clone(), place_of(Path::new("/bin/sh"))));
-        assert_eq!(place(file.as_fd()), place_of(&path));
+        assert_eq!(classify_file(&file), FileKind::Script(path.clone(), path_id(Path::new("/bin/sh"))));
+        assert_eq!(file_id(file.as_fd()), path_id(&path));
         fs::write(folder.path().join("ld-linux.so.2"), "x").unwrap();
-        assert_eq!(look(&File::open(folder.path().join("ld-linux.so.2")).unwrap()), Sight::Loader);
+        assert_eq!(
+            classify_file(&File::open(folder.path().join("ld-linux.so.2")).unwrap()),
+            FileKind::Loader
+        );
         fs::remove_file(&path).unwrap();
-        assert_eq!(look(&file), Sight::Nameless);
+        assert_eq!(classify_file(&file), FileKind::Nameless);
     }
 
     #[test]
@@ -112,8 +115,8 @@ mod tests {
         for bytes in [&b""[..], b"\x7fELF", b"#", b"#!", b"#!\xff\xfe\n"] {
             fs::write(file.path(), bytes).unwrap();
             assert_eq!(
-                look(&File::open(file.path()).unwrap()),
-                Sight::Program(file.path().into()),
+                classify_file(&File::open(file.path()).unwrap()),
+                FileKind::Program(file.path().into()),
                 "{bytes:?}"
             );
         }

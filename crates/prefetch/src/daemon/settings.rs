@@ -4,27 +4,27 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::lists::{ListError, Lists};
-use super::worth::Worth;
-use crate::{Mode, Order, Policy, Store};
+use super::lists::{ProgramListError, ProgramLists};
+use super::worth::LearnThreshold;
+use crate::{CombinePolicy, ReadOrder, ReplayMode, TraceStore};
 
 /// How the daemon works.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DaemonOptions {
     /// perflab, which is started once more to guard execs from the daemon
     pub perflab: PathBuf,
     /// where traces lie
-    pub store: Store,
+    pub store: TraceStore,
     /// where it can be asked
     pub socket: PathBuf,
     /// the mount points whose file systems are watched; every disk's where empty
     pub on: Vec<PathBuf>,
     /// programs that are wanted, and those that are not
-    pub lists: Lists,
+    pub lists: ProgramLists,
     /// a file with more of them, read again when it changes
     pub list: Option<PathBuf>,
     /// what makes a program worth learning
-    pub worth: Worth,
+    pub worth: LearnThreshold,
     /// how long a start is watched or traced
     pub window: Duration,
     /// how long an exec may wait until a new program was looked at
@@ -32,11 +32,11 @@ pub struct Settings {
     /// how long an exec may wait until its tracing has begun, or while its files are read ahead
     pub bound: Duration,
     /// what is read before a program starts, and what beside it
-    pub mode: Mode,
+    pub mode: ReplayMode,
     /// in which order, unless the mode decides
-    pub order: Option<Order>,
+    pub order: Option<ReadOrder>,
     /// how several starts become one
-    pub policy: Policy,
+    pub policy: CombinePolicy,
     /// bytes at most; half of what is free where left out
     pub memory: Option<u64>,
     /// bytes a second at most
@@ -67,10 +67,10 @@ pub enum DaemonError {
     NoMount(PathBuf),
     /// Nothing can be learnt.
     #[error(transparent)]
-    Tracing(#[from] perflab_observe::io::IoError),
+    Tracing(#[from] perflab_observe::io::IoTraceError),
     /// Nobody says what programs wait for, and no list says which are wanted.
     #[error("{0}; without it, name the programs that are worth learning (--only)")]
-    Blind(#[from] perflab_observe::taskstats::TaskStatsError),
+    Blind(#[from] perflab_observe::taskstats::TaskstatsError),
     /// The socket cannot be had.
     #[error("cannot listen on {}: {source}", path.display())]
     Socket {
@@ -84,7 +84,7 @@ pub enum DaemonError {
     Already(PathBuf),
     /// A list that is not one.
     #[error(transparent)]
-    List(#[from] ListError),
+    List(#[from] ProgramListError),
     /// A thread or a poll that the system refused.
     #[error("cannot {what}: {source}")]
     System {
@@ -96,7 +96,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn system_error(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| DaemonError::System { what, source }
     }
 }

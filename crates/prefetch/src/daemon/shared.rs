@@ -8,40 +8,40 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use perflab_observe::io::Follower;
+use perflab_observe::io::ProcessIoTracer;
 
-use super::deadline::Deadline;
-use super::door::Door;
+use super::deadline::ExecDeadlines;
+use super::door::ExecGate;
 use super::exec_guard::GuardStatus;
-use super::lists::Lists;
+use super::lists::ProgramLists;
 use super::opened::OpenedFiles;
-use super::programs::{ProgramKey, Programs};
-use super::scout::{Place, Sight};
-use super::settings::Settings;
-use super::trees::Watch;
-use crate::Start;
-use crate::learn::now;
+use super::programs::{KnownPrograms, ProgramKey};
+use super::scout::{FileId, FileKind};
+use super::settings::DaemonOptions;
+use super::trees::WatchedStartup;
+use crate::StartupTrace;
+use crate::learn::seconds_since_1970;
 
 /// Where the daemon talks: to the journal, or to whoever started it.
-pub(super) type Say = Box<dyn Fn(&str) + Send + Sync>;
+pub(super) type DaemonLog = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Files whose nature is remembered; more begin anew.
-const SIGHTS: usize = 20_000;
+const MAX_FILE_KINDS: usize = 20_000;
 
 /// Everything.
-pub(super) struct Shared {
-    pub(super) settings: Settings,
-    pub(super) door: Arc<Door>,
-    pub(super) deadline: Deadline,
-    pub(super) programs: Mutex<Programs>,
-    pub(super) lists: Mutex<Lists>,
-    pub(super) watches: Mutex<Sender<Watch>>,
+pub(super) struct DaemonState {
+    pub(super) settings: DaemonOptions,
+    pub(super) gate: Arc<ExecGate>,
+    pub(super) deadline: ExecDeadlines,
+    pub(super) programs: Mutex<KnownPrograms>,
+    pub(super) lists: Mutex<ProgramLists>,
+    pub(super) watches: Mutex<Sender<WatchedStartup>>,
     /// What is read ahead beside a process ends with it.
     pub(super) readings: Mutex<HashMap<u32, Arc<AtomicBool>>>,
     /// Buffers that wait for the next program that is to be learnt.
-    pub(super) spare: Mutex<Option<Follower>>,
+    pub(super) spare: Mutex<Option<ProcessIoTracer>>,
     /// What was learnt and could not be written yet.
-    pub(super) unsaved: Mutex<Vec<Unsaved>>,
+    pub(super) unsaved: Mutex<Vec<UnsavedTrace>>,
     /// Held by who reads a trace and writes it again; who is asked about an exec never does.
     pub(super) writing: Mutex<()>,
     /// None where the kernel does not tell what is opened.
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     /// Who started a program last in a process, while any start is traced.
     pub(super) starters: Mutex<HashMap<u32, u32>>,
     pub(super) watched: Mutex<Vec<PathBuf>>,
-    pub(super) counts: Counts,
+    pub(super) counts: DaemonCounts,
     /// Where the guard hears that the daemon lives.
     pub(super) guard_line: Mutex<Option<UnixStream>>,
     pub(super) guard: Mutex<GuardStatus>,
@@ -61,24 +61,24 @@ pub(super) struct Shared {
     pub(super) judges: bool,
     pub(super) begun: u64,
     /// Which interpreter a process will run next, as part of the same exec.
-    pub(super) expected: Mutex<HashMap<u32, Place>>,
+    pub(super) expected: Mutex<HashMap<u32, FileId>>,
     /// Processes that were other programs before.
     pub(super) seen: Mutex<HashMap<u32, ()>>,
-    sights: Mutex<HashMap<Place, Arc<Sight>>>,
+    file_kinds: Mutex<HashMap<FileId, Arc<FileKind>>>,
     troubles: Mutex<BTreeSet<String>>,
-    say: Say,
+    say: DaemonLog,
 }
 
 /// A start that waits for room on a disk.
-pub(super) struct Unsaved {
+pub(super) struct UnsavedTrace {
     pub(super) program: ProgramKey,
-    pub(super) start: Start,
+    pub(super) start: StartupTrace,
     pub(super) anew: bool,
 }
 
 /// What was counted.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct DaemonCounts {
     /// files that were to be run
     pub(super) asked: AtomicU64,
     /// of them, those that were let through without a look
@@ -87,79 +87,79 @@ pub(super) struct Counts {
     pub(super) lost: AtomicU64,
 }
 
-impl Shared {
+impl DaemonState {
     pub(super) fn new(
-        settings: Settings,
-        (door, judges): (Arc<Door>, bool),
-        programs: Programs,
-        watches: Sender<Watch>,
-        say: Say,
+        settings: DaemonOptions,
+        (door, judges): (Arc<ExecGate>, bool),
+        programs: KnownPrograms,
+        watches: Sender<WatchedStartup>,
+        say: DaemonLog,
     ) -> Self {
-        Shared {
+        DaemonState {
             lists: Mutex::new(settings.lists.clone()),
             settings,
-            door,
-            deadline: Deadline::default(),
+            gate: door,
+            deadline: ExecDeadlines::default(),
             programs: Mutex::new(programs),
             watches: Mutex::new(watches),
             readings: Mutex::default(),
             spare: Mutex::default(),
             unsaved: Mutex::default(),
             writing: Mutex::default(),
-            opened: OpenedFiles::prepare().ok(),
+            opened: OpenedFiles::open().ok(),
             starters: Mutex::default(),
             watched: Mutex::default(),
-            counts: Counts::default(),
+            counts: DaemonCounts::default(),
             guard_line: Mutex::default(),
             guard: Mutex::default(),
             learning: AtomicUsize::new(0),
             reading: AtomicUsize::new(0),
             delays: AtomicBool::new(false),
             judges,
-            begun: now(),
+            begun: seconds_since_1970(),
             expected: Mutex::default(),
             seen: Mutex::default(),
-            sights: Mutex::default(),
+            file_kinds: Mutex::default(),
             troubles: Mutex::default(),
             say,
         }
     }
 
     /// Tells the guard that execs are answered. Where it does not listen, the housekeeper finds that out.
-    pub(super) fn tell_guard(&self) {
-        if let Some(line) = locked(&self.guard_line).as_mut() {
+    pub(super) fn signal_guard(&self) {
+        if let Some(line) = lock_mutex(&self.guard_line).as_mut() {
             let _ = line.write(&[1]);
         }
     }
 
-    pub(super) fn say(&self, text: &str) {
+    pub(super) fn log(&self, text: &str) {
         (self.say)(text);
     }
 
     /// Says it, and not again until it is over.
-    pub(super) fn trouble(&self, text: &str) {
-        if locked(&self.troubles).insert(text.into()) {
-            self.say(text);
+    pub(super) fn report_trouble(&self, text: &str) {
+        if lock_mutex(&self.troubles).insert(text.into()) {
+            self.log(text);
         }
     }
 
     /// Troubles of this kind are over.
-    pub(super) fn over(&self, begin: &str) {
-        locked(&self.troubles).retain(|one| !one.starts_with(begin));
+    pub(super) fn clear_trouble(&self, begin: &str) {
+        lock_mutex(&self.troubles).retain(|one| !one.starts_with(begin));
     }
 
     pub(super) fn troubles(&self) -> Vec<String> {
-        locked(&self.troubles).iter().cloned().collect()
+        lock_mutex(&self.troubles).iter().cloned().collect()
     }
 
-    pub(super) fn sight(&self, place: &Place) -> Option<Arc<Sight>> {
-        locked(&self.sights).get(place).cloned()
+    pub(super) fn file_kind(&self, place: &FileId) -> Option<Arc<FileKind>> {
+        lock_mutex(&self.file_kinds).get(place).cloned()
     }
 
-    pub(super) fn saw(&self, place: Place, sight: Sight) -> Arc<Sight> {
+    pub(super) fn remember_file_kind(&self, place: FileId, sight: FileKind) -> Arc<FileKind> {
         let sight = Arc::new(sight);
-        let mut all = locked(&self.sights);
-        if all.len() >= SIGHTS {
+        let mut all = lock_mutex(&self.file_kinds);
+        if all.len() >= MAX_FILE_KINDS {
             all.clear();
         }
         all.insert(place, Arc::clone(&sight));
@@ -167,16 +167,16 @@ impl Shared {
     }
 
     /// Changes what is known of a program.
-    pub(super) fn with(&self, key: &ProgramKey, change: impl FnOnce(&mut super::Program)) {
-        locked(&self.programs).with(key, change);
+    pub(super) fn update_program(&self, key: &ProgramKey, change: impl FnOnce(&mut super::ProgramRecord)) {
+        lock_mutex(&self.programs).update(key, change);
     }
 
-    pub(super) fn delays(&self) -> bool {
+    pub(super) fn has_delay_accounting(&self) -> bool {
         self.delays.load(Ordering::Relaxed)
     }
 }
 
 /// A thread that panicked ends the daemon, so that no lock stays behind.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,18 +13,18 @@ use perflab_model::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::exec_guard::GuardStatus;
-use super::program::Program;
+use super::program::ProgramRecord;
 use super::programs::ProgramKey;
 use super::settings::DaemonError;
-use super::shared::{Shared, locked};
-use super::worth::Worth;
+use super::shared::{DaemonState, lock_mutex};
+use super::worth::LearnThreshold;
 
 /// How long who asks may take to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything that can be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct DaemonStatus {
     /// the daemon
     pub pid: u32,
     /// since when, in seconds since 1970
@@ -56,23 +56,23 @@ pub struct Status {
     /// what does not work now
     pub troubles: Vec<String>,
     /// programs, by path and user
-    pub programs: Vec<KnownProgram>,
+    pub programs: Vec<ProgramStatus>,
 }
 
 /// A program as one user starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnownProgram {
+pub struct ProgramStatus {
     /// which, and whose
     #[serde(flatten)]
     pub key: ProgramKey,
     /// what is known of it
     #[serde(flatten)]
-    pub program: Program,
+    pub program: ProgramRecord,
 }
 
-impl Status {
+impl DaemonStatus {
     /// What is known of a program as a user starts it.
-    pub fn program(&self, path: &Path, user: u32) -> Option<&Program> {
+    pub fn program(&self, path: &Path, user: u32) -> Option<&ProgramRecord> {
         let is = |key: &ProgramKey| key.path == path && key.user == user;
         self.programs.iter().find(|one| is(&one.key)).map(|one| &one.program)
     }
@@ -82,7 +82,7 @@ impl Status {
 ///
 /// # Errors
 /// Nobody listens, or may not be asked by this user.
-pub fn ask(socket: &Path) -> io::Result<Status> {
+pub fn read_status(socket: &Path) -> io::Result<DaemonStatus> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
@@ -90,19 +90,21 @@ pub fn ask(socket: &Path) -> io::Result<Status> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-pub(super) fn of(shared: &Shared) -> Status {
-    let known =
-        |(key, program): (&ProgramKey, &Program)| KnownProgram { key: key.clone(), program: program.clone() };
-    let mut programs: Vec<KnownProgram> = locked(&shared.programs).all().iter().map(known).collect();
+pub(super) fn current_status(shared: &DaemonState) -> DaemonStatus {
+    let known = |(key, program): (&ProgramKey, &ProgramRecord)| ProgramStatus {
+        key: key.clone(),
+        program: program.clone(),
+    };
+    let mut programs: Vec<ProgramStatus> = lock_mutex(&shared.programs).all().iter().map(known).collect();
     programs.sort_by(|one, other| one.key.cmp(&other.key));
-    let own = perflab_observe::own_usage();
+    let own = perflab_observe::process_usage();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    Status {
+    DaemonStatus {
         pid: std::process::id(),
         since: shared.begun,
-        judged_by: Worth::measure(shared.delays()).into(),
-        delays: shared.delays(),
-        watched: locked(&shared.watched).clone(),
+        judged_by: LearnThreshold::measure_name(shared.has_delay_accounting()).into(),
+        delays: shared.has_delay_accounting(),
+        watched: lock_mutex(&shared.watched).clone(),
         asked: count(&shared.counts.asked),
         unseen: count(&shared.counts.unseen),
         bound: shared.settings.bound.into(),
@@ -110,30 +112,30 @@ pub(super) fn of(shared: &Shared) -> Status {
         lost: count(&shared.counts.lost),
         cpu: own.cpu.0,
         peak_rss: own.peak_rss,
-        guard: locked(&shared.guard).clone(),
+        guard: lock_mutex(&shared.guard).clone(),
         troubles: shared.troubles(),
         programs,
     }
 }
 
-/// Takes the daemon's socket. Who asks meanwhile waits until [`serve`] answers.
-pub(super) fn take_socket(path: &Path) -> Result<UnixListener, DaemonError> {
+/// Takes the daemon's socket. Who asks meanwhile waits until [`serve_status`] answers.
+pub(super) fn claim_socket(path: &Path) -> Result<UnixListener, DaemonError> {
     if UnixStream::connect(path).is_ok() {
         return Err(DaemonError::Already(path.into()));
     }
-    bind(path).map_err(|source| DaemonError::Socket { path: path.into(), source })
+    bind_socket(path).map_err(|source| DaemonError::Socket { path: path.into(), source })
 }
 
 /// Answers on a thread of its own: once everything that is told is there.
-pub(super) fn serve(listener: UnixListener, shared: &Arc<Shared>) -> Result<(), DaemonError> {
+pub(super) fn serve_status(listener: UnixListener, shared: &Arc<DaemonState>) -> Result<(), DaemonError> {
     let own = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("status".into());
     let thread =
-        thread.spawn(move || listener.incoming().flatten().for_each(|asker| drop(tell(&own, asker))));
-    thread.map(drop).map_err(DaemonError::system("start a thread"))
+        thread.spawn(move || listener.incoming().flatten().for_each(|asker| drop(write_status(&own, asker))));
+    thread.map(drop).map_err(DaemonError::system_error("start a thread"))
 }
 
-fn bind(path: &Path) -> io::Result<UnixListener> {
+fn bind_socket(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         fs::create_dir_all(folder)?;
@@ -149,10 +151,10 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Whoever came in before the socket was closed to others is asked for a name.
-fn tell(shared: &Shared, mut asker: UnixStream) -> io::Result<()> {
+fn write_status(shared: &DaemonState, mut asker: UnixStream) -> io::Result<()> {
     if rustix::net::sockopt::socket_peercred(&asker)?.uid != rustix::process::geteuid() {
         return Ok(());
     }
     asker.set_write_timeout(Some(PATIENCE))?;
-    asker.write_all(&serde_json::to_vec(&of(shared))?)
+    asker.write_all(&serde_json::to_vec(&current_status(shared))?)
 }

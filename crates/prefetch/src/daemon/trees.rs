@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use perflab_model::Nanos;
-use perflab_observe::taskstats::{Exit, TaskStats, Used};
+use perflab_observe::taskstats::{TaskstatsSocket, ThreadExit, ThreadUsage};
 
 use super::programs::ProgramKey;
 
@@ -19,7 +19,7 @@ const SUMS: usize = 100_000;
 
 /// A start that is watched.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct WatchedStartup {
     /// the process
     pub process: u32,
     /// the program, and who starts it
@@ -27,14 +27,14 @@ pub struct Watch {
     /// until when at most
     pub until: Instant,
     /// what the process had used before, under another program
-    pub before: Used,
+    pub before: ThreadUsage,
     /// what was done for it, as the thread says that does it
-    pub help: Arc<Mutex<Given>>,
+    pub help: Arc<Mutex<PrefetchHelp>>,
 }
 
 /// How a start was helped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Given {
+pub enum PrefetchHelp {
     /// not at all
     #[default]
     Nothing,
@@ -58,15 +58,15 @@ pub enum Given {
 
 /// All starts that are watched.
 #[derive(Debug, Default)]
-pub struct Trees {
-    sums: HashMap<u32, Used>,
-    watched: HashMap<u32, Vec<Watch>>,
+pub struct ProcessTrees {
+    sums: HashMap<u32, ThreadUsage>,
+    watched: HashMap<u32, Vec<WatchedStartup>>,
     count: usize,
 }
 
-impl Trees {
+impl ProcessTrees {
     /// Watches a start. Its children of before are not counted.
-    pub fn watch(&mut self, mut watch: Watch) {
+    pub fn watch(&mut self, mut watch: WatchedStartup) {
         if self.count < MOST {
             watch.before += self.sums.get(&watch.process).copied().unwrap_or_default();
             self.watched.entry(watch.process).or_default().push(watch);
@@ -75,7 +75,7 @@ impl Trees {
     }
 
     /// A thread has ended: the starts that ended with it, and what they used.
-    pub fn exit(&mut self, exit: Exit) -> Vec<(Watch, Used)> {
+    pub fn record_exit(&mut self, exit: ThreadExit) -> Vec<(WatchedStartup, ThreadUsage)> {
         if self.sums.len() > SUMS {
             self.sums.clear();
         }
@@ -90,7 +90,7 @@ impl Trees {
         }
         let ended = self.watched.remove(&exit.process).unwrap_or_default();
         self.count -= ended.len();
-        let used = |watch: Watch| {
+        let used = |watch: WatchedStartup| {
             let own = whole - watch.before;
             (watch, own)
         };
@@ -98,54 +98,54 @@ impl Trees {
     }
 
     /// Starts that were watched for long enough, and what they used so far, `alive` tells of threads.
-    pub fn due(&mut self, now: Instant, alive: &TaskStats) -> Vec<(Watch, Used)> {
+    pub fn take_due(&mut self, now: Instant, alive: &TaskstatsSocket) -> Vec<(WatchedStartup, ThreadUsage)> {
         let mut due = Vec::new();
         self.watched.retain(|_, watches| {
             due.extend(watches.extract_if(.., |watch| watch.until <= now));
             !watches.is_empty()
         });
         self.count -= due.len();
-        let used = |watch: Watch| {
-            let own = self.of_tree(watch.process, alive, 0) - watch.before;
+        let used = |watch: WatchedStartup| {
+            let own = self.tree_usage(watch.process, alive, 0) - watch.before;
             (watch, own)
         };
         due.into_iter().map(used).collect()
     }
 
     /// The time at which the next watch is over.
-    pub fn next(&self) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Instant> {
         self.watched.values().flatten().map(|watch| watch.until).min()
     }
 
-    fn of_tree(&self, process: u32, alive: &TaskStats, depth: usize) -> Used {
-        let mut used = self.sums.get(&process).copied().unwrap_or_default() + of_process(process, alive);
+    fn tree_usage(&self, process: u32, alive: &TaskstatsSocket, depth: usize) -> ThreadUsage {
+        let mut used = self.sums.get(&process).copied().unwrap_or_default() + process_usage(process, alive);
         if depth < 32 {
-            children(process).for_each(|child| used += self.of_tree(child, alive, depth + 1));
+            process_children(process).for_each(|child| used += self.tree_usage(child, alive, depth + 1));
         }
         used
     }
 }
 
 /// What the living threads of a process used so far.
-pub fn of_process(process: u32, alive: &TaskStats) -> Used {
-    let threads = threads(process).filter_map(|thread| alive.of_thread(thread));
-    threads.fold(Used::default(), |sum, one| sum + one)
+pub fn process_usage(process: u32, alive: &TaskstatsSocket) -> ThreadUsage {
+    let threads = process_threads(process).filter_map(|thread| alive.thread_usage(thread));
+    threads.fold(ThreadUsage::default(), |sum, one| sum + one)
 }
 
-fn threads(process: u32) -> impl Iterator<Item = u32> {
+fn process_threads(process: u32) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn children(process: u32) -> impl Iterator<Item = u32> {
+fn process_children(process: u32) -> impl Iterator<Item = u32> {
     let of = move |thread| {
         fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default()
     };
-    let all: Vec<u32> = threads(process).flat_map(|thread| numbers(&of(thread))).collect();
+    let all: Vec<u32> = process_threads(process).flat_map(|thread| parse_numbers(&of(thread))).collect();
     all.into_iter()
 }
 
-fn numbers(text: &str) -> Vec<u32> {
+fn parse_numbers(text: &str) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
@@ -155,59 +155,59 @@ mod tests {
 
     use super::*;
 
-    fn used(read: u64) -> Used {
-        Used { read, ..Used::default() }
+    fn usage_with_reads(read: u64) -> ThreadUsage {
+        ThreadUsage { read, ..ThreadUsage::default() }
     }
 
-    fn exit(process: u32, parent: u32, last: bool, read: u64) -> Exit {
-        Exit { thread: process, user: 0, process, parent, last, used: used(read) }
+    fn thread_exit(process: u32, parent: u32, last: bool, read: u64) -> ThreadExit {
+        ThreadExit { thread: process, user: 0, process, parent, last, used: usage_with_reads(read) }
     }
 
-    fn watch(process: u32) -> Watch {
+    fn watched_startup(process: u32) -> WatchedStartup {
         let until = Instant::now() + Duration::from_secs(60);
         let program = ProgramKey { path: "/p".into(), user: 0 };
-        Watch { process, program, until, before: Used::default(), help: Arc::default() }
+        WatchedStartup { process, program, until, before: ThreadUsage::default(), help: Arc::default() }
     }
 
     #[test]
     fn children_and_their_children_count() {
-        let mut trees = Trees::default();
-        trees.exit(exit(11, 10, true, 1000));
-        trees.watch(watch(10));
-        assert!(trees.exit(exit(13, 12, true, 1)).is_empty());
-        assert!(trees.exit(exit(10, 5, false, 2)).is_empty(), "a thread of it");
-        assert!(trees.exit(exit(12, 10, true, 4)).is_empty());
-        assert!(trees.exit(exit(99, 98, true, 8)).is_empty(), "somebody else's");
-        let ended = trees.exit(exit(10, 5, true, 16));
+        let mut trees = ProcessTrees::default();
+        trees.record_exit(thread_exit(11, 10, true, 1000));
+        trees.watch(watched_startup(10));
+        assert!(trees.record_exit(thread_exit(13, 12, true, 1)).is_empty());
+        assert!(trees.record_exit(thread_exit(10, 5, false, 2)).is_empty(), "a thread of it");
+        assert!(trees.record_exit(thread_exit(12, 10, true, 4)).is_empty());
+        assert!(trees.record_exit(thread_exit(99, 98, true, 8)).is_empty(), "somebody else's");
+        let ended = trees.record_exit(thread_exit(10, 5, true, 16));
         assert_eq!(ended.iter().map(|(_, used)| used.read).collect::<Vec<_>>(), [23]);
-        assert!(trees.exit(exit(10, 5, true, 16)).is_empty(), "the number may be used again");
+        assert!(trees.record_exit(thread_exit(10, 5, true, 16)).is_empty(), "the number may be used again");
     }
 
     #[test]
     fn a_process_can_be_two_programs_one_after_the_other() {
-        let mut trees = Trees::default();
-        trees.watch(watch(10));
-        trees.watch(Watch { before: used(100), ..watch(10) });
-        let ended = trees.exit(exit(10, 1, true, 130));
+        let mut trees = ProcessTrees::default();
+        trees.watch(watched_startup(10));
+        trees.watch(WatchedStartup { before: usage_with_reads(100), ..watched_startup(10) });
+        let ended = trees.record_exit(thread_exit(10, 1, true, 130));
         assert_eq!(ended.iter().map(|(_, used)| used.read).collect::<Vec<_>>(), [130, 30]);
         assert_eq!(trees.count, 0);
     }
 
     #[test]
     fn what_still_lives_is_asked_when_its_time_is_over() {
-        let Ok(alive) = TaskStats::open() else { return };
-        let mut trees = Trees::default();
-        trees.watch(Watch { until: Instant::now(), ..watch(std::process::id()) });
-        trees.exit(exit(4_000_000, std::process::id(), true, 7));
-        let due = trees.due(Instant::now(), &alive);
+        let Ok(alive) = TaskstatsSocket::open() else { return };
+        let mut trees = ProcessTrees::default();
+        trees.watch(WatchedStartup { until: Instant::now(), ..watched_startup(std::process::id()) });
+        trees.record_exit(thread_exit(4_000_000, std::process::id(), true, 7));
+        let due = trees.take_due(Instant::now(), &alive);
         assert!(due.first().is_some_and(|(_, used)| used.read >= 7), "{due:?}");
-        assert_eq!((trees.next(), trees.count), (None, 0));
+        assert_eq!((trees.next_due(), trees.count), (None, 0));
     }
 
     #[test]
     fn too_many_at_once_are_not_watched() {
-        let mut trees = Trees::default();
-        (0..MOST as u32 + 5).for_each(|process| trees.watch(watch(process + 2)));
+        let mut trees = ProcessTrees::default();
+        (0..MOST as u32 + 5).for_each(|process| trees.watch(watched_startup(process + 2)));
         assert_eq!(trees.count, MOST);
     }
 }

@@ -2,11 +2,11 @@
 //! waited decides; else bytes that were read and page faults that waited, which both are always counted.
 
 use perflab_model::{Bytes, Nanos};
-use perflab_observe::taskstats::Used;
+use perflab_observe::taskstats::ThreadUsage;
 
 /// From where on a start is worth learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worth {
+pub struct LearnThreshold {
     /// waiting for disks, summed over all threads
     pub wait: Nanos,
     /// bytes that were read from disks
@@ -15,25 +15,25 @@ pub struct Worth {
     pub faults: u64,
 }
 
-impl Default for Worth {
+impl Default for LearnThreshold {
     /// What a person notices, and what a disk that turns needs about as long for.
     fn default() -> Self {
-        Worth { wait: Nanos(100_000_000), read: 4 << 20, faults: 200 }
+        LearnThreshold { wait: Nanos(100_000_000), read: 4 << 20, faults: 200 }
     }
 }
 
-impl Worth {
+impl LearnThreshold {
     /// Whether a start was; `delays` says whether the kernel accounts for them.
-    pub fn is(&self, used: Used, delays: bool) -> bool {
-        match by_waiting(used, delays) {
+    pub fn is_reached(&self, used: ThreadUsage, delays: bool) -> bool {
+        match is_judged_by_delay(used, delays) {
             true => used.waited >= self.wait,
             false => used.read >= self.read || used.faults >= self.faults,
         }
     }
 
     /// What a start waited for, beside what would be worth it.
-    pub fn told(&self, used: Used, delays: bool) -> String {
-        match by_waiting(used, delays) {
+    pub fn explain(&self, used: ThreadUsage, delays: bool) -> String {
+        match is_judged_by_delay(used, delays) {
             true => format!("it waited {} for disks; {} are worth it", used.waited, self.wait),
             false => format!(
                 "it read {} with {} major faults; {} or {} are worth it",
@@ -46,7 +46,7 @@ impl Worth {
     }
 
     /// By what starts are judged.
-    pub fn measure(delays: bool) -> &'static str {
+    pub fn measure_name(delays: bool) -> &'static str {
         match delays {
             true => "what they wait for disks",
             false => "bytes read and major faults (kernel.task_delayacct is 0)",
@@ -55,7 +55,7 @@ impl Worth {
 }
 
 /// Whether it is judged by what it waited.
-fn by_waiting(used: Used, delays: bool) -> bool {
+fn is_judged_by_delay(used: ThreadUsage, delays: bool) -> bool {
     delays && used.is_waiting_counted()
 }
 
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn waiting_decides_where_it_is_known() {
-        let worth = Worth::default();
-        let used = |waited, read, faults| Used { waited: Nanos(waited), read, faults };
-        assert!(worth.is(used(100_000_000, 0, 0), true));
-        assert!(!worth.is(used(99_999_999, 1 << 30, 9999), true));
-        assert!(worth.is(used(0, 4 << 20, 0), false) && worth.is(used(0, 0, 200), false));
-        assert!(!worth.is(used(u64::MAX, 4095, 199), false));
-        assert!(worth.told(used(0, 4096, 3), false).contains("3 major faults"));
-        assert!(worth.is(used(0, 4 << 20, 0), true), "who read that much did wait: nobody counted");
-        assert!(!worth.is(used(0, 4096, 3), true) && !worth.is(used(0, 0, 0), true));
-        assert!(worth.told(used(0, 4096, 3), true).contains("3 major faults"));
+        let worth = LearnThreshold::default();
+        let used = |waited, read, faults| ThreadUsage { waited: Nanos(waited), read, faults };
+        assert!(worth.is_reached(used(100_000_000, 0, 0), true));
+        assert!(!worth.is_reached(used(99_999_999, 1 << 30, 9999), true));
+        assert!(worth.is_reached(used(0, 4 << 20, 0), false) && worth.is_reached(used(0, 0, 200), false));
+        assert!(!worth.is_reached(used(u64::MAX, 4095, 199), false));
+        assert!(worth.explain(used(0, 4096, 3), false).contains("3 major faults"));
+        assert!(worth.is_reached(used(0, 4 << 20, 0), true), "who read that much did wait: nobody counted");
+        assert!(!worth.is_reached(used(0, 4096, 3), true) && !worth.is_reached(used(0, 0, 0), true));
+        assert!(worth.explain(used(0, 4096, 3), true).contains("3 major faults"));
     }
 }

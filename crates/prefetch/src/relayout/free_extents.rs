@@ -17,7 +17,7 @@ const MOVE_EXT: libc::c_ulong = 0xc028_660f;
 /// What is exchanged, in blocks; the kernel answers how many were.
 #[repr(C)]
 #[derive(Default)]
-struct Exchange {
+struct MoveExtent {
     reserved: i32,
     donor: u32,
     from: u64,
@@ -49,19 +49,19 @@ impl FreeExtents {
     }
 
     /// In how many pieces its room lies.
-    pub fn pieces(&self) -> io::Result<usize> {
-        Ok(perflab_observe::io::extents(&self.file)?.len())
+    pub fn fragments(&self) -> io::Result<usize> {
+        Ok(perflab_observe::io::file_extents(&self.file)?.len())
     }
 
     /// Gives pages of a file the next room in the free file; how many bytes got it. Holes have no blocks, and stay holes.
-    pub fn give(&mut self, file: &File, first: u64, count: u64) -> io::Result<u64> {
+    pub fn exchange_pages(&mut self, file: &File, first: u64, count: u64) -> io::Result<u64> {
         let (begin, end) = (first * PAGE, ((first + count) * PAGE).min(file.metadata()?.len()));
         let blocks = end.saturating_sub(begin).div_ceil(self.block);
         let room = self.used / self.block;
         self.used += count * PAGE;
         let mut moved = 0;
         while moved < blocks {
-            match self.exchange(file, begin / self.block + moved, room + moved, blocks - moved) {
+            match self.exchange_blocks(file, begin / self.block + moved, room + moved, blocks - moved) {
                 Ok(0) => break,
                 Ok(more) => moved += more,
                 Err(error) if error.raw_os_error() == Some(libc::ENODATA) => break,
@@ -72,9 +72,9 @@ impl FreeExtents {
     }
 
     /// How many blocks were exchanged.
-    fn exchange(&self, file: &File, from: u64, donor_from: u64, count: u64) -> io::Result<u64> {
+    fn exchange_blocks(&self, file: &File, from: u64, donor_from: u64, count: u64) -> io::Result<u64> {
         let donor = self.file.as_raw_fd().cast_unsigned();
-        let mut exchange = Exchange { donor, from, donor_from, count, ..Exchange::default() };
+        let mut exchange = MoveExtent { donor, from, donor_from, count, ..MoveExtent::default() };
         // SAFETY: `exchange` is a `struct move_extent`, which outlives the call, and both files are open.
         let done = unsafe { libc::ioctl(file.as_raw_fd(), MOVE_EXT as _, &raw mut exchange) };
         match io::Error::last_os_error() {
@@ -84,7 +84,7 @@ impl FreeExtents {
     }
 
     /// Waits until everything that was moved lies on the disk.
-    pub fn settle(&self) -> io::Result<()> {
+    pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::syncfs(&self.file)?)
     }
 }

@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use perflab_model::io::{PAGE, Runs};
+use perflab_model::io::{PAGE, PageSet};
 
-use crate::kernel::readahead;
+use crate::kernel::request_readahead;
 
 /// Pages of a request: the kernel reads no more than a device's window at once, which is seldom smaller.
 const REQUEST: u64 = (128 << 10) / PAGE;
@@ -23,10 +23,10 @@ const REQUESTS: usize = 256;
 const PART: u64 = 8;
 
 /// Asks for runs in requests of the size that the kernel makes; `go_on` hears of the pages of each.
-pub(super) fn ask(
+pub(super) fn request_pages(
     file: &Rc<File>,
-    pages: &Runs,
-    coming: &mut Coming<'_>,
+    pages: &PageSet,
+    coming: &mut InFlightRequests<'_>,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) {
     for (first, count) in pages.iter() {
@@ -34,9 +34,9 @@ pub(super) fn ask(
         while at < end {
             let pages = REQUEST.min(end - at);
             // What cannot be read ahead will be read by the program, which knows better what to do about it.
-            let _ = readahead(file, at * PAGE, pages * PAGE);
+            let _ = request_readahead(file, at * PAGE, pages * PAGE);
             at += pages;
-            coming.add(Rc::clone(file), at - 1, pages);
+            coming.add_request(Rc::clone(file), at - 1, pages);
             if !go_on(pages) {
                 return;
             }
@@ -45,24 +45,24 @@ pub(super) fn ask(
 }
 
 /// Its file, its last page, and how many it has.
-type Request = (Rc<File>, u64, u64);
+type ReadRequest = (Rc<File>, u64, u64);
 
 /// What was asked for and may not have come, in the order of asking.
-pub(super) struct Coming<'a> {
-    requests: VecDeque<Request>,
+pub(super) struct InFlightRequests<'a> {
+    requests: VecDeque<ReadRequest>,
     pages: u64,
     /// how many requests it may be
     most: usize,
     stop: &'a AtomicBool,
 }
 
-impl<'a> Coming<'a> {
+impl<'a> InFlightRequests<'a> {
     /// For one of so many threads.
     pub(super) fn new(threads: usize, stop: &'a AtomicBool) -> Self {
-        Coming { requests: VecDeque::new(), pages: 0, most: REQUESTS / threads.max(1), stop }
+        InFlightRequests { requests: VecDeque::new(), pages: 0, most: REQUESTS / threads.max(1), stop }
     }
 
-    fn add(&mut self, file: Rc<File>, last: u64, pages: u64) {
+    fn add_request(&mut self, file: Rc<File>, last: u64, pages: u64) {
         self.pages += pages;
         self.requests.push_back((file, last, pages));
         if self.pages > WINDOW || self.requests.len() > self.most {
@@ -92,7 +92,7 @@ impl<'a> Coming<'a> {
     }
 
     /// Reads a byte of the request's last page; not once nobody needs it.
-    fn wait_for(&self, (file, last, _): &Request) {
+    fn wait_for(&self, (file, last, _): &ReadRequest) {
         if !self.stop.load(Ordering::Relaxed) {
             let _ = file.read_at(&mut [0], last * PAGE);
         }

@@ -4,25 +4,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Keeps to a number of bytes a second.
-pub(super) struct Pace {
+pub(super) struct RateLimit {
     begun: Instant,
     rate: Option<u64>,
     /// bytes, from all disks
     asked: AtomicU64,
 }
 
-impl Pace {
+impl RateLimit {
     pub fn new(begun: Instant, rate: Option<u64>) -> Self {
-        Pace { begun, rate, asked: AtomicU64::new(0) }
+        RateLimit { begun, rate, asked: AtomicU64::new(0) }
     }
 
     /// Bytes that were asked for.
-    pub fn asked(&self) -> u64 {
+    pub fn requested_bytes(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
 
     /// Notes that so many bytes more are asked for, and waits as long as they take.
-    pub fn wait(&self, more: u64, stop: &AtomicBool) {
+    pub fn throttle(&self, more: u64, stop: &AtomicBool) {
         let bytes = self.asked.fetch_add(more, Ordering::Relaxed) + more;
         let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return };
         let due = Duration::from_secs_f64(bytes as f64 / rate as f64);

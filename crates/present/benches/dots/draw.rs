@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use perflab_present::chart::{Anchor, Ink, Mark, Pixels, Point, Rgb, Scene};
-use perflab_present::trace::{Scale, Spread};
+use perflab_present::chart::{DotGrid, MarkInk, RgbColour, Scene, SceneMark, ScenePoint, TextAnchor};
+use perflab_present::trace::{ScaleKind, TimeScale};
 
 /// Bytes of a point in a file.
 const POINT: usize = 8;
@@ -17,48 +17,50 @@ const TOP: f64 = 84.0;
 
 /// From a file of points to a file of a picture, as a process of its own, which tells its CPU time in nanoseconds and its peak of
 /// memory in KiB. The file is read twice, for the range and for the dots: a point is nowhere kept.
-pub(crate) fn entrant(points: &Path, picture: &Path) {
+pub(crate) fn draw_points_file(points: &Path, picture: &Path) {
     let file = File::open(points).expect("the points that were written");
     let count = file.metadata().map_or(0, |file| file.len() as usize / POINT);
     let (mut last, mut low, mut high) = (1, u32::MAX, 1);
-    each(&file, 0..count, |x, y| (last, low, high) = (last.max(x), low.min(y), high.max(y)));
-    let file = png(count, last, (low, high), |part, pen| each(&file, part, |x, y| pen.dot(x, y)));
+    for_each_point(&file, 0..count, |x, y| (last, low, high) = (last.max(x), low.min(y), high.max(y)));
+    let file = draw_dots_png(count, last, (low, high), |part, pen| {
+        for_each_point(&file, part, |x, y| pen.dot(x, y))
+    });
     std::fs::write(picture, file).expect("a picture that can be written");
-    eprintln!("{}\n{}", crate::spent::cpu().as_nanos(), crate::spent::peak_kib());
+    eprintln!("{}\n{}", crate::spent::process_cpu_time().as_nanos(), crate::spent::peak_kib());
 }
 
 /// The picture of so many points from anywhere: `points` tells those of a part.
-pub(crate) fn png(
+pub(crate) fn draw_dots_png(
     count: usize,
     last: u32,
     (low, high): (u32, u32),
-    points: impl Fn(Range<usize>, &mut Pen<'_>) + Sync,
+    points: impl Fn(Range<usize>, &mut DotPen<'_>) + Sync,
 ) -> Vec<u8> {
-    let scale = Scale::new(Spread::Log, f64::from(low) * 0.8, f64::from(high) * 1.05, HEIGHT);
-    let mut pixels = Pixels::new(WIDTH, HEIGHT, &[Rgb(0x8f, 0x1d, 0x1d)]);
+    let scale = TimeScale::new(ScaleKind::Log, f64::from(low) * 0.8, f64::from(high) * 1.05, HEIGHT);
+    let mut pixels = DotGrid::new(WIDTH, HEIGHT, &[RgbColour(0x8f, 0x1d, 0x1d)]);
     let slope = (WIDTH - 1) as f64 / f64::from(last);
-    pixels.draw(count, |part, pixels| points(part, &mut Pen { scale: &scale, slope, pixels }));
-    let mut marks: Vec<Mark> = scale.ticks().into_iter().flat_map(tick).collect();
-    marks.push(Mark::Dots { at: Point { x: LEFT, y: TOP }, scale: 2.0, pixels });
+    pixels.draw_parallel(count, |part, pixels| points(part, &mut DotPen { scale: &scale, slope, pixels }));
+    let mut marks: Vec<SceneMark> = scale.ticks().into_iter().flat_map(tick_marks).collect();
+    marks.push(SceneMark::Dots { at: ScenePoint { x: LEFT, y: TOP }, scale: 2.0, pixels });
     let scene = Scene { width: 1080.0, height: 960.0, description: String::new(), marks };
-    scene.png().expect("a picture of that size")
+    scene.to_png().expect("a picture of that size")
 }
 
 /// What a part of the points is drawn with.
-pub(crate) struct Pen<'a> {
-    scale: &'a Scale,
+pub(crate) struct DotPen<'a> {
+    scale: &'a TimeScale,
     slope: f64,
-    pixels: &'a mut Pixels,
+    pixels: &'a mut DotGrid,
 }
 
-impl Pen<'_> {
+impl DotPen<'_> {
     #[inline]
     pub(crate) fn dot(&mut self, x: u32, y: u32) {
-        self.pixels.dot((f64::from(x) * self.slope) as usize, self.scale.row(i64::from(y)), 0);
+        self.pixels.add_dot((f64::from(x) * self.slope) as usize, self.scale.row(i64::from(y)), 0);
     }
 }
 
-fn each(file: &File, part: Range<usize>, mut tell: impl FnMut(u32, u32)) {
+fn for_each_point(file: &File, part: Range<usize>, mut tell: impl FnMut(u32, u32)) {
     let mut buffer = vec![0; POINT << 13];
     let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
     for at in part.clone().step_by(1 << 13) {
@@ -69,17 +71,17 @@ fn each(file: &File, part: Range<usize>, mut tell: impl FnMut(u32, u32)) {
     }
 }
 
-fn tick((value, row): (f64, usize)) -> [Mark; 2] {
+fn tick_marks((value, row): (f64, usize)) -> [SceneMark; 2] {
     let y = TOP + row as f64 / 2.0;
-    let points = [LEFT, LEFT + 990.0].map(|x| Point { x, y }).to_vec();
+    let points = [LEFT, LEFT + 990.0].map(|x| ScenePoint { x, y }).to_vec();
     let title = String::new();
     [
-        Mark::Line { points, ink: Ink::Grid, width: 1.0, dashed: false, title },
-        Mark::Text {
-            at: Point { x: LEFT - 8.0, y: y + 4.0 },
-            anchor: Anchor::End,
+        SceneMark::Line { points, ink: MarkInk::Grid, width: 1.0, dashed: false, title },
+        SceneMark::Text {
+            at: ScenePoint { x: LEFT - 8.0, y: y + 4.0 },
+            anchor: TextAnchor::End,
             size: 12.0,
-            ink: Ink::Faint,
+            ink: MarkInk::Faint,
             text: format!("{value} ns"),
         },
     ]

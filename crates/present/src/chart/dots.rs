@@ -1,16 +1,16 @@
 //! Owns single values in order, each with its interval, and the level of each stretch. It refuses to join dots: what lies
 //! between two of them was not measured.
 
-use super::axis::Axis;
-use super::canvas::{faint, rule};
-use super::colour::nth;
-use super::frame::{Frame, Span};
-use super::number::Unit;
-use super::scene::{Anchor, Ink, Mark, Point, Scene};
+use super::axis::ChartAxis;
+use super::canvas::{faint_text, line_mark};
+use super::colour::series_colour;
+use super::frame::{AxisBand, ChartFrame};
+use super::number::AxisUnit;
+use super::scene::{MarkInk, Scene, SceneMark, ScenePoint, TextAnchor};
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Dot {
+pub struct ChartDot {
     /// Its place on the horizontal axis.
     pub x: f64,
     /// Its value.
@@ -25,7 +25,7 @@ pub struct Dot {
 
 /// A level that holds over a stretch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct LevelLine {
     /// where it begins
     pub from: f64,
     /// where it ends
@@ -36,9 +36,9 @@ pub struct Level {
 
 /// What lies between two values at one place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Range {
+pub struct RangeLine {
     /// the place
-    pub at: f64,
+    pub x: f64,
     /// the least
     pub low: f64,
     /// the most
@@ -47,88 +47,107 @@ pub struct Range {
 
 /// Values in order.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Dots {
+pub struct DotChart {
     /// What it shows.
     pub title: String,
     /// One line below the title.
     pub note: String,
     /// The unit of the values.
-    pub unit: Unit,
+    pub unit: AxisUnit,
     /// What the horizontal axis counts.
-    pub across: String,
+    pub x_title: String,
     /// The values.
-    pub dots: Vec<Dot>,
+    pub dots: Vec<ChartDot>,
     /// The levels.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelLine>,
     /// Rules behind the values, from the least to the most of a place.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<RangeLine>,
     /// Named stretches.
-    pub spans: Vec<Span>,
+    pub bands: Vec<AxisBand>,
     /// Names of the groups, in the order of their indexes; no legend where empty.
     pub groups: Vec<String>,
 }
 
-impl Dots {
+impl DotChart {
     /// Lays the figure out.
     #[must_use]
-    pub fn scene(&self) -> Scene {
-        let mut frame = Frame::new(&self.title, &self.note, !self.groups.is_empty());
+    pub fn render(&self) -> Scene {
+        let mut frame = ChartFrame::new(&self.title, &self.note, !self.groups.is_empty());
         let Some((x, y)) = self.axes(&frame) else {
-            frame.empty();
-            return frame.scene();
+            frame.add_empty_note();
+            return frame.into_scene();
         };
-        frame.axes(&x, &y, &self.across);
-        frame.spans(&x, &self.spans);
+        frame.add_axes(&x, &y, &self.x_title);
+        frame.add_bands(&x, &self.bands);
         for level in &self.levels {
-            let height = y.place(level.value);
-            let points = [level.from, level.to].map(|at| Point { x: x.place(at), y: height }).to_vec();
+            let height = y.pixel_of(level.value);
+            let points =
+                [level.from, level.to].map(|at| ScenePoint { x: x.pixel_of(at), y: height }).to_vec();
             let title = String::new();
-            frame.marks.push(Mark::Line { points, ink: Ink::Faint, width: 2.0, dashed: false, title });
+            frame.marks.push(SceneMark::Line {
+                points,
+                ink: MarkInk::Faint,
+                width: 2.0,
+                dashed: false,
+                title,
+            });
         }
         for range in &self.ranges {
-            let at = x.place(range.at);
-            frame.marks.push(rule((at, y.place(range.low)), (at, y.place(range.high)), Ink::Faint, false));
+            let at = x.pixel_of(range.x);
+            frame.marks.push(line_mark(
+                (at, y.pixel_of(range.low)),
+                (at, y.pixel_of(range.high)),
+                MarkInk::Faint,
+                false,
+            ));
         }
         for dot in &self.dots {
-            frame.marks.extend(marks(dot, &x, &y));
+            frame.marks.extend(dot_marks(dot, &x, &y));
         }
-        frame.legend(self.groups.iter().enumerate().map(|(index, name)| (nth(index), name.as_str())));
+        frame.add_legend(
+            self.groups.iter().enumerate().map(|(index, name)| (series_colour(index), name.as_str())),
+        );
         if self.dots.iter().all(|dot| dot.interval.is_none()) && self.groups.is_empty() {
             let (right, top) = (frame.right, frame.top);
-            frame.marks.push(faint(right, top - 10.0, Anchor::End, "no intervals: too few values a run"));
+            frame.marks.push(faint_text(
+                right,
+                top - 10.0,
+                TextAnchor::End,
+                "no intervals: too few values a run",
+            ));
         }
-        frame.scene()
+        frame.into_scene()
     }
 
-    fn axes(&self, frame: &Frame) -> Option<(Axis, Axis)> {
+    fn axes(&self, frame: &ChartFrame) -> Option<(ChartAxis, ChartAxis)> {
         let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         let empty = (f64::INFINITY, f64::NEG_INFINITY);
         let places =
-            self.dots.iter().map(|dot| dot.x).chain(self.spans.iter().flat_map(|span| [span.from, span.to]));
+            self.dots.iter().map(|dot| dot.x).chain(self.bands.iter().flat_map(|span| [span.from, span.to]));
         let (first, last) = places.fold(empty, ends);
-        let limits = |dot: &Dot| dot.interval.map_or([dot.y; 3], |(low, high)| [low, dot.y, high]);
+        let limits = |dot: &ChartDot| dot.interval.map_or([dot.y; 3], |(low, high)| [low, dot.y, high]);
         let (low, high) = self.dots.iter().flat_map(limits).fold(empty, ends);
         if low > high {
             return None;
         }
         let room = 0.02 * (last - first).max(1.0);
-        let x = Axis::counting((first - room, last + room), frame.across(), 10);
-        Some((x, Axis::rounded(&self.unit, (low, high), frame.up(), 6)))
+        let x = ChartAxis::for_counts((first - room, last + room), frame.horizontal_pixels(), 10);
+        Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 }
 
 /// The interval as a thin rule, the value as a small square.
-fn marks(dot: &Dot, x: &Axis, y: &Axis) -> Vec<Mark> {
+fn dot_marks(dot: &ChartDot, x: &ChartAxis, y: &ChartAxis) -> Vec<SceneMark> {
     const HALF: f64 = 3.0;
-    let colour = nth(dot.group);
-    let (at, value) = (x.place(dot.x), y.place(dot.y));
-    let bar = dot
-        .interval
-        .map(|(low, high)| rule((at, y.place(low)), (at, y.place(high)), Ink::Pale(colour), false));
-    let square = super::canvas::rect(
+    let colour = series_colour(dot.group);
+    let (at, value) = (x.pixel_of(dot.x), y.pixel_of(dot.y));
+    let bar = dot.interval.map(|(low, high)| {
+        line_mark((at, y.pixel_of(low)), (at, y.pixel_of(high)), MarkInk::Pale(colour), false)
+    });
+    let square = super::canvas::rect_mark(
         (at - HALF, value - HALF),
         (at + HALF, value + HALF),
-        Ink::Own(colour),
+        MarkInk::Own(colour),
         &*dot.name,
     );
     bar.into_iter().chain([square]).collect()

@@ -8,26 +8,29 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 const ROBOTO: &[u8] = include_bytes!("font/roboto-subset.ttf");
 
 /// The typeface, read; `None` only where the embedded file were damaged, which a test excludes.
-pub(super) fn face() -> Option<Face<'static>> {
+pub(super) fn embedded_face() -> Option<Face<'static>> {
     Face::parse(ROBOTO, 0).ok()
 }
 
 /// The width of a text of that size, in pixels.
-pub(crate) fn width(text: &str, size: f64) -> f64 {
-    let Some(face) = face() else { return text.chars().count() as f64 * size * 0.55 };
-    let units: f64 = text.chars().map(|letter| f64::from(advance(&face, glyph(&face, letter)))).sum();
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let Some(face) = embedded_face() else { return text.chars().count() as f64 * size * 0.55 };
+    let units: f64 = text
+        .chars()
+        .map(|letter| f64::from(glyph_advance(&face, glyph_or_question_mark(&face, letter))))
+        .sum();
     units * size / f64::from(face.units_per_em())
 }
 
 /// The longest beginning of a text that fits, with an ellipsis where something is left out.
-pub(crate) fn fitted(text: &str, size: f64, room: f64) -> String {
-    if width(text, size) <= room {
+pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
+    if text_width(text, size) <= room {
         return text.to_owned();
     }
     let mut kept: Vec<char> = text.chars().collect();
     while kept.pop().is_some() {
         let shorter: String = kept.iter().collect::<String>() + "…";
-        if width(&shorter, size) <= room {
+        if text_width(&shorter, size) <= room {
             return shorter;
         }
     }
@@ -35,36 +38,36 @@ pub(crate) fn fitted(text: &str, size: f64, room: f64) -> String {
 }
 
 /// The outline of a text whose base line begins at the origin.
-pub(super) fn outline(face: &Face<'_>, text: &str, size: f32) -> Option<Path> {
+pub(super) fn text_outline(face: &Face<'_>, text: &str, size: f32) -> Option<Path> {
     let scale = size / f32::from(face.units_per_em());
     let mut all = PathBuilder::new();
     let mut at = 0.0;
     for letter in text.chars() {
-        let glyph = glyph(face, letter);
-        let mut pen = Pen(PathBuilder::new());
+        let glyph = glyph_or_question_mark(face, letter);
+        let mut pen = GlyphPath(PathBuilder::new());
         face.outline_glyph(glyph, &mut pen);
         let place = Transform::from_row(scale, 0.0, 0.0, -scale, at, 0.0);
         if let Some(path) = pen.0.finish().and_then(|path| path.transform(place)) {
             all.push_path(&path);
         }
-        at += f32::from(advance(face, glyph)) * scale;
+        at += f32::from(glyph_advance(face, glyph)) * scale;
     }
     all.finish()
 }
 
 /// A letter that the subset lacks becomes a question mark.
-fn glyph(face: &Face<'_>, letter: char) -> GlyphId {
+fn glyph_or_question_mark(face: &Face<'_>, letter: char) -> GlyphId {
     face.glyph_index(letter).or_else(|| face.glyph_index('?')).unwrap_or_default()
 }
 
-fn advance(face: &Face<'_>, glyph: GlyphId) -> u16 {
+fn glyph_advance(face: &Face<'_>, glyph: GlyphId) -> u16 {
     face.glyph_hor_advance(glyph).unwrap_or(0)
 }
 
 /// Draws what the typeface says.
-struct Pen(PathBuilder);
+struct GlyphPath(PathBuilder);
 
-impl OutlineBuilder for Pen {
+impl OutlineBuilder for GlyphPath {
     fn move_to(&mut self, x: f32, y: f32) {
         self.0.move_to(x, y);
     }

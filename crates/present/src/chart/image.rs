@@ -13,7 +13,7 @@ const GROUND: [u8; STRETCH * PIXEL] = [255; STRETCH * PIXEL];
 
 /// What the bytes of an image say.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Colours {
+pub(super) enum PixelFormat {
     /// three of them are a pixel's colour
     Many,
     /// each is one of these colours
@@ -26,27 +26,27 @@ pub(super) enum Colours {
 }
 
 /// An image on white that grows from above.
-pub(super) struct Image {
+pub(super) struct RasterImage {
     bytes: Vec<u8>,
     /// none where the colours are too many
-    palette: Option<Palette>,
+    palette: Option<ColourIndex>,
 }
 
-impl Image {
+impl RasterImage {
     /// An empty one that will have so many pixels.
     pub(super) fn new(pixels: usize) -> Self {
-        Image { bytes: Vec::with_capacity(pixels), palette: Some(Palette::new()) }
+        RasterImage { bytes: Vec::with_capacity(pixels), palette: Some(ColourIndex::new()) }
     }
 
     /// Adds opaque pixels of four bytes each.
-    pub(super) fn extend(&mut self, pixels: &[u8]) {
+    pub(super) fn push_pixels(&mut self, pixels: &[u8]) {
         let before = self.bytes.len();
         if let Some(palette) = &mut self.palette {
-            if palette.extend(&mut self.bytes, pixels).is_some() {
+            if palette.push_indices(&mut self.bytes, pixels).is_some() {
                 return;
             }
             let so_far = self.bytes.iter().take(before);
-            self.bytes = so_far.flat_map(|index| palette.rgb(usize::from(*index))).collect();
+            self.bytes = so_far.flat_map(|index| palette.rgb_at(usize::from(*index))).collect();
             self.palette = None;
         }
         let (pixels, _) = pixels.as_chunks::<PIXEL>();
@@ -54,31 +54,31 @@ impl Image {
     }
 
     /// Its bytes, and what they say.
-    pub(super) fn finish(self) -> (Vec<u8>, Colours) {
-        let few = |palette: Palette| Colours::Few {
-            palette: (0..palette.seen.len()).flat_map(|index| palette.rgb(index)).collect(),
+    pub(super) fn finish(self) -> (Vec<u8>, PixelFormat) {
+        let few = |palette: ColourIndex| PixelFormat::Few {
+            palette: (0..palette.colours.len()).flat_map(|index| palette.rgb_at(index)).collect(),
             first_is_clear: false,
         };
-        (self.bytes, self.palette.map_or(Colours::Many, few))
+        (self.bytes, self.palette.map_or(PixelFormat::Many, few))
     }
 }
 
 /// The colours seen so far, white first, each found by a table with open addresses.
-struct Palette {
-    seen: Vec<u32>,
+struct ColourIndex {
+    colours: Vec<u32>,
     /// one more than the index; 0 where nothing is
     table: [u16; 1 << BITS],
 }
 
-impl Palette {
+impl ColourIndex {
     fn new() -> Self {
-        let mut palette = Palette { seen: Vec::with_capacity(MOST), table: [0; 1 << BITS] };
-        palette.index(u32::MAX);
+        let mut palette = ColourIndex { colours: Vec::with_capacity(MOST), table: [0; 1 << BITS] };
+        palette.index_of(u32::MAX);
         palette
     }
 
     /// Adds the index of each pixel; none where the colours are too many.
-    fn extend(&mut self, indices: &mut Vec<u8>, pixels: &[u8]) -> Option<()> {
+    fn push_indices(&mut self, indices: &mut Vec<u8>, pixels: &[u8]) -> Option<()> {
         let before = indices.len();
         indices.resize(before + pixels.len() / PIXEL, 0);
         let new = indices.get_mut(before..)?;
@@ -86,7 +86,7 @@ impl Palette {
             new.chunks_mut(STRETCH).zip(pixels.chunks(GROUND.len())).filter(|(_, from)| *from != GROUND)
         {
             for (index, pixel) in to.iter_mut().zip(from.as_chunks().0) {
-                *index = self.index(u32::from_le_bytes(*pixel))?;
+                *index = self.index_of(u32::from_le_bytes(*pixel))?;
             }
         }
         Some(())
@@ -94,24 +94,24 @@ impl Palette {
 
     /// The colour's index: a new one where it was not seen, none where there is none left.
     #[inline]
-    fn index(&mut self, colour: u32) -> Option<u8> {
+    fn index_of(&mut self, colour: u32) -> Option<u8> {
         let mut at = colour.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS);
         loop {
             let place = self.table.get_mut(at as usize)?;
             match usize::from(*place).checked_sub(1) {
-                Some(index) if self.seen.get(index) == Some(&colour) => return Some(index as u8),
+                Some(index) if self.colours.get(index) == Some(&colour) => return Some(index as u8),
                 Some(_) => at = (at + 1) % (1 << BITS),
-                None if self.seen.len() == MOST => return None,
+                None if self.colours.len() == MOST => return None,
                 None => {
-                    self.seen.push(colour);
-                    *place = self.seen.len() as u16;
+                    self.colours.push(colour);
+                    *place = self.colours.len() as u16;
                 }
             }
         }
     }
 
-    fn rgb(&self, index: usize) -> [u8; 3] {
-        let [red, green, blue, _] = self.seen.get(index).copied().unwrap_or(u32::MAX).to_le_bytes();
+    fn rgb_at(&self, index: usize) -> [u8; 3] {
+        let [red, green, blue, _] = self.colours.get(index).copied().unwrap_or(u32::MAX).to_le_bytes();
         [red, green, blue]
     }
 }
@@ -121,11 +121,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn image(colours: &[u32]) -> (Vec<u8>, Colours) {
+    fn sample_image(colours: &[u32]) -> (Vec<u8>, PixelFormat) {
         let pixels: Vec<u8> =
             colours.iter().flat_map(|colour| (colour | 0xff00_0000).to_le_bytes()).collect();
-        let mut image = Image::new(colours.len());
-        pixels.chunks(128 * PIXEL).for_each(|strip| image.extend(strip));
+        let mut image = RasterImage::new(colours.len());
+        pixels.chunks(128 * PIXEL).for_each(|strip| image.push_pixels(strip));
         image.finish()
     }
 
@@ -136,10 +136,10 @@ mod tests {
         ) {
             let run = |(colour, n, white)| [vec![colour; n], vec![0x00ff_ffff; white]].concat();
             let wanted: Vec<u32> = runs.into_iter().flat_map(run).collect();
-            let (bytes, colours) = image(&wanted);
+            let (bytes, colours) = sample_image(&wanted);
             let told: Vec<&[u8]> = match &colours {
-                Colours::Many => bytes.chunks(3).collect(),
-                Colours::Few { palette, .. } => {
+                PixelFormat::Many => bytes.chunks(3).collect(),
+                PixelFormat::Few { palette, .. } => {
                     prop_assert_eq!(&palette[..3], &[255; 3]);
                     bytes.iter().map(|index| &palette[usize::from(*index) * 3..][..3]).collect()
                 }
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn the_257th_colour_is_one_too_many() {
-        let colours = |n: u32| image(&(0..n).map(|n| n * 65_537).collect::<Vec<_>>());
+        let colours = |n: u32| sample_image(&(0..n).map(|n| n * 65_537).collect::<Vec<_>>());
         // White is one, too.
-        assert!(matches!(colours(255), (bytes, Colours::Few { .. }) if bytes.len() == 255));
-        assert!(matches!(colours(256), (bytes, Colours::Many) if bytes.len() == 256 * 3));
+        assert!(matches!(colours(255), (bytes, PixelFormat::Few { .. }) if bytes.len() == 255));
+        assert!(matches!(colours(256), (bytes, PixelFormat::Many) if bytes.len() == 256 * 3));
     }
 }

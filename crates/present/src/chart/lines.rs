@@ -1,15 +1,15 @@
 //! Owns lines over time. It refuses to bridge what is missing: a line breaks there.
 
-use super::axis::Axis;
-use super::colour::{Rgb, nth};
-use super::frame::{Frame, Span};
-use super::number::Unit;
-use super::scene::{Ink, Mark, Point, Scene};
-use super::thin::thin;
+use super::axis::ChartAxis;
+use super::colour::{RgbColour, series_colour};
+use super::frame::{AxisBand, ChartFrame};
+use super::number::AxisUnit;
+use super::scene::{MarkInk, Scene, SceneMark, ScenePoint};
+use super::thin::keep_pixel_extremes;
 
 /// One quantity over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// Its name in the legend.
     pub name: String,
     /// One value a time; `None` breaks the line.
@@ -20,52 +20,54 @@ pub struct Line {
     pub dashed: bool,
 }
 
-impl Line {
+impl ChartLine {
     /// A solid line.
     pub fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Line { name: name.into(), values, low: None, dashed: false }
+        ChartLine { name: name.into(), values, low: None, dashed: false }
     }
 }
 
 /// Quantities of one unit over time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lines {
+pub struct LineChart {
     /// What it shows.
     pub title: String,
     /// One line below the title.
     pub note: String,
     /// The unit of the values.
-    pub unit: Unit,
+    pub unit: AxisUnit,
     /// Whether the vertical axis begins at 0, as it must where sizes are compared.
     pub from_zero: bool,
     /// Seconds, ascending.
     pub times: Vec<f64>,
     /// The quantities.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Named stretches of time.
-    pub spans: Vec<Span>,
+    pub bands: Vec<AxisBand>,
 }
 
-impl Lines {
+impl LineChart {
     /// Lays the figure out.
     #[must_use]
-    pub fn scene(&self) -> Scene {
-        let mut frame = Frame::new(&self.title, &self.note, true);
+    pub fn render(&self) -> Scene {
+        let mut frame = ChartFrame::new(&self.title, &self.note, true);
         let Some((x, y)) = self.axes(&frame) else {
-            frame.empty();
-            return frame.scene();
+            frame.add_empty_note();
+            return frame.into_scene();
         };
-        frame.axes(&x, &y, "seconds");
-        frame.spans(&x, &self.spans);
+        frame.add_axes(&x, &y, "seconds");
+        frame.add_bands(&x, &self.bands);
         for (index, line) in self.lines.iter().enumerate() {
-            frame.marks.extend(self.interval(line, nth(index), &x, &y));
-            frame.marks.extend(self.pieces(line, nth(index), &x, &y));
+            frame.marks.extend(self.interval_marks(line, series_colour(index), &x, &y));
+            frame.marks.extend(self.line_marks(line, series_colour(index), &x, &y));
         }
-        frame.legend(self.lines.iter().enumerate().map(|(index, line)| (nth(index), line.name.as_str())));
-        frame.scene()
+        frame.add_legend(
+            self.lines.iter().enumerate().map(|(index, line)| (series_colour(index), line.name.as_str())),
+        );
+        frame.into_scene()
     }
 
-    fn axes(&self, frame: &Frame) -> Option<(Axis, Axis)> {
+    fn axes(&self, frame: &ChartFrame) -> Option<(ChartAxis, ChartAxis)> {
         let (first, last) = (self.times.first()?, self.times.last()?);
         let lows = self.lines.iter().filter_map(|line| line.low.as_ref()).flatten();
         let values = self.lines.iter().flat_map(|line| &line.values).chain(lows);
@@ -75,48 +77,67 @@ impl Lines {
             return None;
         }
         let low = if self.from_zero { low.min(0.0) } else { low };
-        let x = Axis::exact(&Unit::Plain("s".into()), (*first, *last), frame.across(), 8);
-        Some((x, Axis::rounded(&self.unit, (low, high), frame.up(), 6)))
+        let x = ChartAxis::with_exact_ends(
+            &AxisUnit::Plain("s".into()),
+            (*first, *last),
+            frame.horizontal_pixels(),
+            8,
+        );
+        Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 
     /// The line, one mark for each stretch without a hole.
-    fn pieces(&self, line: &Line, colour: Rgb, x: &Axis, y: &Axis) -> Vec<Mark> {
-        let mark = |points| Mark::Line {
+    fn line_marks(
+        &self,
+        line: &ChartLine,
+        colour: RgbColour,
+        x: &ChartAxis,
+        y: &ChartAxis,
+    ) -> Vec<SceneMark> {
+        let mark = |points| SceneMark::Line {
             points,
-            ink: Ink::Own(colour),
+            ink: MarkInk::Own(colour),
             width: 1.8,
             dashed: line.dashed,
             title: line.name.clone(),
         };
-        let pieces = self.stretches(&line.values, x, y);
+        let pieces = self.unbroken_points(&line.values, x, y);
         pieces.into_iter().filter(|points| points.len() > 1).map(mark).collect()
     }
 
     /// The shade between low ends and values, one mark for each stretch where both are known.
-    fn interval(&self, line: &Line, colour: Rgb, x: &Axis, y: &Axis) -> Vec<Mark> {
+    fn interval_marks(
+        &self,
+        line: &ChartLine,
+        colour: RgbColour,
+        x: &ChartAxis,
+        y: &ChartAxis,
+    ) -> Vec<SceneMark> {
         let Some(low) = &line.low else { return Vec::new() };
         let both = |(value, low): (&Option<f64>, &Option<f64>)| value.zip(*low);
         let known: Vec<Option<(f64, f64)>> = line.values.iter().zip(low).map(both).collect();
         let upper: Vec<Option<f64>> = known.iter().map(|one| one.map(|(value, _)| value)).collect();
         let lower: Vec<Option<f64>> = known.iter().map(|one| one.map(|(_, low)| low)).collect();
-        let pairs = self.stretches(&upper, x, y).into_iter().zip(self.stretches(&lower, x, y));
-        let mark = |(upper, lower): (Vec<Point>, Vec<Point>)| Mark::Area {
+        let pairs = self.unbroken_points(&upper, x, y).into_iter().zip(self.unbroken_points(&lower, x, y));
+        let mark = |(upper, lower): (Vec<ScenePoint>, Vec<ScenePoint>)| SceneMark::Area {
             points: upper.into_iter().chain(lower.into_iter().rev()).collect(),
-            ink: Ink::Pale(colour),
+            ink: MarkInk::Pale(colour),
             title: format!("{}: interval", line.name),
         };
         pairs.filter(|(upper, _)| upper.len() > 1).map(mark).collect()
     }
 
     /// The places of values, apart where one is missing.
-    fn stretches(&self, values: &[Option<f64>], x: &Axis, y: &Axis) -> Vec<Vec<Point>> {
+    fn unbroken_points(&self, values: &[Option<f64>], x: &ChartAxis, y: &ChartAxis) -> Vec<Vec<ScenePoint>> {
         let mut stretches = vec![Vec::new()];
         for (at, value) in self.times.iter().zip(values) {
             match (value, stretches.last_mut()) {
-                (Some(value), Some(stretch)) => stretch.push(Point { x: x.place(*at), y: y.place(*value) }),
+                (Some(value), Some(stretch)) => {
+                    stretch.push(ScenePoint { x: x.pixel_of(*at), y: y.pixel_of(*value) })
+                }
                 _ => stretches.push(Vec::new()),
             }
         }
-        stretches.into_iter().map(|stretch| thin(&stretch)).collect()
+        stretches.into_iter().map(|stretch| keep_pixel_extremes(&stretch)).collect()
     }
 }

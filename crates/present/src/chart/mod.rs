@@ -42,16 +42,16 @@ pub(crate) mod ticks;
 #[cfg(test)]
 mod tests;
 
-pub use bars::{Bar, Bars};
-pub use colour::{OTHERS, PALETTE, Rgb};
-pub use dots::{Dot, Dots, Level, Range};
-pub(crate) use font::{fitted, width as text_width};
-pub use frame::Span;
-pub use histogram::Histogram;
-pub use lines::{Line, Lines};
-pub use number::Unit;
-pub use pixels::Pixels;
+pub use bars::{BarChart, ChartBar};
+pub use colour::{OTHERS_COLOUR, PALETTE, RgbColour};
+pub use dots::{ChartDot, DotChart, LevelLine, RangeLine};
+pub(crate) use font::{shorten_to_width, text_width};
+pub use frame::AxisBand;
+pub use histogram::HistogramChart;
+pub use lines::{ChartLine, LineChart};
+pub use number::AxisUnit;
+pub use pixels::DotGrid;
 pub use png::ChartError;
-pub use scene::{Anchor, Ink, Mark, Point, Scene, Surface};
-pub use stacked::{Layer, Stacked};
-pub use stretches::{Stretch, Stretches};
+pub use scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
+pub use stacked::{ChartLayer, StackedChart};
+pub use stretches::{ChartExtent, ExtentChart};

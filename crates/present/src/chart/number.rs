@@ -2,7 +2,7 @@
 
 /// The unit of an axis or a bar.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Unit {
+pub enum AxisUnit {
     /// bytes, shown in binary units (KiB, MiB)
     #[default]
     Bytes,
@@ -14,7 +14,7 @@ pub enum Unit {
 
 /// How a unit is shown on one axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct ScaledUnit {
     /// what a stored number is divided by
     pub(super) divisor: f64,
     /// what stands at the axis
@@ -31,34 +31,34 @@ const BINARY: [(&str, f64); 5] = [
 
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 
-impl Unit {
+impl AxisUnit {
     /// The form in which `largest` has one to four digits before the point.
-    pub(super) fn shown(&self, largest: f64) -> Shown {
+    pub(super) fn scaled_for(&self, largest: f64) -> ScaledUnit {
         match self {
-            Unit::Bytes => {
+            AxisUnit::Bytes => {
                 let fits = BINARY.iter().rev().find(|(_, size)| largest.abs() >= *size);
                 let (name, divisor) = fits.copied().unwrap_or(("bytes", 1.0));
-                Shown { divisor, name: name.into() }
+                ScaledUnit { divisor, name: name.into() }
             }
-            Unit::Share => Shown { divisor: 0.01, name: "%".into() },
-            Unit::Plain(name) if name == "ns" => {
+            AxisUnit::Share => ScaledUnit { divisor: 0.01, name: "%".into() },
+            AxisUnit::Plain(name) if name == "ns" => {
                 let fits = TIMES.iter().rev().find(|(_, size)| largest.abs() >= *size);
                 let (name, divisor) = fits.copied().unwrap_or(("ns", 1.0));
-                Shown { divisor, name: name.into() }
+                ScaledUnit { divisor, name: name.into() }
             }
-            Unit::Plain(name) => Shown { divisor: 1.0, name: name.clone() },
+            AxisUnit::Plain(name) => ScaledUnit { divisor: 1.0, name: name.clone() },
         }
     }
 
     /// One number with its unit, alone.
-    pub(super) fn text(&self, value: f64) -> String {
-        let shown = self.shown(value);
-        format!("{} {}", significant(value / shown.divisor), shown.name).trim_end().to_owned()
+    pub(super) fn format_value(&self, value: f64) -> String {
+        let shown = self.scaled_for(value);
+        format!("{} {}", format_significant(value / shown.divisor), shown.name).trim_end().to_owned()
     }
 }
 
 /// Four digits that count, without zeros at the end.
-pub(super) fn significant(value: f64) -> String {
+pub(super) fn format_significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".into() } else { value.to_string() };
     }

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::thread;
 
-use super::colour::Rgb;
-use super::image::Colours;
+use super::colour::RgbColour;
+use super::image::PixelFormat;
 use super::png::{self, ChartError};
 
 /// Bits of a cell that count, up to twice what the last shade needs; the rest is one more than the ink.
@@ -22,18 +22,18 @@ const STRETCH: usize = 16;
 
 /// A grid of dots. Columns lie one behind the other: dots come in order of x, and each column fits the first cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pixels {
+pub struct DotGrid {
     width: usize,
     height: usize,
-    inks: Vec<Rgb>,
+    inks: Vec<RgbColour>,
     cells: Vec<u16>,
 }
 
-impl Pixels {
+impl DotGrid {
     /// An empty grid; dots of later inks lie above those of earlier ones.
     #[must_use]
-    pub fn new(width: usize, height: usize, inks: &[Rgb]) -> Self {
-        Pixels { width, height, inks: inks.to_vec(), cells: vec![0; width * height] }
+    pub fn new(width: usize, height: usize, inks: &[RgbColour]) -> Self {
+        DotGrid { width, height, inks: inks.to_vec(), cells: vec![0; width * height] }
     }
 
     /// Columns.
@@ -50,7 +50,7 @@ impl Pixels {
 
     /// Adds a dot of the ink with this index; row 0 is the top. Dots outside of the grid stand at its edge.
     #[inline]
-    pub fn dot(&mut self, column: usize, row: usize, ink: u8) {
+    pub fn add_dot(&mut self, column: usize, row: usize, ink: u8) {
         let at =
             column.min(self.width.saturating_sub(1)) * self.height + row.min(self.height.saturating_sub(1));
         if let Some(cell) = self.cells.get_mut(at) {
@@ -60,14 +60,14 @@ impl Pixels {
     }
 
     /// Adds this many dots: `draw` is told which of them to add to which grid. Where they are many, every processor draws a part.
-    pub fn draw(&mut self, dots: usize, draw: impl Fn(Range<usize>, &mut Self) + Sync) {
+    pub fn draw_parallel(&mut self, dots: usize, draw: impl Fn(Range<usize>, &mut Self) + Sync) {
         let processors = thread::available_parallelism().map_or(1, usize::from).min(MOST);
         self.draw_parts(dots, if dots < ALONE { 1 } else { processors }, &draw);
     }
 
     fn draw_parts(&mut self, dots: usize, parts: usize, draw: &(impl Fn(Range<usize>, &mut Self) + Sync)) {
         let part = |at: usize| dots * at / parts..dots * (at + 1) / parts;
-        let empty = |_| Pixels::new(self.width, self.height, &self.inks);
+        let empty = |_| DotGrid::new(self.width, self.height, &self.inks);
         let grids: Vec<Self> = (1..parts).map(empty).collect();
         thread::scope(|scope| {
             let drawn = |(at, mut grid)| {
@@ -78,13 +78,13 @@ impl Pixels {
             let others: Vec<_> = others.collect();
             draw(part(0), self);
             for other in others {
-                self.add(&other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                self.merge(&other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
         });
     }
 
     /// Adds the dots of a grid of the same size and inks.
-    fn add(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
             let count = ((*cell & COUNT) + (more & COUNT)).min(COUNT);
             *cell = (*cell >> INK).max(more >> INK) << INK | count;
@@ -93,12 +93,12 @@ impl Pixels {
 
     /// How many dots lie on a pixel; 255 for more.
     #[must_use]
-    pub fn count(&self, column: usize, row: usize) -> u32 {
+    pub fn dots_at(&self, column: usize, row: usize) -> u32 {
         u32::from(self.cells.get(column * self.height + row).copied().unwrap_or(0) & COUNT)
     }
 
     /// The stretches that hold a dot or lie beside one that does: what is not among them is empty.
-    pub(super) fn busy(&self) -> Busy {
+    pub(super) fn occupied_cells(&self) -> OccupiedCells {
         let stretches = self.height.div_ceil(STRETCH);
         let mut busy = vec![false; self.width * stretches];
         for (at, column) in self.cells.chunks_exact(self.height.max(1)).enumerate() {
@@ -112,12 +112,17 @@ impl Pixels {
                 }
             }
         }
-        Busy(busy)
+        OccupiedCells(busy)
     }
 
-    /// Calls with column, row and place in [`Pixels::shades`] of each pixel of some rows that is not empty. A dot that is nearly
+    /// Calls with column, row and place in [`DotGrid::shade_colours`] of each pixel of some rows that is not empty. A dot that is nearly
     /// alone is drawn three pixels wide, over nothing but empty ones.
-    pub(super) fn seen(&self, busy: &Busy, rows: Range<usize>, mut tell: impl FnMut(usize, usize, usize)) {
+    pub(super) fn for_each_shade(
+        &self,
+        busy: &OccupiedCells,
+        rows: Range<usize>,
+        mut tell: impl FnMut(usize, usize, usize),
+    ) {
         let stretches = self.height.div_ceil(STRETCH);
         let nothing = vec![0; self.height];
         let column = |at: Option<usize>| {
@@ -130,7 +135,7 @@ impl Pixels {
             for stretch in rows.start / STRETCH..last.div_ceil(STRETCH) {
                 if busy.0.get(at * stretches + stretch).is_some_and(|busy| *busy) {
                     for row in (stretch * STRETCH).max(rows.start)..((stretch + 1) * STRETCH).min(last) {
-                        if let Some(shade) = shade(visible(near, row)) {
+                        if let Some(shade) = shade_index(visible_cell(near, row)) {
                             tell(at, row, shade);
                         }
                     }
@@ -140,36 +145,36 @@ impl Pixels {
     }
 
     /// Each ink from pale (one dot) to full.
-    pub(super) fn shades(&self) -> Vec<Rgb> {
-        let shade = |ink: Rgb, step: usize| {
+    pub(super) fn shade_colours(&self) -> Vec<RgbColour> {
+        let shade = |ink: RgbColour, step: usize| {
             let part = 0.45 + 0.55 * step as f64 / (SHADES - 1) as f64;
             let mix = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * part).round() as u8;
-            Rgb(mix(ink.0), mix(ink.1), mix(ink.2))
+            RgbColour(mix(ink.0), mix(ink.1), mix(ink.2))
         };
         self.inks.iter().flat_map(|ink| (0..SHADES).map(move |step| shade(*ink, step))).collect()
     }
 
     /// The grid as a PNG with a palette, transparent where nothing is: what an SVG embeds.
-    pub(super) fn png(&self) -> Result<Vec<u8>, ChartError> {
+    pub(super) fn to_png(&self) -> Result<Vec<u8>, ChartError> {
         let mut palette = vec![255, 255, 255];
-        palette.extend(self.shades().iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
+        palette.extend(self.shade_colours().iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
         let mut indices = vec![0; self.cells.len()];
-        self.seen(&self.busy(), 0..self.height, |column, row, shade| {
+        self.for_each_shade(&self.occupied_cells(), 0..self.height, |column, row, shade| {
             if let Some(index) = indices.get_mut(row * self.width + column) {
                 *index = shade as u8 + 1;
             }
         });
-        png::encode(self.width, self.height, &indices, Colours::Few { palette, first_is_clear: true })
+        png::encode_png(self.width, self.height, &indices, PixelFormat::Few { palette, first_is_clear: true })
     }
 }
 
 /// Which stretches of the columns are to be looked at, column by column.
 #[derive(Debug)]
-pub(super) struct Busy(Vec<bool>);
+pub(super) struct OccupiedCells(Vec<bool>);
 
 /// What is seen of a cell, with the columns beside it: itself, or a lonely dot above, below, left or right.
 #[inline]
-fn visible([left, middle, right]: [&[u16]; 3], row: usize) -> u16 {
+fn visible_cell([left, middle, right]: [&[u16]; 3], row: usize) -> u16 {
     let cell = |column: &[u16], at: usize| column.get(at).copied().unwrap_or(0);
     match cell(middle, row) {
         0 => {
@@ -183,7 +188,7 @@ fn visible([left, middle, right]: [&[u16]; 3], row: usize) -> u16 {
 
 /// The place of a cell's shade; none for an empty one.
 #[inline]
-fn shade(cell: u16) -> Option<usize> {
+fn shade_index(cell: u16) -> Option<usize> {
     let (ink, count) = (usize::from(cell >> INK).checked_sub(1)?, cell & COUNT);
     Some(ink * SHADES + (count.max(1).ilog2() as usize).min(SHADES - 1))
 }
@@ -192,28 +197,28 @@ fn shade(cell: u16) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{ALONE, Pixels, Rgb};
+    use super::{ALONE, DotGrid, RgbColour};
 
-    const INKS: [Rgb; 2] = [Rgb(0, 0, 0), Rgb(9, 9, 9)];
+    const INKS: [RgbColour; 2] = [RgbColour(0, 0, 0), RgbColour(9, 9, 9)];
 
-    fn dot(at: usize, grid: &mut Pixels) {
-        grid.dot(at / 97 % 40, at * at % 31, at.is_multiple_of(13).into());
+    fn add_test_dot(at: usize, grid: &mut DotGrid) {
+        grid.add_dot(at / 97 % 40, at * at % 31, at.is_multiple_of(13).into());
     }
 
     proptest! {
         #[test]
         fn what_several_draw_is_what_one_does(dots in 0_usize..60_000, parts in 1_usize..9) {
-            let (mut one, mut several) = (Pixels::new(40, 30, &INKS), Pixels::new(40, 30, &INKS));
-            (0..dots).for_each(|at| dot(at, &mut one));
-            several.draw_parts(dots, parts, &|part, grid| part.for_each(|at| dot(at, grid)));
+            let (mut one, mut several) = (DotGrid::new(40, 30, &INKS), DotGrid::new(40, 30, &INKS));
+            (0..dots).for_each(|at| add_test_dot(at, &mut one));
+            several.draw_parts(dots, parts, &|part, grid| part.for_each(|at| add_test_dot(at, grid)));
             prop_assert!(one == several);
         }
     }
 
     #[test]
     fn many_dots_are_all_drawn_once() {
-        let mut grid = Pixels::new(ALONE / 100, 1, &INKS);
-        grid.draw(ALONE, |part, grid| part.for_each(|at| grid.dot(at / 100, 0, 1)));
-        assert!((0..ALONE / 100).all(|column| grid.count(column, 0) == 100));
+        let mut grid = DotGrid::new(ALONE / 100, 1, &INKS);
+        grid.draw_parallel(ALONE, |part, grid| part.for_each(|at| grid.add_dot(at / 100, 0, 1)));
+        assert!((0..ALONE / 100).all(|column| grid.dots_at(column, 0) == 100));
     }
 }

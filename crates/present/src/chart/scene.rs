@@ -1,13 +1,13 @@
 //! Owns what a figure is once it is laid out: marks at places. It refuses scales and data: those are spent by now.
 
-use super::colour::Rgb;
-use super::pixels::Pixels;
+use super::colour::RgbColour;
+use super::pixels::DotGrid;
 use super::png::{self, ChartError};
 use super::svg;
 
 /// What a figure lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Surface {
+pub enum SceneSurface {
     /// A file of its own: dark text on a white ground, so that it reads in a dark viewer too.
     Paper,
     /// Inside a page: no ground, and text in the page's own colour.
@@ -16,7 +16,7 @@ pub enum Surface {
 
 /// A place, in pixels from the upper left corner.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct ScenePoint {
     /// To the right.
     pub x: f64,
     /// Down.
@@ -25,7 +25,7 @@ pub struct Point {
 
 /// The colour of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub enum MarkInk {
     /// that of text
     Text,
     /// that of text which explains
@@ -33,14 +33,14 @@ pub enum Ink {
     /// that of grid lines
     Grid,
     /// its own
-    Own(Rgb),
+    Own(RgbColour),
     /// its own, half transparent
-    Pale(Rgb),
+    Pale(RgbColour),
 }
 
 /// Which point of a text stands at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
+pub enum TextAnchor {
     /// its first letter
     Start,
     /// its middle
@@ -51,35 +51,35 @@ pub enum Anchor {
 
 /// One mark.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Mark {
+pub enum SceneMark {
     /// A filled rectangle.
     Rect {
         /// upper left corner
-        at: Point,
+        at: ScenePoint,
         /// pixels
         width: f64,
         /// pixels
         height: f64,
         /// its colour
-        ink: Ink,
+        ink: MarkInk,
         /// what a pointer is told
         title: String,
     },
     /// A filled polygon.
     Area {
         /// its corners
-        points: Vec<Point>,
+        points: Vec<ScenePoint>,
         /// its colour
-        ink: Ink,
+        ink: MarkInk,
         /// what a pointer is told
         title: String,
     },
     /// A line through points.
     Line {
         /// its points
-        points: Vec<Point>,
+        points: Vec<ScenePoint>,
         /// its colour
-        ink: Ink,
+        ink: MarkInk,
         /// pixels
         width: f64,
         /// broken into dashes
@@ -90,22 +90,22 @@ pub enum Mark {
     /// Very many dots, as an image.
     Dots {
         /// upper left corner
-        at: Point,
+        at: ScenePoint,
         /// pixels of the grid for each of the scene's
         scale: f64,
         /// the grid
-        pixels: Pixels,
+        pixels: DotGrid,
     },
     /// A text on one line.
     Text {
         /// where its base line begins, is centred or ends
-        at: Point,
+        at: ScenePoint,
         /// which of the three
-        anchor: Anchor,
+        anchor: TextAnchor,
         /// pixels from base line to base line
         size: f64,
         /// its colour
-        ink: Ink,
+        ink: MarkInk,
         /// the text
         text: String,
     },
@@ -121,14 +121,14 @@ pub struct Scene {
     /// What the figure shows, for people who cannot see it.
     pub description: String,
     /// Back to front.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<SceneMark>,
 }
 
 impl Scene {
     /// The figure as SVG, without script and without style attributes.
     #[must_use]
-    pub fn svg(&self, surface: Surface) -> String {
-        svg::text(self, surface)
+    pub fn to_svg(&self, surface: SceneSurface) -> String {
+        svg::scene_to_svg(self, surface)
     }
 
     /// The figure as PNG on white, two pixels for each of the scene's.
@@ -136,7 +136,7 @@ impl Scene {
     /// # Errors
     ///
     /// A figure too large or too small for an image.
-    pub fn png(&self) -> Result<Vec<u8>, ChartError> {
-        png::bytes(self)
+    pub fn to_png(&self) -> Result<Vec<u8>, ChartError> {
+        png::scene_to_png(self)
     }
 }

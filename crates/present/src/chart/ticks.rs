@@ -1,7 +1,7 @@
 //! Owns nice ticks: 1, 2 or 5 times a power of ten, as few as fit. It refuses units: scales divide first.
 
 /// The distance between ticks, where about `wanted` of them cover `span`.
-pub(crate) fn step(span: f64, wanted: usize) -> f64 {
+pub(crate) fn nice_step(span: f64, wanted: usize) -> f64 {
     if span <= 0.0 || !span.is_finite() {
         return 1.0;
     }
@@ -12,7 +12,7 @@ pub(crate) fn step(span: f64, wanted: usize) -> f64 {
 }
 
 /// Every multiple of `step` from `low` to `high`.
-pub(super) fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
+pub(super) fn tick_values(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     // A scale that would need more is a mistake of its caller; the figure stays readable.
@@ -21,6 +21,6 @@ pub(super) fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 }
 
 /// As many decimals as tell neighbouring ticks apart.
-pub(super) fn decimals(step: f64) -> usize {
+pub(super) fn tick_decimals(step: f64) -> usize {
     usize::try_from(-step.log10().floor() as i64).unwrap_or(0).min(9)
 }

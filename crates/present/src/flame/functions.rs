@@ -1,20 +1,20 @@
 //! The table of functions.
 
-use perflab_analyze::flame::{Amount, FunctionRow, Role};
+use perflab_analyze::flame::{FrameRole, FunctionRow, ProfileAmount};
 
-use crate::table::{Cell, Column, Grid};
+use crate::table::{Grid, GridCell, GridColumn};
 
 /// The first `top` functions, as shares of `all`.
 #[must_use]
-pub fn grid(rows: &[FunctionRow], all: Amount, top: usize) -> Grid {
-    let numbers = ["self", "inclusive", "self samples", "inclusive samples"].map(Column::right);
-    let mut grid = Grid::new(["function", "where"].map(Column::left).into_iter().chain(numbers));
+pub fn function_grid(rows: &[FunctionRow], all: ProfileAmount, top: usize) -> Grid {
+    let numbers = ["self", "inclusive", "self samples", "inclusive samples"].map(GridColumn::right);
+    let mut grid = Grid::new(["function", "where"].map(GridColumn::left).into_iter().chain(numbers));
     for row in rows.iter().take(top) {
-        grid.add([
+        grid.add_row([
             row.function.name.as_str().into(),
-            place(row).into(),
-            share(row.own.samples, all.samples),
-            share(row.inclusive.samples, all.samples),
+            function_place(row).into(),
+            percent_of_cell(row.own.samples, all.samples),
+            percent_of_cell(row.inclusive.samples, all.samples),
             row.own.samples.into(),
             row.inclusive.samples.into(),
         ]);
@@ -22,21 +22,21 @@ pub fn grid(rows: &[FunctionRow], all: Amount, top: usize) -> Grid {
     grid
 }
 
-fn place(row: &FunctionRow) -> &'static str {
+fn function_place(row: &FunctionRow) -> &'static str {
     match (row.function.role, row.function.inlined) {
-        (Role::Kernel, false) => "kernel",
-        (Role::Kernel, true) => "kernel, inlined",
-        (Role::User, false) => "user",
-        (Role::User, true) => "user, inlined",
+        (FrameRole::Kernel, false) => "kernel",
+        (FrameRole::Kernel, true) => "kernel, inlined",
+        (FrameRole::User, false) => "user",
+        (FrameRole::User, true) => "user, inlined",
         _ => "",
     }
 }
 
 /// `part` of `all` in percent.
-pub(super) fn share(part: u64, all: u64) -> Cell {
+pub(super) fn percent_of_cell(part: u64, all: u64) -> GridCell {
     if all == 0 {
-        return Cell::missing();
+        return GridCell::missing();
     }
     let share = part as f64 / all as f64;
-    Cell::shown(format!("{:.2} %", 100.0 * share), share)
+    GridCell::with_text(format!("{:.2} %", 100.0 * share), share)
 }

@@ -1,12 +1,12 @@
 //! Colours of boxes, the same as in the viewer (`web/src/flame/colour.ts`): a family for each category, and within it a
 //! little difference for each name, so that neighbours can be told apart.
 
-use crate::chart::Rgb;
+use crate::chart::RgbColour;
 
 /// Hue in degrees, how far names move it, and chroma.
-type Family = (f64, f64, f64);
+type HueFamily = (f64, f64, f64);
 
-const NUMBERED: [Family; 8] = [
+const NUMBERED: [HueFamily; 8] = [
     (255.0, 8.0, 0.15),
     (150.0, 8.0, 0.14),
     (330.0, 8.0, 0.16),
@@ -17,7 +17,7 @@ const NUMBERED: [Family; 8] = [
     (275.0, 6.0, 0.12),
 ];
 
-fn family(hue: &str) -> Family {
+fn hue_family(hue: &str) -> HueFamily {
     match hue {
         "command" => (250.0, 0.0, 0.012),
         "kernel" => (58.0, 22.0, 0.13),
@@ -32,14 +32,14 @@ fn family(hue: &str) -> Family {
 }
 
 /// The colour of a box on paper.
-pub(super) fn colour(hue: &str, name: &str) -> Rgb {
-    let (hue, spread, chroma) = family(hue);
-    let (turn, shade) = noise(name);
-    oklch(0.77 + shade * 0.1, chroma, hue + (turn - 0.5) * 2.0 * spread)
+pub(super) fn box_colour(hue: &str, name: &str) -> RgbColour {
+    let (hue, spread, chroma) = hue_family(hue);
+    let (turn, shade) = name_shade(name);
+    oklch_to_srgb(0.77 + shade * 0.1, chroma, hue + (turn - 0.5) * 2.0 * spread)
 }
 
 /// Two numbers from 0 to 1 that belong to a name: FNV-1a over its UTF-16 units, as scripts see them, then mixed.
-fn noise(name: &str) -> (f64, f64) {
+fn name_shade(name: &str) -> (f64, f64) {
     let step = |hash: u32, unit: u16| (hash ^ u32::from(unit)).wrapping_mul(0x0100_0193);
     let hash = name.encode_utf16().fold(0x811c_9dc5, step);
     let hash = (hash ^ (hash >> 15)).wrapping_mul(0x85eb_ca6b);
@@ -47,20 +47,20 @@ fn noise(name: &str) -> (f64, f64) {
 }
 
 /// From OKLCH to sRGB, clipped. Source: Björn Ottosson, "A perceptual color space for image processing", 2020.
-fn oklch(light: f64, chroma: f64, hue: f64) -> Rgb {
+fn oklch_to_srgb(light: f64, chroma: f64, hue: f64) -> RgbColour {
     let (a, b) = (chroma * hue.to_radians().cos(), chroma * hue.to_radians().sin());
     let l = (light + 0.396_337_777_4 * a + 0.215_803_757_3 * b).powi(3);
     let m = (light - 0.105_561_345_8 * a - 0.063_854_172_8 * b).powi(3);
     let s = (light - 0.089_484_177_5 * a - 1.291_485_548_0 * b).powi(3);
-    Rgb(
-        encoded(4.076_741_662_1 * l - 3.307_711_591_3 * m + 0.230_969_929_2 * s),
-        encoded(-1.268_438_004_6 * l + 2.609_757_401_1 * m - 0.341_319_396_5 * s),
-        encoded(-0.004_196_086_3 * l - 0.703_418_614_7 * m + 1.707_614_701_0 * s),
+    RgbColour(
+        encode_srgb_channel(4.076_741_662_1 * l - 3.307_711_591_3 * m + 0.230_969_929_2 * s),
+        encode_srgb_channel(-1.268_438_004_6 * l + 2.609_757_401_1 * m - 0.341_319_396_5 * s),
+        encode_srgb_channel(-0.004_196_086_3 * l - 0.703_418_614_7 * m + 1.707_614_701_0 * s),
     )
 }
 
 /// A channel as sRGB stores it (IEC 61966-2-1).
-fn encoded(linear: f64) -> u8 {
+fn encode_srgb_channel(linear: f64) -> u8 {
     let linear = linear.clamp(0.0, 1.0);
     let value = if linear <= 0.003_130_8 { 12.92 * linear } else { 1.055 * linear.powf(1.0 / 2.4) - 0.055 };
     (value * 255.0).round() as u8
@@ -73,17 +73,17 @@ mod tests {
     #[test]
     fn oklch_gives_the_colours_of_css_color_4() {
         // CSS Color Module Level 4, section 9.2: white, and the green of example 25, oklch(51.975% 0.17686 142.495).
-        assert_eq!(oklch(1.0, 0.0, 0.0), Rgb(255, 255, 255));
-        assert_eq!(oklch(0.51975, 0.17686, 142.495), Rgb(0, 128, 0));
-        assert_eq!(oklch(0.62796, 0.25768, 29.234), Rgb(255, 0, 0));
+        assert_eq!(oklch_to_srgb(1.0, 0.0, 0.0), RgbColour(255, 255, 255));
+        assert_eq!(oklch_to_srgb(0.51975, 0.17686, 142.495), RgbColour(0, 128, 0));
+        assert_eq!(oklch_to_srgb(0.62796, 0.25768, 29.234), RgbColour(255, 0, 0));
     }
 
     #[test]
     fn names_move_colours_as_in_the_viewer() {
         // The same numbers as in web/test/flame.test.ts.
-        assert_eq!(noise("vfs_read"), (114.0 / 255.0, 19.0 / 255.0));
-        assert_eq!(colour("kernel", "vfs_read"), colour("kernel", "vfs_read"));
-        assert_ne!(colour("kernel", "vfs_read"), colour("kernel", "vfs_write"));
-        assert_ne!(colour("0", "kfree"), colour("1", "kfree"));
+        assert_eq!(name_shade("vfs_read"), (114.0 / 255.0, 19.0 / 255.0));
+        assert_eq!(box_colour("kernel", "vfs_read"), box_colour("kernel", "vfs_read"));
+        assert_ne!(box_colour("kernel", "vfs_read"), box_colour("kernel", "vfs_write"));
+        assert_ne!(box_colour("0", "kfree"), box_colour("1", "kfree"));
     }
 }

@@ -10,12 +10,12 @@ mod parts;
 mod shares;
 mod svg;
 
-pub use functions::grid as functions_grid;
-pub use page::data::{Category, Picture};
-pub use page::{Categories, page, picture};
-pub use parts::{account, grid as parts_grid, source};
-pub use shares::{grid as shares_grid, lines as shares_lines};
-pub use svg::{FlameSvg, svg};
+pub use functions::function_grid as functions_grid;
+pub use page::data::{FlameCategory, FlameViewerData};
+pub use page::{FlameCategories, flame_viewer_data, render_flame_page};
+pub use parts::{profile_source_text, sample_account, sample_part_grid as parts_grid};
+pub use shares::{share_grid as shares_grid, share_sentences as shares_lines};
+pub use svg::{FlameGraph, flame_graph_svg};
 
 #[cfg(test)]
 mod tests;

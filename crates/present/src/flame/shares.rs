@@ -1,44 +1,44 @@
 //! The table of shares, and the lines that say what they are shares of.
 
-use perflab_analyze::flame::{PerOperation, Share, Shares};
+use perflab_analyze::flame::{CategoryShares, CostPerOperation, ShareEstimate};
 
-use crate::table::{Cell, Column, Grid};
+use crate::table::{Grid, GridCell, GridColumn};
 
 /// Operations and their categories.
 #[must_use]
-pub fn grid(shares: &Shares) -> Grid {
+pub fn share_grid(shares: &CategoryShares) -> Grid {
     let numbers =
-        ["samples", "of all", "of the operation", "touching it", "per operation"].map(Column::right);
-    let mut grid = Grid::new(["operation", "category"].map(Column::left).into_iter().chain(numbers));
+        ["samples", "of all", "of the operation", "touching it", "per operation"].map(GridColumn::right);
+    let mut grid = Grid::new(["operation", "category"].map(GridColumn::left).into_iter().chain(numbers));
     for row in &shares.rows {
-        let touching = row.touching.map(|value| Share { value: Some(value), interval: None });
-        grid.add([
+        let touching = row.touching.map(|value| ShareEstimate { value: Some(value), interval: None });
+        grid.add_row([
             row.operation.as_str().into(),
             row.category.as_deref().unwrap_or("all").into(),
             row.amount.samples.into(),
-            share(&row.of_all),
-            share(&row.of_operation),
-            touching.as_ref().map_or_else(Cell::missing, share),
-            row.per_operation.as_ref().map_or_else(Cell::missing, each),
+            profile_share_cell(&row.of_all),
+            profile_share_cell(&row.of_operation),
+            touching.as_ref().map_or_else(GridCell::missing, profile_share_cell),
+            row.per_operation.as_ref().map_or_else(GridCell::missing, per_operation_cell),
         ]);
     }
     grid
 }
 
-fn share(share: &Share) -> Cell {
-    let Some(value) = share.value else { return Cell::missing() };
+fn profile_share_cell(share: &ShareEstimate) -> GridCell {
+    let Some(value) = share.value else { return GridCell::missing() };
     let interval = share.interval.map(|(low, high)| format!(" [{:.2}, {:.2}]", 100.0 * low, 100.0 * high));
-    Cell::shown(format!("{:.2} %{}", 100.0 * value, interval.unwrap_or_default()), value)
+    GridCell::with_text(format!("{:.2} %{}", 100.0 * value, interval.unwrap_or_default()), value)
 }
 
-fn each(one: &PerOperation) -> Cell {
+fn per_operation_cell(one: &CostPerOperation) -> GridCell {
     let interval = one.interval.map(|(low, high)| format!(" [{low:.1}, {high:.1}]"));
-    Cell::shown(format!("{:.1} {}{}", one.value, one.unit, interval.unwrap_or_default()), one.value)
+    GridCell::with_text(format!("{:.1} {}{}", one.value, one.unit, interval.unwrap_or_default()), one.value)
 }
 
 /// What the shares are of, how sure they are, and what stands beside them.
 #[must_use]
-pub fn lines(shares: &Shares) -> Vec<String> {
+pub fn share_sentences(shares: &CategoryShares) -> Vec<String> {
     let variant = shares.variant.as_deref().unwrap_or("no variant was recognised");
     let mut lines =
         vec![format!("table {} ({variant}); `of all`: of {} samples", shares.rules, shares.all.samples)];
@@ -46,24 +46,25 @@ pub fn lines(shares: &Shares) -> Vec<String> {
         0 | 1 => "one iteration: no interval can be given; repeat for one".into(),
         n => format!("intervals: 95 %, of the mean over {n} iterations (Student's t)"),
     });
-    lines.push(coverage(shares));
+    lines.push(rule_coverage_text(shares));
     for (name, share) in &shares.leaves {
-        lines.push(format!("of the operations' samples, ending where {name}: {}", percent(share)));
+        lines.push(format!("of the operations' samples, ending where {name}: {}", share_percent_text(share)));
     }
     let beside = shares.beside.iter().filter(|(_, share)| share.value.is_some_and(|value| value > 0.0));
-    let beside: Vec<String> = beside.map(|(name, share)| format!("{name} {}", percent(share))).collect();
+    let beside: Vec<String> =
+        beside.map(|(name, share)| format!("{name} {}", share_percent_text(share))).collect();
     if !beside.is_empty() {
         lines.push(format!("beside it, of all, inclusive: {}", beside.join(", ")));
     }
     lines
 }
 
-fn percent(share: &Share) -> String {
+fn share_percent_text(share: &ShareEstimate) -> String {
     share.value.map_or("none".into(), |value| format!("{:.2} %", 100.0 * value))
 }
 
 /// How samples were recognised; functions without a rule by name, so that the table can grow.
-fn coverage(shares: &Shares) -> String {
+fn rule_coverage_text(shares: &CategoryShares) -> String {
     let coverage = &shares.coverage;
     let all =
         coverage.by_name.saturating_add(coverage.by_window).saturating_add(coverage.undecided).max(1) as f64;

@@ -1,40 +1,42 @@
-use perflab_analyze::flame::{GrowOptions, Rules, join};
-use perflab_model::profile::{CommId, Frame, FrameKind, Profile, Profiled, StackSample, Weaver};
+use perflab_analyze::flame::{CallTreeOptions, CategoryRules, join_profiles};
+use perflab_model::profile::{
+    CommId, FrameKind, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder,
+};
 use perflab_model::{Nanos, Unit};
 
 use super::*;
 
 /// A profile of folded lines, `comm;outer;inner 3`, user functions in brackets; a piece for each list, a sample
 /// every 30 ms.
-fn profile(pieces: &[&[&str]]) -> Profile {
+fn profile_from_folded(pieces: &[&[&str]]) -> Profile {
     let mut profile = Profile::default();
-    let mut weaver = Weaver::default();
+    let mut weaver = StackTreeBuilder::default();
     for (slot, lines) in (0..).zip(pieces) {
-        let samples = (0..).zip(*lines).map(|(at, line)| sample(&mut weaver, line, at)).collect();
-        profile.take(weaver.batch(slot, samples));
+        let samples = (0..).zip(*lines).map(|(at, line)| folded_sample(&mut weaver, line, at)).collect();
+        profile.add_batch(weaver.take_batch(slot, samples));
         let (source, event) = ("perf.data".into(), "cpu-clock".into());
-        let about = Profiled {
+        let about = ProfileSummary {
             slot,
             source,
             event,
             frequency: Some(499),
             unit: Unit::new("ns"),
-            ..Profiled::default()
+            ..ProfileSummary::default()
         };
-        profile.tell(about);
+        profile.add_summary(about);
     }
     profile
 }
 
-fn sample(weaver: &mut Weaver, line: &str, at: u64) -> StackSample {
+fn folded_sample(weaver: &mut StackTreeBuilder, line: &str, at: u64) -> StackSample {
     let (stack, count) = line.rsplit_once(' ').unwrap();
     let mut frames = stack.split(';');
-    let comm: CommId = weaver.comm(frames.next().unwrap());
+    let comm: CommId = weaver.intern_comm(frames.next().unwrap());
     let leaf = frames.fold(None, |parent, name| {
         let user = name.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
         let kind = if user.is_some() { FrameKind::User } else { FrameKind::Kernel };
-        let frame = weaver.frame(Frame::new(user.unwrap_or(name), kind));
-        Some(weaver.node(parent, frame))
+        let frame = weaver.intern_frame(StackFrame::new(user.unwrap_or(name), kind));
+        Some(weaver.intern_node(parent, frame))
     });
     let count: u64 = count.parse().unwrap();
     let at = Some(Nanos(5_000_000_000 + at * 30_000_000));
@@ -52,44 +54,47 @@ const AFTER: [&[&str]; 2] = [
 
 #[test]
 fn the_picture_names_every_box_and_its_shares() {
-    let profile = profile(&BEFORE);
-    let options = GrowOptions { commands: true, ..GrowOptions::default() };
-    let joined = join(&[vec![(&profile, options)]]);
-    let categories = Categories::by_role(&joined);
+    let profile = profile_from_folded(&BEFORE);
+    let options = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
+    let joined = join_profiles(&[vec![(&profile, options)]]);
+    let categories = FlameCategories::by_role(&joined);
     let (title, source) = ("before <&\">", "perf.data, cpu-clock at 499 Hz");
     let wanted =
-        FlameSvg { title, source, joined: &joined, categories: &categories, width: 600.0, icicle: false };
-    insta::assert_snapshot!(svg(&wanted));
-    let icicle = svg(&FlameSvg { icicle: true, ..wanted });
+        FlameGraph { title, source, joined: &joined, categories: &categories, width: 600.0, icicle: false };
+    insta::assert_snapshot!(flame_graph_svg(&wanted));
+    let icicle = flame_graph_svg(&FlameGraph { icicle: true, ..wanted });
     assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
-    let nothing = join(&[]);
-    assert!(svg(&FlameSvg { joined: &nothing, ..wanted }).contains("no samples"));
+    let nothing = join_profiles(&[]);
+    assert!(flame_graph_svg(&FlameGraph { joined: &nothing, ..wanted }).contains("no samples"));
 }
 
 #[test]
 fn the_viewer_is_told_both_sides_over_one_tree() {
-    let (before, after) = (profile(&BEFORE), profile(&AFTER));
-    let options = GrowOptions { commands: true, ..GrowOptions::default() };
-    let joined = join(&[vec![(&before, options.clone())], vec![(&after, options)]]);
+    let (before, after) = (profile_from_folded(&BEFORE), profile_from_folded(&AFTER));
+    let options = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
+    let joined = join_profiles(&[vec![(&before, options.clone())], vec![(&after, options)]]);
     let names = ["before".to_owned(), "after".to_owned()];
-    let picture = picture("before and after", &joined, &names, &Categories::by_role(&joined));
+    let picture = flame_viewer_data("before and after", &joined, &names, &FlameCategories::by_role(&joined));
     insta::assert_snapshot!(serde_json::to_string_pretty(&picture).unwrap());
-    let page = page("perflab", &Picture { title: "a </script> b".into(), ..picture }).unwrap();
+    let page =
+        render_flame_page("perflab", &FlameViewerData { title: "a </script> b".into(), ..picture }).unwrap();
     assert!(page.contains("<title>a &lt;") && !page.contains("a </script> b"));
     assert!(page.contains("id=\"flame-data\""));
 }
 
 #[test]
 fn a_rule_table_gives_colours_to_what_it_knows() {
-    let profile =
-        profile(&[&["bench;<main>;write;kmem_cache_alloc;___slab_alloc 3", "bench;<main>;read;kfree 2"]]);
-    let options = GrowOptions { commands: true, ..GrowOptions::default() };
-    let joined = join(&[vec![(&profile, options)]]);
-    let rules = Rules::shipped("slab").unwrap().unwrap();
-    let categories = Categories::by_rules(&joined, &rules);
-    let told = joined.nodes.iter().zip(&categories.of).map(|(node, category)| {
+    let profile = profile_from_folded(&[&[
+        "bench;<main>;write;kmem_cache_alloc;___slab_alloc 3",
+        "bench;<main>;read;kfree 2",
+    ]]);
+    let options = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
+    let joined = join_profiles(&[vec![(&profile, options)]]);
+    let rules = CategoryRules::load_shipped("slab").unwrap().unwrap();
+    let categories = FlameCategories::by_rules(&joined, &rules);
+    let told = joined.nodes.iter().zip(&categories.by_node).map(|(node, category)| {
         let name = &joined.functions[node.function as usize].name;
-        format!("{name}: {}", categories.names[*category as usize].name)
+        format!("{name}: {}", categories.categories[*category as usize].name)
     });
     let wanted = [
         "all: all",

@@ -6,7 +6,7 @@ mod guard;
 mod section;
 mod table;
 
-pub use figure::figure;
+pub use figure::history_chart;
 pub use guard::guard_grid;
 pub use section::HistorySection;
-pub use table::{change_text, runs_grid, steps_grid};
+pub use table::{history_runs_grid, step_change_text, steps_grid};

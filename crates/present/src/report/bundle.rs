@@ -24,20 +24,20 @@ pub(crate) const TEMPLATES: &[(&str, &str)] = &[
 ];
 
 /// The content security policy: nothing from anywhere, no style attributes, no script but ours.
-pub(crate) fn policy() -> String {
-    let (script, style) = (hash(SCRIPT), hash(STYLE));
+pub(crate) fn content_security_policy() -> String {
+    let (script, style) = (hash_source(SCRIPT), hash_source(STYLE));
     format!(
         "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; \
          base-uri 'none'; form-action 'none'"
     )
 }
 
-fn hash(text: &str) -> String {
-    base64(&Sha256::digest(text.as_bytes()))
+fn hash_source(text: &str) -> String {
+    encode_base64(&Sha256::digest(text.as_bytes()))
 }
 
 /// RFC 4648, section 4.
-pub(crate) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |group: u32, at: u32| {
         let sextet = (group >> (18 - 6 * at)) & 63;
@@ -66,7 +66,7 @@ mod tests {
             ("fooba", "Zm9vYmE="),
         ];
         for (plain, coded) in vectors {
-            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(encode_base64(plain.as_bytes()), coded);
         }
     }
 

@@ -1,37 +1,37 @@
 //! The JSON that the front end reads (`web/src/data.ts` is its mirror), and nothing else.
 //!
-//! Times are microseconds since the run's first moment. Long columns are delta coded, see [`Packed`].
+//! Times are microseconds since the run's first moment. Long columns are delta coded, see [`PackedColumn`].
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
 /// Everything in `<script id="data">`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReportData {
+pub struct RunViewerData {
     /// The runs, as given.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ViewerRun>,
 }
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Run {
+pub struct ViewerRun {
     /// Label, or short id.
     pub name: String,
     /// Microseconds from first to last thing recorded.
     pub length: i64,
     /// The plan's cases.
-    pub cases: Vec<Case>,
+    pub cases: Vec<ViewerCase>,
     /// Iterations that began, in order of time.
-    pub iterations: Vec<Iteration>,
+    pub iterations: Vec<ViewerIteration>,
     /// Samples, one entry a metric.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<ViewerMetric>,
     /// Monitors, one entry each.
-    pub monitors: Vec<Monitor>,
+    pub monitors: Vec<ViewerMonitor>,
 }
 
 /// One case of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Case {
+pub struct ViewerCase {
     /// The whole case in one line.
     pub label: String,
     /// Workload and point, without factors.
@@ -42,8 +42,8 @@ pub struct Case {
 
 /// One iteration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Iteration {
-    /// Index into [`Run::cases`].
+pub struct ViewerIteration {
+    /// Index into [`ViewerRun::recorded_cases`].
     pub case: u32,
     /// Which of its case, from 0.
     pub iteration: u32,
@@ -60,7 +60,7 @@ pub struct Iteration {
 
 /// The samples of one metric of one run, column by column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Metric {
+pub struct ViewerMetric {
     /// Its name.
     pub name: String,
     /// Its unit.
@@ -81,7 +81,7 @@ pub struct Metric {
 
 /// One monitor's series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Monitor {
+pub struct ViewerMonitor {
     /// Its name.
     pub name: String,
     /// Where the numbers come from.
@@ -89,28 +89,28 @@ pub struct Monitor {
     /// Wanted time between ticks, microseconds.
     pub interval: i64,
     /// Tick times, microseconds, shared by all tracks.
-    pub at: Packed,
+    pub at: PackedColumn,
     /// Whether ticks were thinned to the extremes of each bucket of time.
     pub thinned: bool,
     /// One line of the chart each.
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<MonitorTrack>,
     /// Stretches without rows.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<ViewerGap>,
 }
 
 /// One column of one subject (a cache, a CPU, a device).
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Track {
+pub struct MonitorTrack {
     /// The subject; empty where the monitor has only one.
     pub key: String,
     /// The column's name.
     pub column: String,
     /// The column's unit, without `/s` for counters.
     pub unit: String,
-    /// What [`Track::values`] are.
+    /// What [`MonitorTrack::values`] are.
     pub kind: TrackKind,
     /// The numbers.
-    pub values: Packed,
+    pub values: PackedColumn,
     /// How much it varies, from 0 (not at all); the picker's order.
     pub liveliness: f64,
 }
@@ -129,7 +129,7 @@ pub enum TrackKind {
 
 /// A stretch without rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gap {
+pub struct ViewerGap {
     /// Since when.
     pub from: i64,
     /// Until when; the run's end where it never came back.
@@ -143,17 +143,17 @@ pub struct Gap {
 /// Each item is the difference from the number before (from 0 at first); `[n]` stands for the same number
 /// `n` times more; `null` is a missing number, which leaves the number before as it was.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Packed {
+pub struct PackedColumn {
     /// What to divide by.
     pub scale: f64,
     /// The items.
-    pub items: Vec<Item>,
+    pub items: Vec<PackedItem>,
 }
 
-/// One item of a [`Packed`] column.
+/// One item of a [`PackedColumn`] column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Item {
+pub enum PackedItem {
     /// Difference from the number before.
     Step(i64),
     /// The same number so often.

@@ -1,30 +1,30 @@
 //! What a report is made from, and why it can fail.
 
 use perflab_model::RunRecord;
-use perflab_model::series::Spans;
+use perflab_model::series::RowRuns;
 
 /// One run with its series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunInput {
+pub struct ReportRun {
     /// The run.
     pub record: RunRecord,
     /// What its monitors recorded; the order is kept.
-    pub series: Vec<Spans>,
+    pub series: Vec<RowRuns>,
     /// What its targets said beside their streams (errors, consoles), where an iteration failed: all of it.
     pub consoles: Option<String>,
 }
 
 /// Everything that one report shows.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ReportInput {
+pub struct ReportData {
     /// The page's heading; the first study's title where empty.
     pub title: String,
     /// What was compared, in the order of the page.
     pub comparisons: Vec<perflab_analyze::Comparison>,
     /// The runs, the baseline first.
-    pub runs: Vec<RunInput>,
+    pub runs: Vec<ReportRun>,
     /// Their profiles, where there are any.
-    pub flames: Option<crate::flame::Picture>,
+    pub flames: Option<crate::flame::FlameViewerData>,
     /// Sections about single operations that they traced.
     pub traces: Vec<crate::trace::TraceSection>,
 }

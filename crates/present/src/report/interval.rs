@@ -1,28 +1,28 @@
 //! Interval plots as SVG that needs no script: positions in percent, so that a phone gets the same figure.
 
-use perflab_analyze::{Comparison, Row};
+use perflab_analyze::{Comparison, VerdictRow};
 use serde::Serialize;
 
-use super::number::percent;
-use super::verdicts::{Mark, case_name};
+use super::number::format_percent_change;
+use super::verdicts::{VerdictMark, row_case_name};
 
 /// Rows that a plot shows at once; further ones are in the table.
 const ROWS: usize = 40;
 
 /// One metric's plot.
 #[derive(Debug, Serialize)]
-pub(super) struct Plot {
+pub(super) struct IntervalPlot {
     metric: String,
     direction: &'static str,
     primary: bool,
-    ticks: Vec<Tick>,
-    bars: Vec<Bar>,
+    ticks: Vec<IntervalTick>,
+    bars: Vec<IntervalBar>,
     zero: String,
     left_out: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Tick {
+struct IntervalTick {
     at: String,
     text: String,
     anchor: &'static str,
@@ -30,9 +30,9 @@ struct Tick {
 
 /// One case's change, in percent of the plot's width.
 #[derive(Debug, Serialize)]
-struct Bar {
+struct IntervalBar {
     case: String,
-    mark: Mark,
+    mark: VerdictMark,
     change: String,
     interval: String,
     point: String,
@@ -44,7 +44,7 @@ struct Bar {
 
 /// The plots of a comparison, one a metric, primary ones first. Changes in a metric's own unit are shown in
 /// percent of the baseline's median.
-pub(super) fn plots(comparison: &Comparison) -> Vec<Plot> {
+pub(super) fn interval_plots(comparison: &Comparison) -> Vec<IntervalPlot> {
     let mut metrics: Vec<(&str, bool)> = Vec::new();
     for row in comparison.rows.iter().filter(|row| row.relative_change().is_some()) {
         if !metrics.iter().any(|(name, _)| *name == row.metric) {
@@ -52,15 +52,15 @@ pub(super) fn plots(comparison: &Comparison) -> Vec<Plot> {
         }
     }
     metrics.sort_by_key(|(_, primary)| !primary);
-    metrics.into_iter().filter_map(|(metric, _)| plot(comparison, metric)).collect()
+    metrics.into_iter().filter_map(|(metric, _)| interval_plot(comparison, metric)).collect()
 }
 
-fn plot(comparison: &Comparison, metric: &str) -> Option<Plot> {
-    let mut rows: Vec<(&Row, Span)> = comparison
+fn interval_plot(comparison: &Comparison, metric: &str) -> Option<IntervalPlot> {
+    let mut rows: Vec<(&VerdictRow, ChangeSpan)> = comparison
         .rows
         .iter()
         .filter(|row| row.metric == metric)
-        .filter_map(|row| Some((row, Span::of(row)?)))
+        .filter_map(|row| Some((row, ChangeSpan::from_row(row)?)))
         .collect();
     let first = rows.first()?.0;
     let all = rows.len();
@@ -68,70 +68,77 @@ fn plot(comparison: &Comparison, metric: &str) -> Option<Plot> {
         rows.sort_by(|a, b| b.1.point.abs().total_cmp(&a.1.point.abs()));
         rows.truncate(ROWS);
     }
-    let axis = Axis::over(rows.iter().map(|(_, span)| span));
-    Some(Plot {
+    let axis = IntervalAxis::spanning(rows.iter().map(|(_, span)| span));
+    Some(IntervalPlot {
         metric: metric.into(),
-        direction: super::verdicts::direction(first.direction),
+        direction: super::verdicts::direction_text(first.direction),
         primary: first.primary,
         ticks: axis.ticks(),
-        bars: rows.iter().map(|(row, span)| bar(row, span, &axis, comparison)).collect(),
-        zero: axis.place(0.0),
+        bars: rows.iter().map(|(row, span)| interval_bar(row, span, &axis, comparison)).collect(),
+        zero: axis.position_text(0.0),
         left_out: all - rows.len(),
     })
 }
 
-fn bar(row: &Row, span: &Span, axis: &Axis, comparison: &Comparison) -> Bar {
-    Bar {
-        case: case_name(row, comparison),
-        mark: Mark::of(row),
-        change: span.parts().0,
-        interval: span.parts().1,
-        point: axis.place(span.point),
-        low: span.limits.map(|(low, _)| axis.place(low)),
-        high: span.limits.map(|(_, high)| axis.place(high)),
-        margin_from: axis.place(-span.margin),
-        margin_width: axis.width(2.0 * span.margin),
+fn interval_bar(
+    row: &VerdictRow,
+    span: &ChangeSpan,
+    axis: &IntervalAxis,
+    comparison: &Comparison,
+) -> IntervalBar {
+    IntervalBar {
+        case: row_case_name(row, comparison),
+        mark: VerdictMark::from_row(row),
+        change: span.estimate_and_interval().0,
+        interval: span.estimate_and_interval().1,
+        point: axis.position_text(span.point),
+        low: span.limits.map(|(low, _)| axis.position_text(low)),
+        high: span.limits.map(|(_, high)| axis.position_text(high)),
+        margin_from: axis.position_text(-span.margin),
+        margin_width: axis.width_text(2.0 * span.margin),
     }
 }
 
 /// A change with its interval, as fractions of the baseline.
-pub(super) struct Span {
+pub(super) struct ChangeSpan {
     point: f64,
     limits: Option<(f64, f64)>,
     margin: f64,
 }
 
-impl Span {
+impl ChangeSpan {
     /// A row's change; none where it has none or where the baseline is zero.
-    pub(super) fn of(row: &Row) -> Option<Self> {
+    pub(super) fn from_row(row: &VerdictRow) -> Option<Self> {
         let (change, point) = (row.change?, row.relative_change()?);
-        let unit = if change.value == 0.0 { per_unit(row)? } else { point / change.value };
+        let unit = if change.value == 0.0 { fraction_per_unit(row)? } else { point / change.value };
         let limits = change.interval.map(|interval| (interval.low * unit, interval.high * unit));
-        Some(Span { point, limits, margin: row.margin })
+        Some(ChangeSpan { point, limits, margin: row.margin })
     }
 
     /// The estimate, and its interval: `+2.1 %` and `+1.0 % … +3.3 %`.
-    pub(super) fn parts(&self) -> (String, String) {
-        let interval = self.limits.map(|(low, high)| format!("{} … {}", percent(low), percent(high)));
-        (percent(self.point), interval.unwrap_or_default())
+    pub(super) fn estimate_and_interval(&self) -> (String, String) {
+        let interval = self
+            .limits
+            .map(|(low, high)| format!("{} … {}", format_percent_change(low), format_percent_change(high)));
+        (format_percent_change(self.point), interval.unwrap_or_default())
     }
 }
 
-fn per_unit(row: &Row) -> Option<f64> {
+fn fraction_per_unit(row: &VerdictRow) -> Option<f64> {
     match row.change?.scale {
-        perflab_analyze::Scale::Ratio => Some(1.0),
-        perflab_analyze::Scale::Absolute => Some(1.0 / row.baseline.as_ref()?.median.abs()),
+        perflab_analyze::ChangeScale::Ratio => Some(1.0),
+        perflab_analyze::ChangeScale::Absolute => Some(1.0 / row.baseline.as_ref()?.median.abs()),
     }
 }
 
 /// From changes to percent of the plot's width.
-struct Axis {
+struct IntervalAxis {
     from: f64,
     to: f64,
 }
 
-impl Axis {
-    fn over<'a>(spans: impl Iterator<Item = &'a Span>) -> Self {
+impl IntervalAxis {
+    fn spanning<'a>(spans: impl Iterator<Item = &'a ChangeSpan>) -> Self {
         let mut ends = vec![0.0];
         for span in spans {
             let (low, high) = span.limits.unwrap_or((span.point, span.point));
@@ -140,19 +147,19 @@ impl Axis {
         let from = ends.iter().copied().filter(|n| n.is_finite()).fold(0.0, f64::min);
         let to = ends.iter().copied().filter(|n| n.is_finite()).fold(0.0, f64::max);
         let room = ((to - from) * 0.06).max(1e-4);
-        Axis { from: from - room, to: to + room }
+        IntervalAxis { from: from - room, to: to + room }
     }
 
-    fn place(&self, change: f64) -> String {
+    fn position_text(&self, change: f64) -> String {
         format!("{:.2}%", (change - self.from) / (self.to - self.from) * 100.0)
     }
 
-    fn width(&self, change: f64) -> String {
+    fn width_text(&self, change: f64) -> String {
         format!("{:.2}%", change / (self.to - self.from) * 100.0)
     }
 
-    fn ticks(&self) -> Vec<Tick> {
-        let step = nice_step((self.to - self.from) / 5.0);
+    fn ticks(&self) -> Vec<IntervalTick> {
+        let step = nice_interval_step((self.to - self.from) / 5.0);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step).floor() as i64;
         let tick = |n: i64| {
@@ -164,20 +171,24 @@ impl Axis {
             } else {
                 "middle"
             };
-            Tick { at: self.place(n as f64 * step), text: tick_text(n as f64 * step, step), anchor }
+            IntervalTick {
+                at: self.position_text(n as f64 * step),
+                text: interval_tick_text(n as f64 * step, step),
+                anchor,
+            }
         };
         (first..=last).take(12).map(tick).collect()
     }
 }
 
-fn tick_text(change: f64, step: f64) -> String {
+fn interval_tick_text(change: f64, step: f64) -> String {
     let decimals = (-(step * 100.0).log10().floor()).clamp(0.0, 4.0) as usize;
     let text = format!("{:+.decimals$}", change * 100.0).replacen('-', "−", 1);
     if change.abs() < step / 2.0 { "0".into() } else { format!("{text}\u{a0}%") }
 }
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `rough`.
-fn nice_step(rough: f64) -> f64 {
+fn nice_interval_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let times = [1.0, 2.0, 5.0].into_iter().find(|n| n * power >= rough * 0.999).unwrap_or(10.0);
     times * power
@@ -189,12 +200,12 @@ mod tests {
 
     #[test]
     fn axes_hold_zero_and_have_round_ticks() {
-        let span = Span { point: 0.3, limits: Some((0.25, 0.36)), margin: 0.02 };
-        let axis = Axis::over([span].iter());
+        let span = ChangeSpan { point: 0.3, limits: Some((0.25, 0.36)), margin: 0.02 };
+        let axis = IntervalAxis::spanning([span].iter());
         let texts: Vec<String> =
             axis.ticks().into_iter().map(|tick| tick.text.replace('\u{a0}', " ")).collect();
         assert_eq!(texts, ["0", "+10 %", "+20 %", "+30 %"]);
-        assert_eq!(nice_step(0.21), 0.5);
-        assert_eq!(nice_step(0.013), 0.02);
+        assert_eq!(nice_interval_step(0.21), 0.5);
+        assert_eq!(nice_interval_step(0.013), 0.02);
     }
 }

@@ -20,10 +20,10 @@ mod series;
 mod startup;
 mod verdicts;
 
-pub(crate) use bundle::base64;
-pub use input::{ReportError, ReportInput, RunInput};
-pub(crate) use render::{json as page_json, templates};
-pub use render::{render, render_history};
+pub(crate) use bundle::encode_base64;
+pub use input::{ReportData, ReportError, ReportRun};
+pub(crate) use render::{embed_json as page_json, page_templates};
+pub use render::{render_report, render_report_with_history};
 
 #[cfg(test)]
 mod tests;

@@ -1,34 +1,34 @@
 //! The page as its template reads it: heading, runs, plan. Texts only, so that the template decides nothing.
 
-use perflab_analyze::History;
-use perflab_model::untrusted_text::visible_line;
-use perflab_model::{Plan, RunRecord, Status};
+use perflab_analyze::MetricHistories;
+use perflab_model::untrusted_text::escape_controls_in_line;
+use perflab_model::{RunPlan, RunRecord, RunStatus};
 use serde::Serialize;
 
-use super::input::{ReportInput, RunInput};
-use super::number::quantity;
+use super::input::{ReportData, ReportRun};
+use super::number::format_quantity;
 use super::{facts, fairness, run, startup, verdicts};
 
 /// Everything but data, style and script.
 #[derive(Debug, Serialize)]
-pub(super) struct Page {
+pub(super) struct PageView {
     pub(super) title: String,
     description: Option<String>,
     reference: Option<String>,
     writer: String,
-    runs: Vec<RunView>,
-    comparisons: Vec<verdicts::View>,
-    facts: facts::Table,
+    runs: Vec<RunCard>,
+    comparisons: Vec<verdicts::ComparisonView>,
+    facts: facts::FactsTable,
     slabs: Vec<crate::slab::SlabSection>,
     traces: Vec<crate::trace::TraceSection>,
-    startups: Vec<startup::View>,
-    fairness: Vec<fairness::View>,
+    startups: Vec<startup::StartupView>,
+    fairness: Vec<fairness::FairnessView>,
     history: Option<crate::history::HistorySection>,
 }
 
 /// One run's card and plan.
 #[derive(Debug, Serialize)]
-struct RunView {
+struct RunCard {
     name: String,
     id: String,
     began: String,
@@ -39,16 +39,16 @@ struct RunView {
     status: String,
     fine: bool,
     failed: usize,
-    cost: Cost,
-    warnings: Vec<Advice>,
+    cost: OverheadText,
+    warnings: Vec<PageDiagnostic>,
     /// What targets said last, where an iteration failed.
     console: Option<String>,
-    plan: PlanView,
+    plan: PlanCard,
 }
 
 /// What perflab itself cost.
 #[derive(Debug, Serialize)]
-struct Cost {
+struct OverheadText {
     cpu: String,
     monitors: String,
     memory: String,
@@ -60,13 +60,13 @@ struct Cost {
 
 /// A warning with what to do about it.
 #[derive(Debug, Serialize)]
-struct Advice {
+struct PageDiagnostic {
     message: String,
     advice: String,
 }
 
 #[derive(Debug, Serialize)]
-struct PlanView {
+struct PlanCard {
     study: String,
     text: String,
     order: String,
@@ -77,45 +77,45 @@ struct PlanView {
 }
 
 /// The page of an input.
-pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
+pub(super) fn page_view(input: &ReportData, history: Option<&MetricHistories>) -> PageView {
     let study = input.runs.first().map(|run| &run.record.manifest.study);
     let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
-    Page {
+    PageView {
         title: title.unwrap_or_else(|| input.title.clone()),
         description: study.and_then(|study| study.description.clone()),
         reference: study.and_then(|study| study.reference.clone()),
         writer: input.runs.first().map(|run| run.record.manifest.writer.clone()).unwrap_or_default(),
-        runs: input.runs.iter().map(view).collect(),
-        comparisons: verdicts::views(&input.comparisons),
-        facts: facts::table(&input.runs),
-        slabs: crate::slab::sections(&input.runs),
+        runs: input.runs.iter().map(run_card).collect(),
+        comparisons: verdicts::comparison_views(&input.comparisons),
+        facts: facts::facts_table(&input.runs),
+        slabs: crate::slab::slab_sections(&input.runs),
         traces: input.traces.clone(),
-        startups: startup::views(input.runs.iter().map(|run| &run.record)),
-        fairness: fairness::views(input.runs.iter().map(|run| &run.record)),
-        history: history.map(crate::history::HistorySection::of),
+        startups: startup::startup_views(input.runs.iter().map(|run| &run.record)),
+        fairness: fairness::fairness_views(input.runs.iter().map(|run| &run.record)),
+        history: history.map(crate::history::HistorySection::from_history),
     }
 }
 
-fn view(input: &RunInput) -> RunView {
+fn run_card(input: &ReportRun) -> RunCard {
     let record = &input.record;
     let manifest = &record.manifest;
-    let fact = |key| manifest.facts.get(key).map(ToString::to_string).unwrap_or_default();
+    let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
     let warnings = record.warnings.iter();
-    RunView {
-        name: run::name(record),
+    RunCard {
+        name: run::run_display_name(record),
         id: manifest.id.clone(),
-        began: began(manifest.anchor.realtime.0),
-        wall: quantity(manifest.overhead.wall.seconds(), "s"),
+        began: format_date(manifest.anchor.realtime.0),
+        wall: format_quantity(manifest.overhead.wall.seconds(), "s"),
         target: manifest.target.clone(),
         kernel: fact("kernel.release"),
         cpu: fact("cpu.model"),
         status: manifest.status.to_string(),
-        fine: manifest.status == Status::Finished,
+        fine: manifest.status == RunStatus::Finished,
         failed: record.iterations.iter().filter(|one| one.outcome != perflab_model::Outcome::Ok).count(),
-        cost: cost(record),
-        warnings: warnings.map(advice).collect(),
-        console: input.consoles.as_deref().map(last_lines).filter(|text| !text.is_empty()),
-        plan: plan(record, &manifest.plan),
+        cost: overhead_text(record),
+        warnings: warnings.map(page_diagnostic).collect(),
+        console: input.consoles.as_deref().map(last_output_lines).filter(|text| !text.is_empty()),
+        plan: plan_card(record, &manifest.plan),
     }
 }
 
@@ -125,8 +125,9 @@ const WIDEST: usize = 300;
 
 /// The last lines of what targets said, with what a browser would turn round shown as such; the lines of panics before them stand
 /// first.
-fn last_lines(text: &str) -> String {
-    let shown = |line: &str| visible_line(line.trim_end()).chars().take(WIDEST).collect::<String>();
+fn last_output_lines(text: &str) -> String {
+    let shown =
+        |line: &str| escape_controls_in_line(line.trim_end()).chars().take(WIDEST).collect::<String>();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let (before, last) = all.split_at(all.len().saturating_sub(LINES));
     let panics: Vec<&&str> = before.iter().filter(|line| line.contains("Kernel panic")).take(LINES).collect();
@@ -136,12 +137,12 @@ fn last_lines(text: &str) -> String {
     rest.chain(panics).chain(last.iter().map(|line| shown(line))).collect::<Vec<_>>().join("\n")
 }
 
-fn advice(warning: &perflab_model::record::Advice) -> Advice {
-    Advice { message: sentence(&warning.message), advice: sentence(&warning.advice) }
+fn page_diagnostic(warning: &perflab_model::record::RunWarning) -> PageDiagnostic {
+    PageDiagnostic { message: format_sentence(&warning.message), advice: format_sentence(&warning.advice) }
 }
 
 /// With a capital letter and a full stop, as a fragment needs to stand alone.
-pub(super) fn sentence(fragment: &str) -> String {
+pub(super) fn format_sentence(fragment: &str) -> String {
     let mut rest = fragment.trim_end_matches('.').chars();
     let capital = rest.next().into_iter().flat_map(char::to_uppercase);
     let text: String = capital.chain(rest).collect();
@@ -149,32 +150,32 @@ pub(super) fn sentence(fragment: &str) -> String {
 }
 
 /// Nanoseconds since 1970 as `2026-11-21 15:38 UTC`.
-fn began(realtime: u64) -> String {
+fn format_date(realtime: u64) -> String {
     let seconds = i64::try_from(realtime / 1_000_000_000).unwrap_or(0);
     jiff::Timestamp::from_second(seconds)
         .map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
         .unwrap_or_default()
 }
 
-fn cost(record: &RunRecord) -> Cost {
+fn overhead_text(record: &RunRecord) -> OverheadText {
     let overhead = &record.manifest.overhead;
     let share = |cpu: perflab_model::Nanos| match overhead.wall.0 {
         0 => "–".into(),
         wall => format!("{:.2}\u{a0}%", cpu.0 as f64 / wall as f64 * 100.0),
     };
-    Cost {
+    OverheadText {
         cpu: share(overhead.cpu),
         monitors: share(overhead.monitors_cpu),
-        memory: quantity(overhead.peak_rss as f64, "bytes"),
-        written: quantity(overhead.bytes_written as f64, "bytes"),
+        memory: format_quantity(overhead.peak_rss as f64, "bytes"),
+        written: format_quantity(overhead.bytes_written as f64, "bytes"),
         ticks: overhead.ticks,
         late: overhead.late_ticks,
         lost: overhead.lost_ticks,
     }
 }
 
-fn plan(record: &RunRecord, plan: &Plan) -> PlanView {
-    PlanView {
+fn plan_card(record: &RunRecord, plan: &RunPlan) -> PlanCard {
+    PlanCard {
         study: record.manifest.study_file.clone(),
         text: record.manifest.study_text.clone(),
         order: plan.order.clone(),

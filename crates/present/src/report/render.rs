@@ -2,15 +2,15 @@
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use perflab_analyze::History;
+use perflab_analyze::MetricHistories;
 use serde::Serialize;
 
-use super::page::{self, Page};
-use super::{ReportError, ReportInput, bundle, data, run};
+use super::page::{self, PageView};
+use super::{ReportData, ReportError, bundle, data, run};
 
 #[derive(Serialize)]
-struct Filled<'a> {
-    page: &'a Page,
+struct ReportPageValues<'a> {
+    page: &'a PageView,
     policy: String,
     style: &'a str,
     script: &'a str,
@@ -24,48 +24,51 @@ struct Filled<'a> {
 /// # Errors
 ///
 /// Without a run; and where page or data cannot be written, which would be a mistake of ours.
-pub fn render(input: &ReportInput) -> Result<String, ReportError> {
-    filled(input, None)
+pub fn render_report(input: &ReportData) -> Result<String, ReportError> {
+    fill_report_page(input, None)
 }
 
 /// The same page with a section about the history of metrics, its newest run among the input's.
 ///
 /// # Errors
 ///
-/// As [`render`].
-pub fn render_history(input: &ReportInput, history: &History) -> Result<String, ReportError> {
-    filled(input, Some(history))
+/// As [`render_report`].
+pub fn render_report_with_history(
+    input: &ReportData,
+    history: &MetricHistories,
+) -> Result<String, ReportError> {
+    fill_report_page(input, Some(history))
 }
 
-fn filled(input: &ReportInput, history: Option<&History>) -> Result<String, ReportError> {
+fn fill_report_page(input: &ReportData, history: Option<&MetricHistories>) -> Result<String, ReportError> {
     if input.runs.is_empty() {
         return Err(ReportError::NoRuns);
     }
-    let page = page::page(input, history);
-    let data = data::ReportData { runs: input.runs.iter().map(run::run).collect() };
-    let filled = Filled {
+    let page = page::page_view(input, history);
+    let data = data::RunViewerData { runs: input.runs.iter().map(run::viewer_run).collect() };
+    let filled = ReportPageValues {
         page: &page,
-        policy: bundle::policy(),
+        policy: bundle::content_security_policy(),
         style: bundle::STYLE,
         script: bundle::SCRIPT,
-        data: json(&data)?,
-        flames: input.flames.as_ref().map(json).transpose()?.unwrap_or_default(),
+        data: embed_json(&data)?,
+        flames: input.flames.as_ref().map(embed_json).transpose()?.unwrap_or_default(),
     };
-    let templates = templates()?;
+    let templates = page_templates()?;
     Ok(templates.get_template("report.html")?.render(Value::from(Serde(filled)))?)
 }
 
 /// JSON that no HTML parser takes for the end of its element.
-pub(crate) fn json(data: &impl Serialize) -> Result<String, ReportError> {
+pub(crate) fn embed_json(data: &impl Serialize) -> Result<String, ReportError> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }
 
 /// The page's templates, by name.
-pub(crate) fn templates() -> Result<Environment<'static>, ReportError> {
+pub(crate) fn page_templates() -> Result<Environment<'static>, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
-    templates.add_filter("code", code);
+    templates.add_filter("code", mark_code);
     for (name, text) in bundle::TEMPLATES {
         templates.add_template(name, text)?;
     }
@@ -73,7 +76,7 @@ pub(crate) fn templates() -> Result<Environment<'static>, ReportError> {
 }
 
 /// What stands between a pair of backticks becomes code; everything is escaped.
-fn code(text: String) -> Value {
+fn mark_code(text: String) -> Value {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     if escaped.matches('`').count() % 2 == 1 {
         return Value::from_safe_string(escaped);

@@ -1,7 +1,7 @@
-use super::{ReportError, ReportInput, render};
+use super::{ReportData, ReportError, render_report};
 
 #[test]
 fn a_report_of_nothing_is_refused() {
-    let input = ReportInput { title: "t".into(), ..ReportInput::default() };
-    assert!(matches!(render(&input), Err(ReportError::NoRuns)));
+    let input = ReportData { title: "t".into(), ..ReportData::default() };
+    assert!(matches!(render_report(&input), Err(ReportError::NoRuns)));
 }

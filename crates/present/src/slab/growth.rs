@@ -1,13 +1,13 @@
 //! Owns how growth is shown. It refuses the word leak: a slope is what it is.
 
-use perflab_analyze::slab::Growth;
-use perflab_analyze::slab::growth::{Grown, Slope};
+use perflab_analyze::slab::SlabGrowth;
+use perflab_analyze::slab::growth::{CacheGrowth, GrowthSlope};
 use perflab_model::Nanos;
 
 use super::cells;
-use super::show::Width;
-use crate::chart::{Bar, Bars, Scene, Unit};
-use crate::table::{Cell, Column, Grid};
+use super::show::GridWidth;
+use crate::chart::{AxisUnit, BarChart, ChartBar, Scene};
+use crate::table::{Grid, GridCell, GridColumn};
 
 /// Titles, and whether eighty columns have room.
 const COLUMNS: [(&str, bool); 10] = [
@@ -25,67 +25,68 @@ const COLUMNS: [(&str, bool); 10] = [
 
 /// All caches together, then those that grew most; sizes are medians of the windows before and after.
 #[must_use]
-pub fn grid(growth: &Growth, width: Width) -> Grid {
-    let kept = |narrow: bool| width == Width::Wide || narrow;
+pub fn growth_grid(growth: &SlabGrowth, width: GridWidth) -> Grid {
+    let kept = |narrow: bool| width == GridWidth::Wide || narrow;
     let columns = COLUMNS.iter().filter(|(_, narrow)| kept(*narrow)).map(|(title, _)| match *title {
-        "cache" | "other names" => Column::left(title),
-        title => Column::right(title),
+        "cache" | "other names" => GridColumn::left(title),
+        title => GridColumn::right(title),
     });
     let mut grid = Grid::new(columns);
     let begun = growth.baseline.from;
-    let all = growth.contributors.iter().map(|grown| row(&grown.name, grown, begun));
-    for row in std::iter::once(row("all caches", &growth.total, begun)).chain(all) {
+    let all = growth.contributors.iter().map(|grown| growth_cells(&grown.name, grown, begun));
+    for row in std::iter::once(growth_cells("all caches", &growth.total, begun)).chain(all) {
         let cells = COLUMNS.iter().zip(row).filter(|((_, narrow), _)| kept(*narrow));
-        grid.add(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
+        grid.add_row(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
     }
     grid
 }
 
-fn row(name: &str, grown: &Grown, begun: Nanos) -> Vec<Cell> {
+fn growth_cells(name: &str, grown: &CacheGrowth, begun: Nanos) -> Vec<GridCell> {
     let at = grown.peak_at.since(begun).seconds();
     let peak = grown.peak_bytes;
     vec![
         name.into(),
-        cells::mean_bytes(grown.baseline_bytes),
-        cells::bytes(u128::from(peak)),
-        Cell::shown(format!("{at:.1} s"), at),
-        cells::mean_bytes(grown.peak_growth),
-        cells::mean_bytes(grown.end_bytes),
-        cells::mean_bytes(grown.retained),
-        rate(grown.slope.map(|slope| slope.bytes_per_second)),
-        interval(grown.slope),
-        cells::others(&grown.members, name),
+        cells::mean_bytes_cell(grown.baseline_bytes),
+        cells::bytes_cell(u128::from(peak)),
+        GridCell::with_text(format!("{at:.1} s"), at),
+        cells::mean_bytes_cell(grown.peak_growth),
+        cells::mean_bytes_cell(grown.end_bytes),
+        cells::mean_bytes_cell(grown.retained),
+        growth_rate_cell(grown.slope.map(|slope| slope.bytes_per_second)),
+        slope_interval_cell(grown.slope),
+        cells::other_names_cell(&grown.members, name),
     ]
 }
 
-fn rate(value: Option<f64>) -> Cell {
-    value.map_or_else(Cell::missing, |value| {
-        Cell::shown(format!("{}/s", cells::mean_bytes(value).text()), value)
+fn growth_rate_cell(value: Option<f64>) -> GridCell {
+    value.map_or_else(GridCell::missing, |value| {
+        GridCell::with_text(format!("{}/s", cells::mean_bytes_cell(value).text()), value)
     })
 }
 
-fn interval(slope: Option<Slope>) -> Cell {
+fn slope_interval_cell(slope: Option<GrowthSlope>) -> GridCell {
     let ends = slope.and_then(|slope| slope.low.zip(slope.high));
-    ends.map_or_else(Cell::missing, |(low, high)| {
-        let text = format!("{} … {}", rate(Some(low)).text(), rate(Some(high)).text());
-        Cell::shown(text, vec![low, high])
+    ends.map_or_else(GridCell::missing, |(low, high)| {
+        let text =
+            format!("{} … {}", growth_rate_cell(Some(low)).text(), growth_rate_cell(Some(high)).text());
+        GridCell::with_text(text, vec![low, high])
     })
 }
 
 /// What each cache grew by until its peak, and what of it stayed.
 #[must_use]
-pub fn figure(growth: &Growth) -> Scene {
-    let bar = |grown: &Grown| {
+pub fn growth_chart(growth: &SlabGrowth) -> Scene {
+    let bar = |grown: &CacheGrowth| {
         let kept = grown.retained.clamp(0.0, grown.peak_growth.max(0.0));
         let given_back = (grown.peak_growth - kept).max(0.0);
-        Bar { name: grown.name.clone(), parts: vec![kept, given_back], interval: None }
+        ChartBar { name: grown.name.clone(), parts: vec![kept, given_back], interval: None }
     };
-    Bars {
+    BarChart {
         title: "Growth of slab memory by cache".into(),
         note: "from the median before the workload to the peak; what was still there at the end, and what was not".into(),
-        unit: Unit::Bytes,
+        unit: AxisUnit::Bytes,
         parts: ["retained", "given back"].map(String::from).to_vec(),
         bars: growth.contributors.iter().filter(|grown| grown.peak_growth > 0.0).map(bar).collect(),
     }
-    .scene()
+    .render()
 }

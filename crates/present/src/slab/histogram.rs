@@ -1,87 +1,93 @@
 //! Owns how the spread of efficiencies is shown. It refuses to hide what has none: it is a row of its own.
 
-use perflab_analyze::slab::Histogram;
-use perflab_analyze::slab::histogram::Bin;
+use perflab_analyze::slab::EfficiencyHistogram;
+use perflab_analyze::slab::histogram::EfficiencyBin;
 
 use super::cells;
-use crate::chart::{self, Scene, Unit};
-use crate::table::{Cell, Column, Grid};
+use crate::chart::{self, AxisUnit, Scene};
+use crate::table::{Grid, GridCell, GridColumn};
 
 /// Letters of the longest bar.
 const BAR: f64 = 30.0;
 
 /// One row a bin that has rows; then torn rows above 100 %, and caches without slabs.
 #[must_use]
-pub fn grid(histogram: &Histogram) -> Grid {
+pub fn efficiency_histogram_grid(histogram: &EfficiencyHistogram) -> Grid {
     let mut grid = Grid::new([
-        Column::right("from"),
-        Column::right("to"),
-        Column::right("rows"),
-        Column::right("slab"),
-        Column::left("share of slab"),
+        GridColumn::right("from"),
+        GridColumn::right("to"),
+        GridColumn::right("rows"),
+        GridColumn::right("slab"),
+        GridColumn::left("share of slab"),
     ]);
     let most = histogram.bins.iter().map(|bin| bin.bytes).fold(0.0, f64::max);
     for bin in histogram.bins.iter().chain([&histogram.above]).filter(|bin| bin.rows > 0) {
-        grid.add([
-            percent(bin.low),
-            bin.high.map_or_else(Cell::missing, percent),
+        grid.add_row([
+            histogram_percent_cell(bin.low),
+            bin.high.map_or_else(GridCell::missing, histogram_percent_cell),
             bin.rows.into(),
-            cells::mean_bytes(bin.bytes),
-            bar(bin, histogram, most),
+            cells::mean_bytes_cell(bin.bytes),
+            bin_bar_cell(bin, histogram, most),
         ]);
     }
     if histogram.empty_rows > 0 {
-        let none = Cell::shown("no slabs", serde_json::Value::Null);
-        grid.add([none, Cell::missing(), histogram.empty_rows.into(), cells::bytes(0), Cell::missing()]);
+        let none = GridCell::with_text("no slabs", serde_json::Value::Null);
+        grid.add_row([
+            none,
+            GridCell::missing(),
+            histogram.empty_rows.into(),
+            cells::bytes_cell(0),
+            GridCell::missing(),
+        ]);
     }
     grid
 }
 
-fn percent(value: f64) -> Cell {
-    Cell::shown(format!("{value:.1} %"), value / 100.0)
+fn histogram_percent_cell(value: f64) -> GridCell {
+    GridCell::with_text(format!("{value:.1} %"), value / 100.0)
 }
 
-fn bar(bin: &Bin, histogram: &Histogram, most: f64) -> Cell {
+fn bin_bar_cell(bin: &EfficiencyBin, histogram: &EfficiencyHistogram, most: f64) -> GridCell {
     let all: f64 = histogram.bins.iter().map(|bin| bin.bytes).sum::<f64>() + histogram.above.bytes;
     let letters = (bin.bytes / most.max(1.0) * BAR).round() as usize;
     let share = bin.bytes / all.max(1.0);
-    Cell::shown(format!("{} {:.1} %", "█".repeat(letters), share * 100.0), share)
+    GridCell::with_text(format!("{} {:.1} %", "█".repeat(letters), share * 100.0), share)
 }
 
 /// How many slab bytes have which efficiency.
 #[must_use]
-pub fn figure(histogram: &Histogram, mean: Option<f64>) -> Scene {
+pub fn efficiency_histogram_chart(histogram: &EfficiencyHistogram, mean: Option<f64>) -> Scene {
     let edges = histogram.bins.iter().map(|bin| bin.low / 100.0).chain([1.0]).collect();
     let left_out = histogram.above.rows;
-    chart::Histogram {
+    chart::HistogramChart {
         title: "Slab memory by efficiency".into(),
         note: format!(
             "mean slab bytes of the caches whose efficiency lies there; {} rows without slabs, {left_out} above 100 % \
              (torn) not drawn",
             histogram.empty_rows
         ),
-        unit: Unit::Share,
-        name: "efficiency [%]".into(),
-        heights: Unit::Bytes,
+        unit: AxisUnit::Share,
+        x_title: "efficiency [%]".into(),
+        height_unit: AxisUnit::Bytes,
         edges,
         counts: histogram.bins.iter().map(|bin| bin.bytes).collect(),
         pointers: mean.map(|mean| ("all caches".to_owned(), mean)).into_iter().collect(),
     }
-    .scene()
+    .render()
 }
 
 /// How many rows have which efficiency, each row alike: what the notebook's histogram shows.
 #[must_use]
-pub fn rows_figure(histogram: &Histogram) -> Scene {
-    chart::Histogram {
+pub fn row_histogram_chart(histogram: &EfficiencyHistogram) -> Scene {
+    chart::HistogramChart {
         title: "Rows by efficiency".into(),
         note: "rows: one a cache a tick, a small cache as much as a large one".into(),
-        unit: Unit::Share,
-        name: "efficiency [%]".into(),
-        heights: Unit::Plain("rows".into()),
+        unit: AxisUnit::Share,
+        x_title: "efficiency [%]".into(),
+        height_unit: AxisUnit::Plain("rows".into()),
         edges: histogram.bins.iter().map(|bin| bin.low / 100.0).chain([1.0]).collect(),
         counts: histogram.bins.iter().map(|bin| bin.rows as f64).collect(),
         pointers: Vec::new(),
     }
-    .scene()
+    .render()
 }

@@ -15,11 +15,14 @@ mod stack;
 mod timeline;
 mod what_if;
 
-pub use comparison::{figure as comparison_figure, grid as comparison_grid};
-pub use growth::{figure as growth_figure, grid as growth_grid};
-pub use histogram::{figure as histogram_figure, grid as histogram_grid, rows_figure};
-pub(crate) use report::{SlabSection, sections};
-pub use show::{Width, figure as show_figure, grid as show_grid, names};
-pub use stack::figure as stack_figure;
-pub use timeline::{efficiency_figure, grid as timeline_grid, mean_figure, waste_figure};
-pub use what_if::{Row as WhatIfRow, grid as what_if_grid};
+pub use comparison::{slab_change_chart as comparison_figure, slab_comparison_grid as comparison_grid};
+pub use growth::{growth_chart as growth_figure, growth_grid};
+pub use histogram::{
+    efficiency_histogram_chart as histogram_figure, efficiency_histogram_grid as histogram_grid,
+    row_histogram_chart,
+};
+pub(crate) use report::{SlabSection, slab_sections};
+pub use show::{GridWidth, cache_grid as show_grid, notebook_column_names, waste_chart as show_figure};
+pub use stack::slab_bytes_chart as stack_figure;
+pub use timeline::{efficiency_timeline_chart, mean_efficiency_chart, timeline_grid, waste_timeline_chart};
+pub use what_if::{WhatIfRow, what_if_grid};

@@ -2,16 +2,18 @@
 //! they are there without JavaScript. It refuses to fail: a run whose slabs cannot be analysed has no such part.
 
 use perflab_analyze::slab::{
-    self, GrowthOptions, Input, Order, Recording, Show, ShowOptions, System, notebook,
+    self, CacheOrder, CacheTable, CacheTableOptions, SlabFacts, SlabGrowthOptions, SlabInput, SlabRecording,
+    notebook,
 };
-use perflab_model::series::Spans;
+use perflab_model::series::RowRuns;
 use serde::Serialize;
 
 use super::{
-    efficiency_figure, growth_figure, histogram_figure, mean_figure, show_figure, stack_figure, waste_figure,
+    efficiency_timeline_chart, growth_figure, histogram_figure, mean_efficiency_chart, show_figure,
+    stack_figure, waste_timeline_chart,
 };
-use crate::chart::{Scene, Surface};
-use crate::report::RunInput;
+use crate::chart::{Scene, SceneSurface};
+use crate::report::ReportRun;
 use crate::table::Grid;
 
 /// Caches of the table, and bars.
@@ -29,56 +31,66 @@ pub(crate) struct SlabSection {
     run: String,
     summary: String,
     figures: Vec<String>,
-    worst: TableView,
-    lowest: TableView,
+    worst: GridView,
+    lowest: GridView,
     notebook: Vec<String>,
 }
 
 /// A table as texts.
 #[derive(Debug, Serialize)]
-struct TableView {
+struct GridView {
     titles: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl TableView {
-    fn of(grid: &Grid) -> Self {
-        let (titles, rows) = grid.texts();
-        TableView { titles, rows }
+impl GridView {
+    fn from_grid(grid: &Grid) -> Self {
+        let (titles, rows) = grid.rows_as_text();
+        GridView { titles, rows }
     }
 }
 
 /// One section for each run that has slab series.
-pub(crate) fn sections(runs: &[RunInput]) -> Vec<SlabSection> {
-    runs.iter().filter_map(section).collect()
+pub(crate) fn slab_sections(runs: &[ReportRun]) -> Vec<SlabSection> {
+    runs.iter().filter_map(slab_section).collect()
 }
 
-fn section(run: &RunInput) -> Option<SlabSection> {
+fn slab_section(run: &ReportRun) -> Option<SlabSection> {
     let of = |name: &str| run.series.iter().find(|spans| spans.series.schema.monitor == name);
     let monitors = ["slab-caches", "slab-exact", "meminfo", "slabinfo-tool"];
-    let [caches, exact, meminfo, tool] = monitors.map(|name| of(name).map(Spans::whole));
-    let input = Input {
+    let [caches, exact, meminfo, tool] = monitors.map(|name| of(name).map(RowRuns::to_series));
+    let input = SlabInput {
         slabinfo: of("slabinfo"),
         caches: caches.as_ref(),
         exact: exact.as_ref(),
         meminfo: meminfo.as_ref(),
         tool: tool.as_ref(),
-        system: System::of(&run.record),
+        system: SlabFacts::from_record(&run.record),
         record: Some(&run.record),
     };
-    let recording = Recording::read(&input).ok()?;
-    let show = slab::show(&recording, &ShowOptions::default());
+    let recording = SlabRecording::read(&input).ok()?;
+    let show = slab::cache_table(&recording, &CacheTableOptions::default());
     Some(SlabSection {
         run: run.record.manifest.label.clone().unwrap_or_else(|| run.record.manifest.id.clone()),
-        summary: summary(&show),
-        figures: figures(&recording, &show),
-        worst: TableView::of(&super::show_grid(&show, Order::Waste, WORST, super::Width::Wide)),
-        lowest: TableView::of(&super::show_grid(&show, Order::Unweighted, LOWEST, super::Width::Narrow)),
+        summary: slab_summary(&show),
+        figures: slab_figures(&recording, &show),
+        worst: GridView::from_grid(&super::show_grid(
+            &show,
+            CacheOrder::Waste,
+            WORST,
+            super::GridWidth::Wide,
+        )),
+        lowest: GridView::from_grid(&super::show_grid(
+            &show,
+            CacheOrder::Unweighted,
+            LOWEST,
+            super::GridWidth::Narrow,
+        )),
         notebook: notebook_figures(&input, &recording),
     })
 }
 
-fn summary(show: &Show) -> String {
+fn slab_summary(show: &CacheTable) -> String {
     let share = |value: Option<f64>| value.map_or_else(|| "unknown".into(), |value| format!("{value:.2} %"));
     let counts = show.rows;
     format!(
@@ -94,43 +106,57 @@ fn summary(show: &Show) -> String {
     )
 }
 
-fn svg(scene: &Scene) -> String {
-    scene.svg(Surface::Inline)
+fn inline_svg(scene: &Scene) -> String {
+    scene.to_svg(SceneSurface::Inline)
 }
 
-fn figures(recording: &Recording, show: &Show) -> Vec<String> {
-    let mut figures = vec![svg(&stack_figure(&slab::stack(recording, 7)))];
-    figures.extend(slab::timeline(recording, None).ok().map(|all| svg(&waste_figure(&all))));
-    figures.push(svg(&show_figure(show, Order::Waste, WORST)));
-    let growth = slab::growth(recording, &GrowthOptions::default());
-    figures.extend(growth.ok().map(|growth| svg(&growth_figure(&growth))));
+fn slab_figures(recording: &SlabRecording, show: &CacheTable) -> Vec<String> {
+    let mut figures = vec![inline_svg(&stack_figure(&slab::cache_stack(recording, 7)))];
+    figures.extend(
+        slab::usage_timeline(recording, None).ok().map(|all| inline_svg(&waste_timeline_chart(&all))),
+    );
+    figures.push(inline_svg(&show_figure(show, CacheOrder::Waste, WORST)));
+    let growth = slab::slab_growth(recording, &SlabGrowthOptions::default());
+    figures.extend(growth.ok().map(|growth| inline_svg(&growth_figure(&growth))));
     let all = show.total.overall().value();
-    figures.push(svg(&histogram_figure(&slab::histogram(recording, BINS), all)));
+    figures.push(inline_svg(&histogram_figure(&slab::efficiency_histogram(recording, BINS), all)));
     figures
 }
 
 /// The five pictures of the notebook: from what the slabinfo tool printed where that was imported, else the same
 /// questions put to our rows.
-fn notebook_figures(input: &Input<'_>, recording: &Recording) -> Vec<String> {
+fn notebook_figures(input: &SlabInput<'_>, recording: &SlabRecording) -> Vec<String> {
     use super::notebook as theirs;
     let mut figures = Vec::new();
-    match notebook::histogram(input) {
+    match notebook::notebook_tool_histogram(input) {
         Ok(found) => {
-            figures.push(svg(&theirs::histogram_figure(&found.notebook, "the slabinfo tool's %Ef")));
-            let means = |all| [false, true].map(|weighted| svg(&theirs::mean_figure(&all, weighted)));
-            figures.extend(notebook::timeline(input).map(means).into_iter().flatten());
-            figures.extend(notebook::cache(input, ONE).ok().map(|one| svg(&theirs::cache_figure(&one))));
+            figures.push(inline_svg(&theirs::notebook_histogram_chart(
+                &found.notebook,
+                "the slabinfo tool's %Ef",
+            )));
+            let means =
+                |all| [false, true].map(|weighted| inline_svg(&theirs::notebook_mean_chart(&all, weighted)));
+            figures.extend(notebook::notebook_timeline(input).map(means).into_iter().flatten());
+            figures.extend(
+                notebook::notebook_cache(input, ONE)
+                    .ok()
+                    .map(|one| inline_svg(&theirs::notebook_cache_chart(&one))),
+            );
         }
         Err(_) => {
-            figures.push(svg(&super::rows_figure(&slab::histogram(recording, 60))));
-            let means = |all| [false, true].map(|weighted| svg(&mean_figure(&all, weighted)));
-            figures.extend(slab::timeline(recording, None).map(means).into_iter().flatten());
-            figures
-                .extend(slab::timeline(recording, Some(ONE)).ok().map(|one| svg(&efficiency_figure(&one))));
+            figures.push(inline_svg(&super::row_histogram_chart(&slab::efficiency_histogram(recording, 60))));
+            let means =
+                |all| [false, true].map(|weighted| inline_svg(&mean_efficiency_chart(&all, weighted)));
+            figures.extend(slab::usage_timeline(recording, None).map(means).into_iter().flatten());
+            figures.extend(
+                slab::usage_timeline(recording, Some(ONE))
+                    .ok()
+                    .map(|one| inline_svg(&efficiency_timeline_chart(&one))),
+            );
         }
     }
-    let packing = notebook::proc_histogram(input).ok();
+    let packing = notebook::notebook_proc_histogram(input).ok();
     let name = "/proc/slabinfo (slots, used or free)";
-    figures.extend(packing.map(|found| svg(&theirs::histogram_figure(&found.notebook, name))));
+    figures.extend(packing.map(|found| inline_svg(&theirs::notebook_histogram_chart(&found.notebook, name))));
     figures
 }

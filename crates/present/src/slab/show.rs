@@ -1,15 +1,15 @@
 //! Owns the table of caches and the picture of where their bytes went. It refuses an order of its own.
 
-use perflab_analyze::slab::mean::Mean;
-use perflab_analyze::slab::{CacheLine, Integral, Order, Show};
+use perflab_analyze::slab::mean::MeanUsage;
+use perflab_analyze::slab::{CacheOrder, CacheRow, CacheTable, UsageIntegral};
 
 use super::cells;
-use crate::chart::{Bar, Bars, Scene, Unit};
-use crate::table::{Cell, Column, Grid};
+use crate::chart::{AxisUnit, BarChart, ChartBar, Scene};
+use crate::table::{Grid, GridCell, GridColumn};
 
 /// How much room the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
+pub enum GridWidth {
     /// every column
     Wide,
     /// what matters most, for eighty columns
@@ -17,117 +17,117 @@ pub enum Width {
 }
 
 /// A column: its title, the notebook's and the kernel tool's name for it, and whether eighty columns have room.
-struct Told {
+struct SlabColumn {
     title: &'static str,
-    theirs: &'static str,
+    notebook_name: &'static str,
     narrow: bool,
 }
 
-const fn told(title: &'static str, theirs: &'static str, narrow: bool) -> Told {
-    Told { title, theirs, narrow }
+const fn slab_column(title: &'static str, theirs: &'static str, narrow: bool) -> SlabColumn {
+    SlabColumn { title, notebook_name: theirs, narrow }
 }
 
-const COLUMNS: &[Told] = &[
-    told("cache", "name (Name)", true),
-    told("slab", "space_normalized_in_kb (Space)", true),
-    told("wasted", "none (Loss)", true),
-    told("tail", "none (Lpadd, of all slabs)", false),
-    told("align", "none (Lalig, of all slots)", false),
-    told("free", "none (in neither of Loss's parts)", false),
-    told("efficiency", "percent_efficient (%Ef), a whole number there", true),
-    told("at least", "none", false),
-    told("unweighted", "mean of percent_efficient over ticks", true),
-    told("packing", "ef", false),
-    told("alignment", "none", false),
-    told("occupancy", "active_vs_num, of objects", false),
-    told("object", "object_size (Objsize)", false),
-    told("per slab", "o_s (O/S)", false),
-    told("peak", "none", true),
-    told("other names", "none (slabinfo -a)", false),
+const COLUMNS: &[SlabColumn] = &[
+    slab_column("cache", "name (Name)", true),
+    slab_column("slab", "space_normalized_in_kb (Space)", true),
+    slab_column("wasted", "none (Loss)", true),
+    slab_column("tail", "none (Lpadd, of all slabs)", false),
+    slab_column("align", "none (Lalig, of all slots)", false),
+    slab_column("free", "none (in neither of Loss's parts)", false),
+    slab_column("efficiency", "percent_efficient (%Ef), a whole number there", true),
+    slab_column("at least", "none", false),
+    slab_column("unweighted", "mean of percent_efficient over ticks", true),
+    slab_column("packing", "ef", false),
+    slab_column("alignment", "none", false),
+    slab_column("occupancy", "active_vs_num, of objects", false),
+    slab_column("object", "object_size (Objsize)", false),
+    slab_column("per slab", "o_s (O/S)", false),
+    slab_column("peak", "none", true),
+    slab_column("other names", "none (slabinfo -a)", false),
 ];
 
 /// Each column's title, with what the notebook calls it and, in brackets, the kernel's slabinfo tool.
-pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    COLUMNS.iter().map(|column| (column.title, column.theirs))
+pub fn notebook_column_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COLUMNS.iter().map(|column| (column.title, column.notebook_name))
 }
 
 /// Totals, then the first `top` caches in that order. Everything is a mean over the run's time but the peak.
 #[must_use]
-pub fn grid(show: &Show, order: Order, top: usize, width: Width) -> Grid {
-    let kept = |column: &&Told| width == Width::Wide || column.narrow;
+pub fn cache_grid(show: &CacheTable, order: CacheOrder, top: usize, width: GridWidth) -> Grid {
+    let kept = |column: &&SlabColumn| width == GridWidth::Wide || column.narrow;
     let columns = COLUMNS.iter().filter(kept).map(|column| match column.title {
-        "cache" | "other names" => Column::left(column.title),
-        title => Column::right(title),
+        "cache" | "other names" => GridColumn::left(column.title),
+        title => GridColumn::right(title),
     });
     let mut grid = Grid::new(columns);
-    let mut add = |cells: Vec<Cell>| {
+    let mut add = |cells: Vec<GridCell>| {
         let cells = COLUMNS.iter().zip(cells).filter(|(column, _)| kept(column));
-        grid.add(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
+        grid.add_row(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
     };
-    add(total(&format!("all {} caches", show.caches.len()), &show.total, show.unweighted));
+    add(total_cells(&format!("all {} caches", show.caches.len()), &show.total, show.unweighted));
     let kinds = [
         ("reclaimable", &show.reclaimable),
         ("unreclaimable", &show.unreclaimable),
         ("of unknown kind", &show.unknown),
     ];
     for (name, sum) in kinds.into_iter().filter(|(_, sum)| sum.usage.slab_bytes > 0) {
-        add(total(name, sum, None));
+        add(total_cells(name, sum, None));
     }
-    show.sorted(order).into_iter().take(top).for_each(|line| add(cache(line)));
+    show.sorted_rows(order).into_iter().take(top).for_each(|line| add(cache_cells(line)));
     grid
 }
 
-fn total(name: &str, sum: &Integral, unweighted: Option<f64>) -> Vec<Cell> {
-    let mut cells = vec![Cell::from(name)];
-    cells.extend(figures(sum, unweighted));
+fn total_cells(name: &str, sum: &UsageIntegral, unweighted: Option<f64>) -> Vec<GridCell> {
+    let mut cells = vec![GridCell::from(name)];
+    cells.extend(integral_cells(sum, unweighted));
     cells
 }
 
-fn cache(line: &CacheLine) -> Vec<Cell> {
-    let mut cells = vec![Cell::from(line.name.as_str())];
-    cells.extend(figures(&line.mean, line.unweighted));
+fn cache_cells(line: &CacheRow) -> Vec<GridCell> {
+    let mut cells = vec![GridCell::from(line.name.as_str())];
+    cells.extend(integral_cells(&line.mean, line.unweighted));
     cells.push(line.object_size.into());
     cells.push(line.objs_per_slab.into());
-    cells.push(cells::bytes(line.peak_bytes));
-    cells.push(cells::others(&line.members, &line.name));
+    cells.push(cells::bytes_cell(line.peak_bytes));
+    cells.push(cells::other_names_cell(&line.members, &line.name));
     cells
 }
 
 /// The columns from `slab` to `occupancy`.
-fn figures(integral: &Integral, unweighted: Option<f64>) -> Vec<Cell> {
-    let mean = Mean::from(*integral);
+fn integral_cells(integral: &UsageIntegral, unweighted: Option<f64>) -> Vec<GridCell> {
+    let mean = MeanUsage::from(*integral);
     vec![
-        cells::mean_bytes(mean.slab_bytes),
-        cells::mean_bytes(integral.wasted()),
-        cells::mean_bytes(mean.tail_bytes),
-        mean.align_bytes.map_or_else(Cell::missing, cells::mean_bytes),
-        cells::mean_bytes(mean.free_bytes),
-        cells::efficiency(mean.overall, mean.alignment),
-        cells::share(mean.overall_at_least.and_then(perflab_analyze::slab::Ratio::value)),
-        cells::share(unweighted),
-        cells::ratio(mean.packing),
-        cells::share(cells::alignment(mean.alignment)),
-        cells::ratio(mean.occupancy),
+        cells::mean_bytes_cell(mean.slab_bytes),
+        cells::mean_bytes_cell(integral.wasted_bytes()),
+        cells::mean_bytes_cell(mean.tail_bytes),
+        mean.align_bytes.map_or_else(GridCell::missing, cells::mean_bytes_cell),
+        cells::mean_bytes_cell(mean.free_bytes),
+        cells::efficiency_cell(mean.overall, mean.alignment),
+        cells::share_cell(mean.overall_at_least.and_then(perflab_analyze::slab::ExactRatio::value)),
+        cells::share_cell(unweighted),
+        cells::ratio_cell(mean.packing),
+        cells::share_cell(cells::alignment_share(mean.alignment)),
+        cells::ratio_cell(mean.occupancy),
     ]
 }
 
 /// Waste by kind of the first `top` caches.
 #[must_use]
-pub fn figure(show: &Show, order: Order, top: usize) -> Scene {
-    let mean = Mean::from(show.total);
+pub fn waste_chart(show: &CacheTable, order: CacheOrder, top: usize) -> Scene {
+    let mean = MeanUsage::from(show.total);
     let overall = mean.overall.percent().map(|share| format!("{share:.2} %")).unwrap_or_default();
-    let bar = |line: &&CacheLine| {
-        let mean = Mean::from(line.mean);
+    let bar = |line: &&CacheRow| {
+        let mean = MeanUsage::from(line.mean);
         // A torn row can make a part negative; a stack of parts cannot show that.
         let parts = [mean.tail_bytes, mean.align_bytes.unwrap_or(0.0), mean.free_bytes];
-        Bar { name: line.name.clone(), parts: parts.map(|part| part.max(0.0)).to_vec(), interval: None }
+        ChartBar { name: line.name.clone(), parts: parts.map(|part| part.max(0.0)).to_vec(), interval: None }
     };
-    Bars {
+    BarChart {
         title: "Slab memory that holds no object, by cache".into(),
         note: format!("mean over the run; all caches together: {overall} of slab bytes hold objects"),
-        unit: Unit::Bytes,
+        unit: AxisUnit::Bytes,
         parts: ["tail of slabs", "alignment", "free objects"].map(String::from).to_vec(),
-        bars: show.sorted(order).iter().take(top).map(bar).collect(),
+        bars: show.sorted_rows(order).iter().take(top).map(bar).collect(),
     }
-    .scene()
+    .render()
 }

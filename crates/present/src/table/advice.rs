@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_analyze::{Comparison, Flag, Warning};
+use perflab_analyze::{Comparison, ComparisonDiagnostic, RowFlag};
 
 use super::colour;
 
@@ -12,14 +12,14 @@ use super::colour;
 const MOST_FINDINGS: usize = 3;
 
 /// Letters and meanings of the flags that occur.
-pub(super) fn footnotes(comparisons: &[Comparison]) -> Vec<(char, &'static str)> {
+pub(super) fn flag_footnotes(comparisons: &[Comparison]) -> Vec<(char, &'static str)> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let flags: BTreeSet<Flag> = rows.flat_map(|row| row.flags.iter().copied()).collect();
-    flags.into_iter().map(|flag| (flag.letter(), flag.meaning())).collect()
+    let flags: BTreeSet<RowFlag> = rows.flat_map(|row| row.flags.iter().copied()).collect();
+    flags.into_iter().map(|flag| (flag.letter(), flag.footnote())).collect()
 }
 
 /// Warnings of one kind.
-pub(super) struct Folded {
+pub(super) struct DiagnosticGroup {
     pub(super) headline: String,
     pub(super) details: Vec<String>,
     pub(super) advice: &'static str,
@@ -27,71 +27,75 @@ pub(super) struct Folded {
 
 /// The warnings, folded by kind, in the order in which the kinds first occur. What several comparisons of the same
 /// runs say is said once.
-pub(super) fn folded(comparisons: &[Comparison]) -> Vec<Folded> {
-    let mut kinds: IndexMap<&str, IndexMap<String, &Warning>> = IndexMap::new();
+pub(super) fn group_diagnostics(comparisons: &[Comparison]) -> Vec<DiagnosticGroup> {
+    let mut kinds: IndexMap<&str, IndexMap<String, &ComparisonDiagnostic>> = IndexMap::new();
     for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {
         kinds.entry(warning.kind()).or_default().entry(warning.to_string()).or_insert(warning);
     }
-    kinds.into_values().filter_map(|found| fold(&found.into_values().collect::<Vec<_>>())).collect()
+    kinds.into_values().filter_map(|found| fold_warnings(&found.into_values().collect::<Vec<_>>())).collect()
 }
 
-fn fold(found: &[&Warning]) -> Option<Folded> {
+fn fold_warnings(found: &[&ComparisonDiagnostic]) -> Option<DiagnosticGroup> {
     let first = found.first()?;
     let count = if found.len() > 1 { format!(" ({})", found.len()) } else { String::new() };
     let mut details: Vec<String> = found.iter().take(MOST_FINDINGS).map(|warning| warning.detail()).collect();
     if found.len() > MOST_FINDINGS {
         details.push(format!("and {} more", found.len() - MOST_FINDINGS));
     }
-    Some(Folded { headline: format!("{}{count}", first.headline()), details, advice: first.advice() })
+    Some(DiagnosticGroup {
+        headline: format!("{}{count}", first.headline()),
+        details,
+        advice: first.advice(),
+    })
 }
 
 /// Stands for a space at which no line is broken.
 const GLUE: char = '\u{a0}';
 
 /// The text with the spaces glued that must not become ends of lines.
-pub(super) fn glued(text: &str) -> String {
+pub(super) fn glue_spaces(text: &str) -> String {
     text.replace(" %", "\u{a0}%").replace("± ", "±\u{a0}")
 }
 
 /// The text with its spaces as they were.
-pub(super) fn unglued(text: &str) -> String {
+pub(super) fn unglue_spaces(text: &str) -> String {
     text.replace(GLUE, " ")
 }
 
 /// Everything below the table, in lines no wider than `width`.
-pub(super) fn lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<String> {
+pub(super) fn diagnostic_lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    let notes = footnotes(comparisons);
+    let notes = flag_footnotes(comparisons);
     if !notes.is_empty() {
         lines.push(String::new());
         lines.extend(
             notes
                 .iter()
-                .flat_map(|(letter, text)| wrapped(&format!("{letter}  {text}"), width, "  ", "     ")),
+                .flat_map(|(letter, text)| wrap_text(&format!("{letter}  {text}"), width, "  ", "     ")),
         );
     }
-    for warning in folded(comparisons) {
+    for warning in group_diagnostics(comparisons) {
         lines.push(String::new());
-        let headline = wrapped(&format!("warning: {}", warning.headline), width, "", "  ");
-        lines.extend(headline.iter().map(|line| colour::bold(line, on)));
-        lines.extend(warning.details.iter().flat_map(|detail| wrapped(detail, width, "  ", "    ")));
-        lines.extend(wrapped(&format!("-> {}", warning.advice), width, "  ", "     "));
+        let headline = wrap_text(&format!("warning: {}", warning.headline), width, "", "  ");
+        lines.extend(headline.iter().map(|line| colour::bold_text(line, on)));
+        lines.extend(warning.details.iter().flat_map(|detail| wrap_text(detail, width, "  ", "    ")));
+        lines.extend(wrap_text(&format!("-> {}", warning.advice), width, "  ", "     "));
     }
     lines.push(String::new());
     let notes: IndexSet<&String> = comparisons.iter().flat_map(|comparison| &comparison.notes).collect();
-    let notes = notes.into_iter().flat_map(|note| wrapped(&format!("note: {note}"), width, "", "  "));
-    lines.extend(notes.map(|line| colour::dim(&line, on)));
+    let notes = notes.into_iter().flat_map(|note| wrap_text(&format!("note: {note}"), width, "", "  "));
+    lines.extend(notes.map(|line| colour::dim_text(&line, on)));
     lines
 }
 
 /// A text broken between words into lines of at most `width` columns, the first after `first`, the others after
 /// `rest`; never between a number and its sign (`95 %`, `± 3`). A word that is longer than a line stands alone and sticks out.
-pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+pub(super) fn wrap_text(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut is_fresh = true;
-    for word in glued(text).split(' ') {
-        let word = unglued(word);
+    for word in glue_spaces(text).split(' ') {
+        let word = unglue_spaces(word);
         let grown = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
         if !is_fresh && grown > width {
             lines.push(std::mem::replace(&mut line, rest.to_owned()));

@@ -1,9 +1,9 @@
 //! Owns the layout of benchstat's tables. It refuses units of its own: times are seconds with a prefix, as benchstat has them.
 
-use perflab_analyze::benchstat::{BenchstatTable, Centre, Delta};
+use perflab_analyze::benchstat::{BenchstatDelta, BenchstatMedian, BenchstatTable};
 
-use super::format::{Format, TableError};
-use super::grid::{Align, Cell, Column, Grid};
+use super::format::{GridError, OutputFormat};
+use super::grid::{ColumnAlign, Grid, GridCell, GridColumn};
 
 const PREFIXES: [(f64, &str); 9] = [
     (1e12, "T"),
@@ -23,16 +23,19 @@ const TIMES: [(&str, f64); 5] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_benchstat(tables: &[BenchstatTable], format: Format) -> Result<String, TableError> {
+pub fn render_benchstat(tables: &[BenchstatTable], format: OutputFormat) -> Result<String, GridError> {
     let mut text = String::new();
     for table in tables {
         if !text.is_empty() {
             text.push('\n');
         }
-        text += &grid(table).render(format, None, false)?;
-        if format == Format::Table {
+        text += &benchstat_grid(table).render(format, None, false)?;
+        if format == OutputFormat::Table {
             text.extend(
-                footnotes(table).into_iter().chain(table.notes.iter().cloned()).map(|note| note + "\n"),
+                benchstat_footnotes(table)
+                    .into_iter()
+                    .chain(table.notes.iter().cloned())
+                    .map(|note| note + "\n"),
             );
         }
     }
@@ -40,7 +43,7 @@ pub fn render_benchstat(tables: &[BenchstatTable], format: Format) -> Result<Str
 }
 
 /// The unit as benchstat writes it, and how many of it one of ours is.
-fn unit_of(unit: &str) -> (String, f64) {
+fn benchstat_unit(unit: &str) -> (String, f64) {
     let (base, per) =
         unit.split_once('/').map_or((unit, String::new()), |(base, per)| (base, format!("/{per}")));
     match TIMES.iter().find(|(name, _)| *name == base) {
@@ -49,9 +52,9 @@ fn unit_of(unit: &str) -> (String, f64) {
     }
 }
 
-fn grid(table: &BenchstatTable) -> Grid {
-    let (unit, scale) = unit_of(&table.unit);
-    let title = |name: String| Column { title: name, align: Align::Left };
+fn benchstat_grid(table: &BenchstatTable) -> Grid {
+    let (unit, scale) = benchstat_unit(&table.unit);
+    let title = |name: String| GridColumn { title: name, align: ColumnAlign::Left };
     let mut columns = vec![title(String::new())];
     for (at, side) in table.sides.iter().enumerate() {
         columns.push(title(format!("{side} {unit}")));
@@ -59,37 +62,39 @@ fn grid(table: &BenchstatTable) -> Grid {
     }
     let mut grid = Grid::new(columns);
     for row in &table.rows {
-        let mut cells = vec![Cell::from(row.name.as_str())];
+        let mut cells = vec![GridCell::from(row.name.as_str())];
         for (at, centre) in row.cells.iter().enumerate() {
-            cells.push(centre.map_or_else(Cell::missing, |centre| cell(centre, scale)));
+            cells.push(centre.map_or_else(GridCell::missing, |centre| centre_cell(centre, scale)));
             let change = at.checked_sub(1).map(|at| row.changes.get(at).copied().flatten());
-            cells.extend(change.map(|change| change.map_or_else(Cell::missing, delta)));
+            cells.extend(change.map(|change| change.map_or_else(GridCell::missing, delta_cell)));
         }
-        grid.add(cells);
+        grid.add_row(cells);
     }
-    let mut cells = vec![Cell::from("geomean")];
+    let mut cells = vec![GridCell::from("geomean")];
     let base = table.geometric.first().copied().flatten();
     for (at, mean) in table.geometric.iter().enumerate() {
-        cells.push(mean.map_or_else(Cell::missing, |mean| Cell::shown(prefixed(mean * scale), mean)));
+        cells.push(mean.map_or_else(GridCell::missing, |mean| {
+            GridCell::with_text(benchstat_number(mean * scale), mean)
+        }));
         let change = base.zip(*mean).map(|(base, mean)| mean / base - 1.0);
-        let text = |change: f64| Cell::shown(format!("{:+.2}%", change * 100.0), change);
-        cells.extend((at > 0).then(|| change.map_or_else(Cell::missing, text)));
+        let text = |change: f64| GridCell::with_text(format!("{:+.2}%", change * 100.0), change);
+        cells.extend((at > 0).then(|| change.map_or_else(GridCell::missing, text)));
     }
-    grid.add(cells);
+    grid.add_row(cells);
     grid
 }
 
 /// `13.46µ ± 2%`
-fn cell(centre: Centre, scale: f64) -> Cell {
+fn centre_cell(centre: BenchstatMedian, scale: f64) -> GridCell {
     let width = match centre.width {
         Some(width) => format!("{:.0}%", width * 100.0),
         None => "∞ ¹".into(),
     };
-    Cell::shown(format!("{} ± {width}", prefixed(centre.median * scale)), centre.median)
+    GridCell::with_text(format!("{} ± {width}", benchstat_number(centre.median * scale)), centre.median)
 }
 
 /// `-13.04% (p=0.000 n=10)`
-fn delta(delta: Delta) -> Cell {
+fn delta_cell(delta: BenchstatDelta) -> GridCell {
     let n =
         if delta.n.0 == delta.n.1 { delta.n.0.to_string() } else { format!("{}+{}", delta.n.0, delta.n.1) };
     let change = delta.change.map_or("~".into(), |change| format!("{:+.2}%", change * 100.0));
@@ -100,10 +105,10 @@ fn delta(delta: Delta) -> Cell {
     } else {
         ""
     };
-    Cell::shown(format!("{change} (p={:.3} n={n}){mark}", delta.p), delta.change)
+    GridCell::with_text(format!("{change} (p={:.3} n={n}){mark}", delta.p), delta.change)
 }
 
-fn footnotes(table: &BenchstatTable) -> Vec<String> {
+fn benchstat_footnotes(table: &BenchstatTable) -> Vec<String> {
     let cells = || table.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let changes = || table.rows.iter().flat_map(|row| row.changes.iter().flatten());
     let few = cells().any(|cell| cell.width.is_none());
@@ -118,7 +123,7 @@ fn footnotes(table: &BenchstatTable) -> Vec<String> {
 }
 
 /// Four digits and a prefix: `13.46µ`.
-fn prefixed(value: f64) -> String {
+fn benchstat_number(value: f64) -> String {
     let size = value.abs();
     let fitting = PREFIXES.iter().find(|(factor, _)| size >= *factor * 0.99995);
     let (factor, prefix) = fitting.copied().unwrap_or((1.0, ""));

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// `--format`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// columns for a terminal
     #[default]
     Table,
@@ -19,20 +19,20 @@ pub enum Format {
 /// A text that is no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a format: write table, json, csv or markdown")]
-pub struct NotAFormat {
+pub struct UnknownOutputFormat {
     text: String,
 }
 
-impl FromStr for Format {
-    type Err = NotAFormat;
+impl FromStr for OutputFormat {
+    type Err = UnknownOutputFormat;
 
-    fn from_str(text: &str) -> Result<Self, NotAFormat> {
+    fn from_str(text: &str) -> Result<Self, UnknownOutputFormat> {
         match text {
-            "table" => Ok(Format::Table),
-            "json" => Ok(Format::Json),
-            "csv" => Ok(Format::Csv),
-            "markdown" | "md" => Ok(Format::Markdown),
-            _ => Err(NotAFormat { text: text.into() }),
+            "table" => Ok(OutputFormat::Table),
+            "json" => Ok(OutputFormat::Json),
+            "csv" => Ok(OutputFormat::Csv),
+            "markdown" | "md" => Ok(OutputFormat::Markdown),
+            _ => Err(UnknownOutputFormat { text: text.into() }),
         }
     }
 }
@@ -40,7 +40,7 @@ impl FromStr for Format {
 /// Why a table could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TableError {
+pub enum GridError {
     /// A value that JSON cannot hold.
     #[error("cannot write the table as JSON")]
     Json(#[from] serde_json::Error),

@@ -2,9 +2,9 @@
 
 use perflab_analyze::lkp::{LkpRow, LkpTable};
 
-use super::advice::wrapped;
-use super::format::{Format, TableError};
-use super::grid::{Cell, Column, Grid};
+use super::advice::wrap_text;
+use super::format::{GridError, OutputFormat};
+use super::grid::{Grid, GridCell, GridColumn};
 
 const TEXT_WIDTH: usize = 100;
 /// Means from here on have no decimals,
@@ -22,9 +22,9 @@ const SMALL_SPREAD: f64 = 2.0;
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_lkp(tables: &[LkpTable], format: Format) -> Result<String, TableError> {
-    if format != Format::Table {
-        return grid(tables).render(format, None, false);
+pub fn render_lkp(tables: &[LkpTable], format: OutputFormat) -> Result<String, GridError> {
+    if format != OutputFormat::Table {
+        return lkp_grid(tables).render(format, None, false);
     }
     let mut lines = Vec::new();
     for table in tables {
@@ -33,57 +33,57 @@ pub fn render_lkp(tables: &[LkpTable], format: Format) -> Result<String, TableEr
         lines.push(format!("{} {}", "-".repeat(16), "-".repeat(27)));
         lines.push("         %stddev     %change         %stddev".into());
         lines.push("             \\          |                \\".into());
-        lines.extend(table.rows.iter().map(line));
+        lines.extend(table.rows.iter().map(lkp_row_line));
         lines.push(String::new());
         if table.left_out > 0 {
             lines.push(format!("{} rows that did not change are left out", table.left_out));
         }
         lines.extend(
-            table.notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), TEXT_WIDTH, "", "  ")),
+            table.notes.iter().flat_map(|note| wrap_text(&format!("note: {note}"), TEXT_WIDTH, "", "  ")),
         );
     }
     Ok(lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect())
 }
 
-fn line(row: &LkpRow) -> String {
+fn lkp_row_line(row: &LkpRow) -> String {
     let change = match (row.change, row.baseline.zip(row.candidate)) {
         (Some(change), _) if row.absolute => format!("{change:+.1} "),
-        (Some(change), _) if change.abs() >= LARGE_CHANGE => format!("{}%", exponent(change, 1, "+")),
+        (Some(change), _) if change.abs() >= LARGE_CHANGE => format!("{}%", lkp_exponent(change, 1, "+")),
         (Some(change), _) => format!("{change:+.1}%"),
         (None, Some(_)) => "n/a ".into(),
         (None, None) => "missing ".into(),
     };
     format!(
         "{}{change:>11} {}  {}",
-        side(row.baseline, row.has_unit),
-        side(row.candidate, row.has_unit),
+        lkp_side_text(row.baseline, row.has_unit),
+        lkp_side_text(row.candidate, row.has_unit),
         row.name
     )
 }
 
 /// `     14567 ±  3%`, the deviation cut to a whole number and left out up to 2 %, as lkp does.
-fn side(side: Option<(f64, Option<f64>)>, has_unit: bool) -> String {
+fn lkp_side_text(side: Option<(f64, Option<f64>)>, has_unit: bool) -> String {
     let Some((mean, spread)) = side else { return format!("{:>10}{:6}", "n/a", "") };
     let spread = spread.filter(|spread| *spread > SMALL_SPREAD);
     let spread = spread.map_or("      ".into(), |spread| format!(" ±{:3.0}%", spread.floor()));
-    format!("{:>10}{spread}", figure(mean, has_unit))
+    format!("{:>10}{spread}", lkp_number(mean, has_unit))
 }
 
 /// A mean as lkp prints it: two decimals, above 1,000 none (what stands behind the point is cut off), above 10⁸ four digits.
 /// Of what has a unit, which lkp's statistics have not, four digits below 1, too: times in seconds would be `0.00`.
-fn figure(mean: f64, has_unit: bool) -> String {
+fn lkp_number(mean: f64, has_unit: bool) -> String {
     match mean.abs() {
         0.0 => "0.00".into(),
-        ..SMALL if has_unit => exponent(mean, 3, ""),
+        ..SMALL if has_unit => lkp_exponent(mean, 3, ""),
         size @ ..1.0 if has_unit => format!("{mean:.*}", (3.0 - size.log10().floor()) as usize),
         ..LARGE => format!("{mean:.2}"),
         ..=LARGEST => format!("{:.0}", mean.floor()),
-        _ => exponent(mean, 3, ""),
+        _ => lkp_exponent(mean, 3, ""),
     }
 }
 
 /// `1.235e+08`: zeros at the end of the digits are left out.
-fn exponent(number: f64, decimals: usize, sign: &str) -> String {
+fn lkp_exponent(number: f64, decimals: usize, sign: &str) -> String {
     let text =
         if sign.is_empty() { format!("{number:.decimals$e}") } else { format!("{number:+.decimals$e}") };
     let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -92,29 +92,35 @@ fn exponent(number: f64, decimals: usize, sign: &str) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
-fn grid(tables: &[LkpTable]) -> Grid {
+fn lkp_grid(tables: &[LkpTable]) -> Grid {
     let titles =
         ["metric", "baseline", "candidate", "mean_baseline", "stddev_baseline_percent", "change_percent"];
     let titles = titles.into_iter().chain(["mean_candidate", "stddev_candidate_percent", "changed"]);
-    let mut grid = Grid::new(titles.map(Column::left));
+    let mut grid = Grid::new(titles.map(GridColumn::left));
     for (table, row) in tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row))) {
-        let names = [&row.name, &table.baseline, &table.candidate].map(|name| Cell::from(name.as_str()));
-        let spread = |side: Option<(f64, Option<f64>)>| Cell::from(side.and_then(|side| side.1));
-        let mean = |side: Option<(f64, Option<f64>)>| Cell::from(side.map(|side| side.0));
-        let numbers = [mean(row.baseline), spread(row.baseline), Cell::from(row.change), mean(row.candidate)];
-        grid.add(names.into_iter().chain(numbers).chain([spread(row.candidate), Cell::from(row.changed)]));
+        let names = [&row.name, &table.baseline, &table.candidate].map(|name| GridCell::from(name.as_str()));
+        let spread = |side: Option<(f64, Option<f64>)>| GridCell::from(side.and_then(|side| side.1));
+        let mean = |side: Option<(f64, Option<f64>)>| GridCell::from(side.map(|side| side.0));
+        let numbers =
+            [mean(row.baseline), spread(row.baseline), GridCell::from(row.change), mean(row.candidate)];
+        grid.add_row(
+            names.into_iter().chain(numbers).chain([spread(row.candidate), GridCell::from(row.changed)]),
+        );
     }
     grid
 }
 
 #[cfg(test)]
 mod tests {
-    use super::figure;
+    use super::lkp_number;
 
     #[test]
     fn small_times_have_digits_and_lkps_own_figures_are_lkps() {
-        assert_eq!(["0.02134", "1.2e-06"], [0.021_34, 1.2e-6].map(|mean| figure(mean, true)));
-        assert_eq!(["0.02", "0.00", "12.35"], [0.021_34, 1.2e-6, 12.345_6].map(|mean| figure(mean, false)));
-        assert_eq!(["0.5000", "12.35", "0.00"], [0.5, 12.345_6, 0.0].map(|mean| figure(mean, true)));
+        assert_eq!(["0.02134", "1.2e-06"], [0.021_34, 1.2e-6].map(|mean| lkp_number(mean, true)));
+        assert_eq!(
+            ["0.02", "0.00", "12.35"],
+            [0.021_34, 1.2e-6, 12.345_6].map(|mean| lkp_number(mean, false))
+        );
+        assert_eq!(["0.5000", "12.35", "0.00"], [0.5, 12.345_6, 0.0].map(|mean| lkp_number(mean, true)));
     }
 }

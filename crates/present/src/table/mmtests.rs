@@ -1,11 +1,11 @@
 //! Owns the layout of MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its
 //! readers expect. It refuses numbers of its own: what is not there is `n/a`, and the notes say why.
 
-use perflab_analyze::mmtests::{PlainTable, RatioTable, StatRow, StatTable};
+use perflab_analyze::mmtests::{MmtestsPlainTable, MmtestsRatioTable, MmtestsRow, MmtestsTable};
 
-use super::advice::wrapped;
-use super::format::{Format, TableError};
-use super::grid::{Cell, Column, Grid};
+use super::advice::wrap_text;
+use super::format::{GridError, OutputFormat};
+use super::grid::{Grid, GridCell, GridColumn};
 
 /// Width of a value.
 const VALUE: usize = 18;
@@ -19,25 +19,29 @@ const TEXT_WIDTH: usize = 100;
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_stats(tables: &[StatTable], significance: bool, format: Format) -> Result<String, TableError> {
-    if format == Format::Table {
+pub fn render_mmtests(
+    tables: &[MmtestsTable],
+    significance: bool,
+    format: OutputFormat,
+) -> Result<String, GridError> {
+    if format == OutputFormat::Table {
         let bodies =
             tables.iter().map(|table| (&table.benchmark, stat_lines(table, significance), &table.notes));
-        return Ok(page(bodies.collect()));
+        return Ok(stack_tables(bodies.collect()));
     }
     let titles = ["benchmark", "statistic", "operation", "side", "value", "change_percent", "marked"];
-    let mut grid = grid(&titles);
+    let mut grid = right_aligned_grid(&titles);
     for table in tables {
         for row in &table.rows {
             for (side, cell) in table.sides.iter().zip(&row.cells) {
                 let names = [&table.benchmark, &row.statistic, &row.operation, side]
-                    .map(|name| Cell::from(name.as_str()));
-                let value = Cell::from(cell.map(|cell| cell.value));
-                let change = Cell::from(cell.and_then(|cell| cell.change));
-                grid.add(names.into_iter().chain([
+                    .map(|name| GridCell::from(name.as_str()));
+                let value = GridCell::from(cell.map(|cell| cell.value));
+                let change = GridCell::from(cell.and_then(|cell| cell.change));
+                grid.add_row(names.into_iter().chain([
                     value,
                     change,
-                    Cell::from(cell.is_some_and(|cell| cell.star)),
+                    GridCell::from(cell.is_some_and(|cell| cell.star)),
                 ]));
             }
         }
@@ -49,23 +53,28 @@ pub fn render_stats(tables: &[StatTable], significance: bool, format: Format) ->
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_ratios(tables: &[RatioTable], format: Format) -> Result<String, TableError> {
-    if format == Format::Table {
+pub fn render_mmtests_ratios(
+    tables: &[MmtestsRatioTable],
+    format: OutputFormat,
+) -> Result<String, GridError> {
+    if format == OutputFormat::Table {
         let bodies = tables.iter().map(|table| (&table.benchmark, ratio_lines(table), &table.notes));
-        return Ok(page(bodies.collect()));
+        return Ok(stack_tables(bodies.collect()));
     }
-    let mut grid = grid(&["benchmark", "operation", "side", "ratio", "change_percent", "distance"]);
+    let mut grid =
+        right_aligned_grid(&["benchmark", "operation", "side", "ratio", "change_percent", "distance"]);
     for table in tables {
         for row in &table.rows {
             for (side, cell) in table.sides.iter().zip(&row.cells) {
-                let names = [&table.benchmark, &row.operation, side].map(|name| Cell::from(name.as_str()));
+                let names =
+                    [&table.benchmark, &row.operation, side].map(|name| GridCell::from(name.as_str()));
                 let numbers = [cell.map(|c| c.ratio), cell.map(|c| c.change), cell.and_then(|c| c.distance)];
-                grid.add(names.into_iter().chain(numbers.map(Cell::from)));
+                grid.add_row(names.into_iter().chain(numbers.map(GridCell::from)));
             }
         }
         for (side, mean) in table.sides.iter().zip(&table.geometric) {
-            let names = [table.benchmark.as_str(), "Gmean", side].map(Cell::from);
-            grid.add(names.into_iter().chain([Cell::from(*mean)]));
+            let names = [table.benchmark.as_str(), "Gmean", side].map(GridCell::from);
+            grid.add_row(names.into_iter().chain([GridCell::from(*mean)]));
         }
     }
     grid.render(format, None, false)
@@ -75,28 +84,31 @@ pub fn render_ratios(tables: &[RatioTable], format: Format) -> Result<String, Ta
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_plain(tables: &[PlainTable], format: Format) -> Result<String, TableError> {
-    if format == Format::Table {
+pub fn render_mmtests_monitor(
+    tables: &[MmtestsPlainTable],
+    format: OutputFormat,
+) -> Result<String, GridError> {
+    if format == OutputFormat::Table {
         let bodies = tables.iter().map(|table| (&table.benchmark, plain_lines(table), &table.notes));
-        return Ok(page(bodies.collect()));
+        return Ok(stack_tables(bodies.collect()));
     }
-    let mut grid = grid(&["benchmark", "statistic", "operation", "side", "value"]);
+    let mut grid = right_aligned_grid(&["benchmark", "statistic", "operation", "side", "value"]);
     for table in tables {
         for row in &table.rows {
             for (side, value) in table.sides.iter().zip(&row.cells) {
                 let names = [&table.benchmark, &row.statistic, &row.operation, side]
-                    .map(|name| Cell::from(name.as_str()));
-                grid.add(names.into_iter().chain([Cell::from(*value)]));
+                    .map(|name| GridCell::from(name.as_str()));
+                grid.add_row(names.into_iter().chain([GridCell::from(*value)]));
             }
         }
     }
     grid.render(format, None, false)
 }
 
-fn plain_lines(table: &PlainTable) -> Vec<String> {
-    let statistic = longest(table.rows.iter().map(|row| row.statistic.as_str()));
-    let width = statistic + 1 + longest(table.rows.iter().map(|row| row.operation.as_str()));
-    let mut lines = header(&table.sides, width, VALUE);
+fn plain_lines(table: &MmtestsPlainTable) -> Vec<String> {
+    let statistic = longest_width(table.rows.iter().map(|row| row.statistic.as_str()));
+    let width = statistic + 1 + longest_width(table.rows.iter().map(|row| row.operation.as_str()));
+    let mut lines = side_header_lines(&table.sides, width, VALUE);
     for row in &table.rows {
         let text = |value: &Option<f64>| value.map_or("n/a".into(), |value| format!("{value:.2}"));
         let cells = row.cells.iter().map(|value| format!("{:>VALUE$}", text(value)));
@@ -106,12 +118,12 @@ fn plain_lines(table: &PlainTable) -> Vec<String> {
     lines
 }
 
-fn grid(titles: &[&str]) -> Grid {
-    Grid::new(titles.iter().map(|title| Column::left(title)))
+fn right_aligned_grid(titles: &[&str]) -> Grid {
+    Grid::new(titles.iter().map(|title| GridColumn::left(title)))
 }
 
 /// Tables one below the other; several are told apart by their names.
-fn page(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
+fn stack_tables(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
     let many = tables.len() > 1;
     let mut lines = Vec::new();
     for (name, body, notes) in tables {
@@ -121,27 +133,27 @@ fn page(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
         }
         lines.extend(body);
         lines.extend((!notes.is_empty()).then(String::new));
-        lines.extend(notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), TEXT_WIDTH, "", "  ")));
+        lines.extend(notes.iter().flat_map(|note| wrap_text(&format!("note: {note}"), TEXT_WIDTH, "", "  ")));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-fn stat_lines(table: &StatTable, significance: bool) -> Vec<String> {
-    let statistic = longest(table.rows.iter().map(|row| row.statistic.as_str()));
-    let operation = longest(table.rows.iter().map(|row| row.operation.as_str()));
-    let line = |row: &StatRow| {
+fn stat_lines(table: &MmtestsTable, significance: bool) -> Vec<String> {
+    let statistic = longest_width(table.rows.iter().map(|row| row.statistic.as_str()));
+    let operation = longest_width(table.rows.iter().map(|row| row.operation.as_str()));
+    let line = |row: &MmtestsRow| {
         let head = format!("{:<statistic$} {:<operation$}", row.statistic, row.operation);
         let cells = row.cells.iter().map(|cell| match cell {
             Some(cell) => {
                 let value = cell.value;
                 let decimals = table.decimals;
-                format!("{value:VALUE$.decimals$}{}", change(cell.change, cell.star))
+                format!("{value:VALUE$.decimals$}{}", mmtests_change_text(cell.change, cell.star))
             }
-            None => format!("{:>VALUE$}{}", "n/a", change(None, false)),
+            None => format!("{:>VALUE$}{}", "n/a", mmtests_change_text(None, false)),
         });
         head + &cells.collect::<String>()
     };
-    let mut lines = header(&table.sides, statistic + 1 + operation, VALUE + CHANGE);
+    let mut lines = side_header_lines(&table.sides, statistic + 1 + operation, VALUE + CHANGE);
     lines.extend(table.rows.iter().map(line));
     if significance {
         lines.extend(table.significant.iter().map(|row| line(row) + &" ".repeat(VALUE)));
@@ -150,15 +162,15 @@ fn stat_lines(table: &StatTable, significance: bool) -> Vec<String> {
 }
 
 /// ` (  12.50%)`, or ` *  12.50%*` where it is marked.
-fn change(change: Option<f64>, star: bool) -> String {
+fn mmtests_change_text(change: Option<f64>, star: bool) -> String {
     let text = change.map_or_else(|| "    n/a ".into(), |change| format!("{change:7.2}%"));
     if star { format!(" *{text}*") } else { format!(" ({text})") }
 }
 
-fn ratio_lines(table: &RatioTable) -> Vec<String> {
-    let width = "Ratio ".len() + longest(table.rows.iter().map(|row| row.operation.as_str()));
+fn ratio_lines(table: &MmtestsRatioTable) -> Vec<String> {
+    let width = "Ratio ".len() + longest_width(table.rows.iter().map(|row| row.operation.as_str()));
     let decimals = table.decimals;
-    let mut lines = header(&table.sides, width, VALUE + CHANGE);
+    let mut lines = side_header_lines(&table.sides, width, VALUE + CHANGE);
     for row in &table.rows {
         let cells = row.cells.iter().map(|cell| match cell {
             Some(cell) => {
@@ -186,8 +198,8 @@ fn ratio_lines(table: &RatioTable) -> Vec<String> {
 }
 
 /// The names of the sides on two lines.
-fn header(sides: &[String], width: usize, column: usize) -> Vec<String> {
-    let names: Vec<(&str, &str)> = sides.iter().map(|side| split(side)).collect();
+fn side_header_lines(sides: &[String], width: usize, column: usize) -> Vec<String> {
+    let names: Vec<(&str, &str)> = sides.iter().map(|side| split_side_name(side)).collect();
     let line = |part: fn(&(&str, &str)) -> String| {
         let cells = names.iter().map(|pair| format!("{:>column$}", part(pair)));
         format!("{:width$}{}", "", cells.collect::<String>())
@@ -196,7 +208,7 @@ fn header(sides: &[String], width: usize, column: usize) -> Vec<String> {
 }
 
 /// `5.6.0-rc3-patched` is 5.6.0-rc3 and patched.
-fn split(name: &str) -> (&str, &str) {
+fn split_side_name(name: &str) -> (&str, &str) {
     let Some(first) = name.find('-') else { return (name, "") };
     let rest = name.get(first + 1..).unwrap_or_default();
     let is_candidate =
@@ -205,6 +217,6 @@ fn split(name: &str) -> (&str, &str) {
     (name.get(..end).unwrap_or(name), name.get(end + 1..).unwrap_or_default())
 }
 
-fn longest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+fn longest_width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }

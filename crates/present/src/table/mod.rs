@@ -35,11 +35,11 @@ mod words;
 mod tests;
 
 pub use benchstat::render_benchstat;
-pub use comparison::{render, render_all};
-pub use format::{Format, NotAFormat, TableError};
-pub use grid::{Align, Cell, Column, Grid};
+pub use comparison::{render_comparison, render_comparisons};
+pub use format::{GridError, OutputFormat, UnknownOutputFormat};
+pub use grid::{ColumnAlign, Grid, GridCell, GridColumn};
 pub use interactions::render_interactions;
 pub use lkp::render_lkp;
-pub use recap::render_recap;
+pub use recap::render_gains;
 pub use statistics::render_statistics;
-pub use words::change_in_words;
+pub use words::format_change;

@@ -10,8 +10,8 @@ pub(super) struct ShownUnit {
 
 impl ShownUnit {
     /// A value of the stored unit, in the shown one, without its name.
-    pub(super) fn text(&self, value: f64) -> String {
-        significant(value / self.divisor)
+    pub(super) fn format_value(&self, value: f64) -> String {
+        format_four_digits(value / self.divisor)
     }
 }
 
@@ -29,31 +29,34 @@ const FAMILIES: &[&[(&str, f64)]] = &[
 const PREFIXES: &[(&str, f64)] = &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
 
 /// The unit in which `largest` has one to four digits before the point.
-pub(super) fn shown_unit(unit: &str, largest: f64) -> ShownUnit {
+pub(super) fn fitting_shown_unit(unit: &str, largest: f64) -> ShownUnit {
     let (base, per) =
         unit.split_once('/').map_or((unit, String::new()), |(base, per)| (base, format!("/{per}")));
     let family = FAMILIES.iter().find(|family| family.iter().any(|(name, _)| *name == base));
     if let Some(family) = family {
         let here = family.iter().find(|(name, _)| *name == base).map_or(1.0, |(_, size)| *size);
-        let (name, size) = fitting(family, largest.abs() * here);
+        let (name, size) = largest_fitting_unit(family, largest.abs() * here);
         return ShownUnit { name: format!("{name}{per}"), divisor: size / here };
     }
     let counts =
         unit == "1" || (unit.len() > 1 && unit.starts_with(|c: char| c.is_ascii_lowercase() && c != 'k'));
-    let (prefix, divisor) =
-        if counts && largest.abs() >= 1e5 { fitting(PREFIXES, largest.abs()) } else { ("", 1.0) };
+    let (prefix, divisor) = if counts && largest.abs() >= 1e5 {
+        largest_fitting_unit(PREFIXES, largest.abs())
+    } else {
+        ("", 1.0)
+    };
     let name = if unit == "1" { prefix.to_owned() } else { format!("{prefix}{unit}") };
     ShownUnit { name, divisor }
 }
 
 /// The largest unit of which there is at least one; the smallest where there is none.
-fn fitting<'a>(family: &[(&'a str, f64)], amount: f64) -> (&'a str, f64) {
+fn largest_fitting_unit<'a>(family: &[(&'a str, f64)], amount: f64) -> (&'a str, f64) {
     let fits = family.iter().rev().find(|(_, size)| amount >= *size);
     fits.or(family.first()).copied().unwrap_or(("", 1.0))
 }
 
 /// Four digits that count.
-pub(super) fn significant(value: f64) -> String {
+pub(super) fn format_four_digits(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".into() } else { value.to_string() };
@@ -69,7 +72,7 @@ pub(super) fn significant(value: f64) -> String {
 }
 
 /// `+2.1`: a signed number with so many decimals, without a negative zero.
-pub(super) fn signed(value: f64, decimals: usize) -> String {
+pub(super) fn format_signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     let is_zero = text.chars().all(|c| !c.is_ascii_digit() || c == '0');
     if is_zero { text.replace(['-', '+'], "") } else { text }
@@ -84,6 +87,6 @@ pub(super) fn decimals_for(width: f64) -> usize {
 }
 
 /// A p- or q-value.
-pub(super) fn probability(value: f64) -> String {
+pub(super) fn format_probability(value: f64) -> String {
     if value < 0.001 { "<0.001".into() } else { format!("{value:.3}") }
 }

@@ -1,13 +1,13 @@
 //! Owns the recap of a comparison in the four formats: gains, their geometric mean, and who is not a member. It refuses to
 //! leave a missing member unsaid.
 
-use perflab_analyze::Recap;
-use perflab_analyze::recap::Gain;
+use perflab_analyze::ComparisonRecap;
+use perflab_analyze::recap::RecapGain;
 
-use super::advice::wrapped;
-use super::format::{Format, TableError};
-use super::grid::{Cell, Column, Grid};
-use super::words::short;
+use super::advice::wrap_text;
+use super::format::{GridError, OutputFormat};
+use super::grid::{Grid, GridCell, GridColumn};
+use super::words::shorten_name;
 
 const TEXT_WIDTH: usize = 100;
 
@@ -15,53 +15,61 @@ const TEXT_WIDTH: usize = 100;
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_recap(recap: &Recap, format: Format, width: Option<usize>) -> Result<String, TableError> {
-    if format == Format::Json {
+pub fn render_gains(
+    recap: &ComparisonRecap,
+    format: OutputFormat,
+    width: Option<usize>,
+) -> Result<String, GridError> {
+    if format == OutputFormat::Json {
         return Ok(serde_json::to_string_pretty(recap)? + "\n");
     }
-    let people = format == Format::Table || format == Format::Markdown;
-    let table = if people { for_people(recap) } else { for_programs(recap) };
+    let people = format == OutputFormat::Table || format == OutputFormat::Markdown;
+    let table = if people { gain_grid(recap) } else { gain_record_grid(recap) };
     let mut text = table.render(format, None, false)?;
     if people {
         text.push('\n');
-        for note in notes(recap) {
-            let lines = wrapped(&format!("note: {note}"), width.unwrap_or(TEXT_WIDTH), "", "  ");
+        for note in gain_notes(recap) {
+            let lines = wrap_text(&format!("note: {note}"), width.unwrap_or(TEXT_WIDTH), "", "  ");
             text.extend(lines.into_iter().map(|line| line + "\n"));
         }
     }
     Ok(text)
 }
 
-fn for_people(recap: &Recap) -> Grid {
-    let columns = [Column::left("gain (above 1 is better)"), Column::left("metric")];
-    let sides = recap.candidates.iter().map(|name| Column::right(&short(name, &recap.candidates)));
+fn gain_grid(recap: &ComparisonRecap) -> Grid {
+    let columns = [GridColumn::left("gain (above 1 is better)"), GridColumn::left("metric")];
+    let sides = recap.candidates.iter().map(|name| GridColumn::right(&shorten_name(name, &recap.candidates)));
     let mut grid = Grid::new(columns.into_iter().chain(sides));
     for member in &recap.members {
-        let names = [Cell::from(member.subject.as_str()), Cell::from(member.metric.as_str())];
-        grid.add(names.into_iter().chain(member.gains.iter().map(|gain| Cell::from(text(gain)))));
+        let names = [GridCell::from(member.subject.as_str()), GridCell::from(member.metric.as_str())];
+        grid.add_row(
+            names.into_iter().chain(member.gains.iter().map(|gain| GridCell::from(gain_text(gain)))),
+        );
     }
     if !recap.overall.is_empty() {
         let members = format!("of {}", recap.members.len());
-        let names = [Cell::from("geometric mean"), Cell::from(members)];
-        grid.add(names.into_iter().chain(recap.overall.iter().map(|gain| Cell::from(text(gain)))));
+        let names = [GridCell::from("geometric mean"), GridCell::from(members)];
+        grid.add_row(
+            names.into_iter().chain(recap.overall.iter().map(|gain| GridCell::from(gain_text(gain)))),
+        );
     }
     grid
 }
 
 /// `1.250 [1.241, 1.259]`
-fn text(gain: &Gain) -> String {
+fn gain_text(gain: &RecapGain) -> String {
     let interval = gain.interval.map(|i| format!(" [{:.3}, {:.3}]", i.low, i.high)).unwrap_or_default();
     format!("{:.3}{interval}", gain.ratio)
 }
 
-fn for_programs(recap: &Recap) -> Grid {
+fn gain_record_grid(recap: &ComparisonRecap) -> Grid {
     let titles = ["subject", "metric", "candidate", "gain", "low", "high"];
-    let mut grid = Grid::new(titles.map(Column::left));
-    let mut add = |subject: &str, metric: &str, gains: &[Gain]| {
+    let mut grid = Grid::new(titles.map(GridColumn::left));
+    let mut add = |subject: &str, metric: &str, gains: &[RecapGain]| {
         for (candidate, gain) in recap.candidates.iter().zip(gains) {
             let numbers = [Some(gain.ratio), gain.interval.map(|i| i.low), gain.interval.map(|i| i.high)];
-            let names = [subject, metric, candidate].map(Cell::from);
-            grid.add(names.into_iter().chain(numbers.map(Cell::from)));
+            let names = [subject, metric, candidate].map(GridCell::from);
+            grid.add_row(names.into_iter().chain(numbers.map(GridCell::from)));
         }
     };
     for member in &recap.members {
@@ -71,7 +79,7 @@ fn for_programs(recap: &Recap) -> Grid {
     grid
 }
 
-fn notes(recap: &Recap) -> Vec<String> {
+fn gain_notes(recap: &ComparisonRecap) -> Vec<String> {
     let whose = if recap.primary_only { "primary metrics" } else { "metrics" };
     let mut notes = vec![format!(
         "gain: candidate / baseline where more is better, baseline / candidate where less is; {whose} only; its interval is \
@@ -80,7 +88,7 @@ fn notes(recap: &Recap) -> Vec<String> {
     if recap.members.is_empty() {
         notes.push("no geometric mean: no metric has a gain on every side".into());
     }
-    let left_out = |one: &perflab_analyze::recap::LeftOut| {
+    let left_out = |one: &perflab_analyze::recap::RecapOmission| {
         format!("left out: {}, {} {}", one.subject, one.metric, one.reason)
     };
     notes.extend(recap.left_out.iter().map(left_out));

@@ -1,12 +1,12 @@
 //! Owns a comparison with the statistics that the reader chose (`--stat`), beside the change and the verdict, which stay.
 //! It refuses a number for a sample that has none: the cell is empty.
 
-use perflab_analyze::{Comparison, Row, Statistic};
+use perflab_analyze::{Comparison, SampleStatistic, VerdictRow};
 
-use super::format::{Format, TableError};
-use super::grid::{Cell, Column, Grid};
-use super::number::{ShownUnit, shown_unit, significant};
-use super::words::{Words, change_title, short, sides};
+use super::format::{GridError, OutputFormat};
+use super::grid::{Grid, GridCell, GridColumn};
+use super::number::{ShownUnit, fitting_shown_unit, format_four_digits};
+use super::words::{RowText, change_title, shorten_name, side_names};
 
 /// The comparison, two columns a statistic: baseline and candidate.
 ///
@@ -14,32 +14,32 @@ use super::words::{Words, change_title, short, sides};
 /// A number that JSON or CSV cannot hold.
 pub fn render_statistics(
     comparison: &Comparison,
-    chosen: &[Statistic],
-    format: Format,
+    chosen: &[SampleStatistic],
+    format: OutputFormat,
     width: Option<usize>,
     colour: bool,
-) -> Result<String, TableError> {
-    let mut grid = Grid::new(columns(comparison, chosen));
+) -> Result<String, GridError> {
+    let mut grid = Grid::new(statistic_columns(comparison, chosen));
     for row in &comparison.rows {
-        grid.add(cells(row, chosen));
+        grid.add_row(statistic_cells(row, chosen));
     }
     grid.render(format, width, colour)
 }
 
-fn columns(comparison: &Comparison, chosen: &[Statistic]) -> Vec<Column> {
-    let mut columns: Vec<Column> = ["case", "metric", "unit", "candidate"].map(Column::left).into();
+fn statistic_columns(comparison: &Comparison, chosen: &[SampleStatistic]) -> Vec<GridColumn> {
+    let mut columns: Vec<GridColumn> = ["case", "metric", "unit", "candidate"].map(GridColumn::left).into();
     let pairs = chosen.iter().flat_map(|statistic| {
-        [short(&comparison.baseline, &sides(comparison)), "candidate".into()]
+        [shorten_name(&comparison.baseline, &side_names(comparison)), "candidate".into()]
             .map(|side| format!("{statistic} {side}"))
     });
-    columns.extend(pairs.map(|title| Column::right(&title)));
-    columns.push(Column::right(&change_title(comparison)));
-    columns.push(Column::left("verdict"));
+    columns.extend(pairs.map(|title| GridColumn::right(&title)));
+    columns.push(GridColumn::right(&change_title(comparison)));
+    columns.push(GridColumn::left("verdict"));
     columns
 }
 
-fn cells(row: &Row, chosen: &[Statistic]) -> Vec<Cell> {
-    let words = Words::of(row);
+fn statistic_cells(row: &VerdictRow, chosen: &[SampleStatistic]) -> Vec<GridCell> {
+    let words = RowText::from_row(row);
     let samples = [&row.baseline, &row.candidate].map(|side| {
         let values = side.iter().flat_map(|summary| summary.values.iter()).map(|point| point.value);
         values.collect::<Vec<f64>>()
@@ -51,27 +51,27 @@ fn cells(row: &Row, chosen: &[Statistic]) -> Vec<Cell> {
     let with_unit = chosen.iter().zip(&found).filter(|(statistic, _)| statistic.has_unit());
     let largest =
         with_unit.flat_map(|(_, pair)| pair.iter().flatten()).fold(0.0_f64, |most, v| most.max(v.abs()));
-    let unit = shown_unit(&row.unit.0, largest);
+    let unit = fitting_shown_unit(&row.unit.0, largest);
     let mut cells = vec![
-        Cell::from(row.subject.as_str()),
-        Cell::from(row.metric.as_str()),
-        Cell::shown(unit.name.as_str(), row.unit.0.as_str()),
-        Cell::from(row.candidate_name.as_str()),
+        GridCell::from(row.subject.as_str()),
+        GridCell::from(row.metric.as_str()),
+        GridCell::with_text(unit.name.as_str(), row.unit.0.as_str()),
+        GridCell::from(row.candidate_name.as_str()),
     ];
     for (statistic, pair) in chosen.iter().zip(found) {
-        cells.extend(pair.map(|value| cell(value, *statistic, &unit)));
+        cells.extend(pair.map(|value| statistic_cell(value, *statistic, &unit)));
     }
-    cells.push(Cell::shown(words.change, row.change.map(|change| change.value)));
-    cells.push(Cell::shown(words.verdict, row.word()));
+    cells.push(GridCell::with_text(words.change, row.change.map(|change| change.value)));
+    cells.push(GridCell::with_text(words.verdict, row.verdict_word()));
     cells
 }
 
-fn cell(value: Option<f64>, statistic: Statistic, unit: &ShownUnit) -> Cell {
-    let Some(value) = value else { return Cell::missing() };
+fn statistic_cell(value: Option<f64>, statistic: SampleStatistic, unit: &ShownUnit) -> GridCell {
+    let Some(value) = value else { return GridCell::missing() };
     let text = match statistic {
-        Statistic::Variation | Statistic::HarmonicVariation => format!("{value:.2} %"),
-        statistic if statistic.has_unit() => unit.text(value),
-        _ => significant(value),
+        SampleStatistic::Variation | SampleStatistic::HarmonicVariation => format!("{value:.2} %"),
+        statistic if statistic.has_unit() => unit.format_value(value),
+        _ => format_four_digits(value),
     };
-    Cell::shown(text, value)
+    GridCell::with_text(text, value)
 }

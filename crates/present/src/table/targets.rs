@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use perflab_analyze::together::{self, Estimate};
+use perflab_analyze::together::{self, IntervalEstimate};
 use perflab_model::{Case, RunRecord, Sample};
 
-use super::{Cell, Column, Grid};
+use super::{Grid, GridCell, GridColumn};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -14,8 +14,8 @@ const LISTED: usize = 8;
 
 /// How far apart the targets of a run began, and how well that is known; `None` without two targets in step.
 #[must_use]
-pub fn punctuality(record: &RunRecord) -> Option<String> {
-    let skew = together::skew(record)?;
+pub fn synchronisation_text(record: &RunRecord) -> Option<String> {
+    let skew = together::start_skew(record)?;
     let known = together::clock_bounds(record).map_or_else(String::new, |(middle, largest)| {
         format!("; at each release their clocks were known to {middle} (median), to {largest} at the worst")
     });
@@ -23,7 +23,7 @@ pub fn punctuality(record: &RunRecord) -> Option<String> {
         "{} targets in step: they began within {} of one another (median of {} iterations), within {} at the most{known}; \
          a beginning is the start of the process, the work's own comes later",
         record.manifest.targets.len(),
-        skew.middle,
+        skew.median,
         skew.iterations,
         skew.largest,
     ))
@@ -31,19 +31,19 @@ pub fn punctuality(record: &RunRecord) -> Option<String> {
 
 /// How evenly the targets of each case were served in its primary metrics, a line each.
 #[must_use]
-pub fn evenness(record: &RunRecord) -> Vec<String> {
+pub fn fairness_lines(record: &RunRecord) -> Vec<String> {
     if record.manifest.targets.len() < 2 {
         return Vec::new();
     }
-    let all = together::fairness(record, CONFIDENCE).into_iter();
-    let line = |one: together::Fairness| {
+    let all = together::target_fairness(record, CONFIDENCE).into_iter();
+    let line = |one: together::TargetFairness| {
         format!(
             "{}, {}: largest of {} targets over smallest {}, Jain's index {} (medians of {} iterations)",
             one.case,
             one.metric,
             one.targets,
-            with_interval(&one.spread),
-            with_interval(&one.jain),
+            estimate_and_interval_text(&one.spread),
+            estimate_and_interval_text(&one.jain),
             one.iterations,
         )
     };
@@ -52,26 +52,26 @@ pub fn evenness(record: &RunRecord) -> Vec<String> {
 
 /// The same as a table, with each target's median.
 #[must_use]
-pub fn fairness(record: &RunRecord) -> Grid {
-    let left = ["case", "metric"].map(Column::left);
-    let right = ["targets", "n", "largest/smallest", "Jain's index", "median of each"].map(Column::right);
+pub fn fairness_grid(record: &RunRecord) -> Grid {
+    let left = ["case", "metric"].map(GridColumn::left);
+    let right = ["targets", "n", "largest/smallest", "Jain's index", "median of each"].map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right));
-    for one in together::fairness(record, CONFIDENCE) {
+    for one in together::target_fairness(record, CONFIDENCE) {
         let medians: Vec<String> = one.medians.iter().map(|value| format!("{value:.4}")).collect();
-        grid.add([
+        grid.add_row([
             one.case.as_str().into(),
             one.metric.as_str().into(),
             (one.targets as u64).into(),
             (one.iterations as u64).into(),
-            with_interval(&one.spread).as_str().into(),
-            with_interval(&one.jain).as_str().into(),
+            estimate_and_interval_text(&one.spread).as_str().into(),
+            estimate_and_interval_text(&one.jain).as_str().into(),
             medians.join(" ").as_str().into(),
         ]);
     }
     grid
 }
 
-fn with_interval(estimate: &Estimate) -> String {
+fn estimate_and_interval_text(estimate: &IntervalEstimate) -> String {
     match &estimate.interval {
         Some(interval) => format!("{:.3} [{:.3}, {:.3}]", estimate.value, interval.low, interval.high),
         None => format!("{:.3}", estimate.value),
@@ -81,13 +81,13 @@ fn with_interval(estimate: &Estimate) -> String {
 /// The median of each case and metric. Where several targets were at work a value is the mean over them, as in a comparison, and
 /// each has a row of its own for the primary metrics.
 #[must_use]
-pub fn medians(record: &RunRecord) -> Grid {
+pub fn median_grid(record: &RunRecord) -> Grid {
     let names: Vec<&str> = record.manifest.targets.iter().map(|target| target.name.as_str()).collect();
     let by_target = record.samples.iter().any(|sample| sample.target.is_some());
-    let target = by_target.then(|| Column::left("target"));
-    let left = ["case", "metric"].map(Column::left).into_iter().chain(target);
-    let mut grid = Grid::new(left.chain(["median", "min", "max", "n"].map(Column::right)));
-    let whole = together::together(&record.samples);
+    let target = by_target.then(|| GridColumn::left("target"));
+    let left = ["case", "metric"].map(GridColumn::left).into_iter().chain(target);
+    let mut grid = Grid::new(left.chain(["median", "min", "max", "n"].map(GridColumn::right)));
+    let whole = together::average_over_targets(&record.samples);
     // What is all of them comes first, then each.
     let mut groups: BTreeMap<(u32, bool, &str, Option<u32>), Vec<&Sample>> = BTreeMap::new();
     let each = record.samples.iter().filter(|one| one.target.is_some() && one.primary);
@@ -100,21 +100,22 @@ pub fn medians(record: &RunRecord) -> Grid {
         let mut values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
         values.sort_by(f64::total_cmp);
         let unit = samples.first().map(|sample| sample.unit.0.clone()).unwrap_or_default();
-        let show =
-            |value: Option<f64>| value.map_or_else(Cell::missing, |value| Cell::quantity(value, &unit));
+        let show = |value: Option<f64>| {
+            value.map_or_else(GridCell::missing, |value| GridCell::quantity(value, &unit))
+        };
         let label = record.manifest.plan.case(case).map(Case::label).unwrap_or_default();
         let who = match target {
             Some(target) => names.get(target as usize).copied().unwrap_or_default(),
             None => "mean of all",
         };
-        let front = [Cell::from(label.as_str()), metric.into()].into_iter();
+        let front = [GridCell::from(label.as_str()), metric.into()].into_iter();
         let back = [
             show(together::median(&values).ok()),
             show(values.first().copied()),
             show(values.last().copied()),
             (values.len() as u64).into(),
         ];
-        grid.add(front.chain(by_target.then(|| who.into())).chain(back));
+        grid.add_row(front.chain(by_target.then(|| who.into())).chain(back));
     }
     grid
 }

@@ -1,31 +1,31 @@
-use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::{Direction, RunRecord};
 
-use super::number::{shown_unit, signed, significant};
-use super::{Cell, Column, Format, Grid, render};
+use super::number::{fitting_shown_unit, format_four_digits, format_signed};
+use super::{Grid, GridCell, GridColumn, OutputFormat, render_comparison};
 
 /// The made-up runs of the comparison's own tests.
 #[path = "../../../analyze/tests/it/build.rs"]
 #[expect(dead_code, reason = "not every test varies boots")]
 mod build;
 
-use build::{Lab, Noise, explanatory, primary};
+use build::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
 
 /// One run with every verdict: bandwidth better, time worse, latency the same, jitter unclear, faults changed.
-fn mixed() -> Comparison {
-    let mut noise = Noise(2);
-    let lab = Lab::new("01JDMIXED").with(|lab| {
+fn comparison_with_every_verdict() -> Comparison {
+    let mut noise = SplitMixNoise(2);
+    let lab = RunBuilder::new("01JDMIXED").with(|lab| {
         lab.factors = vec![("pages", vec!["small", "huge"]), ("threads", vec!["1", "2"])];
         lab.iterations = 12;
         lab.metrics = vec![
-            explanatory("faults", "1", Direction::Neither),
-            primary("bandwidth", "MB/s", Direction::Higher),
-            primary("time", "s", Direction::Lower),
-            primary("latency", "us", Direction::Lower),
-            primary("jitter", "ns", Direction::Lower),
+            explanatory_metric("faults", "1", Direction::Neither),
+            primary_metric("bandwidth", "MB/s", Direction::Higher),
+            primary_metric("time", "s", Direction::Lower),
+            primary_metric("latency", "us", Direction::Lower),
+            primary_metric("jitter", "ns", Direction::Lower),
         ];
     });
-    let run = lab.run(|spot| {
+    let run = lab.build_run(|spot| {
         let huge = spot.level("pages") == "huge";
         let (centre, ratio, spread) = match spot.metric {
             "faults" => (1_234_567.0, 0.01, 0.02),
@@ -34,30 +34,32 @@ fn mixed() -> Comparison {
             "latency" => (85.0, 1.0, 0.005),
             _ => (900.0, 1.02, 0.3),
         };
-        let value = noise.around(if huge { centre * ratio } else { centre }, spread);
+        let value = noise.lognormal_around(if huge { centre * ratio } else { centre }, spread);
         let lost = spot.iteration == 5 && spot.level("threads") == "2" && huge;
         (!lost).then_some(value)
     });
-    compare_by_factor(&side("run", run), "pages", &Options::default()).unwrap()
+    compare_levels(&named_side("run", run), "pages", &AnalysisOptions::default()).unwrap()
 }
 
-fn side(name: &str, run: RunRecord) -> Side {
-    Side { name: name.into(), runs: vec![run] }
+fn named_side(name: &str, run: RunRecord) -> ComparisonSide {
+    ComparisonSide { name: name.into(), runs: vec![run] }
 }
 
 /// Three runs: another boot, other facts, a metric that one of them lacks, differences around zero.
-fn three_runs() -> Comparison {
+fn compare_three_runs() -> Comparison {
     let run = |id: &str, centre: f64| {
-        let mut noise = Noise(centre.to_bits());
-        let lab = Lab::new(id).with(|lab| {
-            lab.metrics =
-                vec![primary("time", "s", Direction::Lower), primary("balance", "bytes", Direction::Neither)];
+        let mut noise = SplitMixNoise(centre.to_bits());
+        let lab = RunBuilder::new(id).with(|lab| {
+            lab.metrics = vec![
+                primary_metric("time", "s", Direction::Lower),
+                primary_metric("balance", "bytes", Direction::Neither),
+            ];
             if id != "01JDC" {
-                lab.metrics.push(explanatory("wakeups", "1", Direction::Lower));
+                lab.metrics.push(explanatory_metric("wakeups", "1", Direction::Lower));
             }
         });
-        let mut run = lab.run(|spot| {
-            let value = noise.around(centre, 0.02);
+        let mut run = lab.build_run(|spot| {
+            let value = noise.lognormal_around(centre, 0.02);
             Some(if spot.metric == "balance" { (value - 10.0) * 1000.0 } else { value })
         });
         run.manifest.anchor.realtime.0 += centre as u64 * 60_000_000_000;
@@ -66,46 +68,48 @@ fn three_runs() -> Comparison {
     };
     let mut other_boot = run("01JDC", 13.0);
     other_boot.manifest.boot_id = "boot-2".into();
-    let baseline = side("before my patch", run("01JDA", 10.0));
-    let candidates =
-        [side("after my patch", run("01JDB", 11.0)), side("another-machine-with-a-long-name", other_boot)];
-    compare(&baseline, &candidates, &Options::default()).unwrap()
+    let baseline = named_side("before my patch", run("01JDA", 10.0));
+    let candidates = [
+        named_side("after my patch", run("01JDB", 11.0)),
+        named_side("another-machine-with-a-long-name", other_boot),
+    ];
+    compare_sides(&baseline, &candidates, &AnalysisOptions::default()).unwrap()
 }
 
-fn text(comparison: &Comparison, format: Format, width: Option<usize>) -> String {
-    render(comparison, format, width, false).unwrap()
+fn render_to_text(comparison: &Comparison, format: OutputFormat, width: Option<usize>) -> String {
+    render_comparison(comparison, format, width, false).unwrap()
 }
 
 #[test]
 fn a_comparison_by_factor_reads_well() {
-    insta::assert_snapshot!(text(&mixed(), Format::Table, Some(120)));
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(120)));
 }
 
 #[test]
 fn a_comparison_of_three_runs_reads_well() {
-    insta::assert_snapshot!(text(&three_runs(), Format::Table, Some(140)));
+    insta::assert_snapshot!(render_to_text(&compare_three_runs(), OutputFormat::Table, Some(140)));
 }
 
 #[test]
 fn a_narrow_terminal_gets_cards() {
-    let text = text(&mixed(), Format::Table, Some(44));
+    let text = render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(44));
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 44), "{text}");
 }
 
 #[test]
 fn eighty_columns_get_everything() {
-    insta::assert_snapshot!(text(&mixed(), Format::Table, Some(80)));
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(80)));
 }
 
 /// Every width shows q, repetitions and what would decide of every row.
 #[test]
 fn no_width_leaves_anything_out() {
-    for comparison in [mixed(), three_runs()] {
+    for comparison in [comparison_with_every_verdict(), compare_three_runs()] {
         let count = |text: &str, what: &str| text.matches(what).count();
         let needs = comparison.rows.iter().filter(|row| row.needed.is_some()).count();
         for width in [40, 60, 79, 80, 81, 90, 100, 140] {
-            let text = text(&comparison, Format::Table, Some(width));
+            let text = render_to_text(&comparison, OutputFormat::Table, Some(width));
             assert_eq!(count(&text, "needs ~"), needs, "{width}:\n{text}");
             assert!(
                 count(&text, "×1") >= comparison.rows.len()
@@ -119,7 +123,7 @@ fn no_width_leaves_anything_out() {
 #[test]
 fn a_number_is_not_torn_from_its_sign() {
     for width in 20..60 {
-        let lines = super::advice::wrapped(
+        let lines = super::advice::wrap_text(
             "the 95 % interval lies inside ± 3 % of it, at 90 % or so",
             width,
             "",
@@ -134,7 +138,7 @@ fn a_number_is_not_torn_from_its_sign() {
 fn heads_of_long_names_keep_where_they_differ() {
     let head = |names: [&str; 2]| {
         let names = names.map(String::from);
-        [0, 1].map(|at| super::words::short(&names[at], &names))
+        [0, 1].map(|at| super::words::shorten_name(&names[at], &names))
     };
     assert_eq!(head(["a", "b"]), ["a", "b"]);
     assert_eq!(
@@ -152,9 +156,9 @@ fn heads_of_long_names_keep_where_they_differ() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for comparison in [mixed(), three_runs()] {
+    for comparison in [comparison_with_every_verdict(), compare_three_runs()] {
         for width in [40, 60, 80, 100, 140] {
-            let text = text(&comparison, Format::Table, Some(width));
+            let text = render_to_text(&comparison, OutputFormat::Table, Some(width));
             let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(width), "{widest:?} > {width}:\n{text}");
         }
@@ -162,15 +166,15 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 /// A grid of numbers, names and texts, wider than most terminals.
-fn broad() -> Grid {
-    let columns = ["slab", "if full, now", "efficiency"].map(Column::right);
+fn wide_grid() -> Grid {
+    let columns = ["slab", "if full, now", "efficiency"].map(GridColumn::right);
     let mut grid =
-        Grid::new([Column::left("cache")].into_iter().chain(columns).chain([Column::left("reason")]));
+        Grid::new([GridColumn::left("cache")].into_iter().chain(columns).chain([GridColumn::left("reason")]));
     for (cache, reason) in
         [("debugfs_inode_node_cache", "it grew"), ("dentry", ""), ("a", "no reason that is known")]
     {
         let cells = [cache, "388.6 MiB", "134.6 MiB", "91.43 %", reason];
-        grid.add(cells.map(Cell::from));
+        grid.add_row(cells.map(GridCell::from));
     }
     grid
 }
@@ -178,9 +182,9 @@ fn broad() -> Grid {
 /// The room is used for titles and texts first; then each row stands below its name.
 #[test]
 fn no_number_and_no_name_of_a_grid_is_broken() {
-    let whole = broad().render(Format::Table, None, false).unwrap();
+    let whole = wide_grid().render(OutputFormat::Table, None, false).unwrap();
     for width in [20, 40, 60, 80, 200] {
-        let text = broad().render(Format::Table, Some(width), false).unwrap();
+        let text = wide_grid().render(OutputFormat::Table, Some(width), false).unwrap();
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(width.max(24)), "{widest:?} > {width}:\n{text}");
         for (part, times) in [
@@ -197,20 +201,24 @@ fn no_number_and_no_name_of_a_grid_is_broken() {
             "{text}"
         );
     }
-    insta::assert_snapshot!("grid_80", broad().render(Format::Table, Some(80), false).unwrap());
-    insta::assert_snapshot!("grid_60", broad().render(Format::Table, Some(60), false).unwrap());
+    insta::assert_snapshot!("grid_80", wide_grid().render(OutputFormat::Table, Some(80), false).unwrap());
+    insta::assert_snapshot!("grid_60", wide_grid().render(OutputFormat::Table, Some(60), false).unwrap());
 }
 
 #[test]
 fn markdown_and_csv_hold_the_same_rows() {
-    insta::assert_snapshot!("markdown", text(&mixed(), Format::Markdown, None));
-    insta::assert_snapshot!("csv", text(&mixed(), Format::Csv, None));
+    insta::assert_snapshot!(
+        "markdown",
+        render_to_text(&comparison_with_every_verdict(), OutputFormat::Markdown, None)
+    );
+    insta::assert_snapshot!("csv", render_to_text(&comparison_with_every_verdict(), OutputFormat::Csv, None));
 }
 
 #[test]
 fn json_has_every_number() {
-    let comparison = mixed();
-    let json: serde_json::Value = serde_json::from_str(&text(&comparison, Format::Json, None)).unwrap();
+    let comparison = comparison_with_every_verdict();
+    let json: serde_json::Value =
+        serde_json::from_str(&render_to_text(&comparison, OutputFormat::Json, None)).unwrap();
     assert_eq!(json["rows"].as_array().map(Vec::len), Some(comparison.rows.len()));
     assert_eq!(json["rows"][1]["candidate"]["values"][11]["at"], 1_700_000_047_000_000_000_u64);
     assert_eq!(
@@ -221,8 +229,9 @@ fn json_has_every_number() {
 
 #[test]
 fn colour_never_stands_alone() {
-    let plain = text(&mixed(), Format::Table, Some(120));
-    let coloured = render(&mixed(), Format::Table, Some(120), true).unwrap();
+    let plain = render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(120));
+    let coloured =
+        render_comparison(&comparison_with_every_verdict(), OutputFormat::Table, Some(120), true).unwrap();
     assert!(coloured.contains("\u{1b}[1;32m✓ better\u{1b}[0m") && coloured.contains("\u{1b}[1;31m✗ worse"));
     let mut stripped = String::new();
     let mut is_code = false;
@@ -240,54 +249,54 @@ fn colour_never_stands_alone() {
 #[test]
 fn hundreds_of_counters_are_folded() {
     const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
-    let mut noise = Noise(4);
-    let lab = Lab::new("r").with(|lab| {
+    let mut noise = SplitMixNoise(4);
+    let lab = RunBuilder::new("r").with(|lab| {
         lab.factors = vec![("pages", vec!["small", "huge"])];
-        lab.metrics = NAMES.iter().map(|name| explanatory(name, "1", Direction::Neither)).collect();
+        lab.metrics = NAMES.iter().map(|name| explanatory_metric(name, "1", Direction::Neither)).collect();
     });
-    let run = lab.run(|spot| {
+    let run = lab.build_run(|spot| {
         let far = spot.metric == "n" && spot.level("pages") == "huge";
-        Some(noise.around(if far { 900.0 } else { 100.0 }, 0.05))
+        Some(noise.lognormal_around(if far { 900.0 } else { 100.0 }, 0.05))
     });
-    let found = compare_by_factor(&side("r", run), "pages", &Options::default()).unwrap();
-    let table = text(&found, Format::Table, None);
+    let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
+    let table = render_to_text(&found, OutputFormat::Table, None);
     let first = table.lines().find(|line| line.starts_with("  ") && !line.contains("metric")).unwrap();
     assert!(first.starts_with("  n "), "{table}");
     assert!(table.contains("4 explanatory rows with less to say are left out"), "{table}");
-    assert_eq!(text(&found, Format::Csv, None).lines().count(), 15);
+    assert_eq!(render_to_text(&found, OutputFormat::Csv, None).lines().count(), 15);
 }
 
 /// A list as `perflab list` prints it.
-fn list() -> Grid {
-    let mut grid = Grid::new([Column::left("run"), Column::left("title"), Column::right("size")]);
-    grid.add([
-        Cell::from("01JD"),
-        Cell::from("one | two, \"three\""),
-        Cell::shown("1.2 GiB", 1_288_490_188_u64),
+fn run_list_grid() -> Grid {
+    let mut grid = Grid::new([GridColumn::left("run"), GridColumn::left("title"), GridColumn::right("size")]);
+    grid.add_row([
+        GridCell::from("01JD"),
+        GridCell::from("one | two, \"three\""),
+        GridCell::with_text("1.2 GiB", 1_288_490_188_u64),
     ]);
-    grid.add([Cell::from("01JE"), Cell::from(None::<String>)]);
+    grid.add_row([GridCell::from("01JE"), GridCell::from(None::<String>)]);
     grid
 }
 
 #[test]
 fn a_grid_has_four_formats() {
-    let all = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
+    let all = [OutputFormat::Table, OutputFormat::Json, OutputFormat::Csv, OutputFormat::Markdown];
     let text: Vec<String> =
-        all.iter().map(|format| list().render(*format, Some(80), false).unwrap()).collect();
+        all.iter().map(|format| run_list_grid().render(*format, Some(80), false).unwrap()).collect();
     insta::assert_snapshot!(text.join("\n"));
 }
 
 #[test]
 fn a_grid_wraps_in_a_narrow_terminal() {
-    let text = list().render(Format::Table, Some(24), false).unwrap();
+    let text = run_list_grid().render(OutputFormat::Table, Some(24), false).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 24), "{text}");
 }
 
 #[test]
 fn units_are_scaled_for_people() {
     let shown = |unit: &str, value: f64| {
-        let found = shown_unit(unit, value);
-        format!("{} {}", found.text(value), found.name)
+        let found = fitting_shown_unit(unit, value);
+        format!("{} {}", found.format_value(value), found.name)
     };
     let cases = [
         ("s", 0.000_123_4, "123.4 us"),
@@ -311,14 +320,14 @@ fn numbers_keep_four_digits() {
     let cases =
         [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1.000e-9"), (123_456.7, "123457")];
     for (value, expected) in cases {
-        assert_eq!(significant(value), expected);
+        assert_eq!(format_four_digits(value), expected);
     }
-    assert_eq!((signed(-0.001, 1), signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
+    assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
 }
 
 #[test]
 fn formats_have_names() {
-    assert_eq!("md".parse(), Ok(Format::Markdown));
-    let error = "html".parse::<Format>().unwrap_err().to_string();
+    assert_eq!("md".parse(), Ok(OutputFormat::Markdown));
+    let error = "html".parse::<OutputFormat>().unwrap_err().to_string();
     assert_eq!(error, "`html` is not a format: write table, json, csv or markdown");
 }

@@ -1,12 +1,12 @@
 //! Owns the texts in the cells of a comparison: medians, change, verdict, repetitions, flags. It refuses layout.
 
-use perflab_analyze::{Change, Comparison, Row, Scale, Summary};
+use perflab_analyze::{ChangeScale, Comparison, MetricChange, SideSummary, VerdictRow};
 
-use super::number::{ShownUnit, decimals_for, probability, shown_unit, signed};
+use super::number::{ShownUnit, decimals_for, fitting_shown_unit, format_probability, format_signed};
 
 /// One row, as people read it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Words {
+pub(super) struct RowText {
     pub(super) metric: String,
     pub(super) baseline: String,
     pub(super) candidate: String,
@@ -23,30 +23,31 @@ pub(super) struct Words {
 /// What stands where there is nothing.
 pub(super) const NOTHING: &str = "-";
 
-impl Words {
-    pub(super) fn of(row: &Row) -> Self {
-        let unit = unit_of(row);
-        let median =
-            |side: &Option<Summary>| side.as_ref().map_or(NOTHING.into(), |side| unit.text(side.median));
-        Words {
+impl RowText {
+    pub(super) fn from_row(row: &VerdictRow) -> Self {
+        let unit = row_unit(row);
+        let median = |side: &Option<SideSummary>| {
+            side.as_ref().map_or(NOTHING.into(), |side| unit.format_value(side.median))
+        };
+        RowText {
             metric: match unit.name.is_empty() {
-                true => names(row),
-                false => format!("{} [{}]", names(row), unit.name),
+                true => metric_names(row),
+                false => format!("{} [{}]", metric_names(row), unit.name),
             },
             baseline: median(&row.baseline),
             candidate: median(&row.candidate),
-            change: row.change.map_or(NOTHING.into(), |change| change_text(change, &unit)),
-            verdict: verdict(row),
-            needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", rounded(n))),
-            q: row.q.map_or(NOTHING.into(), probability),
-            repetitions: repetitions(row),
+            change: row.change.map_or(NOTHING.into(), |change| row_change_text(change, &unit)),
+            verdict: verdict_text(row),
+            needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", round_repetitions(n))),
+            q: row.q.map_or(NOTHING.into(), format_probability),
+            repetitions: repetitions_text(row),
             flags: row.flags.iter().map(|flag| flag.letter()).collect(),
         }
     }
 }
 
 /// The metric, and those that are the same number; a key that they share is said once.
-fn names(row: &Row) -> String {
+fn metric_names(row: &VerdictRow) -> String {
     let (bare, key) = row.metric.split_once(' ').map_or((row.metric.as_str(), ""), |(bare, key)| (bare, key));
     let twin = |twin: &String| match twin.split_once(' ') {
         Some((bare, of)) if of == key => bare.to_owned(),
@@ -57,35 +58,35 @@ fn names(row: &Row) -> String {
     format!("{}{key}", all.join(" = "))
 }
 
-fn unit_of(row: &Row) -> ShownUnit {
+fn row_unit(row: &VerdictRow) -> ShownUnit {
     let medians = row.baseline.iter().chain(&row.candidate).map(|side| side.median.abs());
-    shown_unit(&row.unit.0, medians.fold(0.0, f64::max))
+    fitting_shown_unit(&row.unit.0, medians.fold(0.0, f64::max))
 }
 
 /// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
-fn change_text(change: Change, unit: &ShownUnit) -> String {
+fn row_change_text(change: MetricChange, unit: &ShownUnit) -> String {
     let (scale, suffix) = match change.scale {
-        Scale::Ratio => (100.0, " %".to_owned()),
-        Scale::Absolute if unit.name.is_empty() => (1.0 / unit.divisor, String::new()),
-        Scale::Absolute => (1.0 / unit.divisor, format!(" {}", unit.name)),
+        ChangeScale::Ratio => (100.0, " %".to_owned()),
+        ChangeScale::Absolute if unit.name.is_empty() => (1.0 / unit.divisor, String::new()),
+        ChangeScale::Absolute => (1.0 / unit.divisor, format!(" {}", unit.name)),
     };
     let half = change.interval.map_or(change.value.abs(), |interval| (interval.high - interval.low) / 2.0);
     let decimals = decimals_for(half * scale);
-    let text = |value: f64| signed(value * scale, decimals);
+    let text = |value: f64| format_signed(value * scale, decimals);
     let interval = change.interval.map(|i| format!(" [{}, {}]", text(i.low), text(i.high)));
     format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
 }
 
 /// A change with its interval: in per cent, or in the unit where it is absolute.
 #[must_use]
-pub fn change_in_words(change: Change, unit: &str) -> String {
+pub fn format_change(change: MetricChange, unit: &str) -> String {
     let largest = change.interval.map_or(change.value.abs(), |i| i.low.abs().max(i.high.abs()));
-    change_text(change, &shown_unit(unit, largest))
+    row_change_text(change, &fitting_shown_unit(unit, largest))
 }
 
 /// Symbol and word.
-fn verdict(row: &Row) -> String {
-    let word = row.word();
+fn verdict_text(row: &VerdictRow) -> String {
+    let word = row.verdict_word();
     let symbol = match word {
         "better" => '✓',
         "worse" => '✗',
@@ -99,36 +100,36 @@ fn verdict(row: &Row) -> String {
 }
 
 /// Two digits that count: the number is an estimate.
-fn rounded(n: usize) -> String {
+fn round_repetitions(n: usize) -> String {
     let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
     let up = n.div_ceil(step) * step;
     if up >= 10_000 { "10000+".into() } else { up.to_string() }
 }
 
 /// `10×1`: iterations a boot × boots, of both sides where they differ.
-fn repetitions(row: &Row) -> String {
-    let text = |side: &Option<Summary>| side.as_ref().map_or("0".into(), of_side);
+fn repetitions_text(row: &VerdictRow) -> String {
+    let text = |side: &Option<SideSummary>| side.as_ref().map_or("0".into(), side_repetitions_text);
     let (ours, theirs) = (text(&row.baseline), text(&row.candidate));
     if ours == theirs { ours } else { format!("{ours}|{theirs}") }
 }
 
-fn of_side(side: &Summary) -> String {
+fn side_repetitions_text(side: &SideSummary) -> String {
     let boots = side.boots.max(1);
     let about = if side.n.is_multiple_of(boots) { "" } else { "~" };
     format!("{about}{}×{}", side.n / boots, side.boots)
 }
 
 /// What is compared with what, in one line.
-pub(super) fn headline(comparison: &Comparison) -> String {
+pub(super) fn comparison_headline(comparison: &Comparison) -> String {
     let candidates = comparison.candidates.join(", ");
     let by = comparison.by.as_ref().map_or(String::new(), |factor| format!("{factor}: "));
     format!("{by}{candidates} against {}", comparison.baseline)
 }
 
 /// How many rows had which verdict.
-pub(super) fn tally(comparison: &Comparison) -> String {
+pub(super) fn count_verdicts(comparison: &Comparison) -> String {
     let words = ["better", "worse", "same", "unclear", "changed", "missing", "withheld"];
-    let count = |word: &&str| comparison.rows.iter().filter(|row| row.word() == *word).count();
+    let count = |word: &&str| comparison.rows.iter().filter(|row| row.verdict_word() == *word).count();
     let parts: Vec<String> =
         words.iter().filter(|word| count(word) > 0).map(|word| format!("{} {word}", count(word))).collect();
     let rows = comparison.rows.len();
@@ -141,7 +142,7 @@ pub(super) fn change_title(comparison: &Comparison) -> String {
 }
 
 /// A name that leaves room for the numbers, and keeps what tells it from the others that stand beside it.
-pub(super) fn short(name: &str, beside: &[String]) -> String {
+pub(super) fn shorten_name(name: &str, beside: &[String]) -> String {
     const MOST: usize = 20;
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= MOST {
@@ -167,6 +168,6 @@ pub(super) fn short(name: &str, beside: &[String]) -> String {
 }
 
 /// All names that stand beside one another in a comparison.
-pub(super) fn sides(comparison: &Comparison) -> Vec<String> {
+pub(super) fn side_names(comparison: &Comparison) -> Vec<String> {
     std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect()
 }

@@ -3,14 +3,14 @@
 
 use std::io::Write as _;
 
-use crate::report::base64;
+use crate::report::encode_base64;
 
 /// Steps that a byte holds; 0 says that the row is no operation of this kind.
 pub(super) const STEPS: usize = 250;
 
 /// Some neighbouring rows of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bin {
+pub(super) struct OperationBin {
     /// operations of the kind that is shown
     pub count: u32,
     /// nanoseconds
@@ -22,8 +22,12 @@ pub(super) struct Bin {
 }
 
 /// The bins of `width` rows each; `dots` come in the order of rows.
-pub(super) fn bins(rows: u32, width: u32, dots: impl Iterator<Item = (u32, i64)>) -> Vec<Bin> {
-    let none = Bin { count: 0, shortest: 0, longest: 0, row: 0 };
+pub(super) fn bin_operations(
+    rows: u32,
+    width: u32,
+    dots: impl Iterator<Item = (u32, i64)>,
+) -> Vec<OperationBin> {
+    let none = OperationBin { count: 0, shortest: 0, longest: 0, row: 0 };
     let mut bins = vec![none; rows.div_ceil(width) as usize];
     for (row, time) in dots {
         let Some(bin) = bins.get_mut((row / width) as usize) else { continue };
@@ -37,51 +41,51 @@ pub(super) fn bins(rows: u32, width: u32, dots: impl Iterator<Item = (u32, i64)>
 }
 
 /// Column by column: counts, then of bins with operations the shortest, what the longest is above it, the place of that one.
-pub(super) fn packed_bins(bins: &[Bin], width: u32) -> String {
+pub(super) fn pack_bins(bins: &[OperationBin], width: u32) -> String {
     let mut bytes = Vec::new();
     let filled = || bins.iter().filter(|bin| bin.count > 0);
-    bins.iter().for_each(|bin| number(&mut bytes, u64::from(bin.count)));
-    filled().for_each(|bin| number(&mut bytes, bin.shortest.max(0) as u64));
-    filled().for_each(|bin| number(&mut bytes, bin.longest.saturating_sub(bin.shortest).max(0) as u64));
-    filled().for_each(|bin| number(&mut bytes, u64::from(bin.row % width)));
-    deflated(&bytes)
+    bins.iter().for_each(|bin| push_leb128(&mut bytes, u64::from(bin.count)));
+    filled().for_each(|bin| push_leb128(&mut bytes, bin.shortest.max(0) as u64));
+    filled().for_each(|bin| push_leb128(&mut bytes, bin.longest.saturating_sub(bin.shortest).max(0) as u64));
+    filled().for_each(|bin| push_leb128(&mut bytes, u64::from(bin.row % width)));
+    deflate_base64(&bytes)
 }
 
 /// A logarithmic scale of `steps` steps from `low` up.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Steps {
+pub(super) struct LogSteps {
     /// nanoseconds of step 1
     pub low: f64,
     /// each step is so many times the one before
     pub ratio: f64,
 }
 
-impl Steps {
+impl LogSteps {
     pub(super) fn new(low: i64, high: i64, steps: usize) -> Self {
         let (low, high) = (low.max(1) as f64, high.max(2) as f64);
         let span = (high / low).max(1.0).ln();
-        Steps { low, ratio: (span / (steps - 1) as f64).exp().max(1.000_001) }
+        LogSteps { low, ratio: (span / (steps - 1) as f64).exp().max(1.000_001) }
     }
 
-    fn step(self, time: i64) -> u8 {
+    fn step_of(self, time: i64) -> u8 {
         let step = ((time.max(1) as f64 / self.low).ln() / self.ratio.ln()).round();
         step.clamp(0.0, (STEPS - 1) as f64) as u8 + 1
     }
 
     /// A byte for each row.
-    pub(super) fn packed(self, rows: u32, dots: impl Iterator<Item = (u32, i64)>) -> String {
+    pub(super) fn pack_steps(self, rows: u32, dots: impl Iterator<Item = (u32, i64)>) -> String {
         let mut bytes = vec![0; rows as usize];
         for (row, time) in dots {
             if let Some(byte) = bytes.get_mut(row as usize) {
-                *byte = self.step(time);
+                *byte = self.step_of(time);
             }
         }
-        deflated(&bytes)
+        deflate_base64(&bytes)
     }
 }
 
 /// Groups of seven bits, the low ones first (LEB128).
-pub(super) fn number(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn push_leb128(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -90,9 +94,9 @@ pub(super) fn number(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Compressed (RFC 1951), as text.
-pub(super) fn deflated(bytes: &[u8]) -> String {
+pub(super) fn deflate_base64(bytes: &[u8]) -> String {
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::new(6));
     // Memory does not refuse to be written to.
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    base64(&written.unwrap_or_default())
+    encode_base64(&written.unwrap_or_default())
 }

@@ -1,21 +1,23 @@
 //! The tables of `perflab trace`.
 
-use perflab_analyze::trace::{CauseRow, Comparison, Outlier, Report, Share};
-use perflab_model::trace::Operations;
+use perflab_analyze::trace::{
+    OperationCauseRow, OperationComparison, OperationReport, OutlierOperation, OutlierShare,
+};
+use perflab_model::trace::OperationColumns;
 
-use crate::table::{Cell, Column, Grid};
+use crate::table::{Grid, GridCell, GridColumn};
 
-fn time(ns: i64) -> Cell {
-    Cell::quantity(ns as f64, "ns")
+fn operation_time_cell(ns: i64) -> GridCell {
+    GridCell::quantity(ns as f64, "ns")
 }
 
-fn percent(share: f64) -> Cell {
-    Cell::shown(format!("{:.1} %", share * 100.0), share)
+fn operation_share_cell(share: f64) -> GridCell {
+    GridCell::with_text(format!("{:.1} %", share * 100.0), share)
 }
 
 /// One row a cause, and one each for what is mixed and what is unexplained.
 #[must_use]
-pub fn causes_grid(report: &Report) -> Grid {
+pub fn causes_grid(report: &OperationReport) -> Grid {
     let numbers = [
         "operations",
         "time",
@@ -29,103 +31,109 @@ pub fn causes_grid(report: &Report) -> Grid {
         "rank corr.",
         "p99.9 without",
     ];
-    let mut grid = Grid::new(std::iter::once(Column::left("cause")).chain(numbers.map(Column::right)));
+    let mut grid =
+        Grid::new(std::iter::once(GridColumn::left("cause")).chain(numbers.map(GridColumn::right)));
     for cause in &report.causes {
-        grid.add(cause_cells(report, cause));
+        grid.add_row(cause_cells(report, cause));
     }
     for (name, share) in [("mixed", &report.mixed), ("unexplained", &report.unexplained)] {
-        grid.add(rest_cells(name, share));
+        grid.add_row(remainder_cells(name, share));
     }
     grid
 }
 
 /// What is not judged has no figure.
-fn cause_cells(report: &Report, cause: &CauseRow) -> [Cell; 12] {
-    let is_judged = report.is_cause_judged(&cause.name);
-    let own = |ns| if is_judged { time(ns) } else { Cell::missing() };
+fn cause_cells(report: &OperationReport, cause: &OperationCauseRow) -> [GridCell; 12] {
+    let is_judged = report.is_cause_beyond_probe_cost(&cause.name);
+    let own = |ns| if is_judged { operation_time_cell(ns) } else { GridCell::missing() };
     [
         cause.name.as_str().into(),
         cause.operations.into(),
         own(cause.time),
         own(cause.longest),
         cause.share.outliers.into(),
-        percent(cause.share.coverage),
-        percent(cause.share.excess),
-        percent(cause.precision),
-        percent(cause.recall),
-        Cell::shown(format!("{:.1}", cause.lift), cause.lift),
-        cause.rank_correlation.map(|rho| Cell::shown(format!("{rho:.2}"), rho)).into(),
-        if report.is_judged(report.quantiles[2]) { time(cause.without[2]) } else { Cell::missing() },
+        operation_share_cell(cause.share.coverage),
+        operation_share_cell(cause.share.excess),
+        operation_share_cell(cause.precision),
+        operation_share_cell(cause.recall),
+        GridCell::with_text(format!("{:.1}", cause.lift), cause.lift),
+        cause.rank_correlation.map(|rho| GridCell::with_text(format!("{rho:.2}"), rho)).into(),
+        if report.is_beyond_probe_cost(report.quantiles[2]) {
+            operation_time_cell(cause.without[2])
+        } else {
+            GridCell::missing()
+        },
     ]
 }
 
-fn rest_cells(name: &str, share: &Share) -> [Cell; 7] {
-    let none = Cell::missing;
+fn remainder_cells(name: &str, share: &OutlierShare) -> [GridCell; 7] {
+    let none = GridCell::missing;
     [
         name.into(),
         none(),
         none(),
         none(),
         share.outliers.into(),
-        percent(share.coverage),
-        percent(share.excess),
+        operation_share_cell(share.coverage),
+        operation_share_cell(share.excess),
     ]
 }
 
 /// The slowest operations, each with what happened in it.
 #[must_use]
-pub fn slowest_grid(operations: &Operations, report: &Report, top: usize) -> Grid {
+pub fn slowest_grid(operations: &OperationColumns, report: &OperationReport, top: usize) -> Grid {
     let mut grid = Grid::new([
-        Column::right("operation"),
-        Column::right("time"),
-        Column::right("above usual"),
-        Column::left("because of"),
-        Column::left("spans"),
-        Column::left("kernel"),
-        Column::left("numbers"),
+        GridColumn::right("operation"),
+        GridColumn::right("time"),
+        GridColumn::right("above usual"),
+        GridColumn::left("because of"),
+        GridColumn::left("spans"),
+        GridColumn::left("kernel"),
+        GridColumn::left("numbers"),
     ]);
-    let mut slowest: Vec<&Outlier> = report.outliers.iter().collect();
+    let mut slowest: Vec<&OutlierOperation> = report.outliers.iter().collect();
     slowest.sort_by_key(|outlier| std::cmp::Reverse(outlier.time));
     for outlier in slowest.into_iter().take(top) {
-        grid.add([
+        grid.add_row([
             outlier.row.into(),
-            time(outlier.time),
-            time(outlier.excess),
-            report.name(outlier).into(),
-            spans(operations, outlier.row).into(),
-            kernel(operations, outlier.row).into(),
-            numbers(operations, outlier.row).into(),
+            operation_time_cell(outlier.time),
+            operation_time_cell(outlier.excess),
+            report.outlier_cause(outlier).into(),
+            span_text(operations, outlier.row).into(),
+            kernel_event_text(operations, outlier.row).into(),
+            attribute_text(operations, outlier.row).into(),
         ]);
     }
     grid
 }
 
 /// What happened in an operation, in one line: its spans, what the kernel did, its numbers.
-pub(super) fn told(operations: &Operations, row: u32) -> String {
-    let parts = [spans(operations, row), kernel(operations, row), numbers(operations, row)];
+pub(super) fn operation_description(operations: &OperationColumns, row: u32) -> String {
+    let parts =
+        [span_text(operations, row), kernel_event_text(operations, row), attribute_text(operations, row)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-fn spans(operations: &Operations, row: u32) -> String {
+fn span_text(operations: &OperationColumns, row: u32) -> String {
     let told = operations.spans.iter().filter_map(|span| {
         let count =
             span.count.get(row).filter(|count| *count > 1).map_or(String::new(), |n| format!(" ({n})"));
-        Some(format!("{} {}{count}", span.name, Cell::quantity(span.time.get(row)? as f64, "ns").text()))
+        Some(format!("{} {}{count}", span.name, GridCell::quantity(span.time.get(row)? as f64, "ns").text()))
     });
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn kernel(operations: &Operations, row: u32) -> String {
+fn kernel_event_text(operations: &OperationColumns, row: u32) -> String {
     let away = [("preempted", &operations.preempted), ("waited", &operations.waited)];
     let away = away.into_iter().filter_map(|(name, column)| {
-        Some(format!("{name} {}", Cell::quantity(column.get(row)? as f64, "ns").text()))
+        Some(format!("{name} {}", GridCell::quantity(column.get(row)? as f64, "ns").text()))
     });
     let faults =
         operations.faults.get(row).map(|n| format!("{n} page fault{}", if n == 1 { "" } else { "s" }));
     away.chain(faults).collect::<Vec<_>>().join(", ")
 }
 
-fn numbers(operations: &Operations, row: u32) -> String {
+fn attribute_text(operations: &OperationColumns, row: u32) -> String {
     let told = operations
         .numbers
         .iter()
@@ -135,28 +143,28 @@ fn numbers(operations: &Operations, row: u32) -> String {
 
 /// Quantiles before and after, then outliers by cause.
 #[must_use]
-pub fn changes_grid(found: &Comparison) -> Grid {
+pub fn changes_grid(found: &OperationComparison) -> Grid {
     let mut grid = Grid::new([
-        Column::left("what"),
-        Column::right(&found.names.0),
-        Column::right(&found.names.1),
-        Column::right("ratio"),
-        Column::left("95 % interval"),
+        GridColumn::left("what"),
+        GridColumn::right(&found.names.0),
+        GridColumn::right(&found.names.1),
+        GridColumn::right("ratio"),
+        GridColumn::left("95 % interval"),
     ]);
     for change in &found.quantiles {
-        let interval = change.interval.map(|(low, high)| Cell::from(format!("{low:.3} to {high:.3}")));
-        let ratio = Cell::shown(format!("{:.3}", change.ratio()), change.ratio());
-        grid.add([
+        let interval = change.interval.map(|(low, high)| GridCell::from(format!("{low:.3} to {high:.3}")));
+        let ratio = GridCell::with_text(format!("{:.3}", change.ratio()), change.ratio());
+        grid.add_row([
             change.name.as_str().into(),
-            time(change.before),
-            time(change.after),
+            operation_time_cell(change.before),
+            operation_time_cell(change.after),
             ratio,
             interval.into(),
         ]);
     }
     for cause in found.causes.iter().filter(|cause| cause.outliers != (0, 0)) {
         let name = format!("outliers: {}", cause.name);
-        grid.add([name.into(), cause.outliers.0.into(), cause.outliers.1.into()]);
+        grid.add_row([name.into(), cause.outliers.0.into(), cause.outliers.1.into()]);
     }
     grid
 }

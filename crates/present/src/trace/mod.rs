@@ -9,10 +9,10 @@ mod section;
 mod zoom;
 
 pub use grids::{causes_grid, changes_grid, slowest_grid};
-pub use picture::{Picture, picture, range};
-pub use scale::{Scale, Spread};
+pub use picture::{OperationSceneOptions, common_time_range, operation_scene};
+pub use scale::{ScaleKind, TimeScale};
 pub use section::TraceSection;
-pub use zoom::{MOST_BYTES, zoom};
+pub use zoom::{MOST_BYTES, operation_viewer_data};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 
 /// How times are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Spread {
+pub enum ScaleKind {
     /// as they are
     Linear,
     /// by their logarithm: what is small is seen too
@@ -16,38 +16,38 @@ const FINE: u32 = 8;
 
 /// From nanoseconds to rows of pixels, 0 at the top.
 #[derive(Debug, Clone)]
-pub struct Scale {
-    spread: Spread,
+pub struct TimeScale {
+    kind: ScaleKind,
     low: f64,
     high: f64,
     height: usize,
     table: Vec<u16>,
 }
 
-impl Scale {
+impl TimeScale {
     /// From `low` (which a linear one takes for zero) to `high` nanoseconds over `height` rows.
     #[must_use]
-    pub fn new(spread: Spread, low: f64, high: f64, height: usize) -> Self {
+    pub fn new(spread: ScaleKind, low: f64, high: f64, height: usize) -> Self {
         let (low, high) = match spread {
-            Spread::Linear => (0.0, high.max(1.0)),
-            Spread::Log => (low.max(1.0), high.max(low.max(1.0) * 10.0)),
+            ScaleKind::Linear => (0.0, high.max(1.0)),
+            ScaleKind::Log => (low.max(1.0), high.max(low.max(1.0) * 10.0)),
         };
-        let mut scale = Scale { spread, low, high, height, table: Vec::new() };
-        if spread == Spread::Log {
+        let mut scale = TimeScale { kind: spread, low, high, height, table: Vec::new() };
+        if spread == ScaleKind::Log {
             let value = |key: usize| {
                 let (power, part) = (key >> FINE, key & ((1 << FINE) - 1));
                 (power as f64).exp2() * (1.0 + (part as f64 + 0.5) / f64::from(1 << FINE))
             };
-            scale.table = (0..64 << FINE).map(|key| scale.exact(value(key)) as u16).collect();
+            scale.table = (0..64 << FINE).map(|key| scale.exact_row(value(key)) as u16).collect();
         }
         scale
     }
 
     /// The row of a value, worked out.
-    fn exact(&self, value: f64) -> usize {
-        let part = match self.spread {
-            Spread::Linear => value / self.high,
-            Spread::Log => (value.max(1.0) / self.low).ln() / (self.high / self.low).ln(),
+    fn exact_row(&self, value: f64) -> usize {
+        let part = match self.kind {
+            ScaleKind::Linear => value / self.high,
+            ScaleKind::Log => (value.max(1.0) / self.low).ln() / (self.high / self.low).ln(),
         };
         let last = self.height.saturating_sub(1) as f64;
         ((1.0 - part.clamp(0.0, 1.0)) * last).round() as usize
@@ -57,8 +57,8 @@ impl Scale {
     #[inline]
     #[must_use]
     pub fn row(&self, ns: i64) -> usize {
-        if self.spread == Spread::Linear {
-            return self.exact(ns as f64);
+        if self.kind == ScaleKind::Linear {
+            return self.exact_row(ns as f64);
         }
         let ns = ns.max(1) as u64;
         let power = ns.ilog2();
@@ -71,12 +71,12 @@ impl Scale {
     /// Value in nanoseconds and row of every tick.
     #[must_use]
     pub fn ticks(&self) -> Vec<(f64, usize)> {
-        let values: Vec<f64> = match self.spread {
-            Spread::Linear => {
-                let step = crate::chart::ticks::step(self.high, 8);
+        let values: Vec<f64> = match self.kind {
+            ScaleKind::Linear => {
+                let step = crate::chart::ticks::nice_step(self.high, 8);
                 (0..100).map(|n| f64::from(n) * step).take_while(|value| *value <= self.high).collect()
             }
-            Spread::Log => {
+            ScaleKind::Log => {
                 let first = self.low.log10().ceil() as i32;
                 (first..first + 20)
                     .map(|power| 10_f64.powi(power))
@@ -84,7 +84,7 @@ impl Scale {
                     .collect()
             }
         };
-        values.into_iter().map(|value| (value, self.exact(value))).collect()
+        values.into_iter().map(|value| (value, self.exact_row(value))).collect()
     }
 }
 
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn the_table_is_within_a_pixel_of_the_logarithm() {
-        let scale = Scale::new(Spread::Log, 50.0, 5e6, 1800);
+        let scale = TimeScale::new(ScaleKind::Log, 50.0, 5e6, 1800);
         for ns in (1..5_000_000).step_by(997).chain([50, 51, 4_999_999]) {
-            let (table, exact) = (scale.row(ns), scale.exact(ns as f64));
+            let (table, exact) = (scale.row(ns), scale.exact_row(ns as f64));
             assert!(table.abs_diff(exact) <= 1, "{ns}: {table} {exact}");
         }
         assert_eq!((scale.row(5_000_000), scale.row(1)), (0, 1799));

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::chart::{Scene, Surface};
+use crate::chart::{Scene, SceneSurface};
 
 /// One part: a comparison of two levels, or one trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,7 +19,7 @@ impl TraceSection {
     /// A part with its heading, sentences (backticks around names) and pictures.
     #[must_use]
     pub fn new(heading: &str, lines: Vec<String>, pictures: &[Scene]) -> Self {
-        let figures = pictures.iter().map(|picture| picture.svg(Surface::Inline)).collect();
+        let figures = pictures.iter().map(|picture| picture.to_svg(SceneSurface::Inline)).collect();
         TraceSection { heading: heading.into(), lines, figures, zoom: String::new() }
     }
 

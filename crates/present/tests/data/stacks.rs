@@ -1,9 +1,11 @@
 //! Made-up profiles for the browser: two sides of six iterations each, and a tree of 100,000 boxes.
 
-use perflab_analyze::flame::{GrowOptions, join};
-use perflab_model::profile::{Frame, FrameKind, NodeId, Profile, Profiled, StackSample, Weaver};
+use perflab_analyze::flame::{CallTreeOptions, join_profiles};
+use perflab_model::profile::{
+    FrameKind, NodeId, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder,
+};
 use perflab_model::{Nanos, Unit};
-use perflab_present::flame::{Categories, Picture, picture};
+use perflab_present::flame::{FlameCategories, FlameViewerData, flame_viewer_data};
 
 /// Stacks with their samples in a thousand, before and after; `k:` marks functions of the kernel.
 const STACKS: [(&str, u64, u64); 12] = [
@@ -22,41 +24,42 @@ const STACKS: [(&str, u64, u64); 12] = [
 ];
 
 /// A report's or a page's data of two sides.
-pub fn two() -> Picture {
-    let sides = [false, true].map(|after| repeated(after, 6));
-    drawn(&sides, &["before".into(), "after".into()])
+pub fn two_side_picture() -> FlameViewerData {
+    let sides = [false, true].map(|after| repeated_profile(after, 6));
+    draw_profiles(&sides, &["before".into(), "after".into()])
 }
 
-fn drawn(sides: &[Profile], names: &[String]) -> Picture {
-    let how = GrowOptions { commands: true, ..GrowOptions::default() };
-    let joined = join(&sides.iter().map(|side| vec![(side, how.clone())]).collect::<Vec<_>>());
-    picture("before and after", &joined, names, &Categories::by_role(&joined))
+fn draw_profiles(sides: &[Profile], names: &[String]) -> FlameViewerData {
+    let how = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
+    let joined = join_profiles(&sides.iter().map(|side| vec![(side, how.clone())]).collect::<Vec<_>>());
+    flame_viewer_data("before and after", &joined, names, &FlameCategories::by_role(&joined))
 }
 
-fn repeated(after: bool, iterations: u32) -> Profile {
+fn repeated_profile(after: bool, iterations: u32) -> Profile {
     let (mut profile, mut weaver, mut dice) =
-        (Profile::default(), Weaver::default(), Dice(1 + u64::from(after)));
+        (Profile::default(), StackTreeBuilder::default(), SeededDice(1 + u64::from(after)));
     for slot in 0..iterations {
         let mut samples = Vec::new();
         for (stack, before, then) in STACKS {
             let wanted = if after { then } else { before };
             let count = wanted + dice.below(wanted / 10 + 1);
-            samples.extend((0..count).map(|_| sample(&mut weaver, stack, &mut dice, u64::from(slot))));
+            samples
+                .extend((0..count).map(|_| add_stack_sample(&mut weaver, stack, &mut dice, u64::from(slot))));
         }
         samples.sort_by_key(|sample| sample.at);
         if let Some(dying) = samples.first_mut() {
             dying.pid = Some(-1);
         }
-        profile.take(weaver.batch(slot, samples));
-        profile.tell(about(slot, 5));
+        profile.add_batch(weaver.take_batch(slot, samples));
+        profile.add_summary(profile_description(slot, 5));
     }
     profile
 }
 
-fn about(slot: u32, lost: u64) -> Profiled {
+fn profile_description(slot: u32, lost: u64) -> ProfileSummary {
     let (source, event) = ("perf.data".into(), "cpu-clock".into());
     let hides = Some("what runs while interrupts are off".into());
-    Profiled {
+    ProfileSummary {
         slot,
         source,
         event,
@@ -64,33 +67,39 @@ fn about(slot: u32, lost: u64) -> Profiled {
         unit: Unit::new("ns"),
         hides,
         lost,
-        ..Profiled::default()
+        ..ProfileSummary::default()
     }
 }
 
-fn sample(weaver: &mut Weaver, stack: &str, dice: &mut Dice, iteration: u64) -> StackSample {
+fn add_stack_sample(
+    weaver: &mut StackTreeBuilder,
+    stack: &str,
+    dice: &mut SeededDice,
+    iteration: u64,
+) -> StackSample {
     let mut parts = stack.split(';');
-    let comm = weaver.comm(parts.next().unwrap());
+    let comm = weaver.intern_comm(parts.next().unwrap());
     let leaf = parts.fold(None, |parent, name| {
         let kernel = name.strip_prefix("k:");
         let kind = if kernel.is_some() { FrameKind::Kernel } else { FrameKind::User };
-        let frame = weaver.frame(Frame::new(kernel.unwrap_or(name), kind));
-        Some(weaver.node(parent, frame))
+        let frame = weaver.intern_frame(StackFrame::new(kernel.unwrap_or(name), kind));
+        Some(weaver.intern_node(parent, frame))
     });
     let at = Some(Nanos(1_000_000_000 * (10 * iteration + 1) + dice.below(2_600_000_000)));
     StackSample { at, cpu: Some(0), pid: Some(7), tid: Some(7), comm, leaf, count: 1, weight: 2_004_008 }
 }
 
 /// A tree of at least `boxes` boxes, of 4,000 functions, up to 60 deep.
-pub fn large(boxes: usize) -> Picture {
-    let (mut profile, mut weaver, mut dice) = (Profile::default(), Weaver::default(), Dice(3));
+pub fn large_picture(boxes: usize) -> FlameViewerData {
+    let (mut profile, mut weaver, mut dice) =
+        (Profile::default(), StackTreeBuilder::default(), SeededDice(3));
     let mut samples = Vec::new();
     let mut nodes = 0;
     while nodes < boxes {
-        let leaf = walk(&mut weaver, &mut dice);
+        let leaf = random_stack(&mut weaver, &mut dice);
         nodes = nodes.max(leaf.0 as usize + 1);
         let at = Some(Nanos(samples.len() as u64 * 1_000_000));
-        let comm = weaver.comm("large");
+        let comm = weaver.intern_comm("large");
         samples.push(StackSample {
             at,
             cpu: Some(0),
@@ -102,29 +111,29 @@ pub fn large(boxes: usize) -> Picture {
             weight: 1,
         });
     }
-    profile.take(weaver.batch(0, samples));
-    profile.tell(about(0, 0));
-    drawn(&[profile], &["large".into()])
+    profile.add_batch(weaver.take_batch(0, samples));
+    profile.add_summary(profile_description(0, 0));
+    draw_profiles(&[profile], &["large".into()])
 }
 
 /// One stack: callees are few and mostly the same, as in programs.
-fn walk(weaver: &mut Weaver, dice: &mut Dice) -> NodeId {
+fn random_stack(weaver: &mut StackTreeBuilder, dice: &mut SeededDice) -> NodeId {
     let depth = 8 + dice.below(52);
     let (mut at, mut function) = (None, 0);
     for _ in 0..depth {
         let (one, other) = (dice.below(12), dice.below(12));
         function = (function * 31 + one.min(other) + 1) % 4000;
         let kind = if function % 3 == 0 { FrameKind::User } else { FrameKind::Kernel };
-        let frame = weaver.frame(Frame::new(&format!("function_{function}"), kind));
-        at = Some(weaver.node(at, frame));
+        let frame = weaver.intern_frame(StackFrame::new(&format!("function_{function}"), kind));
+        at = Some(weaver.intern_node(at, frame));
     }
     at.unwrap()
 }
 
 /// Numbers that are the same everywhere (Knuth's MMIX generator).
-struct Dice(u64);
+struct SeededDice(u64);
 
-impl Dice {
+impl SeededDice {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound

@@ -3,14 +3,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::{fuzz, random, scaled};
+use crate::{fuzz, random_numbers, scale_for_miri};
 
-fn sequences(work: fn(&[u8]) -> Option<()>) {
+fn run_random_sequences(work: fn(&[u8]) -> Option<()>) {
     let wanted = std::env::var("SLABLIST_SEQUENCES").ok().and_then(|count| count.parse().ok());
     let seed = std::env::var("SLABLIST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2012);
-    for seed in seed..seed + wanted.unwrap_or(scaled(100) as u64) {
-        let length = scaled(200 + (seed % 7) as usize * 500);
-        let bytes: Vec<u8> = random(seed).map(|word| word as u8).take(length).collect();
+    for seed in seed..seed + wanted.unwrap_or(scale_for_miri(100) as u64) {
+        let length = scale_for_miri(200 + (seed % 7) as usize * 500);
+        let bytes: Vec<u8> = random_numbers(seed).map(|word| word as u8).take(length).collect();
         let done = catch_unwind(AssertUnwindSafe(|| work(&bytes)));
         assert!(done.is_ok(), "again with SLABLIST_SEED={seed} SLABLIST_SEQUENCES=1");
     }
@@ -18,10 +18,10 @@ fn sequences(work: fn(&[u8]) -> Option<()>) {
 
 #[test]
 fn sequences_of_chance_on_a_set() {
-    sequences(fuzz::set);
+    run_random_sequences(fuzz::fuzz_set);
 }
 
 #[test]
 fn sequences_of_chance_on_a_list() {
-    sequences(fuzz::list);
+    run_random_sequences(fuzz::fuzz_list);
 }

@@ -2,11 +2,11 @@
 
 use slablist::{SlabList, SlabSet, StaleCursor};
 
-use crate::scaled;
+use crate::scale_for_miri;
 
 #[test]
 fn a_set_cursor_survives_everything_but_its_own_removal() {
-    let n = scaled(20_000) as u64;
+    let n = scale_for_miri(20_000) as u64;
     let mut set: SlabSet<u64> = (0..n).map(|key| key * 2).collect();
     let cursor = set.cursor(&(n / 2 * 2)).unwrap();
     for key in 0..n {

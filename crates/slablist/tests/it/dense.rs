@@ -5,15 +5,19 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use proptest::prelude::*;
-use slablist::{Never, NoProbe, Policy, Shape, SlabSet};
+use slablist::{AnyReapPolicy, ListShape, NeverReap, NoProbe, SlabSet};
 
-use crate::scaled;
+use crate::scale_for_miri;
 
 /// A window of numbers onto keys of some type, the numbers below `WIDTH`.
 const WIDTH: u64 = if cfg!(miri) { 60 } else { 1_500 };
 
 /// What the set says of every key of the window is what the model says.
-fn agree<K: Copy + Ord + Debug>(set: &SlabSet<K, Policy>, model: &BTreeSet<K>, key: fn(u64) -> K) {
+fn assert_same_keys<K: Copy + Ord + Debug>(
+    set: &SlabSet<K, AnyReapPolicy>,
+    model: &BTreeSet<K>,
+    key: fn(u64) -> K,
+) {
     set.check().unwrap();
     let sorted: Vec<K> = model.iter().copied().collect();
     for at in 0..WIDTH {
@@ -26,10 +30,10 @@ fn agree<K: Copy + Ord + Debug>(set: &SlabSet<K, Policy>, model: &BTreeSet<K>, k
 }
 
 /// Runs put in and taken out again: (from, how many, every how many-eth, in or out).
-type Runs<'a> = &'a [(u64, u64, u64, bool)];
+type KeyRuns<'a> = &'a [(u64, u64, u64, bool)];
 
-fn behaves<K: Copy + Ord + Debug>(policy: &str, runs: Runs<'_>, key: fn(u64) -> K) {
-    let mut set = SlabSet::with(Shape::new(48, 4, 0), policy.parse().unwrap(), NoProbe);
+fn check_key_runs<K: Copy + Ord + Debug>(policy: &str, runs: KeyRuns<'_>, key: fn(u64) -> K) {
+    let mut set = SlabSet::with_shape(ListShape::new(48, 4, 0), policy.parse().unwrap(), NoProbe);
     let mut model = BTreeSet::new();
     for (from, len, step, put) in runs {
         for at in (*from..(from + len).min(WIDTH)).step_by(*step as usize) {
@@ -40,33 +44,43 @@ fn behaves<K: Copy + Ord + Debug>(policy: &str, runs: Runs<'_>, key: fn(u64) -> 
                 assert_eq!(set.remove(&key), model.remove(&key));
             }
         }
-        agree(&set, &model, key);
+        assert_same_keys(&set, &model, key);
     }
 }
 
-fn of_many_types(runs: Runs<'_>) {
-    behaves("never", runs, |at| at);
-    behaves("bounded", runs, |at| u64::MAX - at);
-    behaves("never", runs, |at| u64::MAX - WIDTH + 1 + at);
-    behaves("bounded", runs, |at| at as i64 - 700);
-    behaves("never", runs, |at| i64::MIN + at as i64);
-    behaves("never", runs, |at| i64::MAX - at as i64);
-    behaves("never", runs, |at| i32::MIN + at as i32);
-    behaves("never", runs, |at| at as u16 + (u16::MAX - WIDTH as u16 + 1));
-    behaves("never", runs, |at| (at << 60 | at).to_be_bytes());
+fn check_many_key_types(runs: KeyRuns<'_>) {
+    check_key_runs("never", runs, |at| at);
+    check_key_runs("bounded", runs, |at| u64::MAX - at);
+    check_key_runs("never", runs, |at| u64::MAX - WIDTH + 1 + at);
+    check_key_runs("bounded", runs, |at| at as i64 - 700);
+    check_key_runs("never", runs, |at| i64::MIN + at as i64);
+    check_key_runs("never", runs, |at| i64::MAX - at as i64);
+    check_key_runs("never", runs, |at| i32::MIN + at as i32);
+    check_key_runs("never", runs, |at| at as u16 + (u16::MAX - WIDTH as u16 + 1));
+    check_key_runs("never", runs, |at| (at << 60 | at).to_be_bytes());
     // Only the upper half of its number is looked at: never full, whatever that half says.
-    behaves("never", runs, |at| u128::from(at) << 63);
+    check_key_runs("never", runs, |at| u128::from(at) << 63);
 }
 
 #[test]
 fn runs_and_what_is_left_of_them() {
-    of_many_types(&[(0, WIDTH, 1, true), (0, WIDTH, 97, false), (0, 3, 1, false), (WIDTH - 1, 1, 1, false)]);
-    of_many_types(&[(0, WIDTH, 2, true), (1, WIDTH, 2, true), (100, 900, 1, false), (500, 1, 1, true)]);
+    check_many_key_types(&[
+        (0, WIDTH, 1, true),
+        (0, WIDTH, 97, false),
+        (0, 3, 1, false),
+        (WIDTH - 1, 1, 1, false),
+    ]);
+    check_many_key_types(&[
+        (0, WIDTH, 2, true),
+        (1, WIDTH, 2, true),
+        (100, 900, 1, false),
+        (500, 1, 1, true),
+    ]);
 }
 
 #[test]
 fn every_number_of_a_narrow_type() {
-    let mut bytes = SlabSet::with(Shape::new(8, 4, 0), Never, NoProbe);
+    let mut bytes = SlabSet::with_shape(ListShape::new(8, 4, 0), NeverReap, NoProbe);
     (i8::MIN..=i8::MAX).rev().for_each(|key| _ = bytes.insert(key));
     assert!((i8::MIN..=i8::MAX).all(|key| bytes.contains(&key)));
     if cfg!(miri) {
@@ -83,13 +97,13 @@ fn every_number_of_a_narrow_type() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: scaled(40) as u32, failure_persistence: None, ..ProptestConfig::default()
+        cases: scale_for_miri(40) as u32, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
     fn dense_sets_know_their_keys(
         runs in prop::collection::vec((0..WIDTH, 1..WIDTH, 1..9_u64, prop::bool::weighted(0.6)), 1..6),
     ) {
-        of_many_types(&runs);
+        check_many_key_types(&runs);
     }
 }

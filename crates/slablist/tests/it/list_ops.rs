@@ -1,11 +1,11 @@
 //! Operations on a positional list, each carried out on a `Vec` too; made by proptest, by chance, or of a fuzzer's bytes.
 
-use slablist::{Counts, ListCursor, OutOfBounds, Policy, Shape, SlabList, StaleCursor};
+use slablist::{AnyReapPolicy, EventCounts, ListCursor, ListShape, OutOfBounds, SlabList, StaleCursor};
 
-use crate::fuzz::Bytes;
+use crate::fuzz::FuzzBytes;
 
 #[derive(Debug, Clone)]
-pub enum Op {
+pub enum ListOp {
     Insert(usize, i32),
     PushBack(Vec<i32>),
     PushFront(i32),
@@ -22,24 +22,24 @@ pub enum Op {
     Cursor(usize),
 }
 
-pub type List = SlabList<i32, Policy, Counts>;
+pub type TestedList = SlabList<i32, AnyReapPolicy, EventCounts>;
 
 /// A list, what it should hold, and a cursor that stood on its element when it was put there.
-pub struct Subject {
-    list: List,
+pub struct ListSubject {
+    list: TestedList,
     model: Vec<i32>,
     cursor: Option<ListCursor>,
 }
 
-fn cut(a: usize, b: usize, len: usize) -> std::ops::Range<usize> {
+fn clamp_range(a: usize, b: usize, len: usize) -> std::ops::Range<usize> {
     a.min(b).min(len)..a.max(b).min(len)
 }
 
-impl Op {
+impl ListOp {
     /// The operation that bytes say; none where they are at their end.
-    pub fn of(bytes: &mut Bytes<'_>) -> Option<Self> {
-        let which = bytes.byte()?;
-        let mut word = || bytes.word();
+    pub fn from_bytes(bytes: &mut FuzzBytes<'_>) -> Option<Self> {
+        let which = bytes.next_byte()?;
+        let mut word = || bytes.next_word();
         Some(match which % 64 {
             0..=19 => Self::Insert(word()?.into(), word()?.into()),
             20..=24 => Self::PushBack((0..word()? % 150).map_while(|_| word()).map(i32::from).collect()),
@@ -58,84 +58,88 @@ impl Op {
     }
 }
 
-impl Subject {
-    pub fn new(shape: Shape, policy: Policy) -> Self {
-        Self { list: List::with(shape, policy, Counts::default()), model: Vec::new(), cursor: None }
+impl ListSubject {
+    pub fn new(shape: ListShape, policy: AnyReapPolicy) -> Self {
+        Self {
+            list: TestedList::with_shape(shape, policy, EventCounts::default()),
+            model: Vec::new(),
+            cursor: None,
+        }
     }
 
     /// Does it to both, and looks at every invariant.
-    pub fn apply(&mut self, op: Op) {
+    pub fn apply(&mut self, op: ListOp) {
         let (list, model) = (&mut self.list, &mut self.model);
         let len = model.len();
         match op {
-            Op::Insert(at, value) if at <= len => {
+            ListOp::Insert(at, value) if at <= len => {
                 list.insert(at, value).unwrap();
                 model.insert(at, value);
             }
-            Op::Insert(position, value) => {
+            ListOp::Insert(position, value) => {
                 assert_eq!(list.insert(position, value), Err(OutOfBounds { position, len }))
             }
-            Op::PushBack(values) => {
+            ListOp::PushBack(values) => {
                 list.append_slice(&values);
                 model.extend(values);
             }
-            Op::PushFront(value) => {
+            ListOp::PushFront(value) => {
                 list.push_front(value);
                 model.insert(0, value);
             }
-            Op::Remove(at) if at < len => assert_eq!(list.remove(at), Ok(model.remove(at))),
-            Op::Remove(position) => assert_eq!(list.remove(position), Err(OutOfBounds { position, len })),
-            Op::Replace(at, value) if at < len => {
+            ListOp::Remove(at) if at < len => assert_eq!(list.remove(at), Ok(model.remove(at))),
+            ListOp::Remove(position) => assert_eq!(list.remove(position), Err(OutOfBounds { position, len })),
+            ListOp::Replace(at, value) if at < len => {
                 assert_eq!(list.replace(at, value), Ok(std::mem::replace(&mut model[at], value)));
             }
-            Op::Replace(position, value) => {
+            ListOp::Replace(position, value) => {
                 assert_eq!(list.replace(position, value), Err(OutOfBounds { position, len }))
             }
-            Op::RemoveRange(a, b) => {
-                let (mut seen, gone) = (Vec::new(), model.drain(cut(a, b, len)).collect::<Vec<_>>());
+            ListOp::RemoveRange(a, b) => {
+                let (mut seen, gone) = (Vec::new(), model.drain(clamp_range(a, b, len)).collect::<Vec<_>>());
                 assert_eq!(
                     list.remove_range(a.min(b)..a.max(b), |part| seen.extend_from_slice(part)),
                     gone.len()
                 );
                 assert_eq!(seen, gone);
             }
-            other => self.rearrange(other),
+            other => self.apply_bulk(other),
         }
         self.list.check().unwrap();
         assert_eq!(self.list.len(), self.model.len());
-        self.cursor_is_right_or_says_so();
+        self.check_cursor();
     }
 
     /// What concerns many elements, or none.
-    fn rearrange(&mut self, op: Op) {
+    fn apply_bulk(&mut self, op: ListOp) {
         let (list, model) = (&mut self.list, &mut self.model);
         let len = model.len();
         match op {
-            Op::Extract(a, b) => {
+            ListOp::Extract(a, b) => {
                 let out = list.extract(a.min(b)..a.max(b));
                 out.check().unwrap();
-                assert!(out.into_iter().eq(model.drain(cut(a, b, len))));
+                assert!(out.into_iter().eq(model.drain(clamp_range(a, b, len))));
             }
-            Op::Merge(mut values) => {
+            ListOp::Merge(mut values) => {
                 let mut other: SlabList<i32> = values.iter().copied().collect();
                 list.merge(&mut other);
                 model.append(&mut values);
                 assert!(other.is_empty());
             }
-            Op::MapRange(a, b) => {
+            ListOp::MapRange(a, b) => {
                 let flip = |part: &mut [i32]| part.iter_mut().for_each(|value| *value ^= 1);
                 list.map_range(a.min(b)..a.max(b), flip);
-                flip(&mut model[cut(a, b, len)]);
+                flip(&mut model[clamp_range(a, b, len)]);
             }
-            Op::Reverse => {
+            ListOp::Reverse => {
                 list.reverse();
                 model.reverse();
             }
-            Op::Sort => {
+            ListOp::Sort => {
                 list.sort();
                 model.sort();
             }
-            Op::Cursor(at) => {
+            ListOp::Cursor(at) => {
                 self.cursor = list.cursor(at);
                 assert_eq!(self.cursor.is_some(), at < len);
             }
@@ -143,7 +147,7 @@ impl Subject {
         }
     }
 
-    fn cursor_is_right_or_says_so(&self) {
+    fn check_cursor(&self) {
         match self.cursor.map(|cursor| (cursor.position(), cursor.get(&self.list))) {
             Some((at, Ok(value))) => assert_eq!(self.model.get(at), Some(&value)),
             Some((_, Err(error))) => assert_eq!(error, StaleCursor::Changed),
@@ -152,7 +156,7 @@ impl Subject {
     }
 
     /// The last look, by every reader.
-    pub fn end(self) {
+    pub fn check_all_readers(self) {
         let (list, model) = (self.list, self.model);
         assert!(list.iter().eq(model.iter()));
         assert!(list.iter().rev().eq(model.iter().rev()));

@@ -18,12 +18,12 @@ mod shapes;
 mod usdt;
 
 /// Fewer and shorter cases below Miri, which is some hundred times slower.
-pub fn scaled(n: usize) -> usize {
+pub fn scale_for_miri(n: usize) -> usize {
     if cfg!(miri) { n.div_ceil(50) } else { n }
 }
 
 /// A fixed sequence that looks random: splitmix64.
-pub fn random(seed: u64) -> impl Iterator<Item = u64> {
+pub fn random_numbers(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,62 +1,63 @@
 //! Sequences of operations, against `BTreeSet`, under every policy and in shapes so small that all paths are taken.
 
 use proptest::prelude::*;
-use slablist::{Counts, Policy, Shape};
+use slablist::{AnyReapPolicy, EventCounts, ListShape};
 
-use crate::scaled;
-use crate::set_ops::{Op, POLICIES, Set, Subject};
+use crate::scale_for_miri;
+use crate::set_ops::{POLICIES, SetOp, SetSubject, TestedSet};
 
-fn op(keys: u16) -> impl Strategy<Value = Op> {
+fn any_set_op(keys: u16) -> impl Strategy<Value = SetOp> {
     let key = 0..keys;
     prop_oneof![
-        20 => key.clone().prop_map(Op::Insert),
-        4 => (key.clone(), 1..300_u16, any::<bool>()).prop_map(|(from, n, up)| Op::Run(from, n, up)),
-        3 => key.clone().prop_map(Op::Replace),
-        16 => key.clone().prop_map(Op::Remove),
-        2 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::RemoveRange(a, b)),
-        1 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::Extract(a, b)),
-        2 => prop::collection::vec(key, 0..200).prop_map(Op::Merge),
-        2 => Just(Op::PopFirst),
-        2 => Just(Op::PopLast),
-        1 => Just(Op::Reap),
-        1 => Just(Op::Copy),
-        1 => Just(Op::Clear),
-        2 => (0..keys).prop_map(Op::Cursor),
-        2 => any::<bool>().prop_map(Op::Step),
-        1 => (0..POLICIES.len()).prop_map(Op::Policy),
+        20 => key.clone().prop_map(SetOp::Insert),
+        4 => (key.clone(), 1..300_u16, any::<bool>()).prop_map(|(from, n, up)| SetOp::Run(from, n, up)),
+        3 => key.clone().prop_map(SetOp::Replace),
+        16 => key.clone().prop_map(SetOp::Remove),
+        2 => (key.clone(), key.clone()).prop_map(|(a, b)| SetOp::RemoveRange(a, b)),
+        1 => (key.clone(), key.clone()).prop_map(|(a, b)| SetOp::Extract(a, b)),
+        2 => prop::collection::vec(key, 0..200).prop_map(SetOp::Merge),
+        2 => Just(SetOp::PopFirst),
+        2 => Just(SetOp::PopLast),
+        1 => Just(SetOp::Reap),
+        1 => Just(SetOp::Copy),
+        1 => Just(SetOp::Clear),
+        2 => (0..keys).prop_map(SetOp::Cursor),
+        2 => any::<bool>().prop_map(SetOp::Step),
+        1 => (0..POLICIES.len()).prop_map(SetOp::Policy),
     ]
 }
 
-fn policy() -> impl Strategy<Value = Policy> {
+fn any_policy() -> impl Strategy<Value = AnyReapPolicy> {
     prop::sample::select(&POLICIES[..]).prop_map(|text| text.parse().unwrap())
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
-    (8..80_usize, 4..9_usize, 0..20_usize).prop_map(|(bytes, fanout, small)| Shape::new(bytes, fanout, small))
+fn any_shape() -> impl Strategy<Value = ListShape> {
+    (8..80_usize, 4..9_usize, 0..20_usize)
+        .prop_map(|(bytes, fanout, small)| ListShape::new(bytes, fanout, small))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: scaled(200) as u32, failure_persistence: None, ..ProptestConfig::default()
+        cases: scale_for_miri(200) as u32, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
     fn behaves_as_a_btreeset(
-        policy in policy(), shape in shape(), ops in prop::collection::vec(op(2_000), 1..scaled(300).max(12)),
+        policy in any_policy(), shape in any_shape(), ops in prop::collection::vec(any_set_op(2_000), 1..scale_for_miri(300).max(12)),
     ) {
-        let mut subject = Subject::new(shape, policy);
+        let mut subject = SetSubject::new(shape, policy);
         for (n, op) in ops.into_iter().enumerate() {
             subject.apply(op);
             if n % 8 == 0 {
-                subject.same((n * 37 % 2_000) as u16);
+                subject.check_readers((n * 37 % 2_000) as u16);
             }
         }
-        subject.end();
+        subject.check_all_readers();
     }
 
     #[test]
     fn iterators_meet_in_the_middle(n in 0..600_u16, from in 0..600_u16, to in 0..600_u16, front in any::<Vec<bool>>()) {
-        let mut set = Set::with(Shape::new(16, 4, 0), "never".parse().unwrap(), Counts::default());
+        let mut set = TestedSet::with_shape(ListShape::new(16, 4, 0), "never".parse().unwrap(), EventCounts::default());
         (0..n).for_each(|key| _ = set.insert(key));
         let (from, to) = (from.min(to), from.max(to));
         let (mut ours, mut theirs) = (set.range(from..to), (from..to.min(n).max(from)).collect::<Vec<_>>().into_iter());

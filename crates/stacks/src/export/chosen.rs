@@ -1,11 +1,11 @@
 //! What of a profile is written.
 
 use perflab_model::Profile;
-use perflab_model::profile::{FrameId, NodeId, Piece, Profiled, StackSample};
+use perflab_model::profile::{FrameId, IterationProfile, NodeId, ProfileSummary, StackSample};
 
 /// A profile, or some of its iterations.
 #[derive(Debug, Clone, Copy)]
-pub struct Chosen<'a> {
+pub struct ProfileSelection<'a> {
     /// What the file calls it.
     pub name: &'a str,
     /// All of it.
@@ -14,30 +14,30 @@ pub struct Chosen<'a> {
     pub slots: Option<&'a [u32]>,
 }
 
-impl<'a> Chosen<'a> {
-    pub(super) fn pieces(self) -> impl Iterator<Item = &'a Piece> {
+impl<'a> ProfileSelection<'a> {
+    pub(super) fn selected_pieces(self) -> impl Iterator<Item = &'a IterationProfile> {
         let wanted = move |slot: u32| self.slots.is_none_or(|slots| slots.contains(&slot));
-        self.profile.pieces.iter().filter(move |piece| wanted(piece.about.slot))
+        self.profile.iterations.iter().filter(move |piece| wanted(piece.summary.slot))
     }
 
-    pub(super) fn samples(self) -> impl Iterator<Item = &'a StackSample> {
-        self.pieces().flat_map(|piece| &piece.samples)
+    pub(super) fn selected_samples(self) -> impl Iterator<Item = &'a StackSample> {
+        self.selected_pieces().flat_map(|piece| &piece.samples)
     }
 
     /// What the sampler said of the first piece.
-    pub(super) fn about(self) -> Profiled {
-        self.pieces().next().map(|piece| piece.about.clone()).unwrap_or_default()
+    pub(super) fn first_profiled(self) -> ProfileSummary {
+        self.selected_pieces().next().map(|piece| piece.summary.clone()).unwrap_or_default()
     }
 
     /// The frames of a stack, outermost first.
-    pub(super) fn frames(self, leaf: Option<NodeId>) -> Vec<FrameId> {
-        let mut frames = self.inwards(leaf);
+    pub(super) fn frames_outermost_first(self, leaf: Option<NodeId>) -> Vec<FrameId> {
+        let mut frames = self.frames_innermost_first(leaf);
         frames.reverse();
         frames
     }
 
     /// The frames of a stack, innermost first.
-    pub(super) fn inwards(self, leaf: Option<NodeId>) -> Vec<FrameId> {
+    pub(super) fn frames_innermost_first(self, leaf: Option<NodeId>) -> Vec<FrameId> {
         let (mut frames, mut at) = (Vec::new(), leaf);
         while let Some(node) = at.and_then(|node| self.profile.node(node)) {
             frames.push(node.frame);
@@ -47,7 +47,7 @@ impl<'a> Chosen<'a> {
     }
 
     /// The command of a sample; never empty.
-    pub(super) fn comm(self, sample: &StackSample) -> &'a str {
+    pub(super) fn comm_of(self, sample: &StackSample) -> &'a str {
         match self.profile.comm(sample.comm) {
             "" => "[unknown]",
             name => name,

@@ -9,7 +9,7 @@ use fxprof_processed_profile::{
 };
 use perflab_model::profile::{FrameId, FrameKind, NodeId, StackSample};
 
-use super::Chosen;
+use super::ProfileSelection;
 
 /// The rate that is told where the source says none.
 const RATE: u64 = 1000;
@@ -18,23 +18,23 @@ const RATE: u64 = 1000;
 ///
 /// # Errors
 /// Where the JSON cannot be written, which would be a mistake of ours.
-pub fn firefox(chosen: Chosen<'_>) -> Result<String, serde_json::Error> {
-    let nanos = (1_000_000_000 / chosen.about().frequency.unwrap_or(RATE).max(1)).max(1);
+pub fn write_firefox(chosen: ProfileSelection<'_>) -> Result<String, serde_json::Error> {
+    let nanos = (1_000_000_000 / chosen.first_profiled().frequency.unwrap_or(RATE).max(1)).max(1);
     let zero = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
     let profile = Profile::new(chosen.name, zero, SamplingInterval::from_nanos(nanos));
-    let mut writing = Writing::new(chosen, profile);
-    let first = chosen.samples().filter_map(|sample| sample.at).min().map_or(0, |at| at.0);
-    for (number, sample) in (0..).zip(chosen.samples()) {
+    let mut writing = FirefoxWriter::new(chosen, profile);
+    let first = chosen.selected_samples().filter_map(|sample| sample.at).min().map_or(0, |at| at.0);
+    for (number, sample) in (0..).zip(chosen.selected_samples()) {
         let since = sample.at.map_or(nanos.saturating_mul(number), |at| at.0.saturating_sub(first));
-        writing.add(sample, Timestamp::from_nanos_since_reference(since), nanos);
+        writing.add_sample(sample, Timestamp::from_nanos_since_reference(since), nanos);
     }
     writing.profile.set_symbolicated(true);
     serde_json::to_string(&writing.profile)
 }
 
 /// A file that is being put together.
-struct Writing<'a> {
-    chosen: Chosen<'a>,
+struct FirefoxWriter<'a> {
+    chosen: ProfileSelection<'a>,
     profile: Profile,
     kernel: CategoryHandle,
     user: CategoryHandle,
@@ -43,15 +43,15 @@ struct Writing<'a> {
     stacks: HashMap<(ThreadHandle, NodeId), StackHandle>,
 }
 
-impl<'a> Writing<'a> {
-    fn new(chosen: Chosen<'a>, mut profile: Profile) -> Self {
+impl<'a> FirefoxWriter<'a> {
+    fn new(chosen: ProfileSelection<'a>, mut profile: Profile) -> Self {
         let kernel = profile.add_category("Kernel", CategoryColor::Orange);
         let user = profile.add_category("User", CategoryColor::Blue);
         let (processes, threads, stacks) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Writing { chosen, profile, kernel, user, processes, threads, stacks }
+        FirefoxWriter { chosen, profile, kernel, user, processes, threads, stacks }
     }
 
-    fn add(&mut self, sample: &StackSample, at: Timestamp, nanos: u64) {
+    fn add_sample(&mut self, sample: &StackSample, at: Timestamp, nanos: u64) {
         let thread = self.thread(sample, at);
         let stack = sample.leaf.and_then(|leaf| self.stack(thread, leaf));
         let weight = i32::try_from(sample.count).unwrap_or(i32::MAX);
@@ -66,7 +66,7 @@ impl<'a> Writing<'a> {
 
     /// The thread of a sample; where the source has none, its command stands for it.
     fn thread(&mut self, sample: &StackSample, at: Timestamp) -> ThreadHandle {
-        let name = self.chosen.comm(sample);
+        let name = self.chosen.comm_of(sample);
         let (pid, tid) = (sample.pid.unwrap_or(0), sample.tid.unwrap_or(0));
         if let Some(known) = self.threads.get(&(pid, tid, name)) {
             return *known;
@@ -84,7 +84,7 @@ impl<'a> Writing<'a> {
         if let Some(known) = self.stacks.get(&(thread, leaf)) {
             return Some(*known);
         }
-        let frames = self.chosen.frames(Some(leaf)).into_iter();
+        let frames = self.chosen.frames_outermost_first(Some(leaf)).into_iter();
         let frames: Vec<FrameInfo> = frames.filter_map(|id| self.frame(id)).collect();
         let stack = self.profile.intern_stack_frames(thread, frames.into_iter())?;
         self.stacks.insert((thread, leaf), stack);

@@ -11,11 +11,11 @@ mod pprof;
 mod protobuf;
 mod speedscope;
 
-pub use chosen::Chosen;
-pub use firefox::firefox;
-pub use folded::folded;
-pub use pprof::pprof;
-pub use speedscope::speedscope;
+pub use chosen::ProfileSelection;
+pub use firefox::write_firefox;
+pub use folded::write_folded;
+pub use pprof::write_pprof;
+pub use speedscope::write_speedscope;
 
 #[cfg(test)]
 mod tests;

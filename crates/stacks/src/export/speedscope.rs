@@ -5,17 +5,18 @@ use indexmap::IndexMap;
 use perflab_model::profile::StackSample;
 use serde_json::{Value, json};
 
-use super::Chosen;
+use super::ProfileSelection;
 
 /// The file. Weights are nanoseconds where the profile has them, else numbers of samples.
 #[must_use]
-pub fn speedscope(chosen: Chosen<'_>) -> String {
+pub fn write_speedscope(chosen: ProfileSelection<'_>) -> String {
     let mut commands: IndexMap<&str, Vec<&StackSample>> = IndexMap::new();
-    for sample in chosen.samples() {
-        commands.entry(chosen.comm(sample)).or_default().push(sample);
+    for sample in chosen.selected_samples() {
+        commands.entry(chosen.comm_of(sample)).or_default().push(sample);
     }
-    let all: Vec<Value> = commands.iter().map(|(name, samples)| profile(chosen, name, samples)).collect();
-    let frames: Vec<Value> = chosen.profile.frames.iter().map(frame).collect();
+    let all: Vec<Value> =
+        commands.iter().map(|(name, samples)| speedscope_profile(chosen, name, samples)).collect();
+    let frames: Vec<Value> = chosen.profile.frames.iter().map(speedscope_frame).collect();
     json!({
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": chosen.name,
@@ -27,7 +28,7 @@ pub fn speedscope(chosen: Chosen<'_>) -> String {
     .to_string()
 }
 
-fn frame(frame: &perflab_model::profile::Frame) -> Value {
+fn speedscope_frame(frame: &perflab_model::profile::StackFrame) -> Value {
     let mut value = json!({ "name": frame.name });
     if let (Some(module), Some(object)) = (&frame.module, value.as_object_mut()) {
         object.insert("file".into(), module.as_str().into());
@@ -35,10 +36,10 @@ fn frame(frame: &perflab_model::profile::Frame) -> Value {
     value
 }
 
-fn profile(chosen: Chosen<'_>, name: &str, samples: &[&StackSample]) -> Value {
-    let nanoseconds = chosen.about().unit.0 == "ns";
+fn speedscope_profile(chosen: ProfileSelection<'_>, name: &str, samples: &[&StackSample]) -> Value {
+    let nanoseconds = chosen.first_profiled().unit.0 == "ns";
     let stack = |sample: &&StackSample| {
-        chosen.frames(sample.leaf).into_iter().map(|frame| frame.0).collect::<Vec<u32>>()
+        chosen.frames_outermost_first(sample.leaf).into_iter().map(|frame| frame.0).collect::<Vec<u32>>()
     };
     let weight = |sample: &&StackSample| if nanoseconds { sample.weight } else { sample.count };
     let weights: Vec<u64> = samples.iter().map(weight).collect();

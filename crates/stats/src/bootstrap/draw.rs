@@ -4,26 +4,26 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Draws from the boots of each side.
-pub(super) struct Draws<'a> {
+pub(super) struct BootDraws<'a> {
     sides: &'a [&'a [&'a [f64]]],
     random: ChaCha8Rng,
 }
 
 /// As many boots as there are, some of them several times.
-pub(super) struct Drawn {
+pub(super) struct BootResample {
     /// The values of each side, boots one after the other.
     pub(super) values: Vec<Vec<f64>>,
     /// Which boots of each side were drawn.
     pub(super) chosen: Vec<Vec<usize>>,
 }
 
-impl<'a> Draws<'a> {
+impl<'a> BootDraws<'a> {
     pub(super) fn new(sides: &'a [&'a [&'a [f64]]], seed: u64) -> Self {
         Self { sides, random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    pub(super) fn next(&mut self) -> Drawn {
-        let mut drawn = Drawn { values: Vec::new(), chosen: Vec::new() };
+    pub(super) fn draw_next(&mut self) -> BootResample {
+        let mut drawn = BootResample { values: Vec::new(), chosen: Vec::new() };
         for boots in self.sides {
             let chosen: Vec<usize> = boots.iter().map(|_| self.random.random_range(0..boots.len())).collect();
             let values = chosen.iter().filter_map(|index| boots.get(*index));
@@ -34,7 +34,7 @@ impl<'a> Draws<'a> {
     }
 }
 
-impl Drawn {
+impl BootResample {
     /// The boots that were drawn, as [`super::Jackknife`] takes them.
     pub(super) fn boots<'a>(&self, sides: &[&[&'a [f64]]]) -> Vec<Vec<&'a [f64]>> {
         let of_side = |(chosen, boots): (&Vec<usize>, &&[&'a [f64]])| {

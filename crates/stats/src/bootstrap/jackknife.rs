@@ -1,6 +1,6 @@
 //! Owns the jackknife over boots: the statistic without each of them in turn. It refuses single iterations.
 
-use super::OfSides;
+use super::SidesStatistic;
 use crate::StatsError;
 
 /// How much each boot moves the statistic: (n - 1) (mean of the others - statistic without this one), by side.
@@ -10,9 +10,9 @@ pub(super) struct Jackknife {
 }
 
 impl Jackknife {
-    pub(super) fn of<S: AsRef<[B]>, B: AsRef<[f64]>>(
+    pub(super) fn from_sides<S: AsRef<[B]>, B: AsRef<[f64]>>(
         sides: &[S],
-        statistic: OfSides<'_>,
+        statistic: SidesStatistic<'_>,
     ) -> Result<Self, StatsError> {
         let pool = |boots: &S| boots.as_ref().iter().flat_map(|boot| boot.as_ref().iter().copied()).collect();
         let mut pooled: Vec<Vec<f64>> = sides.iter().map(pool).collect();
@@ -33,7 +33,7 @@ impl Jackknife {
             if let Some(values) = pooled.get_mut(side) {
                 *values = whole;
             }
-            influence.push(of_side(&without));
+            influence.push(boot_influences(&without));
         }
         Ok(Self { influence })
     }
@@ -60,7 +60,7 @@ impl Jackknife {
     }
 }
 
-fn of_side(without: &[f64]) -> Vec<f64> {
+fn boot_influences(without: &[f64]) -> Vec<f64> {
     let n = without.len() as f64;
     let mean = without.iter().sum::<f64>() / n;
     without.iter().map(|value| (n - 1.0) * (mean - value)).collect()

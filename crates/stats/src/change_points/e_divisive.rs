@@ -1,10 +1,10 @@
 //! Owns E-divisive: energy distance, judged by permutations. It refuses a p-value of zero: (b + 1) / (m + 1) is the
 //! least that m permutations can show.
 
-use super::energy::{Candidate, best_candidate};
-use super::step::{ChangePoint, average, searchable, stretches};
+use super::energy::{StepCandidate, best_candidate};
+use super::step::{ChangePoint, check_searchable, segment_mean, segment_ranges};
 use crate::StatsError;
-use crate::sample::open_fraction;
+use crate::sample::check_open_fraction;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -39,8 +39,8 @@ impl EDivisive {
     /// Fewer than two segments' worth of values, one that is not finite, more than 10,000, a level outside (0, 1), a
     /// shortest segment or a number of permutations of zero, values whose distances overflow.
     pub fn find(&self, in_time_order: &[f64]) -> Result<Vec<ChangePoint>, StatsError> {
-        let series = searchable(in_time_order, self.shortest)?;
-        open_fraction("level", self.level)?;
+        let series = check_searchable(in_time_order, self.shortest)?;
+        check_open_fraction("level", self.level)?;
         if self.permutations == 0 {
             return Err(StatsError::TooFew { needed: 1, got: 0 });
         }
@@ -48,7 +48,7 @@ impl EDivisive {
         let mut steps: Vec<(usize, f64)> = Vec::new();
         loop {
             let indexes: Vec<usize> = steps.iter().map(|(index, _)| *index).collect();
-            let Some(found) = self.best(series, &indexes) else { break };
+            let Some(found) = self.best_step(series, &indexes) else { break };
             let p = self.p_value(series, &indexes, found, &mut random);
             if p > self.level {
                 break;
@@ -56,33 +56,34 @@ impl EDivisive {
             steps.push((found.index, p));
             steps.sort_unstable_by_key(|(index, _)| *index);
         }
-        Ok(described(series, &steps))
+        Ok(describe_steps(series, &steps))
     }
 
     /// The farthest candidate of all stretches; `None` where nothing differs.
-    fn best(&self, series: &[f64], steps: &[usize]) -> Option<Candidate> {
+    fn best_step(&self, series: &[f64], steps: &[usize]) -> Option<StepCandidate> {
         let of_stretch = |stretch: std::ops::Range<usize>| {
             let start = stretch.start;
             let found = best_candidate(series.get(stretch)?, self.shortest)?;
-            Some(Candidate { index: found.index + start, ..found })
+            Some(StepCandidate { index: found.index + start, ..found })
         };
-        let found = stretches(steps, series.len()).into_iter().filter_map(of_stretch);
+        let found = segment_ranges(steps, series.len()).into_iter().filter_map(of_stretch);
         found.max_by(|a, b| a.distance.total_cmp(&b.distance)).filter(|best| best.distance > 0.0)
     }
 
-    fn p_value(&self, series: &[f64], steps: &[usize], found: Candidate, random: &mut ChaCha8Rng) -> f64 {
+    fn p_value(&self, series: &[f64], steps: &[usize], found: StepCandidate, random: &mut ChaCha8Rng) -> f64 {
         let mut shuffled = series.to_vec();
         let all = (self.permutations + 1) as f64;
         let mut at_least = 0;
         for _ in 0..self.permutations {
-            for stretch in stretches(steps, series.len()) {
+            for stretch in segment_ranges(steps, series.len()) {
                 if let Some(values) = shuffled.get_mut(stretch) {
                     values.shuffle(random);
                 }
             }
             // Sums in another order differ in the last digits; equal arrangements must count as equal.
             let far = found.distance * (1.0 - 1e-12);
-            at_least += usize::from(self.best(&shuffled, steps).is_some_and(|best| best.distance >= far));
+            at_least +=
+                usize::from(self.best_step(&shuffled, steps).is_some_and(|best| best.distance >= far));
             // So many shuffles as far already refuse the step: the others cannot make it less likely by chance.
             if (at_least + 1) as f64 > self.level * all {
                 break;
@@ -92,10 +93,10 @@ impl EDivisive {
     }
 }
 
-fn described(series: &[f64], steps: &[(usize, f64)]) -> Vec<ChangePoint> {
+fn describe_steps(series: &[f64], steps: &[(usize, f64)]) -> Vec<ChangePoint> {
     let indexes: Vec<usize> = steps.iter().map(|(index, _)| *index).collect();
     let means: Vec<f64> =
-        stretches(&indexes, series.len()).into_iter().map(|s| average(&series[s])).collect();
+        segment_ranges(&indexes, series.len()).into_iter().map(|s| segment_mean(&series[s])).collect();
     let sides = means.windows(2).map(|pair| (pair[0], pair[1]));
     let point = |((index, p), (before, after)): (&(usize, f64), _)| ChangePoint {
         index: *index,

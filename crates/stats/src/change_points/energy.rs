@@ -2,7 +2,7 @@
 
 /// The best place for a step, and how large its distance is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct StepCandidate {
     /// First value after the step.
     pub(super) index: usize,
     /// Scaled energy distance, in the unit of the values.
@@ -13,12 +13,12 @@ pub(super) struct Candidate {
 /// E = 2/(ab) Σ|x - y| - Σ|x - x'| / C(a, 2) - Σ|y - y'| / C(b, 2) and a sum over one value is zero. Source: Matteson and
 /// James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of the American
 /// Statistical Association 109 (2014), α = 1. Takes n² time and n memory. `None` for fewer than two segments' worth.
-pub(super) fn best_candidate(series: &[f64], shortest: usize) -> Option<Candidate> {
+pub(super) fn best_candidate(series: &[f64], shortest: usize) -> Option<StepCandidate> {
     // to_here[k] = Σ |x_i - x_k| over i < τ, kept up while τ moves; from_start[k] is the same at τ = k.
-    let from_start: Vec<f64> = (0..series.len()).map(|k| distances(series, k)).collect();
+    let from_start: Vec<f64> = (0..series.len()).map(|k| sum_distances(series, k)).collect();
     let mut to_here = vec![0.0; series.len()];
     let mut left_within = 0.0;
-    let mut best: Option<Candidate> = None;
+    let mut best: Option<StepCandidate> = None;
     for (tau, last) in (1..series.len()).zip(series) {
         left_within += from_start[tau - 1];
         for (sum, value) in to_here.iter_mut().zip(series).skip(tau) {
@@ -31,9 +31,10 @@ pub(super) fn best_candidate(series: &[f64], shortest: usize) -> Option<Candidat
         for (kappa, (here, all)) in (tau + 1..).zip(to_here.iter().zip(&from_start).skip(tau)) {
             cross += here;
             right_within += all - here;
-            let distance = scaled(tau as f64, (kappa - tau) as f64, cross, left_within, right_within);
+            let distance =
+                scaled_distance(tau as f64, (kappa - tau) as f64, cross, left_within, right_within);
             if kappa - tau >= shortest && best.is_none_or(|best| distance > best.distance) {
-                best = Some(Candidate { index: tau, distance });
+                best = Some(StepCandidate { index: tau, distance });
             }
         }
     }
@@ -41,11 +42,11 @@ pub(super) fn best_candidate(series: &[f64], shortest: usize) -> Option<Candidat
 }
 
 /// Σ |x_i - x_k| over i < k.
-fn distances(series: &[f64], k: usize) -> f64 {
+fn sum_distances(series: &[f64], k: usize) -> f64 {
     series.iter().take(k).map(|value| (value - series[k]).abs()).sum()
 }
 
-fn scaled(a: f64, b: f64, cross: f64, left: f64, right: f64) -> f64 {
+fn scaled_distance(a: f64, b: f64, cross: f64, left: f64, right: f64) -> f64 {
     let inner = |sum: f64, n: f64| if n > 1.0 { sum / (n - 1.0) } else { 0.0 };
     2.0 / (a + b) * (cross - b * inner(left, a) - a * inner(right, b))
 }

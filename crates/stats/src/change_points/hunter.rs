@@ -2,10 +2,10 @@
 //! refuses to take its p-values at face value: the place was chosen where they are small (see [`Hunter`]).
 
 use super::energy::best_candidate;
-use super::step::{ChangePoint, average, searchable, stretches};
+use super::step::{ChangePoint, check_searchable, segment_mean, segment_ranges};
 use crate::StatsError;
-use crate::sample::open_fraction;
-use crate::student::two_sided;
+use crate::sample::check_open_fraction;
+use crate::student::t_two_sided;
 use std::ops::Range;
 
 /// Whose details of the method apply.
@@ -46,7 +46,7 @@ impl Default for Hunter {
 impl Hunter {
     /// The settings with which the steps are those of Apache Otava (`compute_change_points`, at 1ceb153).
     #[must_use]
-    pub fn as_otava(window: usize, level: f64, least_change: f64) -> Self {
+    pub fn with_otava_rules(window: usize, level: f64, least_change: f64) -> Self {
         Self { window, level, least_change, shortest: 1, rules: HunterRules::Otava }
     }
 
@@ -60,14 +60,14 @@ impl Hunter {
     /// Fewer than two segments' worth of values, one that is not finite, more than 10,000, a level outside (0, 1), a
     /// window below two values, a least change below zero, a shortest segment of zero, values whose squares overflow.
     pub fn find(&self, in_time_order: &[f64]) -> Result<Vec<ChangePoint>, StatsError> {
-        let series = searchable(in_time_order, self.shortest)?;
-        self.check(series)?;
-        let steps = self.candidates(series);
-        Ok(self.merged(series, self.tested(series, &steps)))
+        let series = check_searchable(in_time_order, self.shortest)?;
+        self.check_series(series)?;
+        let steps = self.find_candidates(series);
+        Ok(self.merge_points(series, self.test_steps(series, &steps)))
     }
 
-    fn check(&self, series: &[f64]) -> Result<(), StatsError> {
-        open_fraction("level", self.level)?;
+    fn check_series(&self, series: &[f64]) -> Result<(), StatsError> {
+        check_open_fraction("level", self.level)?;
         if self.window < 2 {
             return Err(StatsError::OutOfRange {
                 name: "window",
@@ -93,12 +93,12 @@ impl Hunter {
         }
     }
 
-    fn candidates(&self, series: &[f64]) -> Vec<usize> {
+    fn find_candidates(&self, series: &[f64]) -> Vec<usize> {
         let mut steps = Vec::new();
         let mut start = 0;
         while let Some(rest) = series.get(start..).filter(|rest| !rest.is_empty()) {
             let window = &rest[..self.window.min(rest.len())];
-            let found: Vec<usize> = self.split(window).iter().map(|index| index + start).collect();
+            let found: Vec<usize> = self.split_window(window).iter().map(|index| index + start).collect();
             start = (start + (self.window / 2).max(1)).max(found.last().copied().unwrap_or(0));
             steps.extend(found);
         }
@@ -107,11 +107,11 @@ impl Hunter {
         steps
     }
 
-    fn split(&self, window: &[f64]) -> Vec<usize> {
+    fn split_window(&self, window: &[f64]) -> Vec<usize> {
         let mut steps: Vec<usize> = Vec::new();
         loop {
             let mut best: Option<(f64, usize, Range<usize>)> = None;
-            for stretch in stretches(&steps, window.len()) {
+            for stretch in segment_ranges(&steps, window.len()) {
                 let Some(found) =
                     window.get(stretch.clone()).and_then(|part| best_candidate(part, self.shortest))
                 else {
@@ -130,22 +130,28 @@ impl Hunter {
         }
     }
 
-    fn tested(&self, series: &[f64], steps: &[usize]) -> Vec<ChangePoint> {
-        let parts = stretches(steps, series.len());
+    fn test_steps(&self, series: &[f64], steps: &[usize]) -> Vec<ChangePoint> {
+        let parts = segment_ranges(steps, series.len());
         let point = |pair: &[Range<usize>]| {
-            self.point(&series[pair[0].clone()], &series[pair[1].clone()], pair[1].start)
+            self.change_point(&series[pair[0].clone()], &series[pair[1].clone()], pair[1].start)
         };
         parts.windows(2).map(point).collect()
     }
 
-    fn point(&self, left: &[f64], right: &[f64], index: usize) -> ChangePoint {
-        ChangePoint { index, p: self.p_value(left, right), before: average(left), after: average(right) }
+    fn change_point(&self, left: &[f64], right: &[f64], index: usize) -> ChangePoint {
+        ChangePoint {
+            index,
+            p: self.p_value(left, right),
+            before: segment_mean(left),
+            after: segment_mean(right),
+        }
     }
 
-    fn merged(&self, series: &[f64], mut points: Vec<ChangePoint>) -> Vec<ChangePoint> {
-        while let Some(weakest) = self.weakest(&points) {
+    fn merge_points(&self, series: &[f64], mut points: Vec<ChangePoint>) -> Vec<ChangePoint> {
+        while let Some(weakest) = self.weakest_point(&points) {
             points.remove(weakest);
-            let parts = stretches(&points.iter().map(|point| point.index).collect::<Vec<_>>(), series.len());
+            let parts =
+                segment_ranges(&points.iter().map(|point| point.index).collect::<Vec<_>>(), series.len());
             let neighbours = match self.rules {
                 HunterRules::Sound => [weakest.checked_sub(1), Some(weakest)],
                 HunterRules::Otava => [Some(weakest), Some(weakest + 1)],
@@ -153,7 +159,8 @@ impl Hunter {
             for changed in neighbours.into_iter().flatten() {
                 if let (Some(point), Some(pair)) = (points.get_mut(changed), parts.get(changed..changed + 2))
                 {
-                    *point = self.point(&series[pair[0].clone()], &series[pair[1].clone()], point.index);
+                    *point =
+                        self.change_point(&series[pair[0].clone()], &series[pair[1].clone()], point.index);
                 }
             }
         }
@@ -162,7 +169,7 @@ impl Hunter {
 
     /// The step to drop next: the least surprising of those that are not surprising enough, else the smallest of those
     /// that are too small.
-    fn weakest(&self, points: &[ChangePoint]) -> Option<usize> {
+    fn weakest_point(&self, points: &[ChangePoint]) -> Option<usize> {
         let first_of = |key: &dyn Fn(&ChangePoint) -> f64| {
             let keyed = points.iter().map(key).enumerate();
             keyed.reduce(|best, next| if next.1 > best.1 { next } else { best })
@@ -171,7 +178,7 @@ impl Hunter {
         if p >= self.level {
             return Some(unlikely);
         }
-        let (small, change) = first_of(&|point| -relative_change(point))?;
+        let (small, change) = first_of(&|point| -larger_relative_change(point))?;
         (-change <= self.least_change).then_some(small)
     }
 
@@ -182,17 +189,17 @@ impl Hunter {
         if freedom <= 0.0 {
             return 1.0;
         }
-        let variance = (self.squares(left) + self.squares(right)) / freedom;
-        let difference = average(left) - average(right);
+        let variance = (self.squared_deviations(left) + self.squared_deviations(right)) / freedom;
+        let difference = segment_mean(left) - segment_mean(right);
         if difference == 0.0 {
             return 1.0;
         }
-        two_sided(difference / (variance * (m.recip() + n.recip())).sqrt(), freedom)
+        t_two_sided(difference / (variance * (m.recip() + n.recip())).sqrt(), freedom)
     }
 
     /// (n - 1) times the variance.
-    fn squares(&self, segment: &[f64]) -> f64 {
-        let centre = average(segment);
+    fn squared_deviations(&self, segment: &[f64]) -> f64 {
+        let centre = segment_mean(segment);
         let squares: f64 = segment.iter().map(|value| (value - centre).powi(2)).sum();
         match self.rules {
             HunterRules::Sound => squares,
@@ -203,7 +210,7 @@ impl Hunter {
 
 /// The larger of both relative changes, forwards and backwards, so that doubling and halving count alike. A mean of zero
 /// has no change relative to it.
-fn relative_change(point: &ChangePoint) -> f64 {
+fn larger_relative_change(point: &ChangePoint) -> f64 {
     let of = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { (part / whole - 1.0).abs() };
     of(point.after, point.before).max(of(point.before, point.after))
 }

@@ -1,7 +1,7 @@
 //! Owns what a step looks like, and the stretches between steps. It refuses series that are too long to search.
 
 use crate::StatsError;
-use crate::sample::at_least;
+use crate::sample::check_at_least;
 
 /// A step in a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,11 +20,11 @@ pub struct ChangePoint {
 const MOST_VALUES: usize = 10_000;
 
 /// Passes a series that can be searched with segments of at least `shortest` values.
-pub(super) fn searchable(series: &[f64], shortest: usize) -> Result<&[f64], StatsError> {
+pub(super) fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64], StatsError> {
     if shortest == 0 {
         return Err(StatsError::OutOfRange { name: "shortest segment", value: 0.0, range: "[1, infinity)" });
     }
-    let series = at_least(series, shortest.saturating_mul(2))?;
+    let series = check_at_least(series, shortest.saturating_mul(2))?;
     let got = series.len();
     if got > MOST_VALUES {
         return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: got.saturating_mul(got) });
@@ -35,11 +35,11 @@ pub(super) fn searchable(series: &[f64], shortest: usize) -> Result<&[f64], Stat
 }
 
 /// The stretches between steps.
-pub(super) fn stretches(steps: &[usize], length: usize) -> Vec<std::ops::Range<usize>> {
+pub(super) fn segment_ranges(steps: &[usize], length: usize) -> Vec<std::ops::Range<usize>> {
     let starts = std::iter::once(0).chain(steps.iter().copied());
     starts.zip(steps.iter().copied().chain([length])).map(|(start, end)| start..end).collect()
 }
 
-pub(super) fn average(values: &[f64]) -> f64 {
+pub(super) fn segment_mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-fn numbers(value: &Value) -> Vec<f64> {
+fn parse_numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|item| item.as_f64().unwrap()).collect()
 }
 
@@ -15,7 +15,7 @@ fn the_farthest_candidate_is_found() {
     let rows: Vec<Value> = serde_json::from_str(include_str!("../../tests/data/energy.json")).unwrap();
     for row in rows {
         let shortest = row["shortest"].as_u64().unwrap() as usize;
-        let found = best_candidate(&numbers(&row["x"]), shortest).unwrap();
+        let found = best_candidate(&parse_numbers(&row["x"]), shortest).unwrap();
         assert_eq!(found.index as u64, row["index"].as_u64().unwrap());
         let wanted = row["distance"].as_f64().unwrap();
         assert!((found.distance - wanted).abs() <= 1e-9 * wanted.abs(), "{found:?} {wanted}");
@@ -31,18 +31,18 @@ const HALVED: [f64; 20] = [
     0.51, 0.50, 0.49,
 ];
 
-fn places(found: Result<Vec<ChangePoint>, StatsError>) -> Vec<usize> {
+fn step_indexes(found: Result<Vec<ChangePoint>, StatsError>) -> Vec<usize> {
     found.unwrap().iter().map(|step| step.index).collect()
 }
 
 #[test]
 fn steps_of_otava() {
     let divisive = EDivisive { level: 0.05, permutations: 199, shortest: 1, seed: 1 };
-    assert_eq!(places(divisive.find(&SEQUENCE)), [5, 8]);
-    assert_eq!(places(divisive.find(&HALVED)), [10]);
-    assert_eq!(places(Hunter::as_otava(10, 0.0001, 0.0).find(&HALVED)), [10]);
-    assert_eq!(places(Hunter::default().find(&HALVED)), [10]);
-    assert_eq!(places(Hunter::default().find(&SEQUENCE)), [5, 8]);
+    assert_eq!(step_indexes(divisive.find(&SEQUENCE)), [5, 8]);
+    assert_eq!(step_indexes(divisive.find(&HALVED)), [10]);
+    assert_eq!(step_indexes(Hunter::with_otava_rules(10, 0.0001, 0.0).find(&HALVED)), [10]);
+    assert_eq!(step_indexes(Hunter::default().find(&HALVED)), [10]);
+    assert_eq!(step_indexes(Hunter::default().find(&SEQUENCE)), [5, 8]);
 }
 
 #[test]
@@ -57,21 +57,21 @@ fn a_step_carries_its_means_and_an_honest_p() {
 #[test]
 fn a_small_step_is_dropped_when_it_does_not_matter() {
     let hunter = |least_change| Hunter { least_change, ..Hunter::default() };
-    assert_eq!(places(hunter(0.9).find(&HALVED)), [10]);
-    assert_eq!(places(hunter(1.1).find(&HALVED)), Vec::<usize>::new());
+    assert_eq!(step_indexes(hunter(0.9).find(&HALVED)), [10]);
+    assert_eq!(step_indexes(hunter(1.1).find(&HALVED)), Vec::<usize>::new());
 }
 
 #[test]
 fn nothing_changes_in_equal_values() {
     assert_eq!(EDivisive::default().find(&[3.0; 40]), Ok(vec![]));
     assert_eq!(Hunter::default().find(&[3.0; 120]), Ok(vec![]));
-    assert_eq!(Hunter::as_otava(50, 0.001, 0.0).find(&[0.1; 120]), Ok(vec![]));
+    assert_eq!(Hunter::with_otava_rules(50, 0.001, 0.0).find(&[0.1; 120]), Ok(vec![]));
 }
 
 #[test]
 fn a_step_between_constants_is_certain() {
     let series: Vec<f64> = (0..40).map(|i| if i < 20 { 1.0 } else { 2.0 }).collect();
-    assert_eq!(places(EDivisive::default().find(&series)), [20]);
+    assert_eq!(step_indexes(EDivisive::default().find(&series)), [20]);
     let found = Hunter::default().find(&series).unwrap();
     assert_eq!(found.iter().map(|step| (step.index, step.p)).collect::<Vec<_>>(), [(20, 0.0)]);
 }
@@ -101,7 +101,7 @@ fn the_variance_of_otava_alarms_too_often() {
         let values: Vec<f64> = (0..6).map(|_| normal()).collect();
         let (left, right) = values.split_at(3);
         sound += usize::from(Hunter::default().p_value(left, right) < 0.05);
-        otava += usize::from(Hunter::as_otava(50, 0.001, 0.0).p_value(left, right) < 0.05);
+        otava += usize::from(Hunter::with_otava_rules(50, 0.001, 0.0).p_value(left, right) < 0.05);
     }
     assert!((160..=250).contains(&sound), "{sound}");
     assert!((300..=420).contains(&otava), "{otava}");

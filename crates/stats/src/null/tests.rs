@@ -1,6 +1,6 @@
 use super::{rank_sum_counts, sized_subset_sum_counts, squared_rank_distance_counts, subset_sum_counts};
 
-fn binomial(n: i128, k: i128) -> i128 {
+fn binomial_coefficient(n: i128, k: i128) -> i128 {
     (1..=k).fold(1, |ways, i| ways * (n - k + i) / i)
 }
 
@@ -16,7 +16,7 @@ fn rank_sums_of_small_samples() {
 fn rank_sums_count_every_arrangement() {
     for (m, n) in [(1, 2_500), (2, 1_250), (10, 250), (25, 100), (40, 62), (49, 51), (50, 50)] {
         let counts = rank_sum_counts(m, n);
-        assert_eq!(counts.iter().sum::<i128>(), binomial((m + n) as i128, m as i128), "{m} {n}");
+        assert_eq!(counts.iter().sum::<i128>(), binomial_coefficient((m + n) as i128, m as i128), "{m} {n}");
         assert!(counts.iter().eq(counts.iter().rev()) && counts.iter().all(|count| *count >= 0));
     }
 }

@@ -4,10 +4,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Normal numbers by Box and Muller.
-pub struct Noise(ChaCha8Rng);
+pub struct NormalNoise(ChaCha8Rng);
 
-impl Noise {
-    pub fn seeded(seed: u64) -> Self {
+impl NormalNoise {
+    pub fn from_seed(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 

@@ -1,30 +1,30 @@
 //! The rules of other tools and ours, on simulated data with fixed seeds: what the book shows and its tests hold.
 
-use crate::noise::Noise;
+use crate::noise::NormalNoise;
 use perflab_stats::{
     benjamini_hochberg, harmonic_mean, mann_whitney, mean, median_with_interval, sd, signed_rank, welch,
 };
 
 /// Values around a centre, log-normal.
-pub fn around(noise: &mut Noise, centre: f64, spread: f64, n: usize) -> Vec<f64> {
+pub fn lognormal_values(noise: &mut NormalNoise, centre: f64, spread: f64, n: usize) -> Vec<f64> {
     (0..n).map(|_| centre * (spread * noise.normal()).exp()).collect()
 }
 
 /// A rule that says whether two samples differ.
-pub type Rule = fn(&[f64], &[f64]) -> bool;
+pub type DifferenceRule = fn(&[f64], &[f64]) -> bool;
 
 /// perflab: Mann and Whitney.
-pub fn ranks(a: &[f64], b: &[f64]) -> bool {
+pub fn differ_by_ranks(a: &[f64], b: &[f64]) -> bool {
     mann_whitney(a, b).unwrap().p < 0.05
 }
 
 /// MMTests since 2024: bands of ± 1.96 standard deviations around the means do not touch.
-pub fn bands(a: &[f64], b: &[f64]) -> bool {
+pub fn differ_by_bands(a: &[f64], b: &[f64]) -> bool {
     (mean(a).unwrap() - mean(b).unwrap()).abs() > 1.96 * (sd(a).unwrap() + sd(b).unwrap())
 }
 
 /// lkp: the ranges lie apart, or the gap between them is more than half the difference of the means.
-pub fn ranges(a: &[f64], b: &[f64]) -> bool {
+pub fn differ_by_ranges(a: &[f64], b: &[f64]) -> bool {
     let low = |x: &[f64]| x.iter().copied().fold(f64::INFINITY, f64::min);
     let high = |x: &[f64]| x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (ma, mb) = (mean(a).unwrap(), mean(b).unwrap());
@@ -33,35 +33,37 @@ pub fn ranges(a: &[f64], b: &[f64]) -> bool {
 }
 
 /// The eye: minima more than 2 % apart.
-pub fn minima(a: &[f64], b: &[f64]) -> bool {
+pub fn differ_by_minima(a: &[f64], b: &[f64]) -> bool {
     let low = |x: &[f64]| x.iter().copied().fold(f64::INFINITY, f64::min);
     (low(b) / low(a) - 1.0).abs() > 0.02
 }
 
-pub fn share(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+pub fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
     (0..tries).filter(|_| hit()).count() as f64 / tries as f64
 }
 
 /// How often a rule reports a change of `ratio` from n values a side with 2 % noise.
-pub fn reports(rule: Rule, ratio: f64, n: usize, tries: usize) -> f64 {
-    let mut noise = Noise::seeded(100 + n as u64);
-    share(tries, || rule(&around(&mut noise, 1.0, 0.02, n), &around(&mut noise, ratio, 0.02, n)))
+pub fn reported_share(rule: DifferenceRule, ratio: f64, n: usize, tries: usize) -> f64 {
+    let mut noise = NormalNoise::from_seed(100 + n as u64);
+    share_of_hits(tries, || {
+        rule(&lognormal_values(&mut noise, 1.0, 0.02, n), &lognormal_values(&mut noise, ratio, 0.02, n))
+    })
 }
 
 /// False alarms where boots have as much spread as iterations: pooled iterations by ranks, and boot means by t.
-pub fn boots(boots: usize, iterations: usize, tries: usize) -> (f64, f64) {
-    let mut noise = Noise::seeded((boots * 1_000 + iterations) as u64);
+pub fn boot_false_alarms(boots: usize, iterations: usize, tries: usize) -> (f64, f64) {
+    let mut noise = NormalNoise::from_seed((boots * 1_000 + iterations) as u64);
     let mut side = || -> Vec<Vec<f64>> {
-        let boot = |noise: &mut Noise| {
+        let boot = |noise: &mut NormalNoise| {
             let luck = 0.02 * noise.normal();
-            around(noise, luck.exp(), 0.02, iterations)
+            lognormal_values(noise, luck.exp(), 0.02, iterations)
         };
         (0..boots).map(|_| boot(&mut noise)).collect()
     };
     let (mut pooled, mut means) = (0, 0);
     for _ in 0..tries {
         let (a, b) = (side(), side());
-        pooled += usize::from(ranks(&a.concat(), &b.concat()));
+        pooled += usize::from(differ_by_ranks(&a.concat(), &b.concat()));
         let of = |side: &[Vec<f64>]| side.iter().map(|boot| mean(boot).unwrap()).collect::<Vec<_>>();
         means += usize::from(welch(&of(&a), &of(&b)).is_ok_and(|found| found.p < 0.05));
     }
@@ -69,13 +71,13 @@ pub fn boots(boots: usize, iterations: usize, tries: usize) -> (f64, f64) {
 }
 
 /// False alarms under a drift over the whole run, ten a side: one side after the other, and in pairs of random order.
-pub fn drift(total: f64, tries: usize) -> (f64, f64) {
-    let mut noise = Noise::seeded(7);
+pub fn drift_false_alarms(total: f64, tries: usize) -> (f64, f64) {
+    let mut noise = NormalNoise::from_seed(7);
     let (mut in_turn, mut paired) = (0, 0);
     for _ in 0..tries {
         let series: Vec<f64> =
             (0..20).map(|at| 1.0 + total * at as f64 / 19.0 + 0.01 * noise.normal()).collect();
-        in_turn += usize::from(ranks(&series[..10], &series[10..]));
+        in_turn += usize::from(differ_by_ranks(&series[..10], &series[10..]));
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for pair in series.chunks(2) {
             let swap = noise.uniform() < 0.5;
@@ -89,29 +91,31 @@ pub fn drift(total: f64, tries: usize) -> (f64, f64) {
 
 /// False alarms of whoever looks every five values up to fifty: stopping at p < 5 %, and stopping when both medians are
 /// known to 1 %.
-pub fn peeking(tries: usize) -> (f64, f64) {
-    let mut noise = Noise::seeded(8);
+pub fn peeking_false_alarms(tries: usize) -> (f64, f64) {
+    let mut noise = NormalNoise::from_seed(8);
     let (mut significant, mut precise) = (0, 0);
     for _ in 0..tries {
-        let (a, b) = (around(&mut noise, 1.0, 0.02, 50), around(&mut noise, 1.0, 0.02, 50));
+        let (a, b) =
+            (lognormal_values(&mut noise, 1.0, 0.02, 50), lognormal_values(&mut noise, 1.0, 0.02, 50));
         let looks: Vec<usize> = (5..=50).step_by(5).collect();
-        significant += usize::from(looks.iter().any(|n| ranks(&a[..*n], &b[..*n])));
+        significant += usize::from(looks.iter().any(|n| differ_by_ranks(&a[..*n], &b[..*n])));
         let width =
             |x: &[f64]| median_with_interval(x, 0.95).unwrap().interval.map_or(1.0, |i| i.half_width());
         let ready = |n: &&usize| **n >= 10 && width(&a[..**n]) <= 0.01 && width(&b[..**n]) <= 0.01;
         let n = looks.iter().find(ready).copied().unwrap_or(50);
-        precise += usize::from(ranks(&a[..n], &b[..n]));
+        precise += usize::from(differ_by_ranks(&a[..n], &b[..n]));
     }
     (significant as f64 / tries as f64, precise as f64 / tries as f64)
 }
 
 /// Chance of any false alarm among so many metrics: at p < 5 % each, and with Benjamini and Hochberg.
-pub fn many(metrics: usize, tries: usize) -> (f64, f64) {
-    let mut noise = Noise::seeded(metrics as u64);
+pub fn many_metrics_false_alarms(metrics: usize, tries: usize) -> (f64, f64) {
+    let mut noise = NormalNoise::from_seed(metrics as u64);
     let (mut each, mut corrected) = (0, 0);
     for _ in 0..tries {
         let mut p = || {
-            let (a, b) = (around(&mut noise, 1.0, 0.02, 10), around(&mut noise, 1.0, 0.02, 10));
+            let (a, b) =
+                (lognormal_values(&mut noise, 1.0, 0.02, 10), lognormal_values(&mut noise, 1.0, 0.02, 10));
             mann_whitney(&a, &b).unwrap().p
         };
         let all: Vec<f64> = (0..metrics).map(|_| p()).collect();
@@ -131,8 +135,8 @@ pub fn median_of_mmtests(values: &[f64]) -> f64 {
 }
 
 /// One loss among five throughputs: the harmonic mean sees it, the best 95 % do not.
-pub fn one_loss() -> (f64, f64) {
+pub fn means_with_one_loss() -> (f64, f64) {
     let values = [100.0, 101.0, 99.0, 100.0, 10.0];
-    let best = perflab_stats::best_of_mean(&values, perflab_stats::Better::Higher, 95.0).unwrap();
+    let best = perflab_stats::best_of_mean(&values, perflab_stats::BetterDirection::Higher, 95.0).unwrap();
     (harmonic_mean(&values).unwrap(), best)
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use perflab_model::Value;
-use perflab_model::expression::{ExpressionError, Scope};
+use perflab_model::Scalar;
+use perflab_model::expression::{ExpressionError, ExpressionScope};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 /// One element of `argv`. An element that renders empty is dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Argument {
+pub enum ArgvElement {
     /// `"--time={{ duration }}"`
     Plain(String),
     /// `{ when = "mode == 'thread'", args = ["--threads"] }`
@@ -20,19 +20,19 @@ pub enum Argument {
     },
 }
 
-impl Argument {
+impl ArgvElement {
     /// All its texts that are templates.
     pub fn templates(&self) -> &[String] {
         match self {
-            Argument::Plain(template) => std::slice::from_ref(template),
-            Argument::When { args, .. } => args,
+            ArgvElement::Plain(template) => std::slice::from_ref(template),
+            ArgvElement::When { args, .. } => args,
         }
     }
 
     /// What it becomes: none, one or several arguments.
-    pub fn render(&self, scope: &Scope) -> Result<Vec<String>, ExpressionError> {
-        if let Argument::When { when, .. } = self
-            && scope.evaluate(when)? != Value::Bool(true)
+    pub fn render(&self, scope: &ExpressionScope) -> Result<Vec<String>, ExpressionError> {
+        if let ArgvElement::When { when, .. } = self
+            && scope.evaluate(when)? != Scalar::Bool(true)
         {
             return Ok(Vec::new());
         }
@@ -49,28 +49,28 @@ struct WhenTable {
     args: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for Argument {
+impl<'de> Deserialize<'de> for ArgvElement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ArgumentVisitor)
+        deserializer.deserialize_any(ArgvElementVisitor)
     }
 }
 
 /// By hand, because an untagged enum would answer every slip with "did not match any variant".
-struct ArgumentVisitor;
+struct ArgvElementVisitor;
 
-impl<'de> Visitor<'de> for ArgumentVisitor {
-    type Value = Argument;
+impl<'de> Visitor<'de> for ArgvElementVisitor {
+    type Value = ArgvElement;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an argument: a text, or a table with `when` and `args`")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Argument, E> {
-        Ok(Argument::Plain(text.into()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ArgvElement, E> {
+        Ok(ArgvElement::Plain(text.into()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Argument, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ArgvElement, A::Error> {
         let table = WhenTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(Argument::When { when: table.when, args: table.args })
+        Ok(ArgvElement::When { when: table.when, args: table.args })
     }
 }

@@ -1,18 +1,18 @@
 //! The tables and keys of a definition file.
 
 use indexmap::IndexMap;
-use perflab_model::expression::Scope;
-use perflab_model::study::Source;
-use perflab_model::{Bytes, Metric, Problems, Value};
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::TomlSource;
+use perflab_model::{Bytes, Metric, Problems, Scalar};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
-use super::metric::MetricTable;
-use super::{Argument, MetricRule, Parameter, check};
+use super::metric::MetricRuleDocument;
+use super::{ArgvElement, MetricRule, WorkloadParameter, check};
 
 /// One workload of the catalogue.
 #[derive(Debug, Clone)]
-pub struct Definition {
+pub struct WorkloadDefinition {
     /// The name of its file, without `.toml`.
     pub name: String,
     /// The file it stands in, as the user would find it.
@@ -28,11 +28,11 @@ pub struct Definition {
     /// Its licence as an SPDX expression.
     pub licence: Option<String>,
     /// What can be turned, in the order of the file.
-    pub parameters: IndexMap<String, Parameter>,
+    pub parameters: IndexMap<String, WorkloadParameter>,
     /// How it is installed; empty for a built-in load.
-    pub install: Install,
+    pub install: InstallSpec,
     /// The command; templates over parameters, host facts, `scratch`, `perflab`.
-    pub argv: Vec<Argument>,
+    pub argv: Vec<ArgvElement>,
     /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
     pub shell: bool,
     /// Whether the program is linked with optrace and writes a trace where it is told to.
@@ -40,11 +40,11 @@ pub struct Definition {
     /// Environment variables; templates.
     pub environment: IndexMap<String, String>,
     /// What must be there.
-    pub needs: Needs,
+    pub needs: Requirements,
     /// argv that prints a version; empty where there is none.
     pub version: Vec<String>,
     /// Parameters for a run of about a second: `perflab workload try`, and the tests.
-    pub brief: IndexMap<String, Value>,
+    pub brief: IndexMap<String, Scalar>,
     /// Kernel operations that one execution does, where that is known: expressions over parameters and host facts.
     pub operations: IndexMap<String, String>,
     /// How its output becomes metrics, at least one.
@@ -54,7 +54,7 @@ pub struct Definition {
 /// `[install]`: packages by manager, or a source archive.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Install {
+pub struct InstallSpec {
     /// Packages of Debian and Ubuntu.
     pub apt: Vec<String>,
     /// Packages of Fedora and RHEL.
@@ -84,13 +84,13 @@ pub struct SourceArchive {
 /// `[needs]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Needs {
+pub struct Requirements {
     /// Whether only root can run it.
     pub root: bool,
     /// Whether it writes under `{{ scratch }}`.
     pub scratch: bool,
     /// How much it writes there at most, with default parameters.
-    #[serde(deserialize_with = "size")]
+    #[serde(deserialize_with = "deserialize_size")]
     pub disk: Option<Bytes>,
     /// What must be on PATH. The first of `argv` is added where it is no template.
     pub programs: Vec<String>,
@@ -99,12 +99,12 @@ pub struct Needs {
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Document {
+pub(super) struct DefinitionDocument {
     title: String,
     measures: String,
     homepage: Option<String>,
     licence: Option<String>,
-    pub(super) argv: Vec<Argument>,
+    pub(super) argv: Vec<ArgvElement>,
     #[serde(default)]
     pub(super) shell: bool,
     #[serde(default)]
@@ -112,46 +112,47 @@ pub(super) struct Document {
     #[serde(default)]
     version: Vec<String>,
     #[serde(default, rename = "parameter")]
-    pub(super) parameters: IndexMap<String, Parameter>,
+    pub(super) parameters: IndexMap<String, WorkloadParameter>,
     #[serde(default)]
-    pub(super) install: Install,
+    pub(super) install: InstallSpec,
     #[serde(default)]
     pub(super) environment: IndexMap<String, String>,
     #[serde(default)]
-    pub(super) needs: Needs,
+    pub(super) needs: Requirements,
     #[serde(default)]
-    pub(super) brief: IndexMap<String, Value>,
+    pub(super) brief: IndexMap<String, Scalar>,
     #[serde(default)]
     pub(super) operations: IndexMap<String, String>,
     #[serde(rename = "metric")]
-    pub(super) metrics: Vec<MetricTable>,
+    pub(super) metrics: Vec<MetricRuleDocument>,
 }
 
-impl Definition {
+impl WorkloadDefinition {
     /// Reads and checks one definition, as far as its text alone can tell.
-    pub fn read(source: &Source) -> Result<Definition, Problems> {
-        let document: Document = source.parse_with(&["title", "measures", "argv", "metric"])?;
-        let mut list = check::problems(&document);
+    pub fn read(source: &TomlSource) -> Result<WorkloadDefinition, Problems> {
+        let document: DefinitionDocument =
+            source.parse_requiring(&["title", "measures", "argv", "metric"])?;
+        let mut list = check::definition_problems(&document);
         let mut rules = Vec::new();
         for (index, table) in document.metrics.into_iter().enumerate() {
-            match table.check(&format!("metric[{index}]")) {
+            match table.into_rule(&format!("metric[{index}]")) {
                 Ok(rule) => rules.push(rule),
                 Err(problem) => list.push(problem),
             }
         }
-        list.extend(check::twice(&rules));
+        list.extend(check::duplicate_metric_problems(&rules));
         if !list.is_empty() {
-            return Err(source.problems(list));
+            return Err(source.place_problems(list));
         }
-        Ok(Definition {
-            name: name_of(&source.file),
+        Ok(WorkloadDefinition {
+            name: definition_name(&source.file),
             file: source.file.clone(),
-            digest: digest(&source.text),
+            digest: hash_definition(&source.text),
             title: document.title,
             measures: document.measures,
             homepage: document.homepage,
             licence: document.licence,
-            needs: with_program(document.needs, &document.argv, document.shell),
+            needs: require_program(document.needs, &document.argv, document.shell),
             parameters: document.parameters,
             install: document.install,
             argv: document.argv,
@@ -171,17 +172,17 @@ impl Definition {
     }
 
     /// How many of each operation one execution does; those that the scope cannot tell are left out.
-    pub fn operation_counts(&self, scope: &Scope) -> std::collections::BTreeMap<String, f64> {
+    pub fn operation_counts(&self, scope: &ExpressionScope) -> std::collections::BTreeMap<String, f64> {
         let count =
-            |(name, text): (&String, &String)| Some((name.clone(), scope.evaluate(text).ok()?.number()?));
+            |(name, text): (&String, &String)| Some((name.clone(), scope.evaluate(text).ok()?.as_number()?));
         self.operations.iter().filter_map(count).collect()
     }
 
     /// Whether perflab itself is the program, so that nothing has to be installed.
-    pub fn built_in(&self) -> bool {
+    pub fn is_built_in(&self) -> bool {
         self.argv
             .first()
-            .is_some_and(|first| matches!(first, Argument::Plain(text) if text.contains("perflab }}")))
+            .is_some_and(|first| matches!(first, ArgvElement::Plain(text) if text.contains("perflab }}")))
     }
 }
 
@@ -190,39 +191,39 @@ const NOT_MEASURED: &[&str] =
     &["title", "measures", "homepage", "licence", "install", "needs", "version", "brief", "operations"];
 
 /// Of the document's keys in order, so that comments, spaces and the order of tables do not count.
-fn digest(text: &str) -> String {
+fn hash_definition(text: &str) -> String {
     let mut document: toml::Table = text.parse().unwrap_or_default();
     document.retain(|key, _| !NOT_MEASURED.contains(&key));
     let mut sha = Sha256::new();
-    hash_value(&toml::Value::Table(document), &mut sha);
+    hash_toml_value(&toml::Value::Table(document), &mut sha);
     sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn hash_value(value: &toml::Value, sha: &mut Sha256) {
+fn hash_toml_value(value: &toml::Value, sha: &mut Sha256) {
     match value {
         toml::Value::Table(table) => {
             let sorted: std::collections::BTreeMap<&String, &toml::Value> = table.iter().collect();
             sha.update(format!("{{{}", sorted.len()));
             for (key, value) in sorted {
                 sha.update(format!("{key:?}"));
-                hash_value(value, sha);
+                hash_toml_value(value, sha);
             }
         }
         toml::Value::Array(items) => {
             sha.update(format!("[{}", items.len()));
-            items.iter().for_each(|item| hash_value(item, sha));
+            items.iter().for_each(|item| hash_toml_value(item, sha));
         }
         other => sha.update(other.to_string()),
     }
 }
 
-fn name_of(file: &str) -> String {
+fn definition_name(file: &str) -> String {
     let base = file.rsplit('/').next().unwrap_or(file);
     base.strip_suffix(".toml").unwrap_or(base).to_owned()
 }
 
-fn with_program(mut needs: Needs, argv: &[Argument], shell: bool) -> Needs {
-    if let (Some(Argument::Plain(program)), false) = (argv.first(), shell)
+fn require_program(mut needs: Requirements, argv: &[ArgvElement], shell: bool) -> Requirements {
+    if let (Some(ArgvElement::Plain(program)), false) = (argv.first(), shell)
         && !program.contains("{{")
         && !needs.programs.contains(program)
     {
@@ -231,7 +232,7 @@ fn with_program(mut needs: Needs, argv: &[Argument], shell: bool) -> Needs {
     needs
 }
 
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+fn deserialize_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
     let text = String::deserialize(deserializer)?;
     Bytes::parse(&text).map(Some).map_err(serde::de::Error::custom)
 }

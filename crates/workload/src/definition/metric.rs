@@ -11,11 +11,11 @@ pub struct MetricRule {
     /// What is measured.
     pub metric: Metric,
     /// Where to look.
-    pub from: Stream,
+    pub from: OutputStream,
     /// How to find it.
-    pub rule: Rule,
+    pub rule: ExtractionRule,
     /// What to make of several finds.
-    pub aggregate: Aggregate,
+    pub aggregate: MetricAggregate,
     /// The found number times this is the value in the metric's unit.
     pub scale: f64,
     /// Whether its absence is no error: a metric that exists only under some parameters.
@@ -24,7 +24,7 @@ pub struct MetricRule {
 
 /// How a metric is found.
 #[derive(Debug, Clone)]
-pub enum Rule {
+pub enum ExtractionRule {
     /// The capture `value` of a regular expression, at every match; `^` and `$` match at lines.
     Regex(regex::Regex),
     /// JSON pointers (RFC 6901) into the first JSON document of the output; those that exist count.
@@ -47,14 +47,14 @@ pub enum Rule {
     Wall,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for ExtractionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rule::Regex(regex) => write!(f, "regex `{regex}`"),
-            Rule::Json(pointers) => write!(f, "json `{}`", pointers.join("`, `")),
-            Rule::Csv { column, .. } => write!(f, "csv column `{column}`"),
-            Rule::Key { key, .. } => write!(f, "key `{key}`"),
-            Rule::Wall => write!(f, "time = \"wall\""),
+            ExtractionRule::Regex(regex) => write!(f, "regex `{regex}`"),
+            ExtractionRule::Json(pointers) => write!(f, "json `{}`", pointers.join("`, `")),
+            ExtractionRule::Csv { column, .. } => write!(f, "csv column `{column}`"),
+            ExtractionRule::Key { key, .. } => write!(f, "key `{key}`"),
+            ExtractionRule::Wall => write!(f, "time = \"wall\""),
         }
     }
 }
@@ -62,7 +62,7 @@ impl fmt::Display for Rule {
 /// Where a rule looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum OutputStream {
     /// standard output
     #[default]
     Stdout,
@@ -70,11 +70,11 @@ pub enum Stream {
     Stderr,
 }
 
-impl fmt::Display for Stream {
+impl fmt::Display for OutputStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
+            OutputStream::Stdout => "stdout",
+            OutputStream::Stderr => "stderr",
         })
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Display for Stream {
 /// One value out of several finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Aggregate {
+pub enum MetricAggregate {
     /// the last one
     #[default]
     Last,
@@ -100,45 +100,45 @@ pub enum Aggregate {
     Median,
 }
 
-/// The table as it is written; [`MetricTable::check`] makes a rule of it.
+/// The table as it is written; [`MetricRuleDocument::into_rule`] makes a rule of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MetricTable {
+pub(super) struct MetricRuleDocument {
     name: String,
     unit: String,
     direction: Direction,
     #[serde(default)]
     primary: bool,
     #[serde(default)]
-    from: Stream,
+    from: OutputStream,
     #[serde(default)]
-    aggregate: Aggregate,
+    aggregate: MetricAggregate,
     scale: Option<f64>,
     #[serde(default)]
     optional: bool,
     regex: Option<String>,
-    #[serde(default, deserialize_with = "one_or_several")]
+    #[serde(default, deserialize_with = "deserialize_one_or_several")]
     json: Vec<String>,
     csv: Option<String>,
     key: Option<String>,
     separator: Option<String>,
-    time: Option<Wall>,
+    time: Option<WallTimeSource>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Wall {
+enum WallTimeSource {
     Wall,
 }
 
-impl MetricTable {
+impl MetricRuleDocument {
     /// The checked rule, or what is wrong; `key` is `metric[INDEX]`.
-    pub(super) fn check(self, key: &str) -> Result<MetricRule, Problem> {
+    pub(super) fn into_rule(self, key: &str) -> Result<MetricRule, Problem> {
         let scale = self.scale.unwrap_or(1.0);
         if !scale.is_finite() || scale == 0.0 {
             return Err(Problem::new(format!("{key}.scale"), "must be a number other than 0"));
         }
-        let rule = self.rule(key)?;
+        let rule = self.extraction_rule(key)?;
         let metric = Metric {
             name: self.name,
             unit: Unit(self.unit.into()),
@@ -155,29 +155,29 @@ impl MetricTable {
         })
     }
 
-    fn rule(&self, key: &str) -> Result<Rule, Problem> {
+    fn extraction_rule(&self, key: &str) -> Result<ExtractionRule, Problem> {
         let mut rules = Vec::new();
-        rules.extend(self.regex.as_ref().map(|text| regex(text, key)));
-        rules.extend((!self.json.is_empty()).then(|| pointers(&self.json, key)));
-        rules.extend(self.csv.as_ref().map(|column| self.csv(column, key)));
+        rules.extend(self.regex.as_ref().map(|text| regex_rule(text, key)));
+        rules.extend((!self.json.is_empty()).then(|| json_rule(&self.json, key)));
+        rules.extend(self.csv.as_ref().map(|column| self.csv_rule(column, key)));
         rules.extend(self.key.as_ref().map(|name| {
-            Ok(Rule::Key {
+            Ok(ExtractionRule::Key {
                 key: name.clone(),
                 separator: self.separator.clone().unwrap_or_else(|| ":".into()),
             })
         }));
-        rules.extend(self.time.map(|Wall::Wall| Ok(Rule::Wall)));
+        rules.extend(self.time.map(|WallTimeSource::Wall| Ok(ExtractionRule::Wall)));
         match (rules.pop(), rules.is_empty()) {
             (Some(rule), true) => rule,
-            (None, _) => Err(Problem::new(key, "has no rule that finds it").hint(ONE_RULE)),
-            (Some(_), false) => Err(Problem::new(key, "has more than one rule").hint(ONE_RULE)),
+            (None, _) => Err(Problem::new(key, "has no rule that finds it").with_hint(ONE_RULE)),
+            (Some(_), false) => Err(Problem::new(key, "has more than one rule").with_hint(ONE_RULE)),
         }
     }
 
-    fn csv(&self, column: &str, key: &str) -> Result<Rule, Problem> {
+    fn csv_rule(&self, column: &str, key: &str) -> Result<ExtractionRule, Problem> {
         let separator = self.separator.as_deref().unwrap_or(",");
         match separator.as_bytes() {
-            [separator] => Ok(Rule::Csv { column: column.into(), separator: *separator }),
+            [separator] => Ok(ExtractionRule::Csv { column: column.into(), separator: *separator }),
             _ => Err(Problem::new(format!("{key}.separator"), "must be one character for `csv`")),
         }
     }
@@ -185,27 +185,27 @@ impl MetricTable {
 
 const ONE_RULE: &str = "write exactly one of `regex`, `json`, `csv`, `key` and `time = \"wall\"`";
 
-fn regex(text: &str, key: &str) -> Result<Rule, Problem> {
+fn regex_rule(text: &str, key: &str) -> Result<ExtractionRule, Problem> {
     let key = format!("{key}.regex");
     let built = regex::RegexBuilder::new(text).multi_line(true).build();
     let regex = built.map_err(|error| Problem::new(&key, error.to_string().replace('\n', " ")))?;
     if regex.capture_names().flatten().any(|name| name == "value") {
-        return Ok(Rule::Regex(regex));
+        return Ok(ExtractionRule::Regex(regex));
     }
-    Err(Problem::new(key, "captures nothing named `value`").hint("write `(?<value>[0-9.]+)`"))
+    Err(Problem::new(key, "captures nothing named `value`").with_hint("write `(?<value>[0-9.]+)`"))
 }
 
-fn pointers(texts: &[String], key: &str) -> Result<Rule, Problem> {
+fn json_rule(texts: &[String], key: &str) -> Result<ExtractionRule, Problem> {
     match texts.iter().find(|text| !text.starts_with('/')) {
         Some(text) => Err(Problem::new(format!("{key}.json"), format!("`{text}` is not a JSON pointer"))
-            .hint("begin with /")),
-        None => Ok(Rule::Json(texts.to_vec())),
+            .with_hint("begin with /")),
+        None => Ok(ExtractionRule::Json(texts.to_vec())),
     }
 }
 
-fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct OneOrSeveral;
-    impl<'de> serde::de::Visitor<'de> for OneOrSeveral {
+fn deserialize_one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct OneOrSeveralVisitor;
+    impl<'de> serde::de::Visitor<'de> for OneOrSeveralVisitor {
         type Value = Vec<String>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a JSON pointer, or a list of them")
@@ -221,5 +221,5 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
             Ok(texts)
         }
     }
-    deserializer.deserialize_any(OneOrSeveral)
+    deserializer.deserialize_any(OneOrSeveralVisitor)
 }

@@ -2,27 +2,27 @@
 
 use std::fmt;
 
-use perflab_model::{Bytes, Nanos, Value};
+use perflab_model::{Bytes, Nanos, Scalar};
 use serde::Deserialize;
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameter {
+pub struct WorkloadParameter {
     /// What its values are.
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// Its value where a study gives none; may be an expression over the host.
-    pub default: Value,
+    pub default: Scalar,
     /// What a number counts, for people: `threads`, `messages`.
     #[serde(default)]
     pub unit: Option<String>,
     /// The smallest allowed value.
     #[serde(default)]
-    pub min: Option<Value>,
+    pub min: Option<Scalar>,
     /// The largest allowed value.
     #[serde(default)]
-    pub max: Option<Value>,
+    pub max: Option<Scalar>,
     /// The allowed values, for a choice.
     #[serde(default)]
     pub choices: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Parameter {
 /// What the values of a parameter are, and as what they reach a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ParameterKind {
     /// a whole number
     Integer,
     /// a number
@@ -50,45 +50,50 @@ pub enum Kind {
     Boolean,
 }
 
-impl Kind {
+impl ParameterKind {
     /// Whether its values are numbers, so that a text for it is a quantity or an expression.
     pub fn is_number(self) -> bool {
-        matches!(self, Kind::Integer | Kind::Float | Kind::Size | Kind::Duration)
+        matches!(
+            self,
+            ParameterKind::Integer | ParameterKind::Float | ParameterKind::Size | ParameterKind::Duration
+        )
     }
 
     /// What to write, for messages.
-    pub fn wanted(self) -> &'static str {
+    pub fn expected_text(self) -> &'static str {
         match self {
-            Kind::Integer => "a whole number or an expression such as \"2 * cpus\"",
-            Kind::Float => "a number or an expression such as \"0.5 * cpus\"",
-            Kind::Size => "a size such as \"64MiB\", or an expression in bytes such as \"memory / 4\"",
-            Kind::Duration => "a time such as \"10s\", or an expression in seconds",
-            Kind::Text => "a text",
-            Kind::Choice => "one of its choices",
-            Kind::Boolean => "true or false",
+            ParameterKind::Integer => "a whole number or an expression such as \"2 * cpus\"",
+            ParameterKind::Float => "a number or an expression such as \"0.5 * cpus\"",
+            ParameterKind::Size => {
+                "a size such as \"64MiB\", or an expression in bytes such as \"memory / 4\""
+            }
+            ParameterKind::Duration => "a time such as \"10s\", or an expression in seconds",
+            ParameterKind::Text => "a text",
+            ParameterKind::Choice => "one of its choices",
+            ParameterKind::Boolean => "true or false",
         }
     }
 
     /// A number of this kind as its unit shows it.
-    pub fn show(self, number: f64) -> String {
+    pub fn format_number(self, number: f64) -> String {
         match self {
-            Kind::Size => Bytes(number as u64).to_string(),
-            Kind::Duration => Nanos((number * 1e9) as u64).to_string(),
+            ParameterKind::Size => Bytes(number as u64).to_string(),
+            ParameterKind::Duration => Nanos((number * 1e9) as u64).to_string(),
             _ => number.to_string(),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParameterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Integer => "integer",
-            Kind::Float => "float",
-            Kind::Size => "size",
-            Kind::Duration => "duration",
-            Kind::Text => "text",
-            Kind::Choice => "choice",
-            Kind::Boolean => "boolean",
+            ParameterKind::Integer => "integer",
+            ParameterKind::Float => "float",
+            ParameterKind::Size => "size",
+            ParameterKind::Duration => "duration",
+            ParameterKind::Text => "text",
+            ParameterKind::Choice => "choice",
+            ParameterKind::Boolean => "boolean",
         })
     }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::{InstallError, execute};
+use super::{InstallError, run_command};
 use crate::definition::SourceArchive;
 
-pub(super) fn install(
+pub(super) fn install_archive(
     archive: &SourceArchive,
     into: &Path,
     say: &mut dyn FnMut(&str),
@@ -17,25 +17,25 @@ pub(super) fn install(
     let source = into.join("source");
     // A build that failed half-way must not leak into the next.
     if source.exists() {
-        fs::remove_dir_all(&source).map_err(|error| file(&source, error))?;
+        fs::remove_dir_all(&source).map_err(|error| file_error(&source, error))?;
     }
     for folder in [&source, &into.join("bin")] {
-        fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
     }
-    let mut commands = commands(archive, into).into_iter();
+    let mut commands = archive_commands(archive, into).into_iter();
     if let Some(fetch) = commands.next() {
-        execute(&fetch, None, say)?;
+        run_command(&fetch, None, say)?;
     }
-    check(archive, &into.join("archive"))?;
+    verify_checksum(archive, &into.join("archive"))?;
     if let Some(unpack) = commands.next() {
-        execute(&unpack, None, say)?;
+        run_command(&unpack, None, say)?;
     }
-    commands.try_for_each(|build| execute(&build, Some(&source), say))?;
-    keep(archive, into)
+    commands.try_for_each(|build| run_command(&build, Some(&source), say))?;
+    copy_built_program(archive, into)
 }
 
 /// Fetch, unpack, then the builds.
-pub(super) fn commands(archive: &SourceArchive, into: &Path) -> Vec<Vec<String>> {
+pub(super) fn archive_commands(archive: &SourceArchive, into: &Path) -> Vec<Vec<String>> {
     let file = into.join("archive").display().to_string();
     let source = into.join("source").display().to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -46,10 +46,10 @@ pub(super) fn commands(archive: &SourceArchive, into: &Path) -> Vec<Vec<String>>
     [fetch, unpack].into_iter().chain(archive.build.iter().cloned()).collect()
 }
 
-fn check(archive: &SourceArchive, path: &Path) -> Result<(), InstallError> {
+fn verify_checksum(archive: &SourceArchive, path: &Path) -> Result<(), InstallError> {
     let mut hash = Sha256::new();
-    let copied = File::open(path).and_then(|mut opened| io::copy(&mut opened, &mut Feed(&mut hash)));
-    copied.map_err(|error| file(path, error))?;
+    let copied = File::open(path).and_then(|mut opened| io::copy(&mut opened, &mut HashWriter(&mut hash)));
+    copied.map_err(|error| file_error(path, error))?;
     let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if found.eq_ignore_ascii_case(&archive.sha256) {
         return Ok(());
@@ -57,20 +57,20 @@ fn check(archive: &SourceArchive, path: &Path) -> Result<(), InstallError> {
     Err(InstallError::Checksum { url: archive.url.clone(), wanted: archive.sha256.clone(), found })
 }
 
-fn keep(archive: &SourceArchive, into: &Path) -> Result<(), InstallError> {
+fn copy_built_program(archive: &SourceArchive, into: &Path) -> Result<(), InstallError> {
     let built = into.join("source").join(&archive.installs);
     let name = built.file_name().unwrap_or_default().to_owned();
-    fs::copy(&built, into.join("bin").join(name)).map(drop).map_err(|error| file(&built, error))
+    fs::copy(&built, into.join("bin").join(name)).map(drop).map_err(|error| file_error(&built, error))
 }
 
-fn file(path: &Path, source: io::Error) -> InstallError {
+fn file_error(path: &Path, source: io::Error) -> InstallError {
     InstallError::File { path: path.into(), source }
 }
 
 /// A hash as something to write to.
-struct Feed<'a>(&'a mut Sha256);
+struct HashWriter<'a>(&'a mut Sha256);
 
-impl io::Write for Feed<'_> {
+impl io::Write for HashWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

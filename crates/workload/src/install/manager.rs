@@ -3,12 +3,12 @@
 use std::env;
 use std::fmt;
 
-use crate::definition::Install;
-use crate::ready::find;
+use crate::definition::InstallSpec;
+use crate::ready::find_program;
 
 /// A distribution's package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manager {
+pub enum PackageManager {
     /// Debian, Ubuntu
     Apt,
     /// Fedora, RHEL
@@ -19,47 +19,49 @@ pub enum Manager {
     Pacman,
 }
 
-const ALL: [Manager; 4] = [Manager::Apt, Manager::Dnf, Manager::Zypper, Manager::Pacman];
+const ALL: [PackageManager; 4] =
+    [PackageManager::Apt, PackageManager::Dnf, PackageManager::Zypper, PackageManager::Pacman];
 
-impl Manager {
+impl PackageManager {
     /// The one of this system, by what is on PATH.
-    pub fn here() -> Option<Manager> {
+    pub fn detect() -> Option<PackageManager> {
         let path = env::var("PATH").unwrap_or_default();
-        ALL.into_iter()
-            .find(|manager| find(manager.base().first().copied().unwrap_or_default(), &path).is_some())
+        ALL.into_iter().find(|manager| {
+            find_program(manager.command_prefix().first().copied().unwrap_or_default(), &path).is_some()
+        })
     }
 
     /// argv that installs `packages`, without asking.
-    pub fn command(self, packages: &[String]) -> Vec<String> {
-        self.base().iter().map(|word| (*word).to_owned()).chain(packages.iter().cloned()).collect()
+    pub fn install_command(self, packages: &[String]) -> Vec<String> {
+        self.command_prefix().iter().map(|word| (*word).to_owned()).chain(packages.iter().cloned()).collect()
     }
 
-    pub(super) fn packages(self, install: &Install) -> &[String] {
+    pub(super) fn packages_of(self, install: &InstallSpec) -> &[String] {
         match self {
-            Manager::Apt => &install.apt,
-            Manager::Dnf => &install.dnf,
-            Manager::Zypper => &install.zypper,
-            Manager::Pacman => &install.pacman,
+            PackageManager::Apt => &install.apt,
+            PackageManager::Dnf => &install.dnf,
+            PackageManager::Zypper => &install.zypper,
+            PackageManager::Pacman => &install.pacman,
         }
     }
 
-    fn base(self) -> &'static [&'static str] {
+    fn command_prefix(self) -> &'static [&'static str] {
         match self {
-            Manager::Apt => &["apt-get", "install", "--yes", "--no-install-recommends"],
-            Manager::Dnf => &["dnf", "install", "--assumeyes"],
-            Manager::Zypper => &["zypper", "--non-interactive", "install"],
-            Manager::Pacman => &["pacman", "--sync", "--needed", "--noconfirm"],
+            PackageManager::Apt => &["apt-get", "install", "--yes", "--no-install-recommends"],
+            PackageManager::Dnf => &["dnf", "install", "--assumeyes"],
+            PackageManager::Zypper => &["zypper", "--non-interactive", "install"],
+            PackageManager::Pacman => &["pacman", "--sync", "--needed", "--noconfirm"],
         }
     }
 }
 
-impl fmt::Display for Manager {
+impl fmt::Display for PackageManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Manager::Apt => "apt",
-            Manager::Dnf => "dnf",
-            Manager::Zypper => "zypper",
-            Manager::Pacman => "pacman",
+            PackageManager::Apt => "apt",
+            PackageManager::Dnf => "dnf",
+            PackageManager::Zypper => "zypper",
+            PackageManager::Pacman => "pacman",
         })
     }
 }

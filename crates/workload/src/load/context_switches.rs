@@ -10,16 +10,16 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
 use super::LoadError;
-use super::options::{Options, wrong};
+use super::options::{BuiltinLoadArgs, invalid_value_error};
 
 #[derive(Clone, Copy)]
-enum Between {
+enum SwitchBetween {
     Threads,
     Processes,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Placement {
+enum CpuPlacement {
     /// wherever the scheduler puts them
     Any,
     /// both on one CPU
@@ -29,27 +29,30 @@ enum Placement {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Role {
+enum PingRole {
     Lead,
     Echo,
 }
 
-pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
+pub(super) fn measure_context_switches(
+    options: &mut BuiltinLoadArgs,
+) -> Result<serde_json::Value, LoadError> {
     let rounds = options.count("rounds", 50_000, 1)?;
-    let between =
-        options.choice("between", &[("threads", Between::Threads), ("processes", Between::Processes)])?;
-    let places = [("any", Placement::Any), ("together", Placement::Together), ("apart", Placement::Apart)];
+    let between = options
+        .choice("between", &[("threads", SwitchBetween::Threads), ("processes", SwitchBetween::Processes)])?;
+    let places =
+        [("any", CpuPlacement::Any), ("together", CpuPlacement::Together), ("apart", CpuPlacement::Apart)];
     let placement = options.choice("placement", &places)?;
-    let role = options.choice("role", &[("lead", Role::Lead), ("echo", Role::Echo)])?;
-    options.done()?;
-    if role == Role::Echo {
-        place(placement, 1)?;
-        echo(io::stdin(), io::stdout()).map_err(LoadError::refused("answer over a pipe"))?;
+    let role = options.choice("role", &[("lead", PingRole::Lead), ("echo", PingRole::Echo)])?;
+    options.require_all_used()?;
+    if role == PingRole::Echo {
+        pin_to_cpu(placement, 1)?;
+        echo_bytes(io::stdin(), io::stdout()).map_err(LoadError::system_error("answer over a pipe"))?;
         return Ok(json!({}));
     }
     let seconds = match between {
-        Between::Threads => threads(rounds, placement)?,
-        Between::Processes => processes(rounds, placement)?,
+        SwitchBetween::Threads => time_threads(rounds, placement)?,
+        SwitchBetween::Processes => time_processes(rounds, placement)?,
     };
     let rounds = rounds as f64;
     Ok(
@@ -57,64 +60,64 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
     )
 }
 
-fn threads(rounds: usize, placement: Placement) -> Result<f64, LoadError> {
-    let pipe = || io::pipe().map_err(LoadError::refused("make a pipe"));
+fn time_threads(rounds: usize, placement: CpuPlacement) -> Result<f64, LoadError> {
+    let pipe = || io::pipe().map_err(LoadError::system_error("make a pipe"));
     let ((echo_in, lead_out), (lead_in, echo_out)) = (pipe()?, pipe()?);
     std::thread::scope(|scope| {
         let other = scope.spawn(move || {
-            place(placement, 1)?;
-            echo(echo_in, echo_out).map_err(LoadError::refused("answer over a pipe"))
+            pin_to_cpu(placement, 1)?;
+            echo_bytes(echo_in, echo_out).map_err(LoadError::system_error("answer over a pipe"))
         });
         // Placed in a thread of its own, so that the caller keeps its CPUs.
         let lead = scope.spawn(move || {
-            place(placement, 0)?;
-            ping(lead_in, lead_out, rounds).map_err(LoadError::refused("ask over a pipe"))
+            pin_to_cpu(placement, 0)?;
+            send_pings(lead_in, lead_out, rounds).map_err(LoadError::system_error("ask over a pipe"))
         });
-        let seconds = joined(lead)?;
-        joined(other)?;
+        let seconds = join_thread(lead)?;
+        join_thread(other)?;
         Ok(seconds)
     })
 }
 
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, LoadError>>) -> Result<T, LoadError> {
+fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, LoadError>>) -> Result<T, LoadError> {
     thread
         .join()
-        .unwrap_or_else(|_| Err(LoadError::refused("finish a thread")(io::Error::other("it panicked"))))
+        .unwrap_or_else(|_| Err(LoadError::system_error("finish a thread")(io::Error::other("it panicked"))))
 }
 
-fn processes(rounds: usize, placement: Placement) -> Result<f64, LoadError> {
-    let mut other = partner(placement)?;
+fn time_processes(rounds: usize, placement: CpuPlacement) -> Result<f64, LoadError> {
+    let mut other = spawn_partner(placement)?;
     let pipes = (other.stdout.take(), other.stdin.take());
     let measured = match pipes {
         (Some(answers), Some(questions)) => std::thread::scope(|scope| {
-            joined(scope.spawn(move || {
-                place(placement, 0)?;
-                ping(answers, questions, rounds).map_err(LoadError::refused("ask over a pipe"))
+            join_thread(scope.spawn(move || {
+                pin_to_cpu(placement, 0)?;
+                send_pings(answers, questions, rounds).map_err(LoadError::system_error("ask over a pipe"))
             }))
         }),
-        _ => Err(LoadError::refused("reach the other process")(io::ErrorKind::BrokenPipe.into())),
+        _ => Err(LoadError::system_error("reach the other process")(io::ErrorKind::BrokenPipe.into())),
     };
     // Its pipe is closed now, so it ends by itself.
-    other.wait().map_err(LoadError::refused("wait for the other process"))?;
+    other.wait().map_err(LoadError::system_error("wait for the other process"))?;
     measured
 }
 
 /// The other process: this program again, as `load context-switches --role echo`.
-fn partner(placement: Placement) -> Result<Child, LoadError> {
-    let own = std::env::current_exe().map_err(LoadError::refused("find this program"))?;
+fn spawn_partner(placement: CpuPlacement) -> Result<Child, LoadError> {
+    let own = std::env::current_exe().map_err(LoadError::system_error("find this program"))?;
     let placed = match placement {
-        Placement::Any => "any",
-        Placement::Together => "together",
-        Placement::Apart => "apart",
+        CpuPlacement::Any => "any",
+        CpuPlacement::Together => "together",
+        CpuPlacement::Apart => "apart",
     };
     let arguments = ["load", "context-switches", "--role", "echo", "--placement", placed].map(OsString::from);
     let mut command = Command::new(own);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(LoadError::refused("start the other process"))
+    command.spawn().map_err(LoadError::system_error("start the other process"))
 }
 
 /// Seconds for `rounds` round trips, after one that only makes sure that the other side is there.
-fn ping(mut answers: impl Read, mut questions: impl Write, rounds: usize) -> io::Result<f64> {
+fn send_pings(mut answers: impl Read, mut questions: impl Write, rounds: usize) -> io::Result<f64> {
     let mut byte = [1];
     let mut round = || {
         questions.write_all(&byte)?;
@@ -130,7 +133,7 @@ fn ping(mut answers: impl Read, mut questions: impl Write, rounds: usize) -> io:
 }
 
 /// Gives every byte back until the other side has had enough.
-fn echo(mut questions: impl Read, mut answers: impl Write) -> io::Result<()> {
+fn echo_bytes(mut questions: impl Read, mut answers: impl Write) -> io::Result<()> {
     let mut byte = [0];
     while questions.read(&mut byte)? == 1 {
         answers.write_all(&byte)?;
@@ -140,16 +143,19 @@ fn echo(mut questions: impl Read, mut answers: impl Write) -> io::Result<()> {
 }
 
 /// Ties the calling thread to its CPU; `side` is 0 for the one that asks and 1 for the one that answers.
-fn place(placement: Placement, side: usize) -> Result<(), LoadError> {
-    if placement == Placement::Any {
+fn pin_to_cpu(placement: CpuPlacement, side: usize) -> Result<(), LoadError> {
+    if placement == CpuPlacement::Any {
         return Ok(());
     }
-    let allowed =
-        sched_getaffinity(None).map_err(io::Error::from).map_err(LoadError::refused("read the CPU mask"))?;
+    let allowed = sched_getaffinity(None)
+        .map_err(io::Error::from)
+        .map_err(LoadError::system_error("read the CPU mask"))?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let index = if placement == Placement::Apart { side } else { 0 };
-    let cpu = cpus.get(index).ok_or_else(|| wrong("placement", "`apart` needs two CPUs"))?;
+    let index = if placement == CpuPlacement::Apart { side } else { 0 };
+    let cpu = cpus.get(index).ok_or_else(|| invalid_value_error("placement", "`apart` needs two CPUs"))?;
     let mut one = CpuSet::new();
     one.set(*cpu);
-    sched_setaffinity(None, &one).map_err(io::Error::from).map_err(LoadError::refused("set the CPU mask"))
+    sched_setaffinity(None, &one)
+        .map_err(io::Error::from)
+        .map_err(LoadError::system_error("set the CPU mask"))
 }

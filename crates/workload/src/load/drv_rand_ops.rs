@@ -7,69 +7,70 @@ mod told;
 
 use std::path::{Path, PathBuf};
 
-use optrace::{File, Recorder, Trace, Words};
+use optrace::{Recorder, Trace, TraceFile, Vocabulary};
 use serde_json::json;
-use slablist::{Policy, Shape, SlabList, SlabSet, State};
+use slablist::{AnyReapPolicy, ListShape, Occupancy, SlabList, SlabSet};
 use tempfile::TempDir;
 
 use super::LoadError;
-use super::options::{Options, wrong};
-use told::{INSERT, NUMBERS, SPANS, Told};
+use super::options::{BuiltinLoadArgs, invalid_value_error};
+use told::{INSERT, NUMBERS, RecordingProbe, SPANS};
 
 /// What is inserted, and whether the list keeps it sorted.
 #[derive(Clone, Copy)]
-enum Mode {
+enum InsertionMode {
     SortedIntegers,
     OrderedIntegers,
     SortedTexts,
     OrderedTexts,
 }
 
-const MODES: &[(&str, Mode)] = &[
-    ("intsrt", Mode::SortedIntegers),
-    ("intord", Mode::OrderedIntegers),
-    ("strsrt", Mode::SortedTexts),
-    ("strord", Mode::OrderedTexts),
+const MODES: &[(&str, InsertionMode)] = &[
+    ("intsrt", InsertionMode::SortedIntegers),
+    ("intord", InsertionMode::OrderedIntegers),
+    ("strsrt", InsertionMode::SortedTexts),
+    ("strord", InsertionMode::OrderedTexts),
 ];
 
 /// The sizes of 2012, with which the study's outliers come back, or those of today.
-const SHAPES: &[(&str, Shape)] = &[("2012", Shape::ORIGINAL_2012), ("default", Shape::DEFAULT)];
+const SHAPES: &[(&str, ListShape)] = &[("2012", ListShape::ORIGINAL_2012), ("default", ListShape::DEFAULT)];
 
-struct Plan {
+struct InsertionPlan {
     elements: usize,
     seed: u64,
-    shape: Shape,
-    policy: Policy,
+    shape: ListShape,
+    policy: AnyReapPolicy,
 }
 
 /// `drv_rand_ops N MODE [--reap POLICY] [--shape SHAPE] [--seed SEED]`
-pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
-    options.in_order(&["elements", "mode"]);
+pub(super) fn measure_drv_rand_ops(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+    options.bind_positionals(&["elements", "mode"]);
     let elements = options.count("elements", 1_416_100, 1)?;
     let mode = options.choice("mode", MODES)?;
-    let policy = options.take_shown(
+    let policy = options.value_with_shown_default(
         "reap",
-        Policy::Thresholds(slablist::Thresholds::default()),
+        AnyReapPolicy::Thresholds(slablist::ReapThresholds::default()),
         "the list's own thresholds",
     )?;
     let shape = options.choice("shape", SHAPES)?;
-    let seed = options.take("seed", 1)?;
-    options.done()?;
-    let plan = Plan { elements, seed, shape, policy };
-    let (path, _folder) = place().map_err(|error| wrong("trace", &format!("no place for it: {error}")))?;
-    let result = traced(&path, |recorder| match mode {
-        Mode::SortedIntegers => sorted(&plan, keys::integers(&plan), recorder),
-        Mode::OrderedIntegers => ordered(&plan, keys::integers(&plan), recorder),
-        Mode::SortedTexts => sorted(&plan, keys::texts(&plan), recorder),
-        Mode::OrderedTexts => ordered(&plan, keys::texts(&plan), recorder),
+    let seed = options.value("seed", 1)?;
+    options.require_all_used()?;
+    let plan = InsertionPlan { elements, seed, shape, policy };
+    let (path, _folder) = choose_trace_path()
+        .map_err(|error| invalid_value_error("trace", &format!("no place for it: {error}")))?;
+    let result = trace_insertions(&path, |recorder| match mode {
+        InsertionMode::SortedIntegers => insert_sorted(&plan, keys::random_integers(&plan), recorder),
+        InsertionMode::OrderedIntegers => insert_ordered(&plan, keys::random_integers(&plan), recorder),
+        InsertionMode::SortedTexts => insert_sorted(&plan, keys::random_texts(&plan), recorder),
+        InsertionMode::OrderedTexts => insert_ordered(&plan, keys::random_texts(&plan), recorder),
     })
-    .and_then(|list| summary(&path, &plan, &list));
-    result.map_err(|error| wrong("trace", &error.to_string()))
+    .and_then(|list| summarize_insertions(&path, &plan, &list));
+    result.map_err(|error| invalid_value_error("trace", &error.to_string()))
 }
 
 /// Where the trace goes: where somebody wants it, or into a folder that nobody else can guess or enter, removed when it is
 /// dropped.
-fn place() -> std::io::Result<(PathBuf, Option<TempDir>)> {
+fn choose_trace_path() -> std::io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(path) = std::env::var_os(optrace::ENVIRONMENT).filter(|path| !path.is_empty()) {
         return Ok((path.into(), None));
     }
@@ -78,63 +79,70 @@ fn place() -> std::io::Result<(PathBuf, Option<TempDir>)> {
 }
 
 /// How the list was at the end.
-struct List {
-    state: State,
+struct InsertedList {
+    state: Occupancy,
     slab_bytes: usize,
     resident: u64,
     reaps: (u64, u64),
 }
 
-fn traced(path: &Path, work: impl FnOnce(&Recorder) -> List) -> Result<List, optrace::Error> {
-    let words = Words::new(&["insert"], &SPANS, &NUMBERS)?;
-    let trace = Trace::create(path, &words, optrace::Options::default())?;
+fn trace_insertions(
+    path: &Path,
+    work: impl FnOnce(&Recorder) -> InsertedList,
+) -> Result<InsertedList, optrace::OptraceError> {
+    let words = Vocabulary::new(&["insert"], &SPANS, &NUMBERS)?;
+    let trace = Trace::create(path, &words, optrace::TraceOptions::default())?;
     let recorder = trace.recorder();
     let list = work(&recorder);
     drop(recorder);
     trace.finish().map(|_| list)
 }
 
-fn sorted<K: Copy + Ord>(plan: &Plan, keys: Vec<K>, recorder: &Recorder) -> List {
-    let mut set = SlabSet::with(plan.shape, plan.policy, Told::new(recorder));
-    let before = resident();
+fn insert_sorted<K: Copy + Ord>(plan: &InsertionPlan, keys: Vec<K>, recorder: &Recorder) -> InsertedList {
+    let mut set = SlabSet::with_shape(plan.shape, plan.policy, RecordingProbe::new(recorder));
+    let before = read_resident_bytes();
     for (elements, key) in (0..).zip(&keys) {
         recorder.begin(INSERT);
         recorder.number(told::ELEMENTS, elements);
-        set.probe_mut().settle();
+        set.probe_mut().record_pending_state();
         set.insert(*key);
         recorder.end();
     }
-    let resident = resident().saturating_sub(before);
+    let resident = read_resident_bytes().saturating_sub(before);
     let slab_bytes = plan.shape.capacity::<K>() * size_of::<K>();
-    List { state: set.state(), slab_bytes, resident, reaps: set.probe().reaps() }
+    InsertedList { state: set.occupancy(), slab_bytes, resident, reaps: set.probe().reap_totals() }
 }
 
-fn ordered<K: Copy>(plan: &Plan, keys: Vec<K>, recorder: &Recorder) -> List {
-    let mut list = SlabList::with(plan.shape, plan.policy, Told::new(recorder));
-    let before = resident();
+fn insert_ordered<K: Copy>(plan: &InsertionPlan, keys: Vec<K>, recorder: &Recorder) -> InsertedList {
+    let mut list = SlabList::with_shape(plan.shape, plan.policy, RecordingProbe::new(recorder));
+    let before = read_resident_bytes();
     for (elements, key) in (0..).zip(&keys) {
         recorder.begin(INSERT);
         recorder.number(told::ELEMENTS, elements);
-        list.probe_mut().settle();
+        list.probe_mut().record_pending_state();
         list.push_back(*key);
         recorder.end();
     }
-    let resident = resident().saturating_sub(before);
+    let resident = read_resident_bytes().saturating_sub(before);
     let slab_bytes = plan.shape.capacity::<K>() * size_of::<K>();
-    List { state: list.state(), slab_bytes, resident, reaps: list.probe().reaps() }
+    InsertedList { state: list.occupancy(), slab_bytes, resident, reaps: list.probe().reap_totals() }
 }
 
 /// Bytes of this process in memory.
-fn resident() -> u64 {
+fn read_resident_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = pages.split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }
 
 /// The figures of the whole run, those of single insertions read back from the trace.
-fn summary(path: &Path, plan: &Plan, list: &List) -> Result<serde_json::Value, optrace::Error> {
+fn summarize_insertions(
+    path: &Path,
+    plan: &InsertionPlan,
+    list: &InsertedList,
+) -> Result<serde_json::Value, optrace::OptraceError> {
     let mut times = Vec::with_capacity(plan.elements);
-    let told = File::open(path)?.read(|operation| times.push(operation.on_cpu()))?;
+    let told = TraceFile::open(path)?.read_operations(|operation| times.push(operation.on_cpu_ns()))?;
     times.sort_unstable();
     let quantile = |share: f64| {
         let at = (share * times.len() as f64).ceil() as usize;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use memmap2::MmapMut;
 use serde_json::json;
 
-use super::options::{Options, wrong};
+use super::options::{BuiltinLoadArgs, invalid_value_error};
 use super::pages::{self, PAGES};
 use super::{LoadError, order};
 
@@ -15,49 +15,53 @@ const LINE: usize = 64;
 const LINK: usize = size_of::<u32>();
 
 #[derive(Clone, Copy)]
-enum Order {
+enum SweepOrder {
     Random,
     Strided,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Buffer {
+enum SweepBuffer {
     /// touched before the clock starts
     Warmed,
     /// the first pass pays for the page faults
     Fresh,
 }
 
-pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
+pub(super) fn measure_memory_sweep(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
     let size = options.size("size", 32 << 20)?;
-    let step = options.size("step", pages::page_size())?;
+    let step = options.size("step", pages::system_page_size())?;
     let passes = options.count("passes", 1000, 1)?;
-    let seed: u64 = options.take("seed", 1)?;
-    let order = options.choice("order", &[("random", Order::Random), ("strided", Order::Strided)])?;
-    let kind = options.choice("buffer", &[("warmed", Buffer::Warmed), ("fresh", Buffer::Fresh)])?;
+    let seed: u64 = options.value("seed", 1)?;
+    let order =
+        options.choice("order", &[("random", SweepOrder::Random), ("strided", SweepOrder::Strided)])?;
+    let kind = options.choice("buffer", &[("warmed", SweepBuffer::Warmed), ("fresh", SweepBuffer::Fresh)])?;
     let pages = options.choice("pages", PAGES)?;
-    options.done()?;
+    options.require_all_used()?;
     if step < LINE || size < 2 * step {
-        return Err(wrong("step", &format!("must be at least {LINE} and at most half of the size {size}")));
+        return Err(invalid_value_error(
+            "step",
+            &format!("must be at least {LINE} and at most half of the size {size}"),
+        ));
     }
-    let mut map = pages::buffer(size, pages)?;
+    let mut map = pages::map_buffer(size, pages)?;
     let places = size / step;
     let next = match order {
-        Order::Random => order::cycle(places, seed),
-        Order::Strided => (1..places as u32).chain([0]).collect(),
+        SweepOrder::Random => order::single_cycle_order(places, seed),
+        SweepOrder::Strided => (1..places as u32).chain([0]).collect(),
     };
     let nanos = match kind {
-        Buffer::Warmed => {
-            link(&mut map, &next, step);
-            timed(|| chase(&map, step, places * passes))
+        SweepBuffer::Warmed => {
+            write_links(&mut map, &next, step);
+            time_work(|| follow_links(&map, step, places * passes))
         }
-        Buffer::Fresh => timed(|| touch(&mut map, &next, step, passes)),
+        SweepBuffer::Fresh => time_work(|| touch_in_order(&mut map, &next, step, passes)),
     };
     let accesses = (places * passes) as f64;
     Ok(json!({ "access_ns": nanos / accesses, "accesses": accesses, "seconds": nanos / 1e9 }))
 }
 
-fn timed(work: impl FnOnce() -> u32) -> f64 {
+fn time_work(work: impl FnOnce() -> u32) -> f64 {
     let start = Instant::now();
     std::hint::black_box(work());
     start.elapsed().as_nanos() as f64
@@ -67,15 +71,15 @@ fn timed(work: impl FnOnce() -> u32) -> f64 {
 /// at one that repeats, would share a few sets of the cache, more so where pages are huge and lie in a
 /// row, and the cache would be measured instead of the TLB. (The constant is the golden ratio, as in
 /// Knuth's multiplicative hashing.)
-fn offset(place: usize, step: usize) -> usize {
+fn offset_in_step(place: usize, step: usize) -> usize {
     let hash = (place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     place * step + hash as usize % (step / LINE) * LINE
 }
 
 /// Writes the number of the next place into each place.
-fn link(map: &mut MmapMut, next: &[u32], step: usize) {
+fn write_links(map: &mut MmapMut, next: &[u32], step: usize) {
     for (place, next) in next.iter().enumerate() {
-        let at = offset(place, step);
+        let at = offset_in_step(place, step);
         if let Some(slot) = map.get_mut(at..at + LINK) {
             slot.copy_from_slice(&next.to_ne_bytes());
         }
@@ -83,10 +87,10 @@ fn link(map: &mut MmapMut, next: &[u32], step: usize) {
 }
 
 /// Follows the links; each load needs the one before, so latencies cannot overlap.
-fn chase(map: &MmapMut, step: usize, accesses: usize) -> u32 {
+fn follow_links(map: &MmapMut, step: usize, accesses: usize) -> u32 {
     let mut place = 0;
     for _ in 0..accesses {
-        let at = offset(place as usize, step);
+        let at = offset_in_step(place as usize, step);
         if let Some(Ok(link)) = map.get(at..at + LINK).map(TryInto::try_into) {
             place = u32::from_ne_bytes(link);
         }
@@ -95,10 +99,10 @@ fn chase(map: &MmapMut, step: usize, accesses: usize) -> u32 {
 }
 
 /// Writes to each place in order, page faults included.
-fn touch(map: &mut MmapMut, next: &[u32], step: usize, passes: usize) -> u32 {
+fn touch_in_order(map: &mut MmapMut, next: &[u32], step: usize, passes: usize) -> u32 {
     let mut place = 0;
     for _ in 0..next.len() * passes {
-        let at = offset(place as usize, step);
+        let at = offset_in_step(place as usize, step);
         if let Some(byte) = map.get_mut(at) {
             *byte = byte.wrapping_add(1);
         }

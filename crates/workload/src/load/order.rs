@@ -2,12 +2,12 @@
 
 /// Marsaglia's xorshift64 (J. Stat. Software 8:14, 2003), triple (13, 7, 17): plenty for an order that
 /// a prefetcher cannot guess, and nothing else is asked of it.
-pub(super) struct Random(u64);
+pub(super) struct Xorshift64(u64);
 
-impl Random {
+impl Xorshift64 {
     pub(super) fn new(seed: u64) -> Self {
         // Zero is the one state that it never leaves; the constant is the golden ratio in 64 bits.
-        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).max(1))
+        Xorshift64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).max(1))
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -25,8 +25,8 @@ impl Random {
 
 /// A permutation that is one single cycle (Sattolo 1986): following it visits every place once
 /// before the first one comes again.
-pub(super) fn cycle(length: usize, seed: u64) -> Vec<u32> {
-    let mut random = Random::new(seed);
+pub(super) fn single_cycle_order(length: usize, seed: u64) -> Vec<u32> {
+    let mut random = Xorshift64::new(seed);
     let mut order: Vec<u32> = (0..length as u32).collect();
     for last in (1..length).rev() {
         order.swap(last, random.below(last));
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_cycle_visits_every_place_once() {
         for length in [1, 2, 3, 1000] {
-            let next = cycle(length, 7);
+            let next = single_cycle_order(length, 7);
             let mut seen = vec![false; length];
             let mut here = 0;
             for _ in 0..length {
@@ -51,7 +51,7 @@ mod tests {
             }
             assert_eq!(here, 0);
         }
-        assert_eq!(cycle(100, 1), cycle(100, 1));
-        assert_ne!(cycle(100, 1), cycle(100, 2));
+        assert_eq!(single_cycle_order(100, 1), single_cycle_order(100, 1));
+        assert_ne!(single_cycle_order(100, 1), single_cycle_order(100, 2));
     }
 }

@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::LoadError;
-use super::options::Options;
+use super::options::BuiltinLoadArgs;
 use super::pages::{self, PAGES};
 
-pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
-    let size = options.size("size", 64 << 20)?.max(pages::page_size());
+pub(super) fn measure_page_faults(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+    let size = options.size("size", 64 << 20)?.max(pages::system_page_size());
     let rounds = options.count("rounds", 8, 1)?;
     let pages = options.choice("pages", PAGES)?;
-    options.done()?;
-    let before = faults();
+    options.require_all_used()?;
+    let before = read_minor_faults();
     let mut spent = Duration::ZERO;
     for _ in 0..rounds {
-        let mut map = pages::buffer(size, pages)?;
+        let mut map = pages::map_buffer(size, pages)?;
         let start = Instant::now();
-        for byte in map.iter_mut().step_by(pages::page_size()) {
+        for byte in map.iter_mut().step_by(pages::system_page_size()) {
             *byte = 1;
         }
         spent += start.elapsed();
         std::hint::black_box(&map);
     }
     let seconds = spent.as_secs_f64();
-    let touched = (size / pages::page_size() * rounds) as f64;
+    let touched = (size / pages::system_page_size() * rounds) as f64;
     let mut result = json!({ "pages_per_second": touched / seconds, "page_ns": seconds * 1e9 / touched, "pages": touched });
-    if let (Some(before), Some(after), Some(object)) = (before, faults(), result.as_object_mut()) {
+    if let (Some(before), Some(after), Some(object)) = (before, read_minor_faults(), result.as_object_mut()) {
         object.insert("faults".into(), json!(after.saturating_sub(before)));
         object.insert("faults_per_second".into(), json!(after.saturating_sub(before) as f64 / seconds));
     }
@@ -36,7 +36,7 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
 }
 
 /// Minor faults of this process so far: field 10 of /proc/self/stat (proc_pid_stat(5)).
-fn faults() -> Option<u64> {
+fn read_minor_faults() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(7)?.parse().ok()
 }

@@ -6,7 +6,7 @@ use super::LoadError;
 
 /// What the kernel is told about a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pages {
+pub(super) enum PageKind {
     /// nothing: `/sys/kernel/mm/transparent_hugepage/enabled` decides
     Default,
     /// MADV_NOHUGEPAGE
@@ -15,26 +15,29 @@ pub(super) enum Pages {
     Huge,
 }
 
-pub(super) const PAGES: &[(&str, Pages)] =
-    &[("default", Pages::Default), ("ordinary", Pages::Ordinary), ("huge", Pages::Huge)];
+pub(super) const PAGES: &[(&str, PageKind)] =
+    &[("default", PageKind::Default), ("ordinary", PageKind::Ordinary), ("huge", PageKind::Huge)];
 
 /// Fresh memory, not touched yet.
-pub(super) fn buffer(size: usize, pages: Pages) -> Result<MmapMut, LoadError> {
-    let map = MmapMut::map_anon(size).map_err(LoadError::refused(format!("get {size} bytes of memory")))?;
+pub(super) fn map_buffer(size: usize, pages: PageKind) -> Result<MmapMut, LoadError> {
+    let map =
+        MmapMut::map_anon(size).map_err(LoadError::system_error(format!("get {size} bytes of memory")))?;
     let advice = match pages {
-        Pages::Default => return Ok(map),
-        Pages::Ordinary => Advice::NoHugePage,
-        Pages::Huge => Advice::HugePage,
+        PageKind::Default => return Ok(map),
+        PageKind::Ordinary => Advice::NoHugePage,
+        PageKind::Huge => Advice::HugePage,
     };
     match map.advise(advice) {
         // A kernel without huge pages has only ordinary ones: what was asked for.
-        Err(error) if pages == Pages::Ordinary && error.kind() == std::io::ErrorKind::InvalidInput => Ok(map),
-        Err(error) => Err(LoadError::refused("ask for huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")(error)),
+        Err(error) if pages == PageKind::Ordinary && error.kind() == std::io::ErrorKind::InvalidInput => {
+            Ok(map)
+        }
+        Err(error) => Err(LoadError::system_error("ask for huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")(error)),
         Ok(()) => Ok(map),
     }
 }
 
 /// The size of an ordinary page in bytes.
-pub(super) fn page_size() -> usize {
+pub(super) fn system_page_size() -> usize {
     rustix::param::page_size()
 }

@@ -1,18 +1,18 @@
 //! One value out of several finds.
 
-use crate::definition::Aggregate;
+use crate::definition::MetricAggregate;
 
 /// None where nothing was found.
-pub(super) fn one(numbers: &[f64], aggregate: Aggregate) -> Option<f64> {
+pub(super) fn aggregate_numbers(numbers: &[f64], aggregate: MetricAggregate) -> Option<f64> {
     let count = numbers.len() as f64;
     match aggregate {
-        Aggregate::Last => numbers.last().copied(),
-        Aggregate::First => numbers.first().copied(),
-        Aggregate::Sum => (!numbers.is_empty()).then(|| numbers.iter().sum()),
-        Aggregate::Mean => (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / count),
-        Aggregate::Min => numbers.iter().copied().reduce(f64::min),
-        Aggregate::Max => numbers.iter().copied().reduce(f64::max),
-        Aggregate::Median => median(numbers),
+        MetricAggregate::Last => numbers.last().copied(),
+        MetricAggregate::First => numbers.first().copied(),
+        MetricAggregate::Sum => (!numbers.is_empty()).then(|| numbers.iter().sum()),
+        MetricAggregate::Mean => (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / count),
+        MetricAggregate::Min => numbers.iter().copied().reduce(f64::min),
+        MetricAggregate::Max => numbers.iter().copied().reduce(f64::max),
+        MetricAggregate::Median => median(numbers),
     }
 }
 

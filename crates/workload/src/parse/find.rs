@@ -2,27 +2,27 @@
 
 use serde_json::Value as Json;
 
-use crate::definition::Rule;
+use crate::definition::ExtractionRule;
 
 /// All finds in order; an error where the output is not in the rule's format.
-pub(super) fn texts(rule: &Rule, text: &str) -> Result<Vec<String>, String> {
+pub(super) fn find_texts(rule: &ExtractionRule, text: &str) -> Result<Vec<String>, String> {
     match rule {
-        Rule::Regex(regex) => Ok(captures(regex, text)),
-        Rule::Json(pointers) => json(pointers, text),
-        Rule::Csv { column, separator } => csv(column, *separator, text),
-        Rule::Key { key, separator } => Ok(values(key, separator, text)),
-        Rule::Wall => Ok(Vec::new()),
+        ExtractionRule::Regex(regex) => Ok(find_captures(regex, text)),
+        ExtractionRule::Json(pointers) => find_in_json(pointers, text),
+        ExtractionRule::Csv { column, separator } => find_in_csv(column, *separator, text),
+        ExtractionRule::Key { key, separator } => Ok(find_key_values(key, separator, text)),
+        ExtractionRule::Wall => Ok(Vec::new()),
     }
 }
 
-fn captures(regex: &regex::Regex, text: &str) -> Vec<String> {
+fn find_captures(regex: &regex::Regex, text: &str) -> Vec<String> {
     let found = regex.captures_iter(text).filter_map(|captures| captures.name("value"));
     found.map(|value| value.as_str().to_owned()).collect()
 }
 
 /// The first JSON document, whatever stands before and behind it: some tools greet first.
-fn json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
-    let document = document(text)?;
+fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
+    let document = find_json_document(text)?;
     let found = pointers.iter().filter_map(|pointer| document.pointer(pointer));
     Ok(found
         .map(|value| match value {
@@ -32,7 +32,7 @@ fn json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
         .collect())
 }
 
-fn document(text: &str) -> Result<Json, String> {
+fn find_json_document(text: &str) -> Result<Json, String> {
     // A greeting may hold brackets of its own, so every line that begins like JSON gets its chance.
     let mut offset = 0;
     let mut reason = "it holds no JSON".to_owned();
@@ -50,7 +50,7 @@ fn document(text: &str) -> Result<Json, String> {
     Err(reason)
 }
 
-fn csv(column: &str, separator: u8, text: &str) -> Result<Vec<String>, String> {
+fn find_in_csv(column: &str, separator: u8, text: &str) -> Result<Vec<String>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(separator)
         .flexible(true)
@@ -63,7 +63,7 @@ fn csv(column: &str, separator: u8, text: &str) -> Result<Vec<String>, String> {
     Ok(rows.iter().filter_map(|row| row.get(index)).map(str::to_owned).collect())
 }
 
-fn values(key: &str, separator: &str, text: &str) -> Vec<String> {
+fn find_key_values(key: &str, separator: &str, text: &str) -> Vec<String> {
     let pairs = text.lines().filter_map(|line| line.split_once(separator));
     pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned()).collect()
 }

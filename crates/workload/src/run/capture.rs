@@ -7,15 +7,15 @@ const HALF: usize = 8 << 20;
 
 /// One output stream of an execution.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Captured {
+pub struct CapturedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Bytes that were printed and not kept.
-    pub fn dropped(&self) -> u64 {
+    pub fn dropped_bytes(&self) -> u64 {
         self.dropped
     }
 
@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let mut captured = Captured::default();
+        let mut captured = CapturedOutput::default();
         captured.add(b"first\n");
         for _ in 0..20 {
             captured.add(&vec![b'x'; 1 << 20]);
         }
         captured.add(b"\nlast\n");
-        assert_eq!(captured.dropped(), (20 << 20) + 12 - 2 * HALF as u64);
+        assert_eq!(captured.dropped_bytes(), (20 << 20) + 12 - 2 * HALF as u64);
         assert!(captured.text().starts_with("first\n"));
         assert_eq!(captured.last_lines(1), ["last"]);
         assert!(captured.text().contains("bytes not kept"));

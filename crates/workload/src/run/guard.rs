@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::descendants::Executor;
+use super::descendants::ExecutionOwner;
 
 /// Between two looks at a perflab that closed the pipe and lives: it has become `perflab undo`.
 const ROUND: Duration = Duration::from_millis(20);
@@ -23,7 +23,7 @@ impl ExecutionGuard {
     /// # Errors
     /// It cannot be started.
     pub fn start(mut command: Command) -> std::io::Result<Self> {
-        command.arg(Executor::own().to_string());
+        command.arg(ExecutionOwner::current().to_string());
         // It holds nothing of the user's: no folder, no terminal, no pipe.
         command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(ExecutionGuard(command.spawn()?))
@@ -41,7 +41,7 @@ impl Drop for ExecutionGuard {
 }
 
 /// Waits until this perflab says farewell on standard input, or is gone without; then ends what is left of its executions.
-pub fn guard_executions(executor: &Executor) {
+pub fn guard_executions(executor: &ExecutionOwner) {
     // Who kills perflab's whole group or closes its terminal does not mean us.
     let _ = rustix::process::setsid();
     let mut byte = [0];

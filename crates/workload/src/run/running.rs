@@ -11,8 +11,8 @@ use perflab_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 
-use super::descendants::{Family, new_mark};
-use super::{Absence, Captured, Ending, Finished, MARK, now};
+use super::descendants::{ExecutionProcesses, new_execution_mark};
+use super::{CapturedOutput, ExecutionEnd, MARK, WatcherAbsence, WorkloadExecution, read_monotonic_clock};
 use crate::{Invocation, WorkloadError};
 
 /// How long a workload may take to end after SIGTERM.
@@ -24,32 +24,32 @@ const ABSENCE: Nanos = Nanos(1_000_000_000);
 /// The same where the kernel has no pidfd to wake us (before 5.3).
 const SHORT_TICK: Nanos = Nanos(2_000_000);
 
-pub(super) struct Running {
+pub(super) struct RunningExecution {
     program: String,
     child: Child,
-    family: Family,
+    family: ExecutionProcesses,
     pid: Pid,
     exit: Option<OwnedFd>,
-    stdout: Pipe<ChildStdout>,
-    stderr: Pipe<ChildStderr>,
+    stdout: OutputPipe<ChildStdout>,
+    stderr: OutputPipe<ChildStderr>,
     start: Nanos,
     end: Option<Nanos>,
     /// when we last knew that we ran
-    awake: Nanos,
+    last_awake: Nanos,
     /// how long we have been away since the look before
-    away: Option<Nanos>,
-    absence: Option<Absence>,
+    last_absence: Option<Nanos>,
+    absence: Option<WatcherAbsence>,
 }
 
 /// A pipe and what came out of it; closed at its end.
-struct Pipe<R> {
+struct OutputPipe<R> {
     reader: Option<R>,
-    captured: Captured,
+    captured: CapturedOutput,
 }
 
-impl<R: Read> Pipe<R> {
+impl<R: Read> OutputPipe<R> {
     fn new(reader: Option<R>) -> Self {
-        Pipe { reader, captured: Captured::default() }
+        OutputPipe { reader, captured: CapturedOutput::default() }
     }
 
     /// One read; only called when there is something to read, as it would block otherwise.
@@ -65,7 +65,7 @@ impl<R: Read> Pipe<R> {
     }
 }
 
-impl Running {
+impl RunningExecution {
     /// Starts it in a process group of its own when `moment` returns.
     pub(super) fn start<G>(
         invocation: &Invocation,
@@ -73,7 +73,7 @@ impl Running {
         moment: impl FnOnce() -> G,
     ) -> Result<Self, WorkloadError> {
         let (program, arguments) = invocation.argv.split_first().ok_or(WorkloadError::Empty)?;
-        let mark = new_mark();
+        let mark = new_execution_mark();
         let mut command = Command::new(program);
         let passes = invocation.inherits_stdin && !std::io::stdin().is_terminal();
         let stdin = if passes { Stdio::inherit() } else { Stdio::null() };
@@ -85,48 +85,52 @@ impl Running {
             command.current_dir(directory);
         }
         let guard = moment();
-        let start = now();
+        let start = read_monotonic_clock();
         let spawned = command.spawn();
         drop(guard);
         let mut child =
             spawned.map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
         let pid = Pid::from_child(&child);
-        Ok(Running {
+        Ok(RunningExecution {
             program: program.clone(),
             pid,
-            family: Family::new(pid, mark),
+            family: ExecutionProcesses::new(pid, mark),
             exit: pidfd_open(pid, PidfdFlags::empty()).ok(),
-            stdout: Pipe::new(child.stdout.take()),
-            stderr: Pipe::new(child.stderr.take()),
+            stdout: OutputPipe::new(child.stdout.take()),
+            stderr: OutputPipe::new(child.stderr.take()),
             child,
             start,
             end: None,
-            awake: now(),
-            away: None,
+            last_awake: read_monotonic_clock(),
+            last_absence: None,
             absence: None,
         })
     }
 
     /// Reads its output until it ends; says how it was stopped, if it was.
-    pub(super) fn watch(&mut self, limit: Nanos, stop: &AtomicBool) -> Result<Option<Ending>, WorkloadError> {
+    pub(super) fn watch(
+        &mut self,
+        limit: Nanos,
+        stop: &AtomicBool,
+    ) -> Result<Option<ExecutionEnd>, WorkloadError> {
         let deadline = Nanos(self.start.0.saturating_add(limit.0));
         loop {
-            let left = deadline.since(now());
+            let left = deadline.since(read_monotonic_clock());
             if stop.load(Ordering::Relaxed) {
-                return Ok(Some(Ending::Interrupted));
+                return Ok(Some(ExecutionEnd::Interrupted));
             }
             if left == Nanos(0) {
-                return Ok(Some(Ending::TimedOut));
+                return Ok(Some(ExecutionEnd::TimedOut));
             }
-            self.step(left)?;
-            if self.exited()? {
+            self.wait_and_read(left)?;
+            if self.has_exited()? {
                 return Ok(None);
             }
         }
     }
 
     /// Ends whatever still lives, reaps the child, and takes what is left in the pipes.
-    pub(super) fn end(&mut self) -> Result<(ExitStatus, usize), WorkloadError> {
+    pub(super) fn end_processes(&mut self) -> Result<(ExitStatus, usize), WorkloadError> {
         let mut waited = Ok(());
         if self.end.is_none() {
             self.family.signal(Signal::TERM);
@@ -138,55 +142,60 @@ impl Running {
         // A process in an uninterruptible sleep may take its time, and must not take ours for ever.
         self.wait_for_exit(Nanos(20 * GRACE.0))?;
         if self.end.is_none() {
-            return Err(self.refused("end it", std::io::ErrorKind::TimedOut.into()));
+            return Err(self.running_error("end it", std::io::ErrorKind::TimedOut.into()));
         }
-        while self.step(Nanos(0))? {}
-        let status = self.child.wait().map_err(|source| self.refused("reap it", source))?;
+        while self.wait_and_read(Nanos(0))? {}
+        let status = self.child.wait().map_err(|source| self.running_error("reap it", source))?;
         Ok((status, killed))
     }
 
-    pub(super) fn finish(self, stopped: Option<Ending>, status: ExitStatus, left_behind: usize) -> Finished {
+    pub(super) fn finish(
+        self,
+        stopped: Option<ExecutionEnd>,
+        status: ExitStatus,
+        left_behind: usize,
+    ) -> WorkloadExecution {
         let natural = match (status.code(), status.signal()) {
-            (Some(code), _) => Ending::Exit { code },
-            (None, signal) => Ending::Signal { signal: signal.unwrap_or_default() },
+            (Some(code), _) => ExecutionEnd::Exit { code },
+            (None, signal) => ExecutionEnd::Signal { signal: signal.unwrap_or_default() },
         };
-        Finished {
+        WorkloadExecution {
             outcome: stopped.unwrap_or(natural),
             stdout: self.stdout.captured,
             stderr: self.stderr.captured,
             start: self.start,
-            end: self.end.unwrap_or_else(now),
+            end: self.end.unwrap_or_else(read_monotonic_clock),
             left_behind: if stopped.is_some() { 0 } else { left_behind },
             absence: self.absence,
         }
     }
 
     fn wait_for_exit(&mut self, longest: Nanos) -> Result<(), WorkloadError> {
-        let deadline = Nanos(now().0 + longest.0);
-        while !self.exited()? && now() < deadline {
-            self.step(deadline.since(now()))?;
+        let deadline = Nanos(read_monotonic_clock().0 + longest.0);
+        while !self.has_exited()? && read_monotonic_clock() < deadline {
+            self.wait_and_read(deadline.since(read_monotonic_clock()))?;
         }
         Ok(())
     }
 
     /// Whether the child has ended. It is not reaped yet, so that its id stays its own.
-    fn exited(&mut self) -> Result<bool, WorkloadError> {
+    fn has_exited(&mut self) -> Result<bool, WorkloadError> {
         if self.end.is_some() {
             return Ok(true);
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.pid), options);
-        let status = status.map_err(|errno| self.refused("wait for it", errno.into()))?;
-        self.end = status.map(|_| now());
-        self.note_absence();
+        let status = status.map_err(|errno| self.running_error("wait for it", errno.into()))?;
+        self.end = status.map(|_| read_monotonic_clock());
+        self.record_absence();
         Ok(self.end.is_some())
     }
 
     /// Keeps the longest absence; one that hid the end is worth more than any.
-    fn note_absence(&mut self) {
-        let Some(length) = self.away.take() else { return };
-        let absence = Absence { length, hid_the_end: self.end.is_some() };
-        let weight = |absence: &Absence| (absence.hid_the_end, absence.length);
+    fn record_absence(&mut self) {
+        let Some(length) = self.last_absence.take() else { return };
+        let absence = WatcherAbsence { length, hid_the_end: self.end.is_some() };
+        let weight = |absence: &WatcherAbsence| (absence.hid_the_end, absence.length);
         if self.absence.as_ref().is_none_or(|known| weight(known) < weight(&absence)) {
             self.absence = Some(absence);
         }
@@ -194,14 +203,14 @@ impl Running {
 
     /// Sleeps until it prints or ends, at most for a tick, and reads what was printed. Whether
     /// something was read, or a pipe closed.
-    fn step(&mut self, left: Nanos) -> Result<bool, WorkloadError> {
+    fn wait_and_read(&mut self, left: Nanos) -> Result<bool, WorkloadError> {
         let tick = if self.exit.is_some() { TICK } else { SHORT_TICK };
-        let ready = self.readable(left.min(tick));
-        let woken = now();
-        self.away = Some(Nanos(woken.since(self.awake).0.saturating_sub(left.min(tick).0)));
-        self.away = self.away.filter(|away| *away > ABSENCE);
-        self.awake = woken;
-        let [out, err] = ready.map_err(|errno| self.refused("read its output", errno.into()))?;
+        let ready = self.poll_readable(left.min(tick));
+        let woken = read_monotonic_clock();
+        self.last_absence = Some(Nanos(woken.since(self.last_awake).0.saturating_sub(left.min(tick).0)));
+        self.last_absence = self.last_absence.filter(|away| *away > ABSENCE);
+        self.last_awake = woken;
+        let [out, err] = ready.map_err(|errno| self.running_error("read its output", errno.into()))?;
         if out {
             self.stdout.read();
         }
@@ -212,7 +221,7 @@ impl Running {
     }
 
     /// Which of stdout and stderr can be read without blocking.
-    fn readable(&self, longest: Nanos) -> rustix::io::Result<[bool; 2]> {
+    fn poll_readable(&self, longest: Nanos) -> rustix::io::Result<[bool; 2]> {
         let out = self.stdout.reader.as_ref().map(AsFd::as_fd);
         let err = self.stderr.reader.as_ref().map(AsFd::as_fd);
         let exit = self.exit.as_ref().filter(|_| self.end.is_none()).map(AsFd::as_fd);
@@ -231,7 +240,7 @@ impl Running {
         Ok([out, err.is_some() && ready.next().unwrap_or(false)])
     }
 
-    fn refused(&self, action: &'static str, source: std::io::Error) -> WorkloadError {
+    fn running_error(&self, action: &'static str, source: std::io::Error) -> WorkloadError {
         WorkloadError::Running { program: self.program.clone(), action, source }
     }
 }

@@ -22,10 +22,13 @@ mod table;
 mod timeline;
 mod tool_histogram;
 
-pub use bins::Bins;
-pub use duration::minutes;
-pub use proc_histogram::{ProcHistogram, proc_histogram};
-pub use reason::{COLUMNS, ColumnNames, Reason};
-pub use table::{NotebookTable, TableRow, table};
-pub use timeline::{CachePoint, NotebookCache, NotebookTimeline, TickPoint, cache, timeline};
-pub use tool_histogram::{ToolHistogram, histogram};
+pub use bins::NumpyHistogram;
+pub use duration::notebook_minutes;
+pub use proc_histogram::{NotebookProcHistogram, notebook_proc_histogram};
+pub use reason::{NOTEBOOK_COLUMNS, NotebookColumn, NotebookDifference};
+pub use table::{NotebookRow, NotebookTable, notebook_table};
+pub use timeline::{
+    NotebookCachePoint, NotebookCacheTimeline, NotebookTickPoint, NotebookTimeline, notebook_cache,
+    notebook_timeline,
+};
+pub use tool_histogram::{NotebookToolHistogram, notebook_tool_histogram};

@@ -9,7 +9,7 @@ use serde::ser::{SerializeStruct, Serializer};
 /// One reason; those with a number say how much it concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum NotebookDifference {
     /// Rows above 100 % are left out.
     AboveHundredDropped {
         /// How many.
@@ -66,51 +66,53 @@ pub enum Reason {
     },
 }
 
-impl Reason {
+impl NotebookDifference {
     /// A short name for it, in JSON.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Reason::AboveHundredDropped { .. } => "above-hundred-dropped",
-            Reason::FlooredPercentages => "floored-percentages",
-            Reason::TruncatedSpace => "truncated-space",
-            Reason::DecimalMegaTimes1024 { .. } => "decimal-mega-times-1024",
-            Reason::CachesAlike => "caches-alike",
-            Reason::TicksAlike => "ticks-alike",
-            Reason::AbsentTicks { .. } => "absent-ticks",
-            Reason::MergedNames { .. } => "merged-names",
-            Reason::TiesUnordered => "ties-unordered",
-            Reason::CapacityAsUse => "capacity-as-use",
-            Reason::PaddedSize => "padded-size",
-            Reason::PageSizeAssumed { .. } => "page-size-assumed",
-            Reason::OrderAssumed { .. } => "order-assumed",
-            Reason::EmptyDropped { .. } => "empty-dropped",
-            Reason::OtherUnits { .. } => "other-units",
+            NotebookDifference::AboveHundredDropped { .. } => "above-hundred-dropped",
+            NotebookDifference::FlooredPercentages => "floored-percentages",
+            NotebookDifference::TruncatedSpace => "truncated-space",
+            NotebookDifference::DecimalMegaTimes1024 { .. } => "decimal-mega-times-1024",
+            NotebookDifference::CachesAlike => "caches-alike",
+            NotebookDifference::TicksAlike => "ticks-alike",
+            NotebookDifference::AbsentTicks { .. } => "absent-ticks",
+            NotebookDifference::MergedNames { .. } => "merged-names",
+            NotebookDifference::TiesUnordered => "ties-unordered",
+            NotebookDifference::CapacityAsUse => "capacity-as-use",
+            NotebookDifference::PaddedSize => "padded-size",
+            NotebookDifference::PageSizeAssumed { .. } => "page-size-assumed",
+            NotebookDifference::OrderAssumed { .. } => "order-assumed",
+            NotebookDifference::EmptyDropped { .. } => "empty-dropped",
+            NotebookDifference::OtherUnits { .. } => "other-units",
         }
     }
 }
 
-impl Reason {
+impl NotebookDifference {
     /// Those that are the same wherever they hold.
-    fn fixed(&self) -> Option<&'static str> {
+    fn fixed_text(&self) -> Option<&'static str> {
         Some(match self {
-            Reason::FlooredPercentages => {
+            NotebookDifference::FlooredPercentages => {
                 "the tool cuts %Ef to a whole number, so a mean of it is low by up to 1 point; ours divides bytes by bytes"
             }
-            Reason::TruncatedSpace => {
+            NotebookDifference::TruncatedSpace => {
                 "Space is cut to one digit behind the point, so weights are low by up to 100 kB"
             }
-            Reason::CachesAlike => {
+            NotebookDifference::CachesAlike => {
                 "every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory"
             }
-            Reason::TicksAlike => "every tick counts the same; ours counts the time that it stands for",
-            Reason::TiesUnordered => {
+            NotebookDifference::TicksAlike => {
+                "every tick counts the same; ours counts the time that it stands for"
+            }
+            NotebookDifference::TiesUnordered => {
                 "rows of the same %Ef stand in no defined order (an unstable sort); ours are ordered by name"
             }
-            Reason::CapacityAsUse => {
+            NotebookDifference::CapacityAsUse => {
                 "num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load"
             }
-            Reason::PaddedSize => {
+            NotebookDifference::PaddedSize => {
                 "objsize is the padded size of a slot, so that what alignment costs is counted as use"
             }
             _ => return None,
@@ -118,30 +120,30 @@ impl Reason {
     }
 
     /// Those that say how much they concern.
-    fn counted(&self) -> String {
+    fn counted_text(&self) -> String {
         match self {
-            Reason::AboveHundredDropped { rows } => format!(
+            NotebookDifference::AboveHundredDropped { rows } => format!(
                 "{rows} rows above 100 % are left out; they were torn (files of one cache read at different times), and as torn rows below 100 % stay, the mean is not cured"
             ),
-            Reason::DecimalMegaTimes1024 { rows } => format!(
+            NotebookDifference::DecimalMegaTimes1024 { rows } => format!(
                 "{rows} rows have Space in M, which is 1,000 K; times 1,024 they weigh 2.4 % too much"
             ),
-            Reason::AbsentTicks { caches } => format!(
+            NotebookDifference::AbsentTicks { caches } => format!(
                 "{caches} caches have no row at some ticks; the mean leaves these ticks out, ours counts 0 bytes"
             ),
-            Reason::MergedNames { names } => format!(
+            NotebookDifference::MergedNames { names } => format!(
                 "{names} rows are groups of merged caches under the name of their directory; the members are not named"
             ),
-            Reason::OrderAssumed { rows } => format!(
+            NotebookDifference::OrderAssumed { rows } => format!(
                 "{rows} rows of caches without a known order get order 0; pagesperslab says the truth in each row"
             ),
-            Reason::EmptyDropped { rows } => {
+            NotebookDifference::EmptyDropped { rows } => {
                 format!("{rows} rows of caches without slabs are 0 / 0 and vanish without a word")
             }
-            Reason::OtherUnits { rows } => format!(
+            NotebookDifference::OtherUnits { rows } => format!(
                 "{rows} rows have a Space that is neither in K nor in M: there the notebook stops; here they are left out"
             ),
-            Reason::PageSizeAssumed { page_size } => {
+            NotebookDifference::PageSizeAssumed { page_size } => {
                 let here = page_size.map_or("unknown".into(), |bytes| bytes.to_string());
                 format!("a page is taken to have 4,096 bytes; here it is {here}")
             }
@@ -150,16 +152,16 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for NotebookDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fixed() {
+        match self.fixed_text() {
             Some(text) => f.write_str(text),
-            None => f.write_str(&self.counted()),
+            None => f.write_str(&self.counted_text()),
         }
     }
 }
 
-impl Serialize for Reason {
+impl Serialize for NotebookDifference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Reason", 2)?;
         fields.serialize_field("code", self.code())?;
@@ -170,7 +172,7 @@ impl Serialize for Reason {
 
 /// One column: what we call it, and what the notebook does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ColumnNames {
+pub struct NotebookColumn {
     /// In our tables and JSON.
     pub ours: &'static str,
     /// In the notebook's frames.
@@ -179,34 +181,42 @@ pub struct ColumnNames {
     pub difference: &'static str,
 }
 
-const fn same(ours: &'static str, notebook: &'static str) -> ColumnNames {
-    ColumnNames { ours, notebook, difference: "" }
+const fn same_column(ours: &'static str, notebook: &'static str) -> NotebookColumn {
+    NotebookColumn { ours, notebook, difference: "" }
 }
 
-const fn differs(ours: &'static str, notebook: &'static str, difference: &'static str) -> ColumnNames {
-    ColumnNames { ours, notebook, difference }
+const fn different_column(
+    ours: &'static str,
+    notebook: &'static str,
+    difference: &'static str,
+) -> NotebookColumn {
+    NotebookColumn { ours, notebook, difference }
 }
 
 /// Every column that both have.
-pub const COLUMNS: &[ColumnNames] = &[
-    same("cache", "name"),
-    same("at", "time"),
-    differs("overall", "percent_efficient", "a whole number, cut"),
-    differs("slab_bytes", "space_normalized_in_kb", "decimal K; M times 1,024; one digit"),
-    differs("slab_bytes", "space", "text as printed"),
-    same("objects", "objects"),
-    same("object_size", "object_size"),
-    differs("slabs, partial, cpu_slabs", "slabs_part_cpu", "one text; its slabs are those not held by CPUs"),
-    same("objs_per_slab", "o_s"),
-    same("order", "o"),
-    differs("partial / slabs", "percent_free", "share of slabs that are partial, not free space"),
-    same("flags", "flags"),
-    same("active_objs", "active_objs"),
-    same("num_objs", "num_objs"),
-    differs("slab_size", "objsize", "the padded size of a slot"),
-    same("objs_per_slab", "objperslab"),
-    same("pages_per_slab", "pagesperslab"),
-    same("slabs", "num_slabs"),
-    differs("occupancy", "active_vs_num", "objects, not bytes"),
-    differs("packing", "ef", "called efficiency there; one constant a cache"),
+pub const NOTEBOOK_COLUMNS: &[NotebookColumn] = &[
+    same_column("cache", "name"),
+    same_column("at", "time"),
+    different_column("overall", "percent_efficient", "a whole number, cut"),
+    different_column("slab_bytes", "space_normalized_in_kb", "decimal K; M times 1,024; one digit"),
+    different_column("slab_bytes", "space", "text as printed"),
+    same_column("objects", "objects"),
+    same_column("object_size", "object_size"),
+    different_column(
+        "slabs, partial, cpu_slabs",
+        "slabs_part_cpu",
+        "one text; its slabs are those not held by CPUs",
+    ),
+    same_column("objs_per_slab", "o_s"),
+    same_column("order", "o"),
+    different_column("partial / slabs", "percent_free", "share of slabs that are partial, not free space"),
+    same_column("flags", "flags"),
+    same_column("active_objs", "active_objs"),
+    same_column("num_objs", "num_objs"),
+    different_column("slab_size", "objsize", "the padded size of a slot"),
+    same_column("objs_per_slab", "objperslab"),
+    same_column("pages_per_slab", "pagesperslab"),
+    same_column("slabs", "num_slabs"),
+    different_column("occupancy", "active_vs_num", "objects, not bytes"),
+    different_column("packing", "ef", "called efficiency there; one constant a cache"),
 ];

@@ -4,23 +4,23 @@ use perflab_model::Nanos;
 use serde::Serialize;
 
 use super::super::error::SlabError;
-use super::super::input::Input;
-use super::super::ratio::Ratio;
-use super::frame::Frame;
-use super::reason::Reason;
+use super::super::input::SlabInput;
+use super::super::ratio::ExactRatio;
+use super::frame::NotebookFrame;
+use super::reason::NotebookDifference;
 
 /// Mean efficiencies at every tick.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NotebookTimeline {
     /// One a tick with rows that the notebook keeps.
-    pub points: Vec<TickPoint>,
+    pub points: Vec<NotebookTickPoint>,
     /// Why its lines are not ours.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<NotebookDifference>,
 }
 
 /// One tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct TickPoint {
+pub struct NotebookTickPoint {
     /// CLOCK_MONOTONIC.
     pub at: Nanos,
     /// The notebook's "Average SLAB efficiency": mean of the printed %Ef; per cent.
@@ -28,44 +28,44 @@ pub struct TickPoint {
     /// The notebook's "Weighted average": with Space in its kB as weights; per cent. Null where all weigh nothing.
     pub weighted: Option<f64>,
     /// Ours: sum objects*object_size / sum S over all rows of the tick; null where the page size is unknown.
-    pub overall: Option<Ratio>,
+    pub overall: Option<ExactRatio>,
 }
 
 /// %Ef of one cache.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NotebookCache {
+pub struct NotebookCacheTimeline {
     /// Its name, as the tool printed it.
     pub name: String,
     /// One a row that the notebook keeps.
-    pub points: Vec<CachePoint>,
+    pub points: Vec<NotebookCachePoint>,
     /// Why its line is not ours.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<NotebookDifference>,
 }
 
 /// One cache at one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CachePoint {
+pub struct NotebookCachePoint {
     /// CLOCK_MONOTONIC.
     pub at: Nanos,
     /// As printed; per cent.
     pub percent_efficient: i64,
     /// Ours: objects*object_size / S; null where the page size is unknown.
-    pub overall: Option<Ratio>,
+    pub overall: Option<ExactRatio>,
 }
 
 /// Makes both timelines.
 ///
 /// # Errors
 /// No `slabinfo-tool` rows.
-pub fn timeline(input: &Input) -> Result<NotebookTimeline, SlabError> {
-    let frame = Frame::read(input)?;
-    let mut sums = vec![Sums::default(); frame.ticks.len()];
-    for row in frame.all() {
+pub fn notebook_timeline(input: &SlabInput) -> Result<NotebookTimeline, SlabError> {
+    let frame = NotebookFrame::read(input)?;
+    let mut sums = vec![NotebookTickSums::default(); frame.ticks.len()];
+    for row in frame.all_rows() {
         if let Some(sums) = sums.get_mut(row.tick) {
             sums.add_exact(row.exact);
         }
     }
-    for (row, kb) in frame.kept() {
+    for (row, kb) in frame.kept_rows() {
         if let Some(sums) = sums.get_mut(row.tick) {
             sums.rows += 1;
             sums.percent += row.percent as f64;
@@ -74,10 +74,10 @@ pub fn timeline(input: &Input) -> Result<NotebookTimeline, SlabError> {
         }
     }
     let kept = frame.ticks.iter().zip(&sums).filter(|(_, sums)| sums.rows > 0);
-    let points = kept.map(|(at, sums)| sums.point(*at)).collect();
-    let mut reasons = frame.reasons();
-    reasons.push(Reason::CachesAlike);
-    reasons.extend(frame.reasons_of_space());
+    let points = kept.map(|(at, sums)| sums.to_point(*at)).collect();
+    let mut reasons = frame.mean_differences();
+    reasons.push(NotebookDifference::CachesAlike);
+    reasons.extend(frame.space_differences());
     Ok(NotebookTimeline { points, reasons })
 }
 
@@ -85,25 +85,25 @@ pub fn timeline(input: &Input) -> Result<NotebookTimeline, SlabError> {
 ///
 /// # Errors
 /// No `slabinfo-tool` rows, no cache of that name among them.
-pub fn cache(input: &Input, name: &str) -> Result<NotebookCache, SlabError> {
-    let frame = Frame::read(input)?;
+pub fn notebook_cache(input: &SlabInput, name: &str) -> Result<NotebookCacheTimeline, SlabError> {
+    let frame = NotebookFrame::read(input)?;
     let number = frame.names.iter().position(|known| known == name).ok_or_else(|| {
         let names = frame.names.iter().map(String::as_str);
-        let near = perflab_model::nearest::nearest(name, names).map(Into::into);
+        let near = perflab_model::nearest::nearest_name(name, names).map(Into::into);
         SlabError::UnknownCache { name: name.into(), near: near.into_iter().collect() }
     })?;
-    let point = |(row, _): (&super::frame::ToolRow, f64)| CachePoint {
+    let point = |(row, _): (&super::frame::NotebookToolRow, f64)| NotebookCachePoint {
         at: frame.ticks.get(row.tick).copied().unwrap_or_default(),
         percent_efficient: row.percent,
         overall: row.exact,
     };
-    let points = frame.kept().filter(|(row, _)| row.name == number).map(point).collect();
-    Ok(NotebookCache { name: name.into(), points, reasons: frame.reasons() })
+    let points = frame.kept_rows().filter(|(row, _)| row.name == number).map(point).collect();
+    Ok(NotebookCacheTimeline { name: name.into(), points, reasons: frame.mean_differences() })
 }
 
 /// Sums over the rows of one tick.
 #[derive(Clone, Default)]
-struct Sums {
+struct NotebookTickSums {
     rows: usize,
     percent: f64,
     weighted: f64,
@@ -113,8 +113,8 @@ struct Sums {
     unknown: usize,
 }
 
-impl Sums {
-    fn add_exact(&mut self, exact: Option<Ratio>) {
+impl NotebookTickSums {
+    fn add_exact(&mut self, exact: Option<ExactRatio>) {
         let Some(exact) = exact else {
             self.unknown += 1;
             return;
@@ -123,12 +123,12 @@ impl Sums {
         self.bytes = self.bytes.saturating_add(exact.whole);
     }
 
-    fn point(&self, at: Nanos) -> TickPoint {
-        TickPoint {
+    fn to_point(&self, at: Nanos) -> NotebookTickPoint {
+        NotebookTickPoint {
             at,
             unweighted: self.percent / self.rows as f64,
             weighted: (self.kb > 0.0).then(|| self.weighted / self.kb),
-            overall: (self.unknown == 0).then(|| Ratio::new(self.used, self.bytes)),
+            overall: (self.unknown == 0).then(|| ExactRatio::new(self.used, self.bytes)),
         }
     }
 }

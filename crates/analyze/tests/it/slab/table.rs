@@ -1,16 +1,16 @@
 //! Makes series for tests, as monitors and importers do: columns by name, one row a line.
 
-use perflab_analyze::slab::{Input, Recording, System};
-use perflab_model::series::{ColumnData, ColumnType, Series, Spans};
-use perflab_model::{Cell, Column, Nanos, Row, SeriesSchema};
+use perflab_analyze::slab::{SlabFacts, SlabInput, SlabRecording};
+use perflab_model::series::{ColumnData, ColumnType, RowRuns, Series};
+use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
-pub fn series(monitor: &str, columns: Vec<Column>, rows: Vec<(Nanos, Row)>) -> Series {
-    let column = |number: usize, column: &Column| {
+pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, CellRow)>) -> Series {
+    let column = |number: usize, column: &ColumnSpec| {
         let cells = rows.iter().map(|(_, row)| &row[number]);
         match column.stored {
-            ColumnType::Int => ColumnData::Int(cells.map(int).collect()),
+            ColumnType::Int => ColumnData::Int(cells.map(int_value).collect()),
             ColumnType::Float => unreachable!("no float among slab columns"),
-            ColumnType::Text => ColumnData::Text(cells.map(text).collect()),
+            ColumnType::Text => ColumnData::Text(cells.map(text_value).collect()),
         }
     };
     let data = columns.iter().enumerate().map(|(number, c)| column(number, c)).collect();
@@ -18,68 +18,70 @@ pub fn series(monitor: &str, columns: Vec<Column>, rows: Vec<(Nanos, Row)>) -> S
     Series { schema, at: rows.iter().map(|(at, _)| *at).collect(), columns: data }
 }
 
-fn int(cell: &Cell) -> Option<i64> {
-    if let Cell::Int(value) = cell { Some(*value) } else { None }
+fn int_value(cell: &TableCell) -> Option<i64> {
+    if let TableCell::Int(value) = cell { Some(*value) } else { None }
 }
 
-fn text(cell: &Cell) -> Option<String> {
-    if let Cell::Text(value) = cell { Some(value.clone()) } else { None }
+fn text_value(cell: &TableCell) -> Option<String> {
+    if let TableCell::Text(value) = cell { Some(value.clone()) } else { None }
 }
 
-pub fn ints(names: &[&str]) -> Vec<Column> {
-    names.iter().map(|name| Column::gauge(name, "1")).collect()
+pub fn int_columns(names: &[&str]) -> Vec<ColumnSpec> {
+    names.iter().map(|name| ColumnSpec::gauge(name, "1")).collect()
 }
 
-pub fn keyed(names: &[&str]) -> Vec<Column> {
-    std::iter::once(Column::key("cache")).chain(ints(names)).collect()
+pub fn keyed_columns(names: &[&str]) -> Vec<ColumnSpec> {
+    std::iter::once(ColumnSpec::key("cache")).chain(int_columns(names)).collect()
 }
 
 pub const SLABINFO: [&str; 7] =
     ["active_objs", "num_objs", "objsize", "objperslab", "pagesperslab", "active_slabs", "num_slabs"];
 
 /// `(second, cache, active, total, objsize, objperslab, pagesperslab, slabs)`
-pub type Line<'a> = (u64, &'a str, i64, i64, i64, i64, i64, i64);
+pub type SlabinfoTestRow<'a> = (u64, &'a str, i64, i64, i64, i64, i64, i64);
 
-pub fn slabinfo(lines: &[Line]) -> Spans {
-    flagged(&lines.iter().map(|line| (*line, "")).collect::<Vec<_>>())
+pub fn make_slabinfo(lines: &[SlabinfoTestRow]) -> RowRuns {
+    make_flagged_slabinfo(&lines.iter().map(|line| (*line, "")).collect::<Vec<_>>())
 }
 
-pub fn flagged(lines: &[(Line, &str)]) -> Spans {
-    let mut columns = keyed(&SLABINFO);
-    columns.push(Column::key("flags"));
-    let row = |((second, name, active, total, size, objs, pages, slabs), flags): &(Line, &str)| {
-        let numbers = [active, total, size, objs, pages, slabs, slabs].map(|number| Cell::Int(*number));
-        let mut row = vec![Cell::Text((*name).into())];
+pub fn make_flagged_slabinfo(lines: &[(SlabinfoTestRow, &str)]) -> RowRuns {
+    let mut columns = keyed_columns(&SLABINFO);
+    columns.push(ColumnSpec::key("flags"));
+    let row = |((second, name, active, total, size, objs, pages, slabs), flags): &(SlabinfoTestRow, &str)| {
+        let numbers = [active, total, size, objs, pages, slabs, slabs].map(|number| TableCell::Int(*number));
+        let mut row = vec![TableCell::Text((*name).into())];
         row.extend(numbers);
-        row.push(Cell::Text((*flags).into()));
+        row.push(TableCell::Text((*flags).into()));
         (Nanos(second * 1_000_000_000), row)
     };
-    Spans::of(&series("slabinfo", columns, lines.iter().map(row).collect()))
+    RowRuns::from_series(&make_series("slabinfo", columns, lines.iter().map(row).collect()))
 }
 
 /// `(second, cache, object_size, slab_size, reclaimable, members)`; 0 for an attribute that the kernel did not give.
-pub type Scan<'a> = (u64, &'a str, i64, i64, Option<i64>, &'a str);
+pub type CacheScanRow<'a> = (u64, &'a str, i64, i64, Option<i64>, &'a str);
 
-pub fn caches(page_size: i64, scans: &[Scan]) -> Series {
-    let mut columns = keyed(&["object_size", "slab_size", "page_size", "reclaim_account", "cpu_partial"]);
-    columns.push(Column::key("aliases"));
-    let known = |value: i64| if value == 0 { Cell::Missing } else { Cell::Int(value) };
-    let row = |(second, name, object, slab, reclaim, members): &Scan| {
-        let reclaim = reclaim.map_or(Cell::Missing, Cell::Int);
-        let numbers = vec![known(*object), known(*slab), known(page_size), reclaim, Cell::Int(0)];
-        let mut row = vec![Cell::Text((*name).into())];
+pub fn make_cache_series(page_size: i64, scans: &[CacheScanRow]) -> Series {
+    let mut columns =
+        keyed_columns(&["object_size", "slab_size", "page_size", "reclaim_account", "cpu_partial"]);
+    columns.push(ColumnSpec::key("aliases"));
+    let known = |value: i64| if value == 0 { TableCell::Missing } else { TableCell::Int(value) };
+    let row = |(second, name, object, slab, reclaim, members): &CacheScanRow| {
+        let reclaim = reclaim.map_or(TableCell::Missing, TableCell::Int);
+        let numbers = vec![known(*object), known(*slab), known(page_size), reclaim, TableCell::Int(0)];
+        let mut row = vec![TableCell::Text((*name).into())];
         row.extend(numbers);
-        row.push(Cell::Text((*members).into()));
+        row.push(TableCell::Text((*members).into()));
         (Nanos(second * 1_000_000_000), row)
     };
-    series("slab-caches", columns, scans.iter().map(row).collect())
+    make_series("slab-caches", columns, scans.iter().map(row).collect())
 }
 
-pub fn four_kib() -> System {
-    System { page_size: Some(4096), cpus: Some(2), nodes: Some(1) }
+pub fn four_kib_facts() -> SlabFacts {
+    SlabFacts { page_size: Some(4096), cpus: Some(2), nodes: Some(1) }
 }
 
-pub fn recording(slabinfo: &Spans, caches: Option<&Series>) -> Recording {
-    let input = Input { slabinfo: Some(slabinfo), caches, system: four_kib(), ..Input::default() };
-    Recording::read(&input).unwrap()
+pub fn read_recording(slabinfo: &RowRuns, caches: Option<&Series>) -> SlabRecording {
+    let input =
+        SlabInput { slabinfo: Some(slabinfo), caches, system: four_kib_facts(), ..SlabInput::default() };
+    SlabRecording::read(&input).unwrap()
 }

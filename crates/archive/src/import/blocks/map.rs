@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::Bytes;
 use perflab_model::io::{
-    BlockMap, Device, Extent, FileClass, IoEvent, IoFile, IoKind, IoRecording, MetadataClass, MetadataRange,
-    Partition, Runs, SECTOR,
+    DeviceNumber, DiskPartition, FileClass, FileExtent, ImportedBlockMap, IoEvent, IoEventKind, IoFile,
+    IoRecording, MetadataClass, MetadataRange, PageSet, SECTOR,
 };
 
-use super::super::lines::Lines;
-use super::super::took::{Read, Took};
+use super::super::lines::InputLines;
+use super::super::took::{FileReport, LineOutcome};
 use super::END_OF_DISKS;
 use crate::ArchiveError;
 
@@ -54,15 +54,15 @@ struct MappedExtent {
 
 /// What stands in a map.
 #[derive(Debug, Default)]
-struct MapText {
+struct BlockMapText {
     extents: Vec<MappedExtent>,
     paths: BTreeMap<u64, String>,
 }
 
 /// Where a map's file system lies, and which share of its blocks was asked for there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Placement {
-    disk: Device,
+struct FileSystemPlacement {
+    disk: DeviceNumber,
     /// in sectors
     start: u64,
     block_size: u64,
@@ -70,13 +70,16 @@ struct Placement {
 }
 
 /// Gives a recording the files of a map.
-pub(super) fn take(recording: &mut IoRecording, file: &BlockMapFile) -> Result<Took, ArchiveError> {
-    let (map, mut took) = read(&file.path)?;
+pub(super) fn add_block_map(
+    recording: &mut IoRecording,
+    file: &BlockMapFile,
+) -> Result<FileReport, ArchiveError> {
+    let (map, mut took) = read_block_map(&file.path)?;
     if map.extents.is_empty() {
         let reason = "it is no map from blocks to files: e2block2file writes `PATH (ino N):`, then lines of `BLOCK+COUNT OFFSET`";
-        return Err(ArchiveError::foreign(&file.path, None, reason));
+        return Err(ArchiveError::not_importable(&file.path, None, reason));
     }
-    let found = place(recording, &map, file).filter(|found| found.share > 0.0);
+    let found = locate_file_system(recording, &map, file).filter(|found| found.share > 0.0);
     let given = file.partition_start.is_some();
     let Some(found) = found.filter(|found| given || found.share >= ENOUGH) else {
         let reason = format!(
@@ -84,11 +87,11 @@ pub(super) fn take(recording: &mut IoRecording, file: &BlockMapFile) -> Result<T
              --block-size must say where its file system begins on the disk",
             found.map_or(String::new(), |best| format!(", at best {:.0} % of them", best.share * 100.0)),
         );
-        return Err(ArchiveError::foreign(&file.path, None, reason));
+        return Err(ArchiveError::not_importable(&file.path, None, reason));
     };
     if !given || found.share < ENOUGH {
         let how = if given { "as was said" } else { "found by the requests" };
-        took.note(format!(
+        took.add_note(format!(
             "the file system begins at sector {} of {} and has blocks of {} bytes, {how}: {:.1} % of the map's blocks were asked for there",
             found.start,
             found.disk,
@@ -96,40 +99,40 @@ pub(super) fn take(recording: &mut IoRecording, file: &BlockMapFile) -> Result<T
             found.share * 100.0
         ));
     }
-    tell(recording, map, found);
+    add_mapped_files(recording, map, found);
     Ok(took)
 }
 
-fn read(path: &Path) -> Result<(MapText, Took), ArchiveError> {
-    let (mut map, mut took) = (MapText::default(), Took::of(path, "io"));
-    let mut lines = Lines::open(path)?;
+fn read_block_map(path: &Path) -> Result<(BlockMapText, FileReport), ArchiveError> {
+    let (mut map, mut took) = (BlockMapText::default(), FileReport::new(path, "io"));
+    let mut lines = InputLines::open(path)?;
     let mut inode = None;
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         let (number, text) = (line.number, line.text);
-        let read = match parse_line(text, inode) {
-            None if text.trim().is_empty() => Read::Nothing,
-            None => Read::Unusable("it is no line of a map of e2block2file".into()),
-            Some(MapLine::Unmapped) => Read::Nothing,
-            Some(MapLine::File(number, name)) => {
+        let read = match parse_block_map_line(text, inode) {
+            None if text.trim().is_empty() => LineOutcome::Nothing,
+            None => LineOutcome::Unusable("it is no line of a map of e2block2file".into()),
+            Some(BlockMapLine::Unmapped) => LineOutcome::Nothing,
+            Some(BlockMapLine::File(number, name)) => {
                 inode = Some(number);
                 name.into_iter().for_each(|name| drop(map.paths.insert(number, name.into())));
-                Read::Nothing
+                LineOutcome::Nothing
             }
-            Some(MapLine::Extent(extent, name)) => {
+            Some(BlockMapLine::Extent(extent, name)) => {
                 name.into_iter().for_each(|name| drop(map.paths.insert(extent.inode, name.into())));
                 map.extents.push(extent);
-                Read::Used
+                LineOutcome::Used
             }
         };
-        took.count(number, read);
+        took.count_row(number, read);
     }
-    took.ended(&lines);
+    took.note_early_end(&lines);
     Ok((map, took))
 }
 
 /// A line, understood.
 #[derive(Debug, PartialEq)]
-enum MapLine<'a> {
+enum BlockMapLine<'a> {
     File(u64, Option<&'a str>),
     Extent(MappedExtent, Option<&'a str>),
     /// blocks that belong to no file
@@ -137,19 +140,19 @@ enum MapLine<'a> {
 }
 
 /// `inode` is that of the last file's line, which extents of the long form belong to.
-fn parse_line(text: &str, inode: Option<u64>) -> Option<MapLine<'_>> {
-    if let Some(extent) = parse_extent(text.trim_start(), inode) {
+fn parse_block_map_line(text: &str, inode: Option<u64>) -> Option<BlockMapLine<'_>> {
+    if let Some(extent) = parse_mapped_extent(text.trim_start(), inode) {
         return Some(extent);
     }
     if let Some(number) = text.strip_prefix("Inode ") {
-        return Some(MapLine::File(number.strip_suffix(':')?.parse().ok()?, None));
+        return Some(BlockMapLine::File(number.strip_suffix(':')?.parse().ok()?, None));
     }
     let (path, number) = text.rsplit_once(" (ino ")?;
-    Some(MapLine::File(number.strip_suffix("):")?.parse().ok()?, Some(path)))
+    Some(BlockMapLine::File(number.strip_suffix("):")?.parse().ok()?, Some(path)))
 }
 
 /// `3751+134 2950`, `3885+1 -12336`, `3751+8 2950 INO 8 /path`, `3751+8 unmapped`
-fn parse_extent(text: &str, inode: Option<u64>) -> Option<MapLine<'_>> {
+fn parse_mapped_extent(text: &str, inode: Option<u64>) -> Option<BlockMapLine<'_>> {
     let (blocks, rest) = text.split_once(' ')?;
     let (first, count) = blocks.split_once('+')?;
     let (first, count): (u64, u64) = (first.parse().ok()?, count.parse().ok()?);
@@ -157,7 +160,7 @@ fn parse_extent(text: &str, inode: Option<u64>) -> Option<MapLine<'_>> {
         return None;
     }
     if rest.trim_end() == "unmapped" {
-        return Some(MapLine::Unmapped);
+        return Some(BlockMapLine::Unmapped);
     }
     let (offset, owner) =
         rest.split_once(" INO ").map_or((rest, None), |(offset, owner)| (offset, Some(owner)));
@@ -167,25 +170,29 @@ fn parse_extent(text: &str, inode: Option<u64>) -> Option<MapLine<'_>> {
     };
     let offset: i64 = offset.trim_end().parse().ok()?;
     let extent = MappedExtent { first, count, inode, offset };
-    (offset.unsigned_abs() < BLOCKS).then_some(MapLine::Extent(extent, name))
+    (offset.unsigned_abs() < BLOCKS).then_some(BlockMapLine::Extent(extent, name))
 }
 
 /// Where most of a map's blocks were asked for.
-fn place(recording: &IoRecording, map: &MapText, file: &BlockMapFile) -> Option<Placement> {
+fn locate_file_system(
+    recording: &IoRecording,
+    map: &BlockMapText,
+    file: &BlockMapFile,
+) -> Option<FileSystemPlacement> {
     let sizes =
         file.block_size.map_or_else(|| BLOCK_SIZES.to_vec(), |size| vec![size.0.clamp(SECTOR, 1 << 16)]);
-    let mut best: Option<Placement> = None;
+    let mut best: Option<FileSystemPlacement> = None;
     for (disk, requests) in requests_by_disk(recording) {
-        let asked: Runs = requests.iter().map(|event| (event.first, event.count)).collect();
+        let asked: PageSet = requests.iter().map(|event| (event.first, event.count)).collect();
         for block_size in &sizes {
             let starts = match file.partition_start {
                 Some(start) => vec![start],
                 None => likely_starts(&requests, map, block_size / SECTOR),
             };
             for start in starts {
-                let share = share_asked(&asked, map, start, block_size / SECTOR);
+                let share = share_requested(&asked, map, start, block_size / SECTOR);
                 if start < END_OF_DISKS && best.is_none_or(|best| share > best.share) {
-                    best = Some(Placement { disk, start, block_size: *block_size, share });
+                    best = Some(FileSystemPlacement { disk, start, block_size: *block_size, share });
                 }
             }
         }
@@ -193,10 +200,10 @@ fn place(recording: &IoRecording, map: &MapText, file: &BlockMapFile) -> Option<
     best
 }
 
-fn requests_by_disk(recording: &IoRecording) -> BTreeMap<Device, Vec<&IoEvent>> {
-    let mut all: BTreeMap<Device, Vec<&IoEvent>> = BTreeMap::new();
+fn requests_by_disk(recording: &IoRecording) -> BTreeMap<DeviceNumber, Vec<&IoEvent>> {
+    let mut all: BTreeMap<DeviceNumber, Vec<&IoEvent>> = BTreeMap::new();
     let is_request =
-        |event: &&IoEvent| matches!(event.kind, IoKind::Queued | IoKind::Issued) && event.count > 0;
+        |event: &&IoEvent| matches!(event.kind, IoEventKind::Queued | IoEventKind::Issued) && event.count > 0;
     recording
         .events
         .iter()
@@ -206,7 +213,7 @@ fn requests_by_disk(recording: &IoRecording) -> BTreeMap<Device, Vec<&IoEvent>> 
 }
 
 /// Beginnings of the file system with which most of the longest extents begin where requests do.
-fn likely_starts(requests: &[&IoEvent], map: &MapText, sectors: u64) -> Vec<u64> {
+fn likely_starts(requests: &[&IoEvent], map: &BlockMapText, sectors: u64) -> Vec<u64> {
     let mut longest = map.extents.clone();
     longest.sort_by_key(|extent| std::cmp::Reverse(extent.count));
     let mut votes: HashMap<u64, usize> = HashMap::new();
@@ -221,23 +228,23 @@ fn likely_starts(requests: &[&IoEvent], map: &MapText, sectors: u64) -> Vec<u64>
 }
 
 /// Which share of a map's blocks lies among what was asked for, if its file system begins at this sector.
-fn share_asked(asked: &Runs, map: &MapText, start: u64, sectors: u64) -> f64 {
+fn share_requested(asked: &PageSet, map: &BlockMapText, start: u64, sectors: u64) -> f64 {
     let extents = map.extents.iter();
-    let mapped: Runs = extents
+    let mapped: PageSet = extents
         .map(|extent| (start.saturating_add(extent.first * sectors), extent.count * sectors))
         .collect();
-    mapped.intersection(asked).pages() as f64 / mapped.pages().max(1) as f64
+    mapped.intersection(asked).page_count() as f64 / mapped.page_count().max(1) as f64
 }
 
-fn tell(recording: &mut IoRecording, map: MapText, found: Placement) {
+fn add_mapped_files(recording: &mut IoRecording, map: BlockMapText, found: FileSystemPlacement) {
     // A map does not say the number of its partition: the disk's stands for it.
     let device = found.disk;
     let bytes = |blocks: u64| blocks * found.block_size;
-    let mut extents: BTreeMap<u64, Vec<Extent>> = BTreeMap::new();
+    let mut extents: BTreeMap<u64, Vec<FileExtent>> = BTreeMap::new();
     for extent in &map.extents {
         let (physical, length) = (bytes(extent.first), bytes(extent.count));
         match u64::try_from(extent.offset) {
-            Ok(offset) => extents.entry(extent.inode).or_default().push(Extent {
+            Ok(offset) => extents.entry(extent.inode).or_default().push(FileExtent {
                 logical: bytes(offset),
                 physical,
                 length,
@@ -248,7 +255,7 @@ fn tell(recording: &mut IoRecording, map: MapText, found: Placement) {
             }
         }
     }
-    let file = |(inode, extents): (u64, Vec<Extent>)| IoFile {
+    let file = |(inode, extents): (u64, Vec<FileExtent>)| IoFile {
         device,
         inode,
         generation: None,
@@ -260,8 +267,8 @@ fn tell(recording: &mut IoRecording, map: MapText, found: Placement) {
     };
     recording.files.extend(extents.into_iter().map(file));
     let told = &mut recording.told;
-    told.partitions.push(Partition { device, disk: found.disk, start: found.start * SECTOR });
-    told.block_map = Some(BlockMap { block_size: found.block_size });
+    told.partitions.push(DiskPartition { device, disk: found.disk, start: found.start * SECTOR });
+    told.block_map = Some(ImportedBlockMap { block_size: found.block_size });
 }
 
 #[cfg(test)]
@@ -272,13 +279,13 @@ mod tests {
     fn lines_of_both_forms_are_understood() {
         let extent = |first, count, inode, offset| MappedExtent { first, count, inode, offset };
         let all = [
-            ("Inode 8:", Some(MapLine::File(8, None))),
-            ("/a (b)/c (ino 3) (ino 77):", Some(MapLine::File(77, Some("/a (b)/c (ino 3)")))),
-            ("  3751+134 2950", Some(MapLine::Extent(extent(3751, 134, 5, 2950), None))),
-            ("  3885+1 -12336", Some(MapLine::Extent(extent(3885, 1, 5, -12336), None))),
-            ("10+2 4 INO 12 /a name", Some(MapLine::Extent(extent(10, 2, 12, 4), Some("/a name")))),
-            ("10+2 4 INO 12", Some(MapLine::Extent(extent(10, 2, 12, 4), None))),
-            ("10+2 unmapped", Some(MapLine::Unmapped)),
+            ("Inode 8:", Some(BlockMapLine::File(8, None))),
+            ("/a (b)/c (ino 3) (ino 77):", Some(BlockMapLine::File(77, Some("/a (b)/c (ino 3)")))),
+            ("  3751+134 2950", Some(BlockMapLine::Extent(extent(3751, 134, 5, 2950), None))),
+            ("  3885+1 -12336", Some(BlockMapLine::Extent(extent(3885, 1, 5, -12336), None))),
+            ("10+2 4 INO 12 /a name", Some(BlockMapLine::Extent(extent(10, 2, 12, 4), Some("/a name")))),
+            ("10+2 4 INO 12", Some(BlockMapLine::Extent(extent(10, 2, 12, 4), None))),
+            ("10+2 unmapped", Some(BlockMapLine::Unmapped)),
             ("10+0 4", None),
             ("1+18446744073709551615 4", None),
             ("17592186044416+1 4", None),
@@ -287,8 +294,8 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in all {
-            assert_eq!(parse_line(text, Some(5)), expected, "{text}");
+            assert_eq!(parse_block_map_line(text, Some(5)), expected, "{text}");
         }
-        assert_eq!(parse_line("  3751+134 2950", None), None, "an extent of no file");
+        assert_eq!(parse_block_map_line("  3751+134 2950", None), None, "an extent of no file");
     }
 }

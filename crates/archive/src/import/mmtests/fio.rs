@@ -5,10 +5,10 @@ use std::path::Path;
 use indexmap::IndexMap;
 use perflab_model::Direction;
 
-use super::super::results::{CaseId, ExecutionId};
-use super::super::took::Read;
-use super::bench::{Bench, Declared, number};
-use super::folder::Folder;
+use super::super::results::{ImportedCaseId, ImportedExecutionId};
+use super::super::took::LineOutcome;
+use super::bench::{BenchmarkLogReader, DeclaredMetric, parse_finite_number};
+use super::folder::PackedFolder;
 use crate::ArchiveError;
 
 /// Fields of terse output, version 3.
@@ -18,44 +18,54 @@ const ERROR: usize = 4;
 const WAYS: [(&str, [usize; 3]); 2] = [("read", [5, 6, 44]), ("write", [46, 47, 85])];
 const LATENCIES: [&str; 2] = ["latency-read", "latency-write"];
 
-pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
+pub(super) fn read_fio_logs(
+    folder: &PackedFolder,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> Result<(), ArchiveError> {
     let mut version = None;
     if let Some(file) = folder.file("fio.log") {
-        version = jobs(file, bench)?;
+        version = read_terse_jobs(file, bench)?;
     }
     // A report of its own, as in MMTests: `-a latency`.
-    let case = bench.results.case(&format!("{}-latency", bench.name), IndexMap::new());
+    let case = bench.results.find_or_add_case(&format!("{}-latency", bench.name), IndexMap::new());
     let mut execution = None;
     for log in folder.iter().filter(|(name, _)| name.starts_with("fio_lat.") && name.ends_with(".log")) {
-        let execution = *execution.get_or_insert_with(|| bench.execution(case));
-        latencies(log.1, version, (case, execution), bench)?;
+        let execution = *execution.get_or_insert_with(|| bench.next_execution(case));
+        read_fio_latencies(log.1, version, (case, execution), bench)?;
     }
     Ok(())
 }
 
 /// The jobs of a terse log; gives fio's major version.
-fn jobs(file: &Path, bench: &mut Bench<'_>) -> Result<Option<u32>, ArchiveError> {
+fn read_terse_jobs(file: &Path, bench: &mut BenchmarkLogReader<'_>) -> Result<Option<u32>, ArchiveError> {
     let mut version = None;
-    let mut executions: Vec<(CaseId, ExecutionId)> = Vec::new();
-    let took = bench.read(file, |bench, line| {
+    let mut executions: Vec<(ImportedCaseId, ImportedExecutionId)> = Vec::new();
+    let took = bench.read_lines(file, |bench, line| {
         let fields: Vec<&str> = line.text.split(';').collect();
         let ["3", program, ..] = fields[..] else { return None };
         version = version.or_else(|| program.strip_prefix("fio-")?.split('.').next()?.parse().ok());
-        Some(job(&fields, &mut executions, bench))
+        Some(parse_terse_job(&fields, &mut executions, bench))
     })?;
-    bench.keep(took);
+    bench.keep_report(took);
     Ok(version)
 }
 
-fn job(fields: &[&str], executions: &mut Vec<(CaseId, ExecutionId)>, bench: &mut Bench<'_>) -> Read {
+fn parse_terse_job(
+    fields: &[&str],
+    executions: &mut Vec<(ImportedCaseId, ImportedExecutionId)>,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> LineOutcome {
     let field = |place: usize| fields.get(place).copied().unwrap_or("");
     if field(ERROR) != "0" {
-        return Read::Unusable(format!("job `{}` ended with error {}", field(NAME), field(ERROR)));
+        return LineOutcome::Unusable(format!("job `{}` ended with error {}", field(NAME), field(ERROR)));
     }
     let mut short = Vec::new();
     for (way, places) in WAYS {
-        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| number(field(place))) else {
-            return Read::Unusable(format!("it has {} fields and not all of terse version 3", fields.len()));
+        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| parse_finite_number(field(place))) else {
+            return LineOutcome::Unusable(format!(
+                "it has {} fields and not all of terse version 3",
+                fields.len()
+            ));
         };
         if amount <= 0.0 {
             continue;
@@ -63,42 +73,42 @@ fn job(fields: &[&str], executions: &mut Vec<(CaseId, ExecutionId)>, bench: &mut
         // A job that ends before the first sample of its bandwidth has a mean of 0, which MMTests takes for its rate.
         let rate = if mean > 0.0 { mean } else { whole };
         short.extend((mean <= 0.0).then_some(way));
-        let case = bench.case(&[("job", field(NAME)), ("way", way)]);
+        let case = bench.case_at(&[("job", field(NAME)), ("way", way)]);
         let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
-        let execution = known.unwrap_or_else(|| bench.execution(case));
+        let execution = known.unwrap_or_else(|| bench.next_execution(case));
         executions.push((case, execution));
-        let metric = bench.metric(case, ("kb/sec", "KiB/s", Direction::Higher));
-        bench.sample(execution, metric, rate);
+        let metric = bench.primary_metric(case, ("kb/sec", "KiB/s", Direction::Higher));
+        bench.add_sample(execution, metric, rate);
     }
     if short.is_empty() {
-        return Read::Used;
+        return LineOutcome::Used;
     }
     let (name, ways) = (field(NAME), short.join(" and "));
-    Read::Flagged(format!(
+    LineOutcome::Flagged(format!(
         "job `{name}` ended before a sample of its {ways} bandwidth: the rate of the whole job is taken, where MMTests \
          prints 0"
     ))
 }
 
 /// `12, 81932, 0, 4096`: time in ms, latency, 0 for a read and 1 for a write, size. Latencies are in ns since fio 3.
-fn latencies(
+fn read_fio_latencies(
     file: &Path,
     version: Option<u32>,
-    (case, execution): (CaseId, ExecutionId),
-    bench: &mut Bench<'_>,
+    (case, execution): (ImportedCaseId, ImportedExecutionId),
+    bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<(), ArchiveError> {
     let unit = if version.is_some_and(|version| version < 3) { "us" } else { "ns" };
     let metrics = LATENCIES.map(|name| {
-        let declared: Declared = (name, unit, Direction::Lower);
-        bench.explaining(case, declared)
+        let declared: DeclaredMetric = (name, unit, Direction::Lower);
+        bench.secondary_metric(case, declared)
     });
     let mut trims = 0_u64;
-    let mut took = bench.read(file, |bench, line| {
+    let mut took = bench.read_lines(file, |bench, line| {
         let mut fields = line.text.split(',').map(str::trim);
         let (Some(_), Some(latency), Some(way), Some(_)) =
             (fields.next(), fields.next(), fields.next(), fields.next())
         else {
-            return Some(Read::Unusable("it is not `TIME, LATENCY, WAY, SIZE`".into()));
+            return Some(LineOutcome::Unusable("it is not `TIME, LATENCY, WAY, SIZE`".into()));
         };
         let metric = match way {
             "0" => metrics[0],
@@ -108,20 +118,20 @@ fn latencies(
                 return None;
             }
         };
-        match number(latency) {
-            Ok(latency) => bench.sample(execution, metric, latency),
-            Err(reason) => return Some(Read::Unusable(reason)),
+        match parse_finite_number(latency) {
+            Ok(latency) => bench.add_sample(execution, metric, latency),
+            Err(reason) => return Some(LineOutcome::Unusable(reason)),
         }
-        Some(Read::Used)
+        Some(LineOutcome::Used)
     })?;
     if version.is_none() {
-        took.note(
+        took.add_note(
             "no fio.log says which fio wrote it: latencies are taken as ns, which they are since fio 3",
         );
     }
     if trims > 0 {
-        took.note(format!("{trims} lines are neither of a read nor of a write and are left out"));
+        took.add_note(format!("{trims} lines are neither of a read nor of a write and are left out"));
     }
-    bench.keep(took);
+    bench.keep_report(took);
     Ok(())
 }

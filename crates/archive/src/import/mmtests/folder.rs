@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::super::lines::pointed;
-use super::super::took::Took;
+use super::super::lines::name_link_target;
+use super::super::took::FileReport;
 
 /// Endings of packed files.
 const PACKED: [&str; 3] = [".gz", ".xz", ".zst"];
@@ -13,33 +13,33 @@ const PACKED: [&str; 3] = [".gz", ".xz", ".zst"];
 /// The files of a folder, sorted by name as people do: 2 before 10. Whatever has a file's name is one: a link to nowhere is
 /// named where its log is looked for.
 #[derive(Debug, Default)]
-pub(super) struct Folder {
+pub(super) struct PackedFolder {
     files: Vec<(String, PathBuf)>,
 }
 
 /// A log whose name says what it is of: `benchlog-4-_-2` has the keys 4, _ and 2.
 #[derive(Debug, PartialEq)]
-pub(super) struct Log<'a> {
+pub(super) struct NumberedLog<'a> {
     pub(super) keys: Vec<&'a str>,
     pub(super) path: &'a Path,
 }
 
-impl Folder {
+impl PackedFolder {
     /// The files of `path`; none where it is not there. One that cannot be read is told to `took`.
-    pub(super) fn open(path: &Path, took: &mut Vec<Took>) -> Self {
-        let mut files = match listed(path) {
+    pub(super) fn open(path: &Path, took: &mut Vec<FileReport>) -> Self {
+        let mut files = match list_plain_names(path) {
             Ok(files) => files,
             Err(error) => {
-                took.push(Took::refused(path, error));
-                return Folder::default();
+                took.push(FileReport::unreadable(path, error));
+                return PackedFolder::default();
             }
         };
         // Of a log and its packed copy the log comes first, and the copy goes; unless the log is none.
         files.sort_by(|a, b| {
-            natural(&a.0, &b.0).then_with(|| (!a.1.is_file(), &a.1).cmp(&(!b.1.is_file(), &b.1)))
+            compare_natural(&a.0, &b.0).then_with(|| (!a.1.is_file(), &a.1).cmp(&(!b.1.is_file(), &b.1)))
         });
         files.dedup_by(|later, first| later.0 == first.0);
-        Folder { files }
+        PackedFolder { files }
     }
 
     /// The file of that name, packed or not.
@@ -58,7 +58,7 @@ impl Folder {
     }
 
     /// The logs that begin with `prefix-`, with what stands between the hyphens behind it, `.log` left out.
-    pub(super) fn logs(&self, prefix: &str) -> Vec<Log<'_>> {
+    pub(super) fn numbered_logs(&self, prefix: &str) -> Vec<NumberedLog<'_>> {
         let of = |(name, path): &'_ (String, PathBuf)| -> Option<(usize, usize)> {
             let _ = path;
             let rest = name.strip_prefix(prefix)?.strip_prefix('-')?;
@@ -68,39 +68,41 @@ impl Folder {
         let log = |file| {
             let (begin, length) = of(file)?;
             let keys = file.0.get(begin..begin + length)?.split('-').collect();
-            Some(Log { keys, path: file.1.as_path() })
+            Some(NumberedLog { keys, path: file.1.as_path() })
         };
         self.files.iter().filter_map(log).collect()
     }
 }
 
-impl<'a> Log<'a> {
+impl<'a> NumberedLog<'a> {
     /// The key at that place, if it is a whole number.
-    pub(super) fn number(&self, place: usize) -> Option<&'a str> {
+    pub(super) fn number_at(&self, place: usize) -> Option<&'a str> {
         self.keys.get(place).copied().filter(|key| key.parse::<u32>().is_ok())
     }
 }
 
 /// What lies in a folder, by plain name; nothing where it is not there.
-fn listed(path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+fn list_plain_names(path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
-    let named = |entry: fs::DirEntry| (plain(&entry.file_name().to_string_lossy()).to_owned(), entry.path());
-    let entries = fs::read_dir(path).map_err(|error| pointed(path, error))?;
+    let named = |entry: fs::DirEntry| {
+        (strip_packed_ending(&entry.file_name().to_string_lossy()).to_owned(), entry.path())
+    };
+    let entries = fs::read_dir(path).map_err(|error| name_link_target(path, error))?;
     entries.map(|entry| entry.map(named)).collect()
 }
 
 /// A name without the ending that packing gave it.
-pub(super) fn plain(name: &str) -> &str {
+pub(super) fn strip_packed_ending(name: &str) -> &str {
     PACKED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
 /// Compares numbers within names as numbers.
-pub(crate) fn natural(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
-        let ((x, rest_x), (y, rest_y)) = (chunk(a), chunk(b));
+        let ((x, rest_x), (y, rest_y)) = (split_name_chunk(a), split_name_chunk(b));
         let order = match (x.parse::<u128>(), y.parse::<u128>()) {
             (Ok(m), Ok(n)) => m.cmp(&n).then_with(|| x.cmp(y)),
             _ => x.cmp(y),
@@ -113,7 +115,7 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
 }
 
 /// The digits, or all but digits, that a text begins with, and the rest.
-fn chunk(text: &str) -> (&str, &str) {
+fn split_name_chunk(text: &str) -> (&str, &str) {
     let digits = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
     text.split_at(end)
@@ -126,8 +128,8 @@ mod tests {
     #[test]
     fn numbers_in_names_count() {
         let mut names = ["b-10", "b-9", "b-9.gz", "a", "b-9-1"];
-        names.sort_by(|a, b| natural(a, b));
+        names.sort_by(|a, b| compare_natural(a, b));
         assert_eq!(names, ["a", "b-9", "b-9-1", "b-9.gz", "b-10"]);
-        assert_eq!(plain("fio.log.gz"), "fio.log");
+        assert_eq!(strip_packed_ending("fio.log.gz"), "fio.log");
     }
 }

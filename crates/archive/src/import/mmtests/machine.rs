@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use perflab_model::{Facts, Value};
+use perflab_model::{Facts, Scalar};
 
-use super::super::lines::Lines;
-use super::super::took::Took;
-use super::folder::Folder;
+use super::super::lines::InputLines;
+use super::super::took::FileReport;
+use super::folder::PackedFolder;
 
 /// Lines of a file that are looked at.
 const LINES: u64 = 2_000;
@@ -21,9 +21,13 @@ const CPU: &[(&str, &str)] = &[
 ];
 
 /// Adds the facts of one iteration's folder; gives the machine's name.
-pub(super) fn read(folder: &Folder, facts: &mut Facts, took: &mut Vec<Took>) -> Option<String> {
+pub(super) fn read_machine_facts(
+    folder: &PackedFolder,
+    facts: &mut Facts,
+    took: &mut Vec<FileReport>,
+) -> Option<String> {
     let mut host = None;
-    let mut lines = |name| folder.file(name).map_or_else(Vec::new, |file| lines(file, took));
+    let mut lines = |name| folder.file(name).map_or_else(Vec::new, |file| read_first_lines(file, took));
     for line in lines("kernel.version").iter().take(1) {
         // Linux NAME RELEASE #1 SMP …
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -35,7 +39,7 @@ pub(super) fn read(folder: &Folder, facts: &mut Facts, took: &mut Vec<Took>) -> 
     for line in lines("lscpu.txt") {
         let Some((name, value)) = line.split_once(':') else { continue };
         if let Some((_, key)) = CPU.iter().find(|(known, _)| *known == name.trim()) {
-            facts.add(key, scalar(value.trim()), "lscpu.txt");
+            facts.add(key, parse_fact_value(value.trim()), "lscpu.txt");
         }
     }
     let memory = lines("tests-sysstate").into_iter().find_map(|line| {
@@ -51,16 +55,16 @@ pub(super) fn read(folder: &Folder, facts: &mut Facts, took: &mut Vec<Took>) -> 
     host
 }
 
-fn scalar(text: &str) -> Value {
-    text.parse().map_or_else(|_| Value::from(text), Value::Int)
+fn parse_fact_value(text: &str) -> Scalar {
+    text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int)
 }
 
 /// The first lines of a file; none where it cannot be read, which `took` is told.
-fn lines(file: &Path, took: &mut Vec<Took>) -> Vec<String> {
-    let mut lines = Lines::among(file);
-    took.extend(lines.refused().map(|reason| Took::refused(file, reason)));
+fn read_first_lines(file: &Path, took: &mut Vec<FileReport>) -> Vec<String> {
+    let mut lines = InputLines::open_optional(file);
+    took.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(file, reason)));
     let mut found = Vec::new();
-    while let Ok(Some(line)) = lines.next()
+    while let Ok(Some(line)) = lines.next_line()
         && line.number <= LINES
     {
         found.push(line.text.to_owned());

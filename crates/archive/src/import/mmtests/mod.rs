@@ -21,8 +21,8 @@ mod sysbench;
 mod times;
 mod timestamps;
 
-pub(crate) use folder::natural;
-pub(crate) use open::{looks, open, runs};
+pub(crate) use folder::compare_natural;
+pub(crate) use open::{is_mmtests_log, mmtests_runs, open_mmtests_log};
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use perflab_model::Direction;
 
-use super::super::lines::Line;
-use super::super::took::Read;
-use super::bench::{Bench, number};
-use super::folder::Folder;
+use super::super::lines::LogLine;
+use super::super::took::LineOutcome;
+use super::bench::{BenchmarkLogReader, parse_finite_number};
+use super::folder::PackedFolder;
 use crate::ArchiveError;
 
 /// What the head calls a unit, and what perflab does.
@@ -31,27 +31,30 @@ const LOSS: f64 = 0.1;
 
 /// What one execution says.
 #[derive(Debug, Default)]
-struct Said {
+struct NetperfOutput {
     unit: Option<&'static str>,
     sent: Option<f64>,
     received: Option<f64>,
 }
 
-pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
+pub(super) fn read_netperf(
+    folder: &PackedFolder,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> Result<(), ArchiveError> {
     let mut units: Vec<&str> = Vec::new();
-    for (protocol, size, path) in folder.iter().filter_map(|(name, path)| named(name, path)) {
-        let said = one(protocol, size, path, bench)?;
+    for (protocol, size, path) in folder.iter().filter_map(|(name, path)| split_netperf_name(name, path)) {
+        let said = read_netperf_file(protocol, size, path, bench)?;
         units.extend(said);
         units.dedup();
     }
     if let (Some(took), 2..) = (bench.took.last_mut(), units.len()) {
-        took.note(format!("units differ between the logs of this benchmark: {}", units.join(", ")));
+        took.add_note(format!("units differ between the logs of this benchmark: {}", units.join(", ")));
     }
     Ok(())
 }
 
 /// `TCP_STREAM-64.1`
-fn named<'a>(name: &'a str, path: &'a Path) -> Option<(&'a str, &'a str, &'a Path)> {
+fn split_netperf_name<'a>(name: &'a str, path: &'a Path) -> Option<(&'a str, &'a str, &'a Path)> {
     let (rest, sample) = name.rsplit_once('.')?;
     let (protocol, size) = rest.rsplit_once('-')?;
     let upper = !protocol.is_empty() && protocol.chars().all(|c| c.is_ascii_uppercase() || c == '_');
@@ -59,26 +62,26 @@ fn named<'a>(name: &'a str, path: &'a Path) -> Option<(&'a str, &'a str, &'a Pat
     (upper && numbers).then_some((protocol, size, path))
 }
 
-fn one(
+fn read_netperf_file(
     protocol: &str,
     size: &str,
     path: &Path,
-    bench: &mut Bench<'_>,
+    bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<Option<&'static str>, ArchiveError> {
     let udp = protocol == "UDP_STREAM";
-    let mut said = Said::default();
-    let mut took = bench.read(path, |_, line| said.line(line, udp))?;
+    let mut said = NetperfOutput::default();
+    let mut took = bench.read_lines(path, |_, line| said.take_line(line, udp))?;
     let usual = if protocol.ends_with("_RR") { "trans/s" } else { "Mbit/s" };
     if said.unit.is_none() && said.sent.is_some() {
-        took.note(format!("no head names a unit: taken as {usual}"));
+        took.add_note(format!("no head names a unit: taken as {usual}"));
     }
-    said.tell(&protocol.to_lowercase().replace('_', ""), size, said.unit.unwrap_or(usual), bench);
-    bench.keep(took);
+    said.add_samples(&protocol.to_lowercase().replace('_', ""), size, said.unit.unwrap_or(usual), bench);
+    bench.keep_report(took);
     Ok(said.sent.and(said.unit))
 }
 
-impl Said {
-    fn line(&mut self, line: Line<'_>, udp: bool) -> Option<Read> {
+impl NetperfOutput {
+    fn take_line(&mut self, line: LogLine<'_>, udp: bool) -> Option<LineOutcome> {
         let unit = UNITS.iter().find(|(theirs, _)| line.text.contains(theirs));
         self.unit = self.unit.or(unit.map(|(_, ours)| *ours));
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
@@ -92,23 +95,23 @@ impl Said {
             _ => return None,
         };
         if !line.whole {
-            return Some(Read::Unusable(
+            return Some(LineOutcome::Unusable(
                 "the line is cut off, so that its last number may lack digits".into(),
             ));
         }
-        match number(words.last().unwrap_or(&"")) {
+        match parse_finite_number(words.last().unwrap_or(&"")) {
             Ok(value) => {
                 *place = Some(value);
-                Some(Read::Used)
+                Some(LineOutcome::Used)
             }
-            Err(reason) => Some(Read::Unusable(reason)),
+            Err(reason) => Some(LineOutcome::Unusable(reason)),
         }
     }
 
-    fn tell(&self, protocol: &str, size: &str, unit: &str, bench: &mut Bench<'_>) {
+    fn add_samples(&self, protocol: &str, size: &str, unit: &str, bench: &mut BenchmarkLogReader<'_>) {
         let Some(sent) = self.sent else { return };
-        let case = bench.case(&[("size", size)]);
-        let execution = bench.execution(case);
+        let case = bench.case_at(&[("size", size)]);
+        let execution = bench.next_execution(case);
         let loss = self.received.map(|received| sent - received).filter(|loss| *loss > sent * LOSS);
         let told = [
             ("send", Some(sent), Direction::Higher),
@@ -117,8 +120,8 @@ impl Said {
         ];
         for (which, value, direction) in told {
             let Some(value) = value else { continue };
-            let metric = bench.named(case, &format!("{protocol}-{which}"), unit, direction, true);
-            bench.sample(execution, metric, value);
+            let metric = bench.metric_named(case, &format!("{protocol}-{which}"), unit, direction, true);
+            bench.add_sample(execution, metric, value);
         }
     }
 }

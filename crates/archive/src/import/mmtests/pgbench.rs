@@ -5,39 +5,42 @@ use std::path::Path;
 
 use perflab_model::{Direction, Nanos};
 
-use super::super::lines::Line;
-use super::super::results::{CaseId, ExecutionId};
-use super::super::took::Read;
-use super::bench::{Bench, Declared, behind, used};
-use super::folder::Folder;
+use super::super::lines::LogLine;
+use super::super::results::{ImportedCaseId, ImportedExecutionId};
+use super::super::took::LineOutcome;
+use super::bench::{BenchmarkLogReader, DeclaredMetric, number_after, outcome_of};
+use super::folder::PackedFolder;
 use crate::ArchiveError;
 
-const RATE: Declared = ("txn", "trans/s", Direction::Higher);
+const RATE: DeclaredMetric = ("txn", "trans/s", Direction::Higher);
 /// Intervals of one value.
 const BATCH: u64 = 4;
 /// Intervals before the first that counts.
 const WARMUP: u64 = 2 * BATCH - 1;
 
-pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
-    for log in folder.logs("pgbench") {
-        let Some(clients) = log.number(0).filter(|_| log.keys.len() == 1) else { continue };
-        let case = bench.case(&[("clients", clients)]);
-        let execution = bench.execution(case);
+pub(super) fn read_pgbench(
+    folder: &PackedFolder,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> Result<(), ArchiveError> {
+    for log in folder.numbered_logs("pgbench") {
+        let Some(clients) = log.number_at(0).filter(|_| log.keys.len() == 1) else { continue };
+        let case = bench.case_at(&[("clients", clients)]);
+        let execution = bench.next_execution(case);
         let own = match folder.file(&format!("pgbench-transactions-{clients}.log")) {
-            Some(file) => transactions(file, (case, execution), bench)?,
+            Some(file) => read_pgbench_transactions(file, (case, execution), bench)?,
             None => 0,
         };
         if own == 0 {
-            printed(log.path, (case, execution), bench)?;
+            read_pgbench_summary(log.path, (case, execution), bench)?;
         }
     }
     // A transaction log may have outlived what pgbench printed.
-    for log in folder.logs("pgbench-transactions") {
-        let Some(clients) = log.number(0) else { continue };
+    for log in folder.numbered_logs("pgbench-transactions") {
+        let Some(clients) = log.number_at(0) else { continue };
         if folder.file(&format!("pgbench-{clients}.log")).is_none() {
-            let case = bench.case(&[("clients", clients)]);
-            let execution = bench.execution(case);
-            transactions(log.path, (case, execution), bench)?;
+            let case = bench.case_at(&[("clients", clients)]);
+            let execution = bench.next_execution(case);
+            read_pgbench_transactions(log.path, (case, execution), bench)?;
         }
     }
     Ok(())
@@ -45,7 +48,7 @@ pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), Archive
 
 /// The intervals of a log that were read so far.
 #[derive(Default)]
-struct Batches {
+struct PgbenchBatches {
     read: u64,
     in_batch: u64,
     sum: f64,
@@ -53,7 +56,7 @@ struct Batches {
     whole: bool,
 }
 
-impl Batches {
+impl PgbenchBatches {
     /// Takes an interval that began at `at`; gives a batch's rate with its times once it is whole.
     fn push(&mut self, at: u64, count: f64) -> Option<(f64, u64, u64)> {
         self.read += 1;
@@ -73,24 +76,24 @@ impl Batches {
 }
 
 /// Gives how many values came of it.
-fn transactions(
+fn read_pgbench_transactions(
     file: &Path,
-    (case, execution): (CaseId, ExecutionId),
-    bench: &mut Bench<'_>,
+    (case, execution): (ImportedCaseId, ImportedExecutionId),
+    bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<u64, ArchiveError> {
-    let metric = bench.metric(case, RATE);
-    let (mut batches, mut given) = (Batches::default(), 0);
-    let mut took = bench.read(file, |bench, line| {
-        let (at, count) = match interval(line) {
+    let metric = bench.primary_metric(case, RATE);
+    let (mut batches, mut given) = (PgbenchBatches::default(), 0);
+    let mut took = bench.read_lines(file, |bench, line| {
+        let (at, count) = match parse_pgbench_interval(line) {
             Ok(interval) => interval,
-            Err(reason) => return Some(Read::Unusable(reason)),
+            Err(reason) => return Some(LineOutcome::Unusable(reason)),
         };
         if let Some((rate, since, to)) = batches.push(at, count) {
             given += 1;
             let nanos = |seconds: u64| Nanos(seconds.saturating_mul(1_000_000_000));
-            bench.sample_at(execution, metric, rate, (nanos(since), nanos(to)));
+            bench.add_sample_at(execution, metric, rate, (nanos(since), nanos(to)));
         }
-        Some(Read::Used)
+        Some(LineOutcome::Used)
     })?;
     if given == 0 {
         let reason = format!(
@@ -98,14 +101,14 @@ fn transactions(
             batches.read,
             WARMUP + BATCH
         );
-        took.note(reason);
+        took.add_note(reason);
     }
-    bench.keep(took);
+    bench.keep_report(took);
     Ok(given)
 }
 
 /// `1700000000 1234 …`: since 1970, transactions.
-fn interval(line: Line<'_>) -> Result<(u64, f64), String> {
+fn parse_pgbench_interval(line: LogLine<'_>) -> Result<(u64, f64), String> {
     let mut words = line.text.split_ascii_whitespace();
     let (Some(at), Some(count), Some(_)) = (words.next(), words.next(), words.next()) else {
         return Err("it is not `TIME TRANSACTIONS LATENCY…`".into());
@@ -116,20 +119,20 @@ fn interval(line: Line<'_>) -> Result<(u64, f64), String> {
 }
 
 /// `tps = 1234.5 (…)`: without connections being established, where both are told.
-fn printed(
+fn read_pgbench_summary(
     file: &Path,
-    (case, execution): (CaseId, ExecutionId),
-    bench: &mut Bench<'_>,
+    (case, execution): (ImportedCaseId, ImportedExecutionId),
+    bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<(), ArchiveError> {
-    let metric = bench.metric(case, RATE);
-    let mut took = bench.read(file, |bench, line| {
+    let metric = bench.primary_metric(case, RATE);
+    let mut took = bench.read_lines(file, |bench, line| {
         let excluded = line.text.contains("excluding");
-        let value = line.text.starts_with("tps = ").then(|| behind(line, "tps = "))??;
-        (!excluded).then(|| used(value, |value| bench.sample(execution, metric, value)))
+        let value = line.text.starts_with("tps = ").then(|| number_after(line, "tps = "))??;
+        (!excluded).then(|| outcome_of(value, |value| bench.add_sample(execution, metric, value)))
     })?;
-    took.note(
+    took.add_note(
         "there is no log of transactions with enough intervals: the rate of the whole execution is taken",
     );
-    bench.keep(took);
+    bench.keep_report(took);
     Ok(())
 }

@@ -3,58 +3,69 @@
 
 use perflab_model::Direction;
 
-use super::super::lines::Line;
-use super::bench::{Bench, Declared, behind, number, used};
-use super::folder::{Folder, Log};
+use super::super::lines::LogLine;
+use super::bench::{BenchmarkLogReader, DeclaredMetric, number_after, outcome_of, parse_finite_number};
+use super::folder::{NumberedLog, PackedFolder};
 use crate::ArchiveError;
 
-const TRANSACTIONS: Declared = ("txn/sec", "trans/s", Direction::Higher);
-const EVENTS: Declared = ("events/sec", "events/s", Direction::Higher);
-const LATENCY: Declared = ("latency", "ms", Direction::Lower);
+const TRANSACTIONS: DeclaredMetric = ("txn/sec", "trans/s", Direction::Higher);
+const EVENTS: DeclaredMetric = ("events/sec", "events/s", Direction::Higher);
+const LATENCY: DeclaredMetric = ("latency", "ms", Direction::Lower);
 
-pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
-    for log in folder.logs("sysbench-raw").iter().chain(&folder.logs("benchlog")) {
-        if let Some(threads) = log.number(0) {
-            one(log, threads, bench)?;
+pub(super) fn read_sysbench(
+    folder: &PackedFolder,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> Result<(), ArchiveError> {
+    for log in folder.numbered_logs("sysbench-raw").iter().chain(&folder.numbered_logs("benchlog")) {
+        if let Some(threads) = log.number_at(0) {
+            read_sysbench_log(log, threads, bench)?;
         }
     }
     Ok(())
 }
 
-fn one(log: &Log<'_>, threads: &str, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
+fn read_sysbench_log(
+    log: &NumberedLog<'_>,
+    threads: &str,
+    bench: &mut BenchmarkLogReader<'_>,
+) -> Result<(), ArchiveError> {
     let mutex = bench.name.contains("mutex");
-    let mut found: Vec<(Declared, f64)> = Vec::new();
-    let took = bench.read(log.path, |_, line| {
-        let (metric, value) = value(line)?;
-        Some(used(value, |value| found.push((metric, value))))
+    let mut found: Vec<(DeclaredMetric, f64)> = Vec::new();
+    let took = bench.read_lines(log.path, |_, line| {
+        let (metric, value) = parse_sysbench_line(line)?;
+        Some(outcome_of(value, |value| found.push((metric, value))))
     })?;
-    let case = bench.case(&[("threads", threads)]);
-    let decides = |metric: &Declared| (metric.0 == LATENCY.0) == mutex;
+    let case = bench.case_at(&[("threads", threads)]);
+    let decides = |metric: &DeclaredMetric| (metric.0 == LATENCY.0) == mutex;
     // A log that was appended to holds several executions, each with the same lines.
     let mut execution = None;
     let mut seen: Vec<&str> = Vec::new();
     for (metric, value) in found {
         if seen.contains(&metric.0) || execution.is_none() {
-            execution = Some(bench.execution(case));
+            execution = Some(bench.next_execution(case));
             seen.clear();
         }
         seen.push(metric.0);
-        let id = if decides(&metric) { bench.metric(case, metric) } else { bench.explaining(case, metric) };
-        execution.into_iter().for_each(|execution| bench.sample(execution, id, value));
+        let id = if decides(&metric) {
+            bench.primary_metric(case, metric)
+        } else {
+            bench.secondary_metric(case, metric)
+        };
+        execution.into_iter().for_each(|execution| bench.add_sample(execution, id, value));
     }
-    bench.keep(took);
+    bench.keep_report(took);
     Ok(())
 }
 
-fn value(line: Line<'_>) -> Option<(Declared, Result<f64, String>)> {
+fn parse_sysbench_line(line: LogLine<'_>) -> Option<(DeclaredMetric, Result<f64, String>)> {
     if line.text.contains("transactions:") && line.text.contains("per sec") {
         let inside = line.text.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
-        return Some((TRANSACTIONS, number(inside.unwrap_or(""))));
+        return Some((TRANSACTIONS, parse_finite_number(inside.unwrap_or(""))));
     }
-    if let Some(value) = behind(line, "events per second:") {
+    if let Some(value) = number_after(line, "events per second:") {
         return Some((EVENTS, value));
     }
-    behind(line, "95th percentile:")
-        .or_else(|| behind(line, "approx.  95 percentile:"))
+    number_after(line, "95th percentile:")
+        .or_else(|| number_after(line, "approx.  95 percentile:"))
         .map(|value| (LATENCY, value))
 }

@@ -4,9 +4,9 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::results::Results;
-use super::bench::Bench;
-use super::folder::Folder;
+use super::super::results::BenchmarkResults;
+use super::bench::BenchmarkLogReader;
+use super::folder::PackedFolder;
 use super::open::BENCHMARKS;
 use super::times;
 
@@ -36,17 +36,18 @@ const LOGS: &[(&str, &str)] = &[
     ("time-4-1", "0.05user 0.12system 0:01.50elapsed 11%CPU\n"),
 ];
 
-fn sound(logs: &[(&str, Vec<u8>)]) {
+fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in logs {
         fs::write(directory.path().join(name), text).unwrap();
     }
-    let folder = Folder::open(directory.path(), &mut Vec::new());
+    let folder = PackedFolder::open(directory.path(), &mut Vec::new());
     for (name, read) in BENCHMARKS {
-        let (mut results, mut took) = (Results::default(), Vec::new());
-        let mut bench = Bench { name, boot: 0, span: None, results: &mut results, took: &mut took };
+        let (mut results, mut took) = (BenchmarkResults::default(), Vec::new());
+        let mut bench =
+            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, took: &mut took };
         read(&folder, &mut bench).unwrap();
-        times::read(&folder, &mut bench, true).unwrap();
+        times::read_gnu_times(&folder, &mut bench, true).unwrap();
         assert!(took.iter().all(|took| took.rows_read == took.rows_used + took.rows_unusable), "{name}");
     }
 }
@@ -68,6 +69,6 @@ proptest! {
             }
             (*name, bytes)
         };
-        sound(&LOGS.iter().zip(changes).map(damaged).collect::<Vec<_>>());
+        check_mmtests_import(&LOGS.iter().zip(changes).map(damaged).collect::<Vec<_>>());
     }
 }

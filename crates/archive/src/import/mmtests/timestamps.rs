@@ -4,13 +4,13 @@ use std::path::Path;
 
 use perflab_model::Nanos;
 
-use super::super::lines::{Line, Lines};
-use super::super::took::{Read, Took};
+use super::super::lines::{InputLines, LogLine};
+use super::super::took::{FileReport, LineOutcome};
 use crate::ArchiveError;
 
 /// One benchmark of one iteration.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Test {
+pub(super) struct TestTimes {
     pub(super) name: String,
     pub(super) begin: Option<Nanos>,
     pub(super) end: Option<Nanos>,
@@ -22,44 +22,44 @@ pub(super) struct Test {
 
 /// The benchmarks in the order in which they began.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Timestamps(pub(super) Vec<Test>);
+pub(super) struct TestTimestamps(pub(super) Vec<TestTimes>);
 
-impl Timestamps {
-    pub(super) fn read(file: &Path) -> Result<(Self, Took), ArchiveError> {
-        let mut lines = Lines::among(file);
-        let (mut stamps, mut took) = (Timestamps::default(), Took::of(file, "samples"));
-        while let Some(line) = lines.next()? {
+impl TestTimestamps {
+    pub(super) fn read(file: &Path) -> Result<(Self, FileReport), ArchiveError> {
+        let mut lines = InputLines::open_optional(file);
+        let (mut stamps, mut took) = (TestTimestamps::default(), FileReport::new(file, "samples"));
+        while let Some(line) = lines.next_line()? {
             let number = line.number;
-            if let Some(read) = stamps.line(line) {
-                took.count(number, read);
+            if let Some(read) = stamps.take_line(line) {
+                took.count_row(number, read);
             }
         }
-        took.ended(&lines);
+        took.note_early_end(&lines);
         Ok((stamps, took))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Test> {
+    pub(super) fn get(&self, name: &str) -> Option<&TestTimes> {
         self.0.iter().find(|test| test.name == name)
     }
 
-    fn test(&mut self, name: &str) -> Option<&mut Test> {
+    fn test_mut(&mut self, name: &str) -> Option<&mut TestTimes> {
         if self.get(name).is_none() {
-            self.0.push(Test { name: name.into(), ..Test::default() });
+            self.0.push(TestTimes { name: name.into(), ..TestTimes::default() });
         }
         self.0.iter_mut().find(|test| test.name == name)
     }
 
-    fn line(&mut self, line: Line<'_>) -> Option<Read> {
+    fn take_line(&mut self, line: LogLine<'_>) -> Option<LineOutcome> {
         let (what, rest) = line.text.split_once(" :: ")?;
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let epoch = |word: &str| word.parse::<u32>().ok().map(|s| Nanos(u64::from(s) * 1_000_000_000));
         match (what, &words[..]) {
             ("test begin", [name, at, ..]) => {
-                self.test(name)?.begin = epoch(at);
+                self.test_mut(name)?.begin = epoch(at);
                 None
             }
             ("test end", [name, at, status @ ..]) => {
-                let test = self.test(name)?;
+                let test = self.test_mut(name)?;
                 test.end = epoch(at);
                 test.status = status.first().and_then(|status| status.parse().ok());
                 None
@@ -68,12 +68,14 @@ impl Timestamps {
                 let times =
                     [user, system, elapsed].map(|word| word.parse::<f64>().ok().filter(|t| t.is_finite()));
                 let [Some(user), Some(system), Some(elapsed)] = times else {
-                    return Some(Read::Unusable("a time is no number".into()));
+                    return Some(LineOutcome::Unusable("a time is no number".into()));
                 };
-                self.test(name)?.times = Some([user, system, elapsed]);
-                Some(Read::Used)
+                self.test_mut(name)?.times = Some([user, system, elapsed]);
+                Some(LineOutcome::Used)
             }
-            ("time", _) => Some(Read::Unusable("it is not `time :: NAME U user S system E elapsed`".into())),
+            ("time", _) => {
+                Some(LineOutcome::Unusable("it is not `time :: NAME U user S system E elapsed`".into()))
+            }
             _ => None,
         }
     }
@@ -90,12 +92,12 @@ mod tests {
         let text = "start :: 5\ntest begin :: stream 6\ntest end :: stream 9 2\n\
                     time :: stream 1.5 user 0.25 system 3.00 elapsed\ntime :: dbench4 1.5 us\ntest begin :: dbench4 9\n";
         std::fs::write(&file, text).unwrap();
-        let (stamps, took) = Timestamps::read(&file).unwrap();
+        let (stamps, took) = TestTimestamps::read(&file).unwrap();
         let stream = stamps.get("stream").unwrap();
         assert_eq!((stream.begin, stream.end), (Some(Nanos(6_000_000_000)), Some(Nanos(9_000_000_000))));
         assert_eq!((stream.status, stream.times), (Some(2), Some([1.5, 0.25, 3.0])));
         assert_eq!(stamps.get("dbench4").unwrap().end, None);
-        assert_eq!(took.counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
+        assert_eq!(took.format_counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
         assert_eq!(took.unusable[0].line, 5);
     }
 }

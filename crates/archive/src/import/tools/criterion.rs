@@ -5,16 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Value as Parameter};
+use perflab_model::{Direction, Scalar as Parameter};
 use serde_json::Value;
 
-use super::super::mmtests::natural;
-use super::super::session::Session;
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took, unread_names};
-use super::super::{Kind, Options, Source};
-use super::document::text;
-use super::{Document, left_out};
+use super::super::mmtests::compare_natural;
+use super::super::session::ImportedRun;
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome, note_unread_names};
+use super::super::{ImportOptions, ImportSource, Importer};
+use super::document::json_text;
+use super::{InputDocument, count_unusable};
 use crate::ArchiveError;
 
 /// Folders between the given one and a result.
@@ -27,13 +27,13 @@ const OWN_FILES: &[&str] = &["benchmark.json", "sample.json", "estimates.json", 
 const OWN_FOLDERS: &[&str] = &["report", "base", "change"];
 
 /// Whether it is a folder with results of Criterion's.
-pub(crate) fn looks(path: &Path) -> bool {
-    !find_results(path).results.is_empty()
+pub(crate) fn is_criterion_folder(path: &Path) -> bool {
+    !find_criterion_results(path).results.is_empty()
 }
 
 /// What lies in a folder of Criterion's.
 #[derive(Default)]
-struct Found {
+struct CriterionFolders {
     /// the folders `new` with a sample
     results: Vec<PathBuf>,
     /// what is neither a result nor Criterion's own
@@ -41,19 +41,19 @@ struct Found {
 }
 
 /// Everything in a project's `target/criterion`, or in such a folder.
-fn find_results(path: &Path) -> Found {
-    let mut found = Found::default();
-    search_folder(&results_folder(path), DEEPEST, &mut found);
-    found.results.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
+fn find_criterion_results(path: &Path) -> CriterionFolders {
+    let mut found = CriterionFolders::default();
+    search_criterion_folder(&criterion_results_folder(path), DEEPEST, &mut found);
+    found.results.sort_by(|a, b| compare_natural(&a.to_string_lossy(), &b.to_string_lossy()));
     found
 }
 
-fn results_folder(path: &Path) -> PathBuf {
+fn criterion_results_folder(path: &Path) -> PathBuf {
     let inner = path.join("target/criterion");
     if inner.is_dir() { inner } else { path.into() }
 }
 
-fn search_folder(path: &Path, depth: usize, found: &mut Found) {
+fn search_criterion_folder(path: &Path, depth: usize, found: &mut CriterionFolders) {
     let is_result = path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file();
     if is_result {
         found.results.push(path.into());
@@ -63,7 +63,7 @@ fn search_folder(path: &Path, depth: usize, found: &mut Found) {
             |own: &[&str]| entry.file_name().is_some_and(|name| own.iter().any(|own| name == *own));
         match entry.is_dir() && !is_result {
             true if is_one_of(OWN_FOLDERS) => {}
-            true if depth > 1 => search_folder(&entry, depth - 1, found),
+            true if depth > 1 => search_criterion_folder(&entry, depth - 1, found),
             false if is_result && is_one_of(OWN_FILES) => {}
             _ => found.others.push(entry),
         }
@@ -71,32 +71,39 @@ fn search_folder(path: &Path, depth: usize, found: &mut Found) {
 }
 
 /// The events of all results.
-pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
-    let mut story = Story {
+pub(crate) fn open_criterion_folder(
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<Box<dyn ImportSource>, ArchiveError> {
+    let mut story = RunMetadata {
         title: "Criterion benchmarks".into(),
         description: format!("Samples of Criterion, imported from {}.", path.display()),
         target: "imported".into(),
-        ..Story::default()
+        ..RunMetadata::default()
     };
-    let found = find_results(path);
+    let found = find_criterion_results(path);
     for folder in &found.results {
-        let took = one(folder, &mut story);
+        let took = read_criterion_result(folder, &mut story);
         story.took.push(took);
     }
-    let folder = results_folder(path);
+    let folder = criterion_results_folder(path);
     let name = |other: &PathBuf| other.strip_prefix(&folder).unwrap_or(other).display().to_string();
-    story.notes.extend(unread_names(&folder, found.others.iter().map(name).collect()));
+    story.notes.extend(note_unread_names(&folder, found.others.iter().map(name).collect()));
     if story.results.is_empty() {
-        return Err(ArchiveError::foreign(path, None, "there is no `new/sample.json` of Criterion's in it"));
+        return Err(ArchiveError::not_importable(
+            path,
+            None,
+            "there is no `new/sample.json` of Criterion's in it",
+        ));
     }
-    Ok(Box::new(Session::new(Kind::Criterion, path, options, story, Vec::new())))
+    Ok(Box::new(ImportedRun::new(Importer::Criterion, path, options, story, Vec::new())))
 }
 
-fn one(folder: &Path, story: &mut Story) -> Took {
+fn read_criterion_result(folder: &Path, story: &mut RunMetadata) -> FileReport {
     let file = folder.join("sample.json");
-    let mut took = Took::of(&file, "samples");
+    let mut took = FileReport::new(&file, "samples");
     let named = folder.join("benchmark.json");
-    let (about, sample) = match (Document::among(&named), Document::among(&file)) {
+    let (about, sample) = match (InputDocument::read_optional(&named), InputDocument::read_optional(&file)) {
         (Ok(about), Ok(sample)) => (about, sample),
         (Err(reason), _) | (_, Err(reason)) => {
             took.refused = Some(reason);
@@ -104,30 +111,31 @@ fn one(folder: &Path, story: &mut Story) -> Took {
         }
     };
     let (Some(sample), Some(about)) = (sample.json(), about.json()) else {
-        left_out(&mut took, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
+        count_unusable(&mut took, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
         return took;
     };
     let pairs = [("function", "function_id"), ("value", "value_str")];
     let value = |text: &str| text.parse().map_or_else(|_| Parameter::from(text), Parameter::Int);
-    let point = pairs.iter().map(|(ours, theirs)| ((*ours).to_owned(), text(about, theirs)));
+    let point = pairs.iter().map(|(ours, theirs)| ((*ours).to_owned(), json_text(about, theirs)));
     let point = point.filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, value(text)));
-    let case = story.results.case(text(about, "group_id"), point.collect::<IndexMap<_, _>>());
-    let time = story.results.metric(case, metric("time", "ns", Direction::Lower, true));
+    let case =
+        story.results.find_or_add_case(json_text(about, "group_id"), point.collect::<IndexMap<_, _>>());
+    let time = story.results.find_or_add_metric(case, imported_metric("time", "ns", Direction::Lower, true));
     let numbers = |name: &str| sample.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let (counts, times) = (numbers("iters"), numbers("times"));
     if counts.len() != times.len() {
         let reason = format!("it has {} counts of iterations and {} times", counts.len(), times.len());
-        left_out(&mut took, 0, reason);
+        count_unusable(&mut took, 0, reason);
         return took;
     }
     for (count, total) in counts.iter().zip(times) {
         match (count.as_f64(), total.as_f64()) {
             (Some(count), Some(total)) if count >= 1.0 => {
-                let execution = story.results.execution(case, 0, None);
-                story.results.sample(execution, time, total / count, None);
-                took.count(0, Read::Used);
+                let execution = story.results.next_execution(case, 0, None);
+                story.results.add_sample(execution, time, total / count, None);
+                took.count_row(0, LineOutcome::Used);
             }
-            _ => left_out(&mut took, 0, "a sample has no iterations or no time".into()),
+            _ => count_unusable(&mut took, 0, "a sample has no iterations or no time".into()),
         }
     }
     took

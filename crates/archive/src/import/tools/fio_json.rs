@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Direction, Nanos, Value as Parameter};
+use perflab_model::{Direction, Nanos, Scalar as Parameter};
 use serde_json::Value;
 
-use super::super::feed::Feed;
-use super::super::results::{CaseId, ExecutionId, Span};
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
-use super::document::{number, text};
-use super::{Document, Fault, left_out, varied_names};
+use super::super::feed::LogStream;
+use super::super::results::{ImportedCaseId, ImportedExecutionId, TimeRange};
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome};
+use super::document::{finite_json_number, json_text};
+use super::{DocumentError, InputDocument, count_unusable, varied_names};
 
 const WAYS: [&str; 3] = ["read", "write", "trim"];
 /// Percentiles of the completion latency: fio's key, ours.
@@ -23,38 +23,43 @@ const PERCENTILES: &[(&str, &str)] = &[
 ];
 const MICROSECOND: f64 = 1e3;
 
-pub(super) fn looks(document: &Document) -> bool {
+pub(super) fn is_fio_document(document: &InputDocument) -> bool {
     document.member("fio version").is_some()
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+pub(super) fn read_fio_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
     if let Some(version) = document.member("fio version").and_then(Value::as_str) {
         story.facts.add("import.version", version, "fio version");
     }
     if document.text.matches("\"fio version\"").nth(1).is_some() {
-        took.note(
+        took.add_note(
             "it holds reports of one execution every few seconds: the last, which holds the others, is taken",
         );
     }
-    let jobs = [document.list("jobs"), document.list("client_stats")].concat();
+    let jobs = [document.list_member("jobs"), document.list_member("client_stats")].concat();
     if jobs.is_empty() {
-        return Err(Fault::new("it has no `jobs`"));
+        return Err(DocumentError::new("it has no `jobs`"));
     }
-    let ended = number(document.member("timestamp_ms")).map(|ms| Nanos((ms.max(0.0) * 1e6) as u64));
-    let mut executions: HashMap<CaseId, ExecutionId> = HashMap::new();
+    let ended =
+        finite_json_number(document.member("timestamp_ms")).map(|ms| Nanos((ms.max(0.0) * 1e6) as u64));
+    let mut executions: HashMap<ImportedCaseId, ImportedExecutionId> = HashMap::new();
     // The sum of all clients repeats them.
-    let jobs: Vec<&Value> = jobs.iter().filter(|job| text(job, "jobname") != "All clients").collect();
-    let all: Vec<IndexMap<String, Parameter>> = jobs.iter().map(|job| options(document, job)).collect();
+    let jobs: Vec<&Value> = jobs.iter().filter(|job| json_text(job, "jobname") != "All clients").collect();
+    let all: Vec<IndexMap<String, Parameter>> = jobs.iter().map(|job| job_options(document, job)).collect();
     let mut twins: HashMap<&str, Vec<&IndexMap<String, Parameter>>> = HashMap::new();
     for (job, options) in jobs.iter().zip(&all) {
-        twins.entry(text(job, "jobname")).or_default().push(options);
+        twins.entry(json_text(job, "jobname")).or_default().push(options);
     }
     let names: HashMap<&str, IndexSet<String>> =
         twins.into_iter().map(|(name, twins)| (name, differing_options(&twins))).collect();
     let none = IndexSet::new();
     for (job, all) in jobs.iter().zip(&all) {
-        let names = names.get(text(job, "jobname")).unwrap_or(&none);
-        one(job, &Options { all, names }, ended, &mut executions, story, took);
+        let names = names.get(json_text(job, "jobname")).unwrap_or(&none);
+        read_fio_job(job, &FioJobOptions { all, names }, ended, &mut executions, story, took);
     }
     Ok(Vec::new())
 }
@@ -66,7 +71,7 @@ fn differing_options(twins: &[&IndexMap<String, Parameter>]) -> IndexSet<String>
 }
 
 /// The options of a job.
-struct Options<'a> {
+struct FioJobOptions<'a> {
     all: &'a IndexMap<String, Parameter>,
     /// those in which it differs from others of its name
     names: &'a IndexSet<String>,
@@ -89,7 +94,7 @@ const ELSEWHERE: [&str; 12] = [
 ];
 
 /// What a job was to do: its own options over those of all.
-fn options(document: &Document, job: &Value) -> IndexMap<String, Parameter> {
+fn job_options(document: &InputDocument, job: &Value) -> IndexMap<String, Parameter> {
     let global = document.member("global options").and_then(Value::as_object);
     let own = job.get("job options").and_then(Value::as_object);
     let all = global.into_iter().chain(own).flatten();
@@ -102,51 +107,53 @@ fn options(document: &Document, job: &Value) -> IndexMap<String, Parameter> {
     all.filter(|(name, _)| says(name)).map(|(name, value)| (name.clone(), parameter(value))).collect()
 }
 
-fn one(
+fn read_fio_job(
     job: &Value,
-    options: &Options<'_>,
+    options: &FioJobOptions<'_>,
     ended: Option<Nanos>,
-    executions: &mut HashMap<CaseId, ExecutionId>,
-    story: &mut Story,
-    took: &mut Took,
+    executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
 ) {
-    let name = text(job, "jobname");
-    let error = number(job.get("error")).unwrap_or(0.0);
+    let name = json_text(job, "jobname");
+    let error = finite_json_number(job.get("error")).unwrap_or(0.0);
     if error != 0.0 {
-        return left_out(took, 0, format!("job `{name}` ended with error {error}"));
+        return count_unusable(took, 0, format!("job `{name}` ended with error {error}"));
     }
-    let length = number(job.get("job_runtime")).map_or(0, |ms| (ms.max(0.0) * 1e6) as u64);
+    let length = finite_json_number(job.get("job_runtime")).map_or(0, |ms| (ms.max(0.0) * 1e6) as u64);
     let span = ended.map(|end| (Nanos(end.0.saturating_sub(length)), end));
     for way in WAYS {
         let Some(figures) = job.get(way) else { continue };
-        if number(figures.get("io_bytes")).is_some_and(|bytes| bytes > 0.0) {
-            figures_of(figures, (name, way), options, span, executions, story);
-            took.count(0, Read::Used);
+        if finite_json_number(figures.get("io_bytes")).is_some_and(|bytes| bytes > 0.0) {
+            add_fio_figures(figures, (name, way), options, span, executions, story);
+            took.count_row(0, LineOutcome::Used);
         }
     }
 }
 
-fn figures_of(
+fn add_fio_figures(
     figures: &Value,
     (name, way): (&str, &str),
-    options: &Options<'_>,
-    span: Option<Span>,
-    executions: &mut HashMap<CaseId, ExecutionId>,
-    story: &mut Story,
+    options: &FioJobOptions<'_>,
+    span: Option<TimeRange>,
+    executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
+    story: &mut RunMetadata,
 ) {
     let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
     let told = options.all.iter().filter(|(name, _)| options.names.contains(*name));
     point.extend(told.map(|(name, value)| (name.clone(), value.clone())));
     let results = &mut story.results;
-    let case = results.case("fio", point);
-    results.parameters(case, options.all.clone());
+    let case = results.find_or_add_case("fio", point);
+    results.add_parameters(case, options.all.clone());
     // Jobs of one name ran beside each other: one execution with several values.
-    let execution = *executions.entry(case).or_insert_with(|| results.execution(case, 0, span));
-    let latency = |figure: &str, name: &str| Some(number(figures.get(figure)?.get(name))? / MICROSECOND);
-    let percentile = |key| Some(number(figures.get("clat_ns")?.get("percentile")?.get(key))? / MICROSECOND);
+    let execution = *executions.entry(case).or_insert_with(|| results.next_execution(case, 0, span));
+    let latency =
+        |figure: &str, name: &str| Some(finite_json_number(figures.get(figure)?.get(name))? / MICROSECOND);
+    let percentile =
+        |key| Some(finite_json_number(figures.get("clat_ns")?.get("percentile")?.get(key))? / MICROSECOND);
     let mut told = vec![
-        ("bandwidth", "bytes/s", Direction::Higher, true, number(figures.get("bw_bytes"))),
-        ("iops", "ops/s", Direction::Higher, true, number(figures.get("iops"))),
+        ("bandwidth", "bytes/s", Direction::Higher, true, finite_json_number(figures.get("bw_bytes"))),
+        ("iops", "ops/s", Direction::Higher, true, finite_json_number(figures.get("iops"))),
         ("latency-mean", "us", Direction::Lower, false, latency("lat_ns", "mean")),
         ("latency-max", "us", Direction::Lower, false, latency("lat_ns", "max")),
     ];
@@ -155,7 +162,7 @@ fn figures_of(
     );
     for (name, unit, direction, primary, value) in told {
         let Some(value) = value else { continue };
-        let id = results.metric(case, metric(name, unit, direction, primary));
-        results.sample(execution, id, value, None);
+        let id = results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
+        results.add_sample(execution, id, value, None);
     }
 }

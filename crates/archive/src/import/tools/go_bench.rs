@@ -3,23 +3,26 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Value as Parameter};
+use perflab_model::{Direction, Scalar as Parameter};
 use serde::Deserialize;
 
-use super::super::feed::Feed;
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
-use super::{Document, Fault, left_out};
+use super::super::feed::LogStream;
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome};
+use super::{DocumentError, InputDocument, count_unusable};
 
 /// Facts of the lines before the benchmarks.
 const FACTS: &[(&str, &str)] = &[("goos", "go.os"), ("goarch", "cpu.architecture"), ("cpu", "cpu.model")];
 
-pub(super) fn looks(document: &Document) -> bool {
-    lines(document).0.iter().any(|line| parse(&line.text, line.whole).is_some_and(|line| line.is_ok()))
+pub(super) fn is_go_bench_document(document: &InputDocument) -> bool {
+    unwrap_go_test_lines(document)
+        .0
+        .iter()
+        .any(|line| parse_go_bench_line(&line.text, line.whole).is_some_and(|line| line.is_ok()))
 }
 
 /// A line of text, and in which line of the document it ends.
-struct Text<'a> {
+struct GoBenchText<'a> {
     number: u64,
     text: Cow<'a, str>,
     whole: bool,
@@ -28,7 +31,7 @@ struct Text<'a> {
 /// What `go test -json` says in a line.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Said {
+struct GoTestEvent {
     action: String,
     #[serde(default)]
     package: String,
@@ -38,93 +41,97 @@ struct Said {
 
 /// The text of `go test`, also where `-json` wrapped it, which splits lines and mixes packages; and the numbers of lines
 /// that hold neither.
-fn lines(document: &Document) -> (Vec<Text<'_>>, Vec<u64>) {
+fn unwrap_go_test_lines(document: &InputDocument) -> (Vec<GoBenchText<'_>>, Vec<u64>) {
     if !document.text.starts_with('{') {
-        let plain = |(number, text, whole)| Text { number, text: Cow::Borrowed(text), whole };
-        return (document.lines().map(plain).collect(), Vec::new());
+        let plain = |(number, text, whole)| GoBenchText { number, text: Cow::Borrowed(text), whole };
+        return (document.numbered_lines().map(plain).collect(), Vec::new());
     }
-    let mut packages: IndexMap<String, Package> = IndexMap::new();
+    let mut packages: IndexMap<String, GoPackage> = IndexMap::new();
     let mut broken = Vec::new();
-    for (number, text, _) in document.lines() {
-        match serde_json::from_str::<Said>(text) {
+    for (number, text, _) in document.numbered_lines() {
+        match serde_json::from_str::<GoTestEvent>(text) {
             Ok(said) if said.action == "output" => {
-                packages.entry(said.package).or_default().add(&said.output, number);
+                packages.entry(said.package).or_default().push_output(&said.output, number);
             }
             Ok(_) => {}
             Err(_) => broken.push(number),
         }
     }
-    (packages.into_values().flat_map(Package::texts).collect(), broken)
+    (packages.into_values().flat_map(GoPackage::into_lines).collect(), broken)
 }
 
 /// What one package printed: its lines, and one that has not ended.
 #[derive(Default)]
-struct Package {
-    texts: Vec<Text<'static>>,
+struct GoPackage {
+    texts: Vec<GoBenchText<'static>>,
     held: String,
     number: u64,
 }
 
-impl Package {
-    fn add(&mut self, output: &str, number: u64) {
+impl GoPackage {
+    fn push_output(&mut self, output: &str, number: u64) {
         self.held.push_str(output);
         self.number = number;
         if self.held.ends_with('\n') {
-            self.end(true);
+            self.end_line(true);
         }
     }
 
-    fn end(&mut self, whole: bool) {
+    fn end_line(&mut self, whole: bool) {
         let text = std::mem::take(&mut self.held).trim_end_matches('\n').to_owned();
-        self.texts.push(Text { number: self.number, text: Cow::Owned(text), whole });
+        self.texts.push(GoBenchText { number: self.number, text: Cow::Owned(text), whole });
     }
 
-    fn texts(mut self) -> Vec<Text<'static>> {
+    fn into_lines(mut self) -> Vec<GoBenchText<'static>> {
         if !self.held.is_empty() {
-            self.end(false);
+            self.end_line(false);
         }
         self.texts
     }
 }
 
 /// A line of results: name, values with their units.
-struct Line<'a> {
+struct GoBenchLine<'a> {
     name: &'a str,
     pairs: Vec<(f64, &'a str)>,
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
-    let (lines, broken) = lines(document);
-    broken.into_iter().for_each(|number| left_out(took, number, "it is no whole JSON".into()));
+pub(super) fn read_go_bench_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
+    let (lines, broken) = unwrap_go_test_lines(document);
+    broken.into_iter().for_each(|number| count_unusable(took, number, "it is no whole JSON".into()));
     let packages = lines.iter().filter(|line| line.text.starts_with("pkg: ")).count();
     let mut package = "";
-    for Text { number, text, whole } in &lines {
+    for GoBenchText { number, text, whole } in &lines {
         let (number, whole) = (*number, *whole);
         match text.split_once(": ") {
             Some(("pkg", name)) => package = name.trim(),
-            Some((name, value)) => fact(name, value.trim(), story),
+            Some((name, value)) => add_go_fact(name, value.trim(), story),
             None => {}
         }
-        match parse(text, whole) {
+        match parse_go_bench_line(text, whole) {
             None => {}
-            Some(Err(reason)) => left_out(took, number, reason),
+            Some(Err(reason)) => count_unusable(took, number, reason),
             Some(Ok(line)) => {
-                tell(&line, (packages > 1).then_some(package), story);
-                took.count(number, Read::Used);
+                add_go_results(&line, (packages > 1).then_some(package), story);
+                took.count_row(number, LineOutcome::Used);
             }
         }
     }
     Ok(Vec::new())
 }
 
-fn fact(name: &str, value: &str, story: &mut Story) {
+fn add_go_fact(name: &str, value: &str, story: &mut RunMetadata) {
     if let Some((_, ours)) = FACTS.iter().find(|(theirs, _)| *theirs == name) {
         story.facts.add(ours, value, "go test");
     }
 }
 
 /// `BenchmarkName/size=4-8   200   6202 ns/op   6400 B/op`; nothing where it is no benchmark's line.
-fn parse(text: &str, whole: bool) -> Option<Result<Line<'_>, String>> {
+fn parse_go_bench_line(text: &str, whole: bool) -> Option<Result<GoBenchLine<'_>, String>> {
     let rest = text.strip_prefix("Benchmark")?;
     let mut words = rest.split_ascii_whitespace();
     let name = words.next().filter(|_| !rest.starts_with(char::is_whitespace))?;
@@ -140,12 +147,12 @@ fn parse(text: &str, whole: bool) -> Option<Result<Line<'_>, String>> {
     let numbers: Option<Vec<f64>> = pairs.chunks(2).map(|chunk| Some(pair(chunk)?.0)).collect();
     let units = pairs.chunks(2).filter_map(|chunk| chunk.get(1).copied());
     match numbers {
-        Some(numbers) => Some(Ok(Line { name, pairs: numbers.into_iter().zip(units).collect() })),
+        Some(numbers) => Some(Ok(GoBenchLine { name, pairs: numbers.into_iter().zip(units).collect() })),
         None => Some(Err(format!("a value of `{name}` is no number"))),
     }
 }
 
-fn tell(line: &Line<'_>, package: Option<&str>, story: &mut Story) {
+fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, story: &mut RunMetadata) {
     let (name, procs) = match line.name.rsplit_once('-') {
         Some((name, procs)) if procs.parse::<u32>().is_ok() => (name, procs),
         _ => (line.name, "1"),
@@ -162,17 +169,17 @@ fn tell(line: &Line<'_>, package: Option<&str>, story: &mut Story) {
         point.insert(key, value(text));
     }
     point.insert("procs".into(), value(procs));
-    let case = story.results.case(workload, point);
-    let execution = story.results.execution(case, 0, None);
+    let case = story.results.find_or_add_case(workload, point);
+    let execution = story.results.next_execution(case, 0, None);
     for (value, unit) in &line.pairs {
-        let (name, direction, primary) = meaning(unit);
-        let id = story.results.metric(case, metric(name, unit, direction, primary));
-        story.results.sample(execution, id, *value, None);
+        let (name, direction, primary) = go_unit_meaning(unit);
+        let id = story.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
+        story.results.add_sample(execution, id, *value, None);
     }
 }
 
 /// The name of a unit's metric and which way is good. Of a unit that a benchmark made up, nobody knows.
-fn meaning(unit: &str) -> (&str, Direction, bool) {
+fn go_unit_meaning(unit: &str) -> (&str, Direction, bool) {
     match unit {
         "ns/op" | "sec/op" => ("time", Direction::Lower, true),
         "B/op" => ("allocated", Direction::Lower, false),

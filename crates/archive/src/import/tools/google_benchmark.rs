@@ -1,15 +1,15 @@
 //! Google Benchmark's `--benchmark_format=json`: every repetition; aggregates only where nothing else is there.
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos, Value as Parameter};
+use perflab_model::{Direction, Nanos, Scalar as Parameter};
 use serde_json::Value;
 
-use super::super::feed::Feed;
-use super::super::results::{CaseId, ExecutionId};
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
-use super::document::{number, text};
-use super::{Document, Fault, left_out};
+use super::super::feed::LogStream;
+use super::super::results::{ImportedCaseId, ImportedExecutionId};
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome};
+use super::document::{finite_json_number, json_text};
+use super::{DocumentError, InputDocument, count_unusable};
 
 /// Members of a repetition that are no measurements.
 const BOOKKEEPING: &[&str] = &[
@@ -24,78 +24,88 @@ const BOOKKEEPING: &[&str] = &[
     "error_occurred",
 ];
 
-pub(super) fn looks(document: &Document) -> bool {
+pub(super) fn is_google_benchmark_document(document: &InputDocument) -> bool {
     document.member("context").is_some()
-        && document.list("benchmarks").iter().any(|benchmark| benchmark.get("real_time").is_some())
+        && document.list_member("benchmarks").iter().any(|benchmark| benchmark.get("real_time").is_some())
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+pub(super) fn read_google_benchmark_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
     if let Some(context) = document.member("context") {
-        facts(context, story);
+        add_context_facts(context, story);
     }
-    let all = document.list("benchmarks");
+    let all = document.list_member("benchmarks");
     let (aggregates, single): (Vec<&Value>, Vec<&Value>) =
-        all.iter().partition(|benchmark| text(benchmark, "run_type") == "aggregate");
-    single.iter().for_each(|benchmark| one(benchmark, story, took));
+        all.iter().partition(|benchmark| json_text(benchmark, "run_type") == "aggregate");
+    single.iter().for_each(|benchmark| read_google_benchmark(benchmark, story, took));
     if single.is_empty() {
-        let means = aggregates.iter().filter(|benchmark| text(benchmark, "aggregate_name") == "mean");
-        means.for_each(|benchmark| one(benchmark, story, took));
-        took.note(
+        let means = aggregates.iter().filter(|benchmark| json_text(benchmark, "aggregate_name") == "mean");
+        means.for_each(|benchmark| read_google_benchmark(benchmark, story, took));
+        took.add_note(
             "it holds aggregates only: the mean of each benchmark is one value, and its scatter is lost",
         );
     }
     Ok(Vec::new())
 }
 
-fn facts(context: &Value, story: &mut Story) {
+fn add_context_facts(context: &Value, story: &mut RunMetadata) {
     if let Some(cpus) = context.get("num_cpus").and_then(Value::as_i64) {
         story.facts.add("cpu.online", cpus, "context: num_cpus");
     }
-    let date = text(context, "date").parse::<jiff::Timestamp>().ok();
+    let date = json_text(context, "date").parse::<jiff::Timestamp>().ok();
     story.begun = date.and_then(|date| u64::try_from(date.as_nanosecond()).ok()).map(Nanos);
-    let host = text(context, "host_name");
+    let host = json_text(context, "host_name");
     if !host.is_empty() {
         story.target = host.into();
     }
-    if text(context, "library_build_type") == "debug" {
+    if json_text(context, "library_build_type") == "debug" {
         let advice = "its own overhead is in the numbers; link a release build for small benchmarks";
         story.notes.push(("the benchmark library was a debug build".into(), advice.into()));
     }
 }
 
-fn one(benchmark: &Value, story: &mut Story, took: &mut Took) {
-    let name = Some(text(benchmark, "run_name")).filter(|name| !name.is_empty());
-    let name = name.unwrap_or_else(|| text(benchmark, "name"));
+fn read_google_benchmark(benchmark: &Value, story: &mut RunMetadata, took: &mut FileReport) {
+    let name = Some(json_text(benchmark, "run_name")).filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| json_text(benchmark, "name"));
     let (workload, arguments) = name.split_once('/').unwrap_or((name, ""));
     let value = || arguments.parse().map_or_else(|_| Parameter::from(arguments), Parameter::Int);
     let point = (!arguments.is_empty()).then(|| ("arguments".to_owned(), value()));
-    let case = story.results.case(workload, point.into_iter().collect::<IndexMap<_, _>>());
-    let execution = story.results.execution(case, 0, None);
+    let case = story.results.find_or_add_case(workload, point.into_iter().collect::<IndexMap<_, _>>());
+    let execution = story.results.next_execution(case, 0, None);
     if benchmark.get("error_occurred").and_then(Value::as_bool) == Some(true) {
-        let reason = format!("{name}: {}", text(benchmark, "error_message"));
-        story.results.failed(execution, &reason);
-        return left_out(took, 0, reason);
+        let reason = format!("{name}: {}", json_text(benchmark, "error_message"));
+        story.results.mark_failed(execution, &reason);
+        return count_unusable(took, 0, reason);
     }
-    let Some(real) = number(benchmark.get("real_time")) else {
-        return left_out(took, 0, format!("{name} has no `real_time`"));
+    let Some(real) = finite_json_number(benchmark.get("real_time")) else {
+        return count_unusable(took, 0, format!("{name} has no `real_time`"));
     };
-    let unit = Some(text(benchmark, "time_unit")).filter(|unit| !unit.is_empty()).unwrap_or("ns");
+    let unit = Some(json_text(benchmark, "time_unit")).filter(|unit| !unit.is_empty()).unwrap_or("ns");
     let mut tell = |name: &str, unit: &str, direction, primary, value| {
-        let id = story.results.metric(case, metric(name, unit, direction, primary));
-        story.results.sample(execution, id, value, None);
+        let id = story.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
+        story.results.add_sample(execution, id, value, None);
     };
     tell("real_time", unit, Direction::Lower, true, real);
-    if let Some(cpu) = number(benchmark.get("cpu_time")) {
+    if let Some(cpu) = finite_json_number(benchmark.get("cpu_time")) {
         tell("cpu_time", unit, Direction::Lower, false, cpu);
     }
-    counters(benchmark, case, execution, story);
-    took.count(0, Read::Used);
+    add_user_counters(benchmark, case, execution, story);
+    took.count_row(0, LineOutcome::Used);
 }
 
 /// What the benchmark counted itself.
-fn counters(benchmark: &Value, case: CaseId, execution: ExecutionId, story: &mut Story) {
+fn add_user_counters(
+    benchmark: &Value,
+    case: ImportedCaseId,
+    execution: ImportedExecutionId,
+    story: &mut RunMetadata,
+) {
     for (name, value) in benchmark.as_object().into_iter().flatten() {
-        let Some(value) = number(Some(value)).filter(|_| !BOOKKEEPING.contains(&name.as_str())) else {
+        let Some(value) = finite_json_number(Some(value)).filter(|_| !BOOKKEEPING.contains(&name.as_str()))
+        else {
             continue;
         };
         let (unit, direction) = match name.as_str() {
@@ -103,7 +113,7 @@ fn counters(benchmark: &Value, case: CaseId, execution: ExecutionId, story: &mut
             "items_per_second" => ("items/s", Direction::Higher),
             _ => ("1", Direction::Neither),
         };
-        let id = story.results.metric(case, metric(name, unit, direction, false));
-        story.results.sample(execution, id, value, None);
+        let id = story.results.find_or_add_metric(case, imported_metric(name, unit, direction, false));
+        story.results.add_sample(execution, id, value, None);
     }
 }

@@ -7,13 +7,13 @@ use indexmap::IndexMap;
 use perflab_model::Direction;
 use serde_json::Value;
 
-use super::super::feed::Feed;
-use super::super::lines::found;
-use super::super::results::ExecutionId;
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
-use super::document::number;
-use super::{Document, Fault, left_out};
+use super::super::feed::LogStream;
+use super::super::lines::first_existing_file;
+use super::super::results::ImportedExecutionId;
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome};
+use super::document::finite_json_number;
+use super::{DocumentError, InputDocument, count_unusable};
 
 /// Parts of names of which more is better; they are looked at first.
 const HIGHER: &[&str] =
@@ -59,28 +59,32 @@ const MONITORS: &[&str] = &[
 /// The units of GNU time's figures.
 const TIMES: &[&str] = &["elapsed_time", "system_time", "user_time"];
 
-pub(super) fn looks(document: &Document) -> bool {
+pub(super) fn is_lkp_stats_document(document: &InputDocument) -> bool {
     let name = document.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let known = name.starts_with("stats.json") || name.starts_with("matrix.json");
     let object = document.json().and_then(Value::as_object);
     known && object.is_some_and(|object| object.keys().any(|key| key.contains('.')))
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+pub(super) fn read_lkp_stats_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
     story.title = "lkp statistics".into();
-    add(document, 0, story, took);
+    add_lkp_stats(document, 0, story, took);
     Ok(Vec::new())
 }
 
 /// Reads a file that lies in a result folder; nothing where it is not there. One that is damaged costs itself only.
-pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) {
+pub(crate) fn read_lkp_stats_beside(folder: &Path, boot: u32, story: &mut RunMetadata) {
     let places =
         ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"].map(|name| folder.join(name));
-    let Some(file) = found(&places) else { return };
-    let mut took = Took::of(file, "samples");
-    match Document::among(file).map(|document| (document.broken(), document)) {
-        Ok((None, document)) => add(&document, boot, story, &mut took),
-        Ok((Some(fault), _)) => left_out(&mut took, fault.line.unwrap_or(0), fault.reason),
+    let Some(file) = first_existing_file(&places) else { return };
+    let mut took = FileReport::new(file, "samples");
+    match InputDocument::read_optional(file).map(|document| (document.json_error(), document)) {
+        Ok((None, document)) => add_lkp_stats(&document, boot, story, &mut took),
+        Ok((Some(fault), _)) => count_unusable(&mut took, fault.line.unwrap_or(0), fault.reason),
         Err(reason) => took.refused = Some(reason),
     }
     story.took.push(took);
@@ -89,40 +93,40 @@ pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) {
 /// Where lkp-tests keeps which files a matrix was made of.
 const SOURCES: &str = "stats_source";
 
-fn add(document: &Document, boot: u32, story: &mut Story, took: &mut Took) {
+fn add_lkp_stats(document: &InputDocument, boot: u32, story: &mut RunMetadata, took: &mut FileReport) {
     // One execution a program a run.
-    let mut executions: IndexMap<(String, u32), ExecutionId> = IndexMap::new();
+    let mut executions: IndexMap<(String, u32), ImportedExecutionId> = IndexMap::new();
     for (name, value) in document.json().and_then(Value::as_object).into_iter().flatten() {
         if name == SOURCES {
             continue;
         }
         let Some((program, statistic)) = name.split_once('.') else {
-            left_out(took, 0, format!("`{name}` names no program"));
+            count_unusable(took, 0, format!("`{name}` names no program"));
             continue;
         };
         let single = std::slice::from_ref(value);
         let runs = value.as_array().map_or(single, Vec::as_slice);
         for (run, value) in (0..).zip(runs) {
-            let Some(value) = number(Some(value)) else {
-                left_out(took, 0, format!("`{name}` is no number in run {run}: {value}"));
+            let Some(value) = finite_json_number(Some(value)) else {
+                count_unusable(took, 0, format!("`{name}` is no number in run {run}: {value}"));
                 continue;
             };
-            let case = story.results.case(program, IndexMap::new());
+            let case = story.results.find_or_add_case(program, IndexMap::new());
             let results = &mut story.results;
             let key = (program.to_owned(), run);
             let execution =
-                *executions.entry(key).or_insert_with(|| results.execution(case, boot + run, None));
-            let (unit, direction) = meaning(program, statistic);
+                *executions.entry(key).or_insert_with(|| results.next_execution(case, boot + run, None));
+            let (unit, direction) = lkp_stat_meaning(program, statistic);
             let primary = direction != Direction::Neither && !MONITORS.contains(&program);
-            let id = results.metric(case, metric(statistic, unit, direction, primary));
-            results.sample(execution, id, value, None);
-            took.count(0, Read::Used);
+            let id = results.find_or_add_metric(case, imported_metric(statistic, unit, direction, primary));
+            results.add_sample(execution, id, value, None);
+            took.count_row(0, LineOutcome::Used);
         }
     }
 }
 
 /// The unit where the name tells it, and which way is good.
-fn meaning(program: &str, statistic: &str) -> (&'static str, Direction) {
+fn lkp_stat_meaning(program: &str, statistic: &str) -> (&'static str, Direction) {
     let parts = || statistic.split(['.', '_', '-']).chain([statistic]);
     let unit = match statistic {
         _ if program == "time" && TIMES.contains(&statistic) => "s",

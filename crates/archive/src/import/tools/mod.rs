@@ -20,26 +20,28 @@ use std::path::Path;
 
 use indexmap::{IndexMap, IndexSet};
 
-use super::feed::Feed;
-use super::session::Session;
-use super::story::Story;
-use super::took::{Read, Took};
-use super::{Kind, Options, Source};
+use super::feed::LogStream;
+use super::session::ImportedRun;
+use super::story::RunMetadata;
+use super::took::{FileReport, LineOutcome};
+use super::{ImportOptions, ImportSource, Importer};
 use crate::ArchiveError;
 
-pub(crate) use criterion::{looks as looks_like_criterion, open as open_criterion};
-pub(crate) use document::Document;
+pub(crate) use criterion::{
+    is_criterion_folder as looks_like_criterion, open_criterion_folder as open_criterion,
+};
+pub(crate) use document::InputDocument;
 
 /// What is wrong with a document, and in which line where that is known.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct DocumentError {
     pub(crate) line: Option<u64>,
     pub(crate) reason: String,
 }
 
-impl Fault {
+impl DocumentError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Fault { line: None, reason: reason.into() }
+        DocumentError { line: None, reason: reason.into() }
     }
 }
 
@@ -67,70 +69,106 @@ fn varied_names<N: Hash + Eq, V: PartialEq>(
 }
 
 /// A kind that is one document.
-struct Tool {
-    kind: Kind,
-    looks: fn(&Document) -> bool,
+struct DocumentImporter {
+    kind: Importer,
+    looks: fn(&InputDocument) -> bool,
     /// Reads it into the story; gives the series that it holds.
-    read: fn(&Document, &mut Story, &mut Took) -> Result<Vec<Feed>, Fault>,
+    read: fn(&InputDocument, &mut RunMetadata, &mut FileReport) -> Result<Vec<LogStream>, DocumentError>,
 }
 
-const TOOLS: &[Tool] = &[
-    Tool { kind: Kind::FioJson, looks: fio_json::looks, read: fio_json::read },
-    Tool { kind: Kind::PerfStat, looks: perf_stat::looks, read: perf_stat::read },
-    Tool { kind: Kind::Hyperfine, looks: hyperfine::looks, read: hyperfine::read },
-    Tool { kind: Kind::GoogleBenchmark, looks: google_benchmark::looks, read: google_benchmark::read },
-    Tool { kind: Kind::Pyperf, looks: pyperf::looks, read: pyperf::read },
-    Tool { kind: Kind::GoBench, looks: go_bench::looks, read: go_bench::read },
-    Tool { kind: Kind::Phoronix, looks: phoronix::looks, read: phoronix::read },
-    Tool { kind: Kind::Sar, looks: sar::looks, read: sar::read },
-    Tool { kind: Kind::LkpStats, looks: lkp_stats::looks, read: lkp_stats::read },
+const TOOLS: &[DocumentImporter] = &[
+    DocumentImporter {
+        kind: Importer::FioJson,
+        looks: fio_json::is_fio_document,
+        read: fio_json::read_fio_document,
+    },
+    DocumentImporter {
+        kind: Importer::PerfStat,
+        looks: perf_stat::is_perf_stat_document,
+        read: perf_stat::read_perf_stat_document,
+    },
+    DocumentImporter {
+        kind: Importer::Hyperfine,
+        looks: hyperfine::is_hyperfine_document,
+        read: hyperfine::read_hyperfine_document,
+    },
+    DocumentImporter {
+        kind: Importer::GoogleBenchmark,
+        looks: google_benchmark::is_google_benchmark_document,
+        read: google_benchmark::read_google_benchmark_document,
+    },
+    DocumentImporter {
+        kind: Importer::Pyperf,
+        looks: pyperf::is_pyperf_document,
+        read: pyperf::read_pyperf_document,
+    },
+    DocumentImporter {
+        kind: Importer::GoBench,
+        looks: go_bench::is_go_bench_document,
+        read: go_bench::read_go_bench_document,
+    },
+    DocumentImporter {
+        kind: Importer::Phoronix,
+        looks: phoronix::is_phoronix_document,
+        read: phoronix::read_phoronix_document,
+    },
+    DocumentImporter { kind: Importer::Sar, looks: sar::is_sar_document, read: sar::read_sar_document },
+    DocumentImporter {
+        kind: Importer::LkpStats,
+        looks: lkp_stats::is_lkp_stats_document,
+        read: lkp_stats::read_lkp_stats_document,
+    },
 ];
 
 /// Which of them a file is, if it is one.
 ///
 /// # Errors
 /// A document that begins as JSON and is none: it is cut off or damaged.
-pub(crate) fn guess(path: &Path) -> Result<Option<Kind>, ArchiveError> {
-    if !Document::may_be(path) {
+pub(crate) fn detect_document(path: &Path) -> Result<Option<Importer>, ArchiveError> {
+    if !InputDocument::is_likely_document(path) {
         return Ok(None);
     }
-    let document = Document::read(path)?;
+    let document = InputDocument::read(path)?;
     let found = TOOLS.iter().find(|tool| (tool.looks)(&document)).map(|tool| tool.kind);
-    match (found, document.broken()) {
-        (None, Some(fault)) => Err(ArchiveError::foreign(path, fault.line, fault.reason)),
+    match (found, document.json_error()) {
+        (None, Some(fault)) => Err(ArchiveError::not_importable(path, fault.line, fault.reason)),
         _ => Ok(found),
     }
 }
 
 /// The events of a document.
-pub(crate) fn open(kind: Kind, path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
-    let document = Document::read(path)?;
+pub(crate) fn open_document(
+    kind: Importer,
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<Box<dyn ImportSource>, ArchiveError> {
+    let document = InputDocument::read(path)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let mut story = Story {
+    let mut story = RunMetadata {
         title: format!("Imported from {name}"),
         description: format!("What {} measured, imported from {}.", kind.name(), path.display()),
         target: "imported".into(),
-        ..Story::default()
+        ..RunMetadata::default()
     };
-    let mut took = Took::of(path, "samples");
+    let mut took = FileReport::new(path, "samples");
     let Some(tool) = TOOLS.iter().find(|tool| tool.kind == kind) else {
-        return Err(ArchiveError::foreign(path, None, "it is no document"));
+        return Err(ArchiveError::not_importable(path, None, "it is no document"));
     };
     let read = (tool.read)(&document, &mut story, &mut took);
-    let feeds = read.map_err(|fault| ArchiveError::foreign(path, fault.line, fault.reason))?;
+    let feeds = read.map_err(|fault| ArchiveError::not_importable(path, fault.line, fault.reason))?;
     if story.results.is_empty() && feeds.is_empty() {
         let first = took.unusable.first().map_or("there is no result in it", |first| first.reason.as_str());
-        return Err(ArchiveError::foreign(path, None, first));
+        return Err(ArchiveError::not_importable(path, None, first));
     }
     if took.rows_read > 0 || feeds.is_empty() {
         story.took.push(took);
     }
-    Ok(Box::new(Session::new(kind, path, options, story, feeds)))
+    Ok(Box::new(ImportedRun::new(kind, path, options, story, feeds)))
 }
 
 /// Counts a result that is left out.
-fn left_out(took: &mut Took, line: u64, reason: String) {
-    took.count(line, Read::Unusable(reason));
+fn count_unusable(took: &mut FileReport, line: u64, reason: String) {
+    took.count_row(line, LineOutcome::Unusable(reason));
 }
 
 #[cfg(test)]

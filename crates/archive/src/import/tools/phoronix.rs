@@ -4,16 +4,16 @@
 use indexmap::IndexMap;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use perflab_model::{Direction, Nanos, Value as Parameter};
+use perflab_model::{Direction, Nanos, Scalar as Parameter};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::super::feed::Feed;
-use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
-use super::{Document, Fault, left_out};
+use super::super::feed::LogStream;
+use super::super::story::{RunMetadata, imported_metric};
+use super::super::took::{FileReport, LineOutcome};
+use super::{DocumentError, InputDocument, count_unusable};
 
-pub(super) fn looks(document: &Document) -> bool {
+pub(super) fn is_phoronix_document(document: &InputDocument) -> bool {
     document.text.trim_start().starts_with('<') && document.text.contains("<PhoronixTestSuite")
 }
 
@@ -22,48 +22,52 @@ const DEEPEST: usize = 64;
 
 /// One `Result`, its texts by element.
 #[derive(Debug, Default)]
-struct Test {
+struct PhoronixTest {
     fields: IndexMap<String, String>,
     entries: Vec<IndexMap<String, String>>,
 }
 
-impl Test {
+impl PhoronixTest {
     fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
-    let Suite { tests, title, begun } = parse(&document.text)?;
+pub(super) fn read_phoronix_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
+    let PhoronixSuite { tests, title, begun } = parse_phoronix_suite(&document.text)?;
     if let Some(title) = title {
         story.title = format!("Phoronix {title}");
     }
     if begun.is_some() {
         story.begun = begun;
-        took.note("its times name no zone: taken as UTC");
+        took.add_note("its times name no zone: taken as UTC");
     }
-    tests.iter().for_each(|test| one(test, story, took));
+    tests.iter().for_each(|test| read_phoronix_test(test, story, took));
     Ok(Vec::new())
 }
 
 /// The whole file.
 #[derive(Debug, Default)]
-struct Suite {
-    tests: Vec<Test>,
+struct PhoronixSuite {
+    tests: Vec<PhoronixTest>,
     title: Option<String>,
     /// When its first system was tested.
     begun: Option<Nanos>,
 }
 
-fn parse(text: &str) -> Result<Suite, Fault> {
+fn parse_phoronix_suite(text: &str) -> Result<PhoronixSuite, DocumentError> {
     let mut reader = Reader::from_str(text);
-    let (mut path, mut suite) = (Vec::<String>::new(), Suite::default());
+    let (mut path, mut suite) = (Vec::<String>::new(), PhoronixSuite::default());
     let mut held = String::new();
     loop {
         let event = reader.read_event();
         let fault = |reason: String, position: u64| {
             let before = text.get(..usize::try_from(position).unwrap_or(0)).unwrap_or(text);
-            Fault { line: Some(before.matches('\n').count() as u64 + 1), reason }
+            DocumentError { line: Some(before.matches('\n').count() as u64 + 1), reason }
         };
         match event.map_err(|error| fault(format!("it is no XML: {error}"), reader.error_position()))? {
             Event::Start(_) if path.len() == DEEPEST => {
@@ -73,13 +77,13 @@ fn parse(text: &str) -> Result<Suite, Fault> {
             Event::Start(tag) => {
                 path.push(tag.name().as_ref().to_owned());
                 held.clear();
-                begin(&path, &mut suite.tests);
+                begin_element(&path, &mut suite.tests);
             }
             Event::Text(part) => held.push_str(&part),
             Event::CData(part) => held.push_str(&part),
-            Event::GeneralRef(name) => held.push_str(entity(&name)),
+            Event::GeneralRef(name) => held.push_str(xml_entity(&name)),
             Event::End(_) => {
-                end(&path, std::mem::take(&mut held), &mut suite);
+                end_element(&path, std::mem::take(&mut held), &mut suite);
                 path.pop();
             }
             Event::Eof if path.is_empty() => return Ok(suite),
@@ -92,7 +96,7 @@ fn parse(text: &str) -> Result<Suite, Fault> {
     }
 }
 
-fn entity(name: &str) -> &'static str {
+fn xml_entity(name: &str) -> &'static str {
     match name {
         "amp" => "&",
         "lt" => "<",
@@ -103,13 +107,13 @@ fn entity(name: &str) -> &'static str {
     }
 }
 
-fn place(path: &[String]) -> Vec<&str> {
+fn element_path(path: &[String]) -> Vec<&str> {
     path.iter().skip(1).map(String::as_str).collect()
 }
 
-fn begin(path: &[String], tests: &mut Vec<Test>) {
-    match place(path)[..] {
-        ["Result"] => tests.push(Test::default()),
+fn begin_element(path: &[String], tests: &mut Vec<PhoronixTest>) {
+    match element_path(path)[..] {
+        ["Result"] => tests.push(PhoronixTest::default()),
         ["Result", "Data", "Entry"] => {
             tests.last_mut().into_iter().for_each(|test| test.entries.push(IndexMap::new()));
         }
@@ -117,11 +121,11 @@ fn begin(path: &[String], tests: &mut Vec<Test>) {
     }
 }
 
-fn end(path: &[String], text: String, Suite { tests, title, begun }: &mut Suite) {
+fn end_element(path: &[String], text: String, PhoronixSuite { tests, title, begun }: &mut PhoronixSuite) {
     let text = text.trim().to_owned();
-    match place(path)[..] {
+    match element_path(path)[..] {
         ["Generated", "Title"] => *title = Some(text),
-        ["System", "TimeStamp"] => *begun = begun.iter().copied().chain(time(&text)).min(),
+        ["System", "TimeStamp"] => *begun = begun.iter().copied().chain(parse_phoronix_time(&text)).min(),
         ["Result", name] if name != "Data" => {
             tests.last_mut().into_iter().for_each(|test| drop(test.fields.insert(name.into(), text.clone())));
         }
@@ -134,12 +138,12 @@ fn end(path: &[String], text: String, Suite { tests, title, begun }: &mut Suite)
 }
 
 /// `2026-11-22 01:55:59`
-fn time(text: &str) -> Option<Nanos> {
+fn parse_phoronix_time(text: &str) -> Option<Nanos> {
     let time = DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok()?.to_zoned(TimeZone::UTC).ok()?;
     u64::try_from(time.timestamp().as_nanosecond()).ok().map(Nanos)
 }
 
-fn one(test: &Test, story: &mut Story, took: &mut Took) {
+fn read_phoronix_test(test: &PhoronixTest, story: &mut RunMetadata, took: &mut FileReport) {
     let identifier = test.field("Identifier");
     let workload = if identifier.is_empty() { test.field("Title") } else { identifier };
     let direction = match test.field("Proportion") {
@@ -153,16 +157,19 @@ fn one(test: &Test, story: &mut Story, took: &mut Took) {
         let system = field("Identifier");
         let text = test.field("Description");
         let point = (!text.is_empty()).then(|| ("test".to_owned(), Parameter::from(text)));
-        let case = story.results.case_at(workload, point.into_iter().collect(), &[("system", system)]);
-        let id = story.results.metric(case, metric("result", test.field("Scale"), direction, true));
+        let case =
+            story.results.find_or_add_case_at(workload, point.into_iter().collect(), &[("system", system)]);
+        let id = story
+            .results
+            .find_or_add_metric(case, imported_metric("result", test.field("Scale"), direction, true));
         for word in raw.split(':').map(str::trim) {
             match word.parse::<f64>().ok().filter(|value| value.is_finite()) {
                 Some(value) => {
-                    let execution = story.results.execution(case, 0, None);
-                    story.results.sample(execution, id, value, None);
-                    took.count(0, Read::Used);
+                    let execution = story.results.next_execution(case, 0, None);
+                    story.results.add_sample(execution, id, value, None);
+                    took.count_row(0, LineOutcome::Used);
                 }
-                None => left_out(
+                None => count_unusable(
                     took,
                     0,
                     format!("{workload} on {system} has the result `{word}`, which is no number"),

@@ -1,16 +1,16 @@
 //! `sadf -j`, sar's recordings as JSON: each group of statistics is a series, a row a subject (a CPU, a disk) a tick.
 
 use indexmap::IndexMap;
-use perflab_model::{Cell, Column, Nanos};
+use perflab_model::{ColumnSpec, Nanos, TableCell};
 use serde_json::{Map, Value};
 
-use super::super::feed::Feed;
-use super::super::format::Tick;
-use super::super::given::Given;
-use super::super::story::Story;
-use super::super::took::{Read, Took};
-use super::document::text;
-use super::{Document, Fault};
+use super::super::feed::LogStream;
+use super::super::format::LoggedReading;
+use super::super::given::FixedReadings;
+use super::super::story::RunMetadata;
+use super::super::took::{FileReport, LineOutcome};
+use super::document::json_text;
+use super::{DocumentError, InputDocument};
 
 /// Groups that are read: sar's name (within `network`, `power-management` or `psi` too), ours, unit of most columns.
 const GROUPS: &[(&str, &str, &str)] = &[
@@ -41,48 +41,53 @@ const NESTED: [&str; 3] = ["network", "power-management", "psi"];
 const KEYS: [&str; 5] = ["cpu", "iface", "disk-device", "number", "filesystem"];
 
 /// A group on its way to a series.
-struct Group {
+struct SarGroup {
     series: &'static str,
     unit: &'static str,
-    columns: Vec<Column>,
-    ticks: Vec<Tick>,
+    columns: Vec<ColumnSpec>,
+    ticks: Vec<LoggedReading>,
     rows: u64,
 }
 
-pub(super) fn looks(document: &Document) -> bool {
+pub(super) fn is_sar_document(document: &InputDocument) -> bool {
     document.member("sysstat").and_then(|sysstat| sysstat.get("hosts")).is_some()
 }
 
-pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+pub(super) fn read_sar_document(
+    document: &InputDocument,
+    story: &mut RunMetadata,
+    took: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
     let hosts = document.member("sysstat").and_then(|sysstat| sysstat.get("hosts")?.as_array());
     let Some([host]) = hosts.map(Vec::as_slice) else {
-        return Err(Fault::new("it is not of exactly one host"));
+        return Err(DocumentError::new("it is not of exactly one host"));
     };
-    about(host, story);
-    let (mut groups, mut unknown) = (IndexMap::<&str, Group>::new(), Vec::<String>::new());
+    add_host_facts(host, story);
+    let (mut groups, mut unknown) = (IndexMap::<&str, SarGroup>::new(), Vec::<String>::new());
     let statistics = host.get("statistics").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (place, statistic) in statistics.iter().enumerate() {
-        let Some(time) = statistic.get("timestamp").and_then(stamp) else {
-            took.note(format!("statistics[{place}] have no time and are left out"));
+        let Some(time) = statistic.get("timestamp").and_then(parse_sar_time) else {
+            took.add_note(format!("statistics[{place}] have no time and are left out"));
             continue;
         };
         for (name, value) in
             statistic.as_object().into_iter().flatten().filter(|(name, _)| *name != "timestamp")
         {
-            add(name, value, time, &mut groups, &mut unknown);
+            add_sar_statistics(name, value, time, &mut groups, &mut unknown);
         }
     }
     let file = took.file.clone();
     let mut feeds = Vec::new();
     for group in groups.into_values() {
-        feeds.push(group.feed(&file, &unknown).map_err(|error| Fault::new(error.to_string()))?);
+        feeds
+            .push(group.into_stream(&file, &unknown).map_err(|error| DocumentError::new(error.to_string()))?);
     }
     Ok(feeds)
 }
 
-fn about(host: &Value, story: &mut Story) {
+fn add_host_facts(host: &Value, story: &mut RunMetadata) {
     for (theirs, ours) in [("release", "kernel.release"), ("machine", "cpu.architecture")] {
-        let value = text(host, theirs);
+        let value = json_text(host, theirs);
         if !value.is_empty() {
             story.facts.add(ours, value, "sysstat");
         }
@@ -90,7 +95,7 @@ fn about(host: &Value, story: &mut Story) {
     if let Some(cpus) = host.get("number-of-cpus").and_then(Value::as_i64) {
         story.facts.add("cpu.online", cpus, "sysstat: number-of-cpus");
     }
-    let name = text(host, "nodename");
+    let name = json_text(host, "nodename");
     if !name.is_empty() {
         story.target = name.into();
         story.title = format!("sar of {name}");
@@ -98,22 +103,22 @@ fn about(host: &Value, story: &mut Story) {
 }
 
 /// `{"date": "2026-11-21", "time": "19:23:11", "utc": 1}`; a local time is taken as UTC.
-fn stamp(value: &Value) -> Option<Nanos> {
+fn parse_sar_time(value: &Value) -> Option<Nanos> {
     let time: jiff::civil::DateTime =
-        format!("{}T{}", text(value, "date"), text(value, "time")).parse().ok()?;
+        format!("{}T{}", json_text(value, "date"), json_text(value, "time")).parse().ok()?;
     let second = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second();
     Some(Nanos(u64::try_from(second).ok()?.checked_mul(1_000_000_000)?))
 }
 
-fn add<'a>(
+fn add_sar_statistics<'a>(
     name: &'a str,
     value: &'a Value,
     time: Nanos,
-    groups: &mut IndexMap<&'a str, Group>,
+    groups: &mut IndexMap<&'a str, SarGroup>,
     unknown: &mut Vec<String>,
 ) {
     if let Some(inner) = value.as_object().filter(|_| NESTED.contains(&name)) {
-        inner.iter().for_each(|(name, value)| add(name, value, time, groups, unknown));
+        inner.iter().for_each(|(name, value)| add_sar_statistics(name, value, time, groups, unknown));
         return;
     }
     let Some((_, series, unit)) = GROUPS.iter().find(|(known, ..)| *known == name) else {
@@ -122,49 +127,60 @@ fn add<'a>(
         }
         return;
     };
-    let new = || Group { series, unit, columns: Vec::new(), ticks: Vec::new(), rows: 0 };
+    let new = || SarGroup { series, unit, columns: Vec::new(), ticks: Vec::new(), rows: 0 };
     let group = groups.entry(name).or_insert_with(new);
     let rows: Vec<&Map<String, Value>> = match value {
         Value::Array(rows) => rows.iter().filter_map(Value::as_object).collect(),
         Value::Object(row) => vec![row],
         _ => Vec::new(),
     };
-    group.add(time, &rows);
+    group.push_rows(time, &rows);
 }
 
-impl Group {
-    fn add(&mut self, time: Nanos, rows: &[&Map<String, Value>]) {
+impl SarGroup {
+    fn push_rows(&mut self, time: Nanos, rows: &[&Map<String, Value>]) {
         let mut cells = Vec::new();
         for row in rows {
             for (name, value) in *row {
                 if !self.columns.iter().any(|column| column.name == *name) {
-                    self.columns.push(column(name, value, self.unit));
+                    self.columns.push(sar_column(name, value, self.unit));
                 }
             }
-            let cell =
-                |column: &Column| row.get(&column.name).map_or(Cell::Missing, |value| cell(column, value));
+            let cell = |column: &ColumnSpec| {
+                row.get(&column.name).map_or(TableCell::Missing, |value| sar_cell(column, value))
+            };
             cells.push(self.columns.iter().map(cell).collect());
         }
         self.rows += cells.len() as u64;
-        self.ticks.push(Tick { time: Some(time), rows: cells });
+        self.ticks.push(LoggedReading { time: Some(time), rows: cells });
     }
 
-    fn feed(mut self, file: &std::path::Path, unknown: &[String]) -> Result<Feed, crate::ArchiveError> {
+    fn into_stream(
+        mut self,
+        file: &std::path::Path,
+        unknown: &[String],
+    ) -> Result<LogStream, crate::ArchiveError> {
         let width = self.columns.len();
         let rows = self.ticks.iter_mut().flat_map(|tick| &mut tick.rows);
-        rows.for_each(|row| row.resize(width, Cell::Missing));
-        let mut took = Took::of(file, self.series);
-        (0..self.rows).for_each(|_| took.count(0, Read::Used));
+        rows.for_each(|row| row.resize(width, TableCell::Missing));
+        let mut took = FileReport::new(file, self.series);
+        (0..self.rows).for_each(|_| took.count_row(0, LineOutcome::Used));
         if !unknown.is_empty() {
-            took.note(format!("groups of statistics that perflab does not read: {}", unknown.join(", ")));
+            took.add_note(format!("groups of statistics that perflab does not read: {}", unknown.join(", ")));
         }
-        Feed::open(Box::new(Given::new(self.series, "sadf -j", self.columns, self.ticks, took)))
+        LogStream::from_source(Box::new(FixedReadings::new(
+            self.series,
+            "sadf -j",
+            self.columns,
+            self.ticks,
+            took,
+        )))
     }
 }
 
-fn column(name: &str, value: &Value, usual: &str) -> Column {
+fn sar_column(name: &str, value: &Value, usual: &str) -> ColumnSpec {
     if KEYS.contains(&name) || value.is_string() {
-        return Column::key(name);
+        return ColumnSpec::key(name);
     }
     let unit = match name {
         _ if name.contains("percent") => "%",
@@ -175,14 +191,16 @@ fn column(name: &str, value: &Value, usual: &str) -> Column {
         "avgqu-sz" | "aqu-sz" => "requests",
         _ => usual,
     };
-    Column::float_gauge(name, unit)
+    ColumnSpec::float_gauge(name, unit)
 }
 
-fn cell(column: &Column, value: &Value) -> Cell {
+fn sar_cell(column: &ColumnSpec, value: &Value) -> TableCell {
     let key = column.kind == perflab_model::series::ColumnKind::Key;
     match (key, value) {
-        (true, Value::String(text)) => Cell::Text(text.clone()),
-        (true, other) => Cell::Text(other.to_string()),
-        (false, other) => other.as_f64().filter(|value| value.is_finite()).map_or(Cell::Missing, Cell::Float),
+        (true, Value::String(text)) => TableCell::Text(text.clone()),
+        (true, other) => TableCell::Text(other.to_string()),
+        (false, other) => {
+            other.as_f64().filter(|value| value.is_finite()).map_or(TableCell::Missing, TableCell::Float)
+        }
     }
 }

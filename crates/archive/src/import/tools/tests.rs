@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::story::Story;
-use super::super::took::Took;
-use super::{Document, TOOLS, fio_json, go_bench, hyperfine};
+use super::super::story::RunMetadata;
+use super::super::took::FileReport;
+use super::{InputDocument, TOOLS, fio_json, go_bench, hyperfine};
 
 const RECORDED: [&str; 17] = [
     include_str!("../../../tests/recorded/tools/fio.json"),
@@ -29,15 +29,16 @@ const RECORDED: [&str; 17] = [
 ];
 
 /// Every tool reads it, whether it looks like one of its own or not.
-fn sound(text: &str) {
-    let document = Document::of(text);
+fn check_every_tool(text: &str) {
+    let document = InputDocument::from_text(text);
     for tool in TOOLS {
         let _ = (tool.looks)(&document);
-        let (mut story, mut took) = (Story::default(), Took::of(Path::new("document"), "samples"));
+        let (mut story, mut took) =
+            (RunMetadata::default(), FileReport::new(Path::new("document"), "samples"));
         let read = (tool.read)(&document, &mut story, &mut took);
         assert_eq!(took.rows_read, took.rows_used + took.rows_unusable, "{:?}", tool.kind);
         if let Ok(feeds) = read {
-            assert!(feeds.iter().all(|feed| !feed.schema().columns.is_empty()));
+            assert!(feeds.iter().all(|feed| !feed.series_schema().columns.is_empty()));
         }
     }
 }
@@ -45,7 +46,7 @@ fn sound(text: &str) {
 #[test]
 fn each_recording_is_taken_for_one_kind() {
     for text in RECORDED {
-        let mut document = Document::of(text);
+        let mut document = InputDocument::from_text(text);
         document.path = "matrix.json".into();
         let kinds: Vec<_> =
             TOOLS.iter().filter(|tool| (tool.looks)(&document)).map(|tool| tool.kind).collect();
@@ -72,22 +73,24 @@ proptest! {
                 _ => bytes.insert(place, b'\n'),
             }
         }
-        sound(&String::from_utf8_lossy(&bytes));
+        check_every_tool(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn any_words_are_survived(text in "(Benchmark[a-z/=0-9-]{0,12}( [0-9.]{1,5} [a-z/]{1,5}){0,3}\n|[<>{}\\[\\],;:\"a-z0-9 .%-]{0,40}\n){0,8}") {
-        sound(&text);
+        check_every_tool(&text);
     }
 }
 
 #[test]
 fn as_many_names_as_a_file_likes_are_each_found_once() {
     let units: String = (0..3000).map(|n| format!(" 1.5 u{n}")).collect();
-    let mut story = Story::default();
-    let document = Document::of(&format!("BenchmarkX 1{units}\nBenchmarkX 1{units}\n"));
-    go_bench::read(&document, &mut story, &mut Took::of(Path::new("f"), "samples")).map(drop).unwrap();
-    let plan = story.results.plan();
+    let mut story = RunMetadata::default();
+    let document = InputDocument::from_text(&format!("BenchmarkX 1{units}\nBenchmarkX 1{units}\n"));
+    go_bench::read_go_bench_document(&document, &mut story, &mut FileReport::new(Path::new("f"), "samples"))
+        .map(drop)
+        .unwrap();
+    let plan = story.results.to_plan();
     assert_eq!((plan.metrics["X"].len(), plan.cases.len(), plan.slots.len()), (3000, 1, 2));
     assert_eq!(story.results.len(), 6000);
 }
@@ -101,10 +104,13 @@ fn jobs_of_one_name_are_told_apart_by_what_differs() {
     };
     let mut jobs = vec![job("a", r#""bs":"4k","rw":"read""#), job("a", r#""bs":"8k","rw":"read""#)];
     jobs.extend([job("a", r#""bs":"8k","rw":"read","numjobs":"2""#), job("b", r#""bs":"16k""#)]);
-    let document = Document::of(&format!(r#"{{"fio version":"fio-3","jobs":[{}]}}"#, jobs.join(",")));
-    let mut story = Story::default();
-    fio_json::read(&document, &mut story, &mut Took::of(Path::new("f"), "samples")).map(drop).unwrap();
-    let labels: Vec<String> = story.results.plan().cases.iter().map(perflab_model::Case::label).collect();
+    let document =
+        InputDocument::from_text(&format!(r#"{{"fio version":"fio-3","jobs":[{}]}}"#, jobs.join(",")));
+    let mut story = RunMetadata::default();
+    fio_json::read_fio_document(&document, &mut story, &mut FileReport::new(Path::new("f"), "samples"))
+        .map(drop)
+        .unwrap();
+    let labels: Vec<String> = story.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
     let wanted = [
         "fio job=a way=read bs=4k",
         "fio job=a way=read bs=8k",
@@ -120,9 +126,12 @@ fn a_command_that_nobody_started_is_refused() {
         let text = format!(
             r#"{{"results":[{{"command":"{command}","times":[1.0],"parameters":{{{parameters}}}}}]}}"#
         );
-        let mut story = Story::default();
-        let read =
-            hyperfine::read(&Document::of(&text), &mut story, &mut Took::of(Path::new("f"), "samples"));
+        let mut story = RunMetadata::default();
+        let read = hyperfine::read_hyperfine_document(
+            &InputDocument::from_text(&text),
+            &mut story,
+            &mut FileReport::new(Path::new("f"), "samples"),
+        );
         read.map(drop).map_err(|fault| fault.reason)
     };
     let long = result(&"x".repeat(3 << 20), "").unwrap_err();

@@ -8,8 +8,8 @@
 mod read;
 mod write;
 
-pub(super) use read::read;
-pub(super) use write::{are_few, write};
+pub(super) use read::read_text_runs;
+pub(super) use write::{is_worth_runs, write_text_runs};
 
 #[cfg(test)]
 mod tests;

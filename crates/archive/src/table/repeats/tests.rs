@@ -1,24 +1,24 @@
 use parquet::column::page::{Page, PageReader};
 use parquet::errors::ParquetError;
-use perflab_model::Name;
+use perflab_model::SharedStr;
 use proptest::prelude::*;
 
-use crate::table::{Cells, Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{ParquetReader, ParquetWriter, StorageType, StoredCell, StoredCells, StoredColumn};
 
 /// Writes texts as runs, or cell by cell.
-fn table(runs: &[(String, usize)], at_once: bool) -> (tempfile::TempDir, TableReader) {
+fn write_text_table(runs: &[(String, usize)], at_once: bool) -> (tempfile::TempDir, ParquetReader) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.parquet");
-    let columns = [Declaration::new("text", Stored::Text, "1", "key", "names")];
-    let mut writer = TableWriter::create(&path, &columns, &[]).unwrap();
+    let columns = [StoredColumn::new("text", StorageType::Text, "1", "key", "names")];
+    let mut writer = ParquetWriter::create(&path, &columns, &[]).unwrap();
     for (text, times) in runs {
         match at_once {
-            true => writer.extend(*times, [Cells::Same(Item::Text(text))]).unwrap(),
-            false => (0..*times).for_each(|_| writer.push([Item::Text(text)]).unwrap()),
+            true => writer.extend_columns(*times, [StoredCells::Same(StoredCell::Text(text))]).unwrap(),
+            false => (0..*times).for_each(|_| writer.push_row([StoredCell::Text(text)]).unwrap()),
         }
     }
     writer.close().unwrap();
-    let reader = TableReader::open(directory.path(), "t.parquet").unwrap();
+    let reader = ParquetReader::open(directory.path(), "t.parquet").unwrap();
     (directory, reader)
 }
 
@@ -28,12 +28,12 @@ proptest! {
     /// Long runs go past the crate's writer, short ones through it; all are read past its reader and by it.
     #[test]
     fn what_is_written_is_read(runs in prop::collection::vec(("[a-cé]{0,2}", 1_usize..400), 0..40), at_once: bool) {
-        let (_directory, reader) = table(&runs, at_once);
+        let (_directory, reader) = write_text_table(&runs, at_once);
         let cells: Vec<&str> =
             runs.iter().flat_map(|(text, times)| std::iter::repeat_n(text.as_str(), *times)).collect();
-        let ours: Vec<Name> = reader.names("text").unwrap().collect();
-        prop_assert_eq!(ours.iter().map(Name::as_str).collect::<Vec<_>>(), &cells[..]);
-        let theirs = reader.dense::<parquet::data_type::ByteArrayType>("text", 0..reader.parts().count());
+        let ours: Vec<SharedStr> = reader.name_column("text").unwrap().collect();
+        prop_assert_eq!(ours.iter().map(SharedStr::as_str).collect::<Vec<_>>(), &cells[..]);
+        let theirs = reader.dense_column::<parquet::data_type::ByteArrayType>("text", 0..reader.row_groups().count());
         let theirs: Vec<String> =
             theirs.unwrap().iter().map(|cell| cell.as_utf8().unwrap().to_owned()).collect();
         prop_assert_eq!(theirs, cells);
@@ -47,9 +47,9 @@ proptest! {
         texts in 0_u32..6,
         rows in 0_u32..2000,
     ) {
-        let mut pages = Pages::of(dictionary, texts, indices, rows);
+        let mut pages = InMemoryPages::with_dictionary(dictionary, texts, indices, rows);
         let mut read = 0;
-        let _ = super::read(&mut pages, &mut |_, times| read += times);
+        let _ = super::read_text_runs(&mut pages, &mut |_, times| read += times);
         prop_assert!(read <= rows as usize);
     }
 }
@@ -57,16 +57,16 @@ proptest! {
 #[test]
 fn hundreds_of_texts_need_wider_indices() {
     let runs: Vec<(String, usize)> = (0..700).map(|n| (format!("text {}", n % 600), 20 + n % 3)).collect();
-    let (_directory, reader) = table(&runs, true);
+    let (_directory, reader) = write_text_table(&runs, true);
     let cells = runs.iter().flat_map(|(text, times)| std::iter::repeat_n(text.as_str(), *times));
-    assert!(reader.names("text").unwrap().map(String::from).eq(cells));
+    assert!(reader.name_column("text").unwrap().map(String::from).eq(cells));
 }
 
 /// Pages that are in memory.
-struct Pages(std::vec::IntoIter<Page>);
+struct InMemoryPages(std::vec::IntoIter<Page>);
 
-impl Pages {
-    fn of(dictionary: Vec<u8>, texts: u32, indices: Vec<u8>, rows: u32) -> Self {
+impl InMemoryPages {
+    fn with_dictionary(dictionary: Vec<u8>, texts: u32, indices: Vec<u8>, rows: u32) -> Self {
         use parquet::basic::Encoding::{PLAIN, RLE, RLE_DICTIONARY};
         let first = Page::DictionaryPage {
             buf: dictionary.into(),
@@ -82,11 +82,11 @@ impl Pages {
             rep_level_encoding: RLE,
             statistics: None,
         };
-        Pages(vec![first, second].into_iter())
+        InMemoryPages(vec![first, second].into_iter())
     }
 }
 
-impl Iterator for Pages {
+impl Iterator for InMemoryPages {
     type Item = Result<Page, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -94,7 +94,7 @@ impl Iterator for Pages {
     }
 }
 
-impl PageReader for Pages {
+impl PageReader for InMemoryPages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
         Ok(self.0.next())
     }

@@ -17,17 +17,17 @@ use parquet::schema::types::ColumnDescPtr;
 const LONG: usize = 16;
 
 /// Whether so many runs are few for so many rows.
-pub(in crate::table) fn are_few(runs: usize, rows: usize) -> bool {
+pub(in crate::table) fn is_worth_runs(runs: usize, rows: usize) -> bool {
     runs.saturating_mul(LONG) <= rows
 }
 
 /// Writes the next column of a row group: texts, each as often as it follows itself.
-pub(in crate::table) fn write<'a, W: Write + Send>(
+pub(in crate::table) fn write_text_runs<'a, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: ColumnDescPtr,
     runs: impl Iterator<Item = (&'a str, usize)>,
 ) -> Result<(), ParquetError> {
-    let (chunk, data, rows) = pages(runs)?;
+    let (chunk, data, rows) = dictionary_pages(runs)?;
     let length = i64::try_from(chunk.len())?;
     let metadata = ColumnChunkMetaData::builder(column)
         .set_compression(Compression::UNCOMPRESSED)
@@ -50,16 +50,18 @@ pub(in crate::table) fn write<'a, W: Write + Send>(
 }
 
 /// Both pages, where the second begins, and how many cells it holds.
-fn pages<'a>(runs: impl Iterator<Item = (&'a str, usize)>) -> Result<(Bytes, u64, u32), ParquetError> {
-    let (known, runs, rows) = indexed(runs);
+fn dictionary_pages<'a>(
+    runs: impl Iterator<Item = (&'a str, usize)>,
+) -> Result<(Bytes, u64, u32), ParquetError> {
+    let (known, runs, rows) = index_texts(runs);
     let num_values = u32::try_from(rows)?;
     let mut chunk = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut chunk);
-    let (buf, size) = sized(dictionary(&known)?);
+    let (buf, size) = with_length(encode_dictionary(&known)?);
     let (texts, encoding) = (u32::try_from(known.len())?, Encoding::PLAIN);
     let page = Page::DictionaryPage { buf, num_values: texts, encoding, is_sorted: false };
     pages.write_page(CompressedPage::new(page, size))?;
-    let (buf, size) = sized(indices(known.len(), &runs));
+    let (buf, size) = with_length(encode_indices(known.len(), &runs));
     let (encoding, levels) = (Encoding::RLE_DICTIONARY, Encoding::RLE);
     let page = Page::DataPage {
         buf,
@@ -73,13 +75,13 @@ fn pages<'a>(runs: impl Iterator<Item = (&'a str, usize)>) -> Result<(Bytes, u64
     Ok((chunk.into_inner()?.into(), data, num_values))
 }
 
-fn sized(bytes: Vec<u8>) -> (Bytes, usize) {
+fn with_length(bytes: Vec<u8>) -> (Bytes, usize) {
     let size = bytes.len();
     (bytes.into(), size)
 }
 
 /// The texts, each once, the runs by their places, and how many cells they are.
-fn indexed<'a>(
+fn index_texts<'a>(
     runs: impl Iterator<Item = (&'a str, usize)>,
 ) -> (IndexSet<&'a str>, Vec<(usize, usize)>, usize) {
     let (mut known, mut rows) = (IndexSet::new(), 0);
@@ -91,7 +93,7 @@ fn indexed<'a>(
     (known, runs, rows)
 }
 
-fn dictionary(known: &IndexSet<&str>) -> Result<Vec<u8>, ParquetError> {
+fn encode_dictionary(known: &IndexSet<&str>) -> Result<Vec<u8>, ParquetError> {
     let mut bytes = Vec::new();
     for text in known {
         bytes.extend(u32::try_from(text.len())?.to_le_bytes());
@@ -101,19 +103,19 @@ fn dictionary(known: &IndexSet<&str>) -> Result<Vec<u8>, ParquetError> {
 }
 
 /// The width of an index in bits (some readers take none for a mistake), then each run: twice how often, and its index.
-fn indices(known: usize, runs: &[(usize, usize)]) -> Vec<u8> {
+fn encode_indices(known: usize, runs: &[(usize, usize)]) -> Vec<u8> {
     let width = known.saturating_sub(1).checked_ilog2().unwrap_or(0) + 1;
     let bytes_each = width.div_ceil(8) as usize;
     let mut bytes = vec![width as u8];
     for (index, times) in runs {
-        number(&mut bytes, *times << 1);
+        append_varint(&mut bytes, *times << 1);
         bytes.extend(index.to_le_bytes().iter().take(bytes_each));
     }
     bytes
 }
 
 /// In groups of seven bits, the lowest first.
-fn number(bytes: &mut Vec<u8>, mut number: usize) {
+fn append_varint(bytes: &mut Vec<u8>, mut number: usize) {
     while number > 0x7f {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

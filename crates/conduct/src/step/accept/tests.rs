@@ -1,16 +1,16 @@
-use perflab_model::event::Phase;
-use perflab_model::manifest::Anchor;
+use perflab_model::event::RunPhase;
+use perflab_model::manifest::ClockAnchor;
 use perflab_model::profile::{CommId, StackSample};
 use perflab_model::series::{ColumnKind, ColumnType, SeriesSchema};
-use perflab_model::study::Source;
+use perflab_model::study::TomlSource;
 use perflab_model::{
-    Case, Column, Direction, FORMAT_VERSION, Facts, Metric, Outcome, Plan, Profiled, Slot, StackBatch,
-    Status, Unit,
+    Case, ColumnSpec, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan, RunStatus,
+    Slot, StackBatch, Unit,
 };
 
 use super::*;
 
-fn manifest() -> Manifest {
+fn example_manifest() -> Manifest {
     let text = "title = \"t\"\n[workload.echo]\n[target.guest]\nkind = \"process\"\ncount = 2\n[monitors]\nvmstat = \"1s\"\n";
     let metric = Metric {
         name: "speed".into(),
@@ -26,18 +26,18 @@ fn manifest() -> Manifest {
         environment: Default::default(),
         levels: Default::default(),
     };
-    let plan = Plan {
+    let plan = RunPlan {
         cases: vec![case],
-        slots: vec![slot()],
+        slots: vec![example_slot()],
         metrics: [("echo".to_owned(), vec![metric])].into_iter().collect(),
-        ..Plan::default()
+        ..RunPlan::default()
     };
     Manifest {
         format: FORMAT_VERSION,
         writer: "test".into(),
         id: "RUN".into(),
         label: None,
-        study: Source::new("s.toml", text).read().unwrap(),
+        study: TomlSource::new("s.toml", text).parse_study().unwrap(),
         study_text: String::new(),
         study_file: String::new(),
         plan,
@@ -45,46 +45,50 @@ fn manifest() -> Manifest {
         boot_id: String::new(),
         target: "host".into(),
         targets: Vec::new(),
-        anchor: Anchor::default(),
-        status: Status::Running,
+        anchor: ClockAnchor::default(),
+        status: RunStatus::Running,
         overhead: Overhead::default(),
     }
 }
 
-fn slot() -> Slot {
+fn example_slot() -> Slot {
     Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }
 }
 
 #[derive(Debug)]
-struct Nowhere;
+struct NoAgent;
 
-impl crate::place::Place for Nowhere {
+impl crate::place::AgentHandle for NoAgent {
     fn end(&mut self) -> String {
         String::new()
     }
 }
 
-struct World {
+struct ValidatorFixture {
     manifest: Manifest,
-    open: Open,
-    mate: Mate,
+    open: OpenSlot,
+    mate: TargetSession,
 }
 
-impl World {
+impl ValidatorFixture {
     fn new() -> Self {
-        let mate = Mate::new("guest1".into(), "process".into(), Some(Box::new(Nowhere)));
-        World { manifest: manifest(), open: Open::new(0, slot(), vec![0]), mate }
+        let mate = TargetSession::new("guest1".into(), "process".into(), Some(Box::new(NoAgent)));
+        ValidatorFixture {
+            manifest: example_manifest(),
+            open: OpenSlot::new(0, example_slot(), vec![0]),
+            mate,
+        }
     }
 
     /// What becomes of `what` when target `target` tells it at a time far in the future.
-    fn judge(&mut self, target: usize, what: What) -> Result<Verdict, String> {
+    fn validate(&mut self, target: usize, what: RunEventKind) -> Result<ValidatedReport, String> {
         let (begun, now) = (Nanos(100), Nanos(200));
-        let ear = Ear { manifest: &self.manifest, target, open: Some(&self.open), begun, now };
-        ear.judge(&mut self.mate, Event::new(Nanos(u64::MAX), what))
+        let ear = ReportValidator { manifest: &self.manifest, target, open: Some(&self.open), begun, now };
+        ear.validate(&mut self.mate, RunEvent::new(Nanos(u64::MAX), what))
     }
 }
 
-fn sample(metric: &str) -> Sample {
+fn example_sample(metric: &str) -> Sample {
     Sample {
         boot: 7,
         target: Some(9),
@@ -100,72 +104,96 @@ fn sample(metric: &str) -> Sample {
     }
 }
 
-fn opened(monitor: &str) -> What {
-    let column = Column {
+fn opened_series(monitor: &str) -> RunEventKind {
+    let column = ColumnSpec {
         name: "n\u{1b}[2J".into(),
         unit: Unit::new("1"),
         kind: ColumnKind::Gauge,
         stored: ColumnType::Int,
     };
     let (monitor, source) = (monitor.to_owned(), "/proc/x".to_owned());
-    What::SeriesOpened(SeriesSchema { monitor, source, interval: Nanos(1), columns: vec![column] })
+    RunEventKind::SeriesOpened(SeriesSchema { monitor, source, interval: Nanos(1), columns: vec![column] })
 }
 
 #[test]
 fn a_value_is_put_where_the_plan_has_it_whatever_it_claims() {
-    let mut world = World::new();
-    let Ok(Verdict::Hold(event)) = world.judge(0, What::Sample(sample("speed"))) else { panic!("not held") };
-    let What::Sample(found) = &event.what else { panic!("{event:?}") };
+    let mut world = ValidatorFixture::new();
+    let Ok(ValidatedReport::Hold(event)) = world.validate(0, RunEventKind::Sample(example_sample("speed")))
+    else {
+        panic!("not held")
+    };
+    let RunEventKind::Sample(found) = &event.what else { panic!("{event:?}") };
     assert_eq!((found.boot, found.target, found.case, found.iteration), (0, Some(0), 0, 0));
     assert_eq!((found.unit.0.as_str(), found.direction, found.primary), ("ops/s", Direction::Higher, true));
     assert_eq!((event.at, found.start, found.end), (Nanos(200), Nanos(100), Nanos(200)));
     world.open.hold(0, event).unwrap();
-    assert!(world.judge(0, What::Sample(sample("speed"))).unwrap_err().contains("once too often"));
-    assert!(world.judge(0, What::Sample(sample("../../etc"))).unwrap_err().contains("not in the plan"));
-    assert!(world.judge(1, What::Sample(sample("speed"))).is_err(), "it has no part in the slot");
+    assert!(
+        world
+            .validate(0, RunEventKind::Sample(example_sample("speed")))
+            .unwrap_err()
+            .contains("once too often")
+    );
+    assert!(
+        world
+            .validate(0, RunEventKind::Sample(example_sample("../../etc")))
+            .unwrap_err()
+            .contains("not in the plan")
+    );
+    assert!(
+        world.validate(1, RunEventKind::Sample(example_sample("speed"))).is_err(),
+        "it has no part in the slot"
+    );
 }
 
 #[test]
 fn an_iteration_ends_once_and_only_the_one_that_is_open() {
-    let mut world = World::new();
-    let end = |slot| What::IterationEnded { slot, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(1) };
-    assert!(world.judge(0, end(1)).is_err());
-    let Ok(Verdict::Hold(event)) = world.judge(0, end(0)) else { panic!("not held") };
+    let mut world = ValidatorFixture::new();
+    let end =
+        |slot| RunEventKind::IterationEnded { slot, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(1) };
+    assert!(world.validate(0, end(1)).is_err());
+    let Ok(ValidatedReport::Hold(event)) = world.validate(0, end(0)) else { panic!("not held") };
     world.open.hold(0, event).unwrap();
-    assert!(world.judge(0, end(0)).is_err());
-    assert!(world.judge(0, What::Sample(sample("speed"))).is_err(), "too late");
+    assert!(world.validate(0, end(0)).is_err());
+    assert!(world.validate(0, RunEventKind::Sample(example_sample("speed"))).is_err(), "too late");
 }
 
 #[test]
 fn only_monitors_of_the_study_and_rows_that_fit() {
-    let mut world = World::new();
-    assert!(world.judge(0, opened("../../../etc/passwd")).is_err());
-    let rows =
-        |monitor: &str, width| What::Rows { monitor: monitor.into(), rows: vec![vec![Cell::Int(1); width]] };
-    assert!(world.judge(0, rows("vmstat", 1)).is_err(), "it was not opened");
-    let Ok(Verdict::Pass(event)) = world.judge(0, opened("vmstat")) else { panic!("not passed") };
-    let What::SeriesOpened(schema) = event.what else { panic!("no schema") };
+    let mut world = ValidatorFixture::new();
+    assert!(world.validate(0, opened_series("../../../etc/passwd")).is_err());
+    let rows = |monitor: &str, width| RunEventKind::Rows {
+        monitor: monitor.into(),
+        rows: vec![vec![TableCell::Int(1); width]],
+    };
+    assert!(world.validate(0, rows("vmstat", 1)).is_err(), "it was not opened");
+    let Ok(ValidatedReport::Pass(event)) = world.validate(0, opened_series("vmstat")) else {
+        panic!("not passed")
+    };
+    let RunEventKind::SeriesOpened(schema) = event.what else { panic!("no schema") };
     assert_eq!((schema.monitor.as_str(), schema.columns[0].name.as_str()), ("vmstat.guest1", "n\u{fffd}[2J"));
-    assert!(world.judge(0, opened("vmstat")).is_err(), "twice");
-    assert!(world.judge(0, rows("vmstat", 1)).is_ok());
-    assert!(world.judge(0, rows("vmstat", 2)).is_err());
-    let changed =
-        |place| What::Changed { monitor: "vmstat".into(), step: 1, rows: vec![(place, vec![Cell::Int(1)])] };
-    assert!(world.judge(0, changed(0)).is_ok());
-    assert!(world.judge(0, changed(u32::MAX)).is_err());
+    assert!(world.validate(0, opened_series("vmstat")).is_err(), "twice");
+    assert!(world.validate(0, rows("vmstat", 1)).is_ok());
+    assert!(world.validate(0, rows("vmstat", 2)).is_err());
+    let changed = |place| RunEventKind::Changed {
+        monitor: "vmstat".into(),
+        step: 1,
+        rows: vec![(place, vec![TableCell::Int(1)])],
+    };
+    assert!(world.validate(0, changed(0)).is_ok());
+    assert!(world.validate(0, changed(u32::MAX)).is_err());
 }
 
 #[test]
 fn what_a_target_says_of_itself_is_inert_too() {
-    let mut world = World::new();
+    let mut world = ValidatorFixture::new();
     let text = |text: &str| format!("{text}\u{1b}[2J");
-    let hello = Hello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
-    world.mate.hello = Some(inert_hello(hello));
+    let hello = AgentHello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
+    world.mate.hello = Some(clean_hello(hello));
     let mut facts = Facts::default();
     facts.add(&text("cpu.model"), text("a processor").as_str(), &text("/proc/cpuinfo"));
     facts.add(&"k".repeat(1000), 7_i64, "");
-    assert!(matches!(world.judge(0, What::Facts(facts)), Ok(Verdict::Drop)));
-    let record = world.mate.record(Nanos(0));
+    assert!(matches!(world.validate(0, RunEventKind::Facts(facts)), Ok(ValidatedReport::Drop)));
+    let record = world.mate.target_record(Nanos(0));
     let told = serde_json::to_string(&record).unwrap();
     assert!(!told.contains("\\u001b") && told.contains("a processor\u{fffd}[2J"), "{told}");
     assert!(record.facts.0.keys().all(|key| key.chars().count() <= NAME));
@@ -173,30 +201,30 @@ fn what_a_target_says_of_itself_is_inert_too() {
 
 #[test]
 fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
-    let mut world = World::new();
+    let mut world = ValidatorFixture::new();
     let text = "\u{1b}[31mred\u{202e}\r\nline\n".into();
-    let output = What::Output { slot: None, name: "../a\0b".into(), text };
-    let Ok(Verdict::Pass(event)) = world.judge(0, output) else { panic!("not passed") };
+    let output = RunEventKind::Output { slot: None, name: "../a\0b".into(), text };
+    let Ok(ValidatedReport::Pass(event)) = world.validate(0, output) else { panic!("not passed") };
     assert_eq!(event.target, Some(0));
-    let expected = What::Output {
+    let expected = RunEventKind::Output {
         slot: None,
         name: "../a\u{fffd}b".into(),
         text: "\u{fffd}[31mred\u{fffd}\nline\n".into(),
     };
     assert_eq!(event.what, expected);
-    assert!(world.judge(0, What::Phase(Phase::Finish)).is_err());
-    assert!(world.judge(0, What::Began(Box::new(manifest()))).is_err());
-    assert!(world.judge(0, What::TargetLost { reason: String::new() }).is_err());
+    assert!(world.validate(0, RunEventKind::Phase(RunPhase::Finish)).is_err());
+    assert!(world.validate(0, RunEventKind::Began(Box::new(example_manifest()))).is_err());
+    assert!(world.validate(0, RunEventKind::TargetLost { reason: String::new() }).is_err());
 }
 
 #[test]
 fn warnings_and_prints_without_end_are_counted_and_not_passed_on() {
-    let mut world = World::new();
-    let warning = || What::Warning { message: "w".repeat(1 << 20), advice: String::new() };
+    let mut world = ValidatorFixture::new();
+    let warning = || RunEventKind::Warning { message: "w".repeat(1 << 20), advice: String::new() };
     let mut passed = 0;
     for _ in 0..150 {
-        if let Verdict::Pass(Event { what: What::Warning { message, .. }, .. }) =
-            world.judge(0, warning()).unwrap()
+        if let ValidatedReport::Pass(RunEvent { what: RunEventKind::Warning { message, .. }, .. }) =
+            world.validate(0, warning()).unwrap()
         {
             assert!(message.len() < 3000, "{}", message.len());
             passed += 1;
@@ -204,30 +232,40 @@ fn warnings_and_prints_without_end_are_counted_and_not_passed_on() {
     }
     assert_eq!(passed, 100);
     let text = "o".repeat(1 << 20);
-    let output = || What::Output { slot: None, name: "stdout".into(), text: text.clone() };
-    let passed = (0..10).filter(|_| matches!(world.judge(0, output()), Ok(Verdict::Pass(_)))).count();
+    let output = || RunEventKind::Output { slot: None, name: "stdout".into(), text: text.clone() };
+    let passed =
+        (0..10).filter(|_| matches!(world.validate(0, output()), Ok(ValidatedReport::Pass(_)))).count();
     assert_eq!(passed, 4);
-    let gap = || What::Gap(Gap { monitor: "vmstat".into(), from: Nanos(0), to: None, reason: "r".into() });
-    let passed = (0..1500).filter(|_| matches!(world.judge(0, gap()), Ok(Verdict::Pass(_)))).count();
+    let gap = || {
+        RunEventKind::Gap(SeriesGap {
+            monitor: "vmstat".into(),
+            from: Nanos(0),
+            to: None,
+            reason: "r".into(),
+        })
+    };
+    let passed =
+        (0..1500).filter(|_| matches!(world.validate(0, gap()), Ok(ValidatedReport::Pass(_)))).count();
     assert_eq!(passed, 1000);
-    let change = || What::SettingUndone { setting: "sysctl s".into(), to: "1".into() };
-    let passed = (0..100_001).filter(|_| matches!(world.judge(0, change()), Ok(Verdict::Pass(_)))).count();
+    let change = || RunEventKind::SettingUndone { setting: "sysctl s".into(), to: "1".into() };
+    let passed =
+        (0..100_001).filter(|_| matches!(world.validate(0, change()), Ok(ValidatedReport::Pass(_)))).count();
     assert_eq!(passed, 100_000);
-    insta::assert_snapshot!(world.mate.dropped().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
+    insta::assert_snapshot!(world.mate.dropped_summary().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
 }
 
 #[test]
 fn what_an_open_iteration_holds_of_a_target_has_an_end() {
     let batches = |comms: usize| {
         let batch = perflab_model::StackBatch { comms: vec![String::new(); comms], ..Default::default() };
-        Event::new(Nanos(0), What::Stacks(Box::new(batch)))
+        RunEvent::new(Nanos(0), RunEventKind::Stacks(Box::new(batch)))
     };
     let outputs = |length: usize| {
         let text = "o".repeat(length);
-        Event::new(Nanos(0), What::Output { slot: Some(0), name: "stdout".into(), text })
+        RunEvent::new(Nanos(0), RunEventKind::Output { slot: Some(0), name: "stdout".into(), text })
     };
     for event in [batches(100_000), outputs(3 << 20)] {
-        let mut open = Open::new(0, slot(), vec![0, 1]);
+        let mut open = OpenSlot::new(0, example_slot(), vec![0, 1]);
         let times = (0..1000).take_while(|_| open.hold(0, event.clone()).is_ok()).count();
         assert!((50..150).contains(&times), "{times}");
         open.hold(1, event.clone()).unwrap();
@@ -241,19 +279,27 @@ fn a_profile_that_no_run_of_that_length_can_have_is_not_believed() {
         StackSample { at, cpu, pid, tid, comm, leaf, count, weight }
     };
     let batch = |count, weight| {
-        What::Stacks(Box::new(StackBatch { samples: vec![sample(count, weight)], ..StackBatch::default() }))
+        RunEventKind::Stacks(Box::new(StackBatch {
+            samples: vec![sample(count, weight)],
+            ..StackBatch::default()
+        }))
     };
     let about = |lost, unreadable, cost| {
-        What::Profiled(Box::new(Profiled { lost, unreadable, cost: Nanos(cost), ..Profiled::default() }))
+        RunEventKind::Profiled(Box::new(ProfileSummary {
+            lost,
+            unreadable,
+            cost: Nanos(cost),
+            ..ProfileSummary::default()
+        }))
     };
-    let mut world = World::new();
+    let mut world = ValidatorFixture::new();
     for honest in [batch(1, 0), batch(1, 10_000_000), about(1000, 1000, 50_000_000)] {
-        assert!(matches!(world.judge(0, honest), Ok(Verdict::Hold(_))));
+        assert!(matches!(world.validate(0, honest), Ok(ValidatedReport::Hold(_))));
     }
     let most = u64::MAX;
     let lies =
         [batch(2, 1), batch(0, 1), batch(1, most), about(most, 0, 0), about(0, most, 0), about(0, 0, most)];
     for lie in lies {
-        assert!(world.judge(0, lie.clone()).is_err(), "{lie:?}");
+        assert!(world.validate(0, lie.clone()).is_err(), "{lie:?}");
     }
 }

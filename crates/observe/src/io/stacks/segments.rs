@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use perflab_model::io::{Device, DeviceSegment, IoRecording, SECTOR, UnplacedDevice};
+use perflab_model::io::{DeviceNumber, DeviceSegment, IoRecording, SECTOR, UnmappedDevice};
 
 use crate::Root;
 
@@ -18,28 +18,28 @@ const CRYPT_GRAIN: u64 = 8;
 struct SectorSegment {
     first: u64,
     sectors: u64,
-    disk: Device,
+    disk: DeviceNumber,
     start: u64,
 }
 
 /// Tells a recording where its file systems' devices lie, of those that pass their requests on: with requests of their own, these
 /// count.
-pub fn place_stacked(
+pub fn locate_stacked_devices(
     recording: &mut IoRecording,
     root: &Root,
-    table: &dyn Fn(Device) -> Result<String, String>,
+    table: &dyn Fn(DeviceNumber) -> Result<String, String>,
 ) {
-    let asked: BTreeSet<Device> =
+    let asked: BTreeSet<DeviceNumber> =
         recording.events.iter().filter(|event| event.is_disk_read()).map(|event| event.device).collect();
     let told = &mut recording.told;
     let systems = recording.files.iter().map(|file| file.device);
-    let disks: BTreeSet<Device> = systems
+    let disks: BTreeSet<DeviceNumber> = systems
         .chain(told.partitions.iter().map(|part| part.device))
-        .map(|device| told.disk(device).0)
+        .map(|device| told.disk_below(device).0)
         .collect();
-    let tree = DeviceTree { root, table, asked: &asked };
-    for device in disks.into_iter().filter(|device| tree.passes_on(*device)) {
-        match tree.segments(device, DEEPEST) {
+    let tree = DeviceTree { root, table, disks_with_requests: &asked };
+    for device in disks.into_iter().filter(|device| tree.is_stacked(*device)) {
+        match tree.resolve_device(device, DEEPEST) {
             Ok(found) => told.segments.extend(found.into_iter().map(|segment| DeviceSegment {
                 device,
                 from: segment.first * SECTOR,
@@ -47,7 +47,7 @@ pub fn place_stacked(
                 disk: segment.disk,
                 start: segment.start * SECTOR,
             })),
-            Err(reason) => told.unplaced.push(UnplacedDevice { device, reason }),
+            Err(reason) => told.unplaced.push(UnmappedDevice { device, reason }),
         }
     }
 }
@@ -56,7 +56,7 @@ pub fn place_stacked(
 ///
 /// # Errors
 /// Why it prints nothing.
-pub fn read_table(device: Device) -> Result<String, String> {
+pub fn read_dmsetup_table(device: DeviceNumber) -> Result<String, String> {
     let (major, minor) = (device.major().to_string(), device.minor().to_string());
     let mut command = Command::new("dmsetup");
     command.args(["table", "--major", &major, "--minor", &minor]).stdin(Stdio::null()).env("LC_ALL", "C");
@@ -73,55 +73,56 @@ pub fn read_table(device: Device) -> Result<String, String> {
 /// The devices of a machine, and which of them are asked by name.
 struct DeviceTree<'a> {
     root: &'a Root,
-    table: &'a dyn Fn(Device) -> Result<String, String>,
-    asked: &'a BTreeSet<Device>,
+    table: &'a dyn Fn(DeviceNumber) -> Result<String, String>,
+    disks_with_requests: &'a BTreeSet<DeviceNumber>,
 }
 
 impl DeviceTree<'_> {
     /// Whether a device lies upon others and has no requests of its own.
-    fn passes_on(&self, device: Device) -> bool {
+    fn is_stacked(&self, device: DeviceNumber) -> bool {
         let slaves = self.root.list(&format!("/sys/dev/block/{device}/slaves"));
-        !self.asked.contains(&device) && !slaves.is_empty()
+        !self.disks_with_requests.contains(&device) && !slaves.is_empty()
     }
 
     /// Where all of a device lies.
-    fn segments(&self, device: Device, depth: usize) -> Result<Vec<SectorSegment>, String> {
+    fn resolve_device(&self, device: DeviceNumber, depth: usize) -> Result<Vec<SectorSegment>, String> {
         let folder = format!("/sys/dev/block/{device}");
         let size = self
-            .number(&format!("{folder}/size"))
+            .read_number(&format!("{folder}/size"))
             .ok_or_else(|| format!("{device} does not say its size"))?;
         if depth == 0 {
             return Err(format!("{device} lies upon itself"));
         }
-        if let Some(start) = self.number(&format!("{folder}/start")) {
-            let disk = self.root.read(&format!("{folder}/../dev")).ok().and_then(|text| Device::parse(&text));
+        if let Some(start) = self.read_number(&format!("{folder}/start")) {
+            let disk =
+                self.root.read(&format!("{folder}/../dev")).ok().and_then(|text| DeviceNumber::parse(&text));
             let disk = disk.ok_or_else(|| format!("the disk of partition {device} is not known"))?;
-            return self.below(&[SectorSegment { first: 0, sectors: size, disk, start }], depth);
+            return self.resolve_below(&[SectorSegment { first: 0, sectors: size, disk, start }], depth);
         }
-        if !self.passes_on(device) {
+        if !self.is_stacked(device) {
             return Ok(vec![SectorSegment { first: 0, sectors: size, disk: device, start: 0 }]);
         }
         let direct = match self.root.read(&format!("{folder}/md/level")) {
-            Ok(level) => self.members(device, &level, size)?,
-            Err(_) => self.mapped(device, size)?,
+            Ok(level) => self.resolve_mirror(device, &level, size)?,
+            Err(_) => self.resolve_mapped_volume(device, size)?,
         };
-        self.below(&direct, depth)
+        self.resolve_below(&direct, depth)
     }
 
-    fn number(&self, path: &str) -> Option<u64> {
+    fn read_number(&self, path: &str) -> Option<u64> {
         // 2^52 sectors are 2 EiB.
         self.root.read(path).ok()?.parse().ok().filter(|number| *number < 1 << 52)
     }
 
-    fn device(&self, path: &str) -> Option<Device> {
-        Device::parse(&self.root.read(path).ok()?)
+    fn read_device_number(&self, path: &str) -> Option<DeviceNumber> {
+        DeviceNumber::parse(&self.root.read(path).ok()?)
     }
 
     /// The same parts on what their disks lie upon in turn.
-    fn below(&self, parts: &[SectorSegment], depth: usize) -> Result<Vec<SectorSegment>, String> {
+    fn resolve_below(&self, parts: &[SectorSegment], depth: usize) -> Result<Vec<SectorSegment>, String> {
         let mut all = Vec::new();
         for part in parts {
-            for lower in self.segments(part.disk, depth - 1)? {
+            for lower in self.resolve_device(part.disk, depth - 1)? {
                 let (first, end) = (
                     part.start.max(lower.first),
                     (part.start + part.sectors).min(lower.first + lower.sectors),
@@ -141,15 +142,20 @@ impl DeviceTree<'_> {
     }
 
     /// A mirror has all of its blocks on each member, behind the member's offset.
-    fn members(&self, device: Device, level: &str, sectors: u64) -> Result<Vec<SectorSegment>, String> {
+    fn resolve_mirror(
+        &self,
+        device: DeviceNumber,
+        level: &str,
+        sectors: u64,
+    ) -> Result<Vec<SectorSegment>, String> {
         if level != "raid1" {
             return Err(format!("it is of level {level}, which spreads its blocks over its disks"));
         }
         let folder = format!("/sys/dev/block/{device}/md");
         let members = self.root.list(&folder).into_iter().filter(|name| name.starts_with("dev-"));
         let member = |name: String| {
-            let start = self.number(&format!("{folder}/{name}/offset"));
-            let disk = self.device(&format!("{folder}/{name}/block/dev"));
+            let start = self.read_number(&format!("{folder}/{name}/offset"));
+            let disk = self.read_device_number(&format!("{folder}/{name}/block/dev"));
             let both = start.zip(disk).map(|(start, disk)| SectorSegment { first: 0, sectors, disk, start });
             both.ok_or_else(|| format!("its member {name} does not say where its data begin"))
         };
@@ -157,21 +163,28 @@ impl DeviceTree<'_> {
     }
 
     /// A volume of device mapper.
-    fn mapped(&self, device: Device, sectors: u64) -> Result<Vec<SectorSegment>, String> {
+    fn resolve_mapped_volume(
+        &self,
+        device: DeviceNumber,
+        sectors: u64,
+    ) -> Result<Vec<SectorSegment>, String> {
         let folder = format!("/sys/dev/block/{device}");
         let Ok(uuid) = self.root.read(&format!("{folder}/dm/uuid")) else {
             return Err("it is neither of device mapper nor of RAID".into());
         };
         let refused = match (self.table)(device) {
-            Ok(table) => return parse_table(&table),
+            Ok(table) => return parse_dmsetup_table(&table),
             Err(refused) => refused,
         };
         let slaves = self.root.list(&format!("{folder}/slaves"));
-        let slaves: Option<Vec<(Device, u64)>> = slaves
+        let slaves: Option<Vec<(DeviceNumber, u64)>> = slaves
             .iter()
             .map(|name| {
                 let slave = format!("{folder}/slaves/{name}");
-                Some((self.device(&format!("{slave}/dev"))?, self.number(&format!("{slave}/size"))?))
+                Some((
+                    self.read_device_number(&format!("{slave}/dev"))?,
+                    self.read_number(&format!("{slave}/size"))?,
+                ))
             })
             .collect();
         let kind = uuid.split('-').next().unwrap_or_default();
@@ -197,13 +210,13 @@ impl DeviceTree<'_> {
 }
 
 /// `0 409600 linear 8:2 2048`, `0 409600 crypt CIPHER KEY IV 8:2 32768`
-fn parse_table(table: &str) -> Result<Vec<SectorSegment>, String> {
+fn parse_dmsetup_table(table: &str) -> Result<Vec<SectorSegment>, String> {
     let mut all = Vec::new();
     for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |at: usize| words.get(at)?.parse().ok().filter(|number: &u64| *number < 1 << 52);
         let segment = |disk: usize, start: usize| {
-            let disk = Device::parse(words.get(disk)?)?;
+            let disk = DeviceNumber::parse(words.get(disk)?)?;
             Some(SectorSegment { first: number(0)?, sectors: number(1)?, disk, start: number(start)? })
         };
         let found = match words.get(2) {
@@ -222,20 +235,20 @@ fn parse_table(table: &str) -> Result<Vec<SectorSegment>, String> {
 #[cfg(test)]
 mod tests {
     use perflab_model::Nanos;
-    use perflab_model::io::{FileClass, IoEvent, IoFile, IoKind};
+    use perflab_model::io::{FileClass, IoEvent, IoEventKind, IoFile};
 
-    use super::super::tree::tree;
+    use super::super::tree::create_sysfs_tree;
     use super::*;
 
-    const SDA: Device = Device(8 << 20);
-    const SDB: Device = Device(8 << 20 | 16);
-    const VOLUME: Device = Device(253 << 20);
-    const LOCKED: Device = Device(253 << 20 | 1);
-    const MIRROR: Device = Device(9 << 20);
+    const SDA: DeviceNumber = DeviceNumber(8 << 20);
+    const SDB: DeviceNumber = DeviceNumber(8 << 20 | 16);
+    const VOLUME: DeviceNumber = DeviceNumber(253 << 20);
+    const LOCKED: DeviceNumber = DeviceNumber(253 << 20 | 1);
+    const MIRROR: DeviceNumber = DeviceNumber(9 << 20);
 
     /// A volume of LVM on an encrypted partition; a mirror of two partitions; a striped array. Sizes in sectors.
-    fn machine() -> (tempfile::TempDir, Root) {
-        tree(
+    fn create_stacked_machine() -> (tempfile::TempDir, Root) {
+        create_sysfs_tree(
             &[
                 ("block/sda", &[("dev", "8:0"), ("size", "1000000")]),
                 ("block/sda/sda1", &[("dev", "8:1"), ("start", "2048"), ("size", "500005")]),
@@ -273,16 +286,16 @@ mod tests {
     }
 
     /// What is told of a file system on this device, where these disks are asked.
-    fn placed(
-        device: Device,
-        asked: &[Device],
-        table: &dyn Fn(Device) -> Result<String, String>,
+    fn locate_in_recording(
+        device: DeviceNumber,
+        asked: &[DeviceNumber],
+        table: &dyn Fn(DeviceNumber) -> Result<String, String>,
     ) -> IoRecording {
-        let (_home, root) = machine();
-        let event = |device: &Device| IoEvent {
+        let (_home, root) = create_stacked_machine();
+        let event = |device: &DeviceNumber| IoEvent {
             at: Nanos(0),
             pid: 1,
-            kind: IoKind::Issued,
+            kind: IoEventKind::Issued,
             device: *device,
             inode: 0,
             first: 0,
@@ -304,22 +317,28 @@ mod tests {
             files: vec![file],
             ..IoRecording::default()
         };
-        place_stacked(&mut recording, &root, table);
+        locate_stacked_devices(&mut recording, &root, table);
         recording
     }
 
-    fn segment(device: Device, from: u64, length: u64, disk: Device, start: u64) -> DeviceSegment {
+    fn device_segment(
+        device: DeviceNumber,
+        from: u64,
+        length: u64,
+        disk: DeviceNumber,
+        start: u64,
+    ) -> DeviceSegment {
         let bytes = |sectors: u64| sectors * SECTOR;
         DeviceSegment { device, from: bytes(from), length: bytes(length), disk, start: bytes(start) }
     }
 
-    fn no_dmsetup(_: Device) -> Result<String, String> {
+    fn refuse_dmsetup(_: DeviceNumber) -> Result<String, String> {
         Err("no dmsetup".into())
     }
 
     #[test]
     fn a_volume_on_an_encrypted_partition_is_placed_by_tables() {
-        let table = |device: Device| match device {
+        let table = |device: DeviceNumber| match device {
             // A volume in two pieces, as LVM makes when one grows.
             VOLUME => Ok("0 30000 linear 253:1 2048\n30000 10000 linear 253:1 100000\n".into()),
             LOCKED => {
@@ -328,11 +347,11 @@ mod tests {
             }
             other => Err(format!("{other} is not of device mapper")),
         };
-        let told = placed(VOLUME, &[SDA], &table).told;
+        let told = locate_in_recording(VOLUME, &[SDA], &table).told;
         let base = 2048 + 32768;
         let expected = [
-            segment(VOLUME, 0, 30_000, SDA, base + 2048),
-            segment(VOLUME, 30_000, 10_000, SDA, base + 100_000),
+            device_segment(VOLUME, 0, 30_000, SDA, base + 2048),
+            device_segment(VOLUME, 30_000, 10_000, SDA, base + 100_000),
         ];
         assert_eq!((told.segments.as_slice(), told.unplaced), (expected.as_slice(), Vec::new()));
     }
@@ -340,24 +359,26 @@ mod tests {
     #[test]
     fn encrypted_volumes_and_mirrors_are_placed_without_a_table() {
         // 500,005 sectors, of which the last 5 are no whole block of the encryption: the head has 32,768.
-        let told = placed(LOCKED, &[SDA], &no_dmsetup).told;
-        assert_eq!(told.segments, [segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
-        let told = placed(MIRROR, &[SDA, SDB], &no_dmsetup).told;
-        let expected =
-            [segment(MIRROR, 0, 300_000, SDA, 2048 + 4096), segment(MIRROR, 0, 300_000, SDB, 63 + 264)];
+        let told = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).told;
+        assert_eq!(told.segments, [device_segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
+        let told = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).told;
+        let expected = [
+            device_segment(MIRROR, 0, 300_000, SDA, 2048 + 4096),
+            device_segment(MIRROR, 0, 300_000, SDB, 63 + 264),
+        ];
         assert_eq!(told.segments, expected);
     }
 
     #[test]
     fn what_cannot_be_placed_says_why() {
-        let reason = |device, table: &dyn Fn(Device) -> Result<String, String>| {
-            let told = placed(device, &[SDA], table).told;
+        let reason = |device, table: &dyn Fn(DeviceNumber) -> Result<String, String>| {
+            let told = locate_in_recording(device, &[SDA], table).told;
             assert_eq!((told.segments.len(), told.unplaced.len()), (0, 1), "{told:?}");
             told.unplaced[0].reason.clone()
         };
-        assert!(reason(VOLUME, &no_dmsetup).contains("volume of LVM"));
-        assert!(reason(VOLUME, &no_dmsetup).ends_with("no dmsetup"));
-        assert!(reason(Device::new(9, 1), &no_dmsetup).contains("raid5"));
+        assert!(reason(VOLUME, &refuse_dmsetup).contains("volume of LVM"));
+        assert!(reason(VOLUME, &refuse_dmsetup).ends_with("no dmsetup"));
+        assert!(reason(DeviceNumber::new(9, 1), &refuse_dmsetup).contains("raid5"));
         assert!(reason(VOLUME, &|_| Ok("0 40000 thin 253:7 1\n".into())).contains("`thin`"));
         assert!(reason(VOLUME, &|_| Ok("0 40000 linear /dev/sda 1\n".into())).contains("not understood"));
         assert!(reason(VOLUME, &|_| Ok("0 40000 linear 253:0 0\n".into())).contains("lies upon itself"));
@@ -366,7 +387,7 @@ mod tests {
     #[test]
     fn devices_with_requests_of_their_own_stay_where_they_are() {
         for (device, asked) in [(LOCKED, LOCKED), (SDA, SDA), (SDB, SDA)] {
-            let told = placed(device, &[asked], &no_dmsetup).told;
+            let told = locate_in_recording(device, &[asked], &refuse_dmsetup).told;
             assert_eq!((told.segments, told.unplaced), (Vec::new(), Vec::new()), "{device}");
         }
     }

@@ -6,7 +6,10 @@ use std::fs;
 use crate::Root;
 
 /// A tree as the kernel makes it: devices in folders of their own, partitions in their disk's, links to them.
-pub(super) fn tree(devices: &[(&str, &[(&str, &str)])], links: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(super) fn create_sysfs_tree(
+    devices: &[(&str, &[(&str, &str)])],
+    links: &[(&str, &str)],
+) -> (tempfile::TempDir, Root) {
     let home = tempfile::tempdir().unwrap();
     let place = |path: &str| home.path().join("sys").join(path);
     for (folder, files) in devices {

@@ -11,7 +11,7 @@ const LONGEST: usize = 4096;
 
 /// A file that is read again and again.
 #[derive(Debug)]
-pub(crate) enum Attribute {
+pub(crate) enum SlabAttribute {
     /// kept open: a sample is one system call
     Open(File),
     /// opened for each sample, as descriptors are scarce
@@ -20,26 +20,26 @@ pub(crate) enum Attribute {
     Absent,
 }
 
-impl Attribute {
+impl SlabAttribute {
     /// The attribute at `path`, kept open where `keep` says so.
     ///
     /// # Errors
     /// When it is there and may not be read.
     pub(crate) fn new(path: PathBuf, keep: bool) -> Result<Self, Error> {
         match File::open(&path) {
-            Ok(file) if keep => Ok(Attribute::Open(file)),
-            Ok(_) => Ok(Attribute::Closed(path)),
+            Ok(file) if keep => Ok(SlabAttribute::Open(file)),
+            Ok(_) => Ok(SlabAttribute::Closed(path)),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error),
-            Err(_) => Ok(Attribute::Absent),
+            Err(_) => Ok(SlabAttribute::Absent),
         }
     }
 
     /// Hands its text as it is now to `parse`; nothing where there is none (any more).
     pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> T) -> Option<T> {
         match self {
-            Attribute::Open(file) => text(file, parse),
-            Attribute::Closed(path) => text(&File::open(path).ok()?, parse),
-            Attribute::Absent => None,
+            SlabAttribute::Open(file) => parse_file_text(file, parse),
+            SlabAttribute::Closed(path) => parse_file_text(&File::open(path).ok()?, parse),
+            SlabAttribute::Absent => None,
         }
     }
 }
@@ -48,11 +48,11 @@ impl Attribute {
 ///
 /// # Errors
 /// When it is there and may not be read.
-pub(crate) fn said(path: PathBuf) -> Result<Option<String>, Error> {
-    Attribute::new(path, true).map(|attribute| attribute.read(|text| text.trim_end().to_owned()))
+pub(crate) fn read_slab_attribute(path: PathBuf) -> Result<Option<String>, Error> {
+    SlabAttribute::new(path, true).map(|attribute| attribute.read(|text| text.trim_end().to_owned()))
 }
 
-fn text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> Option<T> {
+fn parse_file_text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> Option<T> {
     let mut buffer = [0; LONGEST];
     let length = loop {
         match file.read_at(&mut buffer, 0) {
@@ -65,33 +65,33 @@ fn text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> Option<T> {
 
 /// A count, and its share on each node: `5 N0=2 N1=3`. The kernel leaves out nodes that have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct NodeCounts {
     /// On all nodes.
     pub total: u64,
     /// Node and count; empty where the kernel has no nodes.
     pub nodes: Vec<(u32, u64)>,
 }
 
-impl Count {
+impl NodeCounts {
     /// Reads such a text; nothing where it is not one.
-    pub(crate) fn parse(text: &str) -> Option<Count> {
+    pub(crate) fn parse(text: &str) -> Option<NodeCounts> {
         let mut words = text.split_ascii_whitespace();
         let total = words.next()?.parse().ok()?;
         let node = |word: &str| {
             let (node, count) = word.strip_prefix('N')?.split_once('=')?;
             Some((node.parse().ok()?, count.parse().ok()?))
         };
-        Some(Count { total, nodes: words.map(node).collect::<Option<_>>()? })
+        Some(NodeCounts { total, nodes: words.map(node).collect::<Option<_>>()? })
     }
 
     /// The share of `node`; nothing where the kernel does not tell shares.
-    pub(crate) fn on(&self, node: u32) -> Option<u64> {
+    pub(crate) fn on_node(&self, node: u32) -> Option<u64> {
         let share = self.nodes.iter().find(|(known, _)| *known == node).map(|(_, count)| *count);
         share.or((self.total == 0 || !self.nodes.is_empty()).then_some(0))
     }
 
     /// The largest share of a node.
-    pub(crate) fn largest(&self) -> u64 {
+    pub(crate) fn largest_share(&self) -> u64 {
         self.nodes.iter().map(|(_, count)| *count).max().unwrap_or(self.total)
     }
 }
@@ -102,14 +102,17 @@ mod tests {
 
     #[test]
     fn counts_and_their_nodes() {
-        let count = Count::parse("5 N0=2 N3=3\n").unwrap();
-        assert_eq!((count.total, count.on(0), count.on(1), count.on(3)), (5, Some(2), Some(0), Some(3)));
-        assert_eq!(count.largest(), 3);
-        let without_nodes = Count::parse("5\n").unwrap();
-        assert_eq!((without_nodes.on(0), without_nodes.largest()), (None, 5));
-        assert_eq!(Count::parse("0\n").unwrap().on(7), Some(0));
+        let count = NodeCounts::parse("5 N0=2 N3=3\n").unwrap();
+        assert_eq!(
+            (count.total, count.on_node(0), count.on_node(1), count.on_node(3)),
+            (5, Some(2), Some(0), Some(3))
+        );
+        assert_eq!(count.largest_share(), 3);
+        let without_nodes = NodeCounts::parse("5\n").unwrap();
+        assert_eq!((without_nodes.on_node(0), without_nodes.largest_share()), (None, 5));
+        assert_eq!(NodeCounts::parse("0\n").unwrap().on_node(7), Some(0));
         for strange in ["", "x", "5 N0", "5 N0=x", "5 0=5", "-1", "5 C0=5"] {
-            assert_eq!(Count::parse(strange), None, "{strange}");
+            assert_eq!(NodeCounts::parse(strange), None, "{strange}");
         }
     }
 
@@ -118,13 +121,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("objects");
         std::fs::write(&path, "5 N0=5\n").unwrap();
-        let read = |attribute: &Attribute| attribute.read(|text| Count::parse(text).unwrap().total);
-        let (open, closed) = (Attribute::new(path.clone(), true), Attribute::new(path.clone(), false));
+        let read = |attribute: &SlabAttribute| attribute.read(|text| NodeCounts::parse(text).unwrap().total);
+        let (open, closed) =
+            (SlabAttribute::new(path.clone(), true), SlabAttribute::new(path.clone(), false));
         let (open, closed) = (open.unwrap(), closed.unwrap());
         assert_eq!((read(&open), read(&closed)), (Some(5), Some(5)));
         std::fs::write(&path, "6 N0=6\n").unwrap();
         assert_eq!((read(&open), read(&closed)), (Some(6), Some(6)));
-        let absent = Attribute::new(directory.path().join("partial"), true).unwrap();
+        let absent = SlabAttribute::new(directory.path().join("partial"), true).unwrap();
         assert_eq!(read(&absent), None);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&closed), None);

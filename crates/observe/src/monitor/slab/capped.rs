@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::attribute::{Attribute, Count};
+use super::attribute::{NodeCounts, SlabAttribute};
 use crate::Root;
 
 /// Partial slabs of a node that the kernel still counts one by one (MAX_PARTIAL_TO_SCAN).
@@ -15,45 +15,45 @@ const SINCE: (u32, u32) = (6, 10);
 
 /// Tells which caches' counts are estimates.
 #[derive(Debug)]
-pub(crate) struct Capped {
+pub(crate) struct CountEstimates {
     root: Root,
     applies: bool,
-    partial: HashMap<String, Attribute>,
+    partial: HashMap<String, SlabAttribute>,
 }
 
-impl Capped {
+impl CountEstimates {
     /// For the kernel below `root`; one that does not say its version is taken for a new one.
     pub(crate) fn new(root: &Root) -> Self {
         let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let applies = version(&release).is_none_or(|version| version >= SINCE);
-        Capped { root: root.clone(), applies, partial: HashMap::new() }
+        let applies = parse_kernel_version(&release).is_none_or(|version| version >= SINCE);
+        CountEstimates { root: root.clone(), applies, partial: HashMap::new() }
     }
 
     /// Whether a cache, of whose objects `free` are not in use and which has `slabs`, can have so many partial slabs.
-    pub(crate) fn concerns(&self, free: u64, slabs: u64) -> bool {
+    pub(crate) fn can_be_estimated(&self, free: u64, slabs: u64) -> bool {
         // Every partial slab has a free object at least.
         self.applies && slabs > COUNTED && free > COUNTED
     }
 
     /// Whether the number of objects in use of such a cache is an estimate. Where sysfs does not say how many slabs are
     /// partial, it may be.
-    pub(crate) fn is_estimate(&mut self, cache: &str) -> bool {
-        let count = self.partial(cache).read(Count::parse).flatten();
+    pub(crate) fn is_estimated(&mut self, cache: &str) -> bool {
+        let count = self.partial_attribute(cache).read(NodeCounts::parse).flatten();
         if count.is_none() {
             self.partial.remove(cache);
         }
-        count.is_none_or(|count| count.largest() > COUNTED)
+        count.is_none_or(|count| count.largest_share() > COUNTED)
     }
 
-    fn partial(&mut self, cache: &str) -> &Attribute {
+    fn partial_attribute(&mut self, cache: &str) -> &SlabAttribute {
         let path = self.root.path("/sys/kernel/slab").join(cache).join("partial");
-        let open = || Attribute::new(path, true).unwrap_or(Attribute::Absent);
+        let open = || SlabAttribute::new(path, true).unwrap_or(SlabAttribute::Absent);
         self.partial.entry(cache.to_owned()).or_insert_with(open)
     }
 }
 
 /// `6.18.44-fc-v445`
-fn version(release: &str) -> Option<(u32, u32)> {
+fn parse_kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn versions() {
-        assert_eq!(version("6.18.44-fc-v445"), Some((6, 18)));
-        assert_eq!(version("5.0.0-31-generic"), Some((5, 0)));
-        assert_eq!(version("6"), None);
-        assert_eq!(version(""), None);
+        assert_eq!(parse_kernel_version("6.18.44-fc-v445"), Some((6, 18)));
+        assert_eq!(parse_kernel_version("5.0.0-31-generic"), Some((5, 0)));
+        assert_eq!(parse_kernel_version("6"), None);
+        assert_eq!(parse_kernel_version(""), None);
     }
 }

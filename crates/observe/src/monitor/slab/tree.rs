@@ -18,7 +18,7 @@ pub(crate) const PATH: &str = "/sys/kernel/slab";
 
 /// One cache in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlabDirectory {
     /// Its name in `/proc/slabinfo`; where that is not known, its first member's, or its directory's.
     pub cache: String,
     /// The directory's name: `:0000192`, `dentry`.
@@ -32,30 +32,31 @@ pub(crate) struct Place {
 }
 
 /// One entry: its name, its inode, whether it is a link.
-type Entry = (OsString, u64, bool);
+type SlabTreeEntry = (OsString, u64, bool);
 
 /// All caches, as of the last look.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct SysfsSlabTree {
     root: Root,
-    seen: Vec<Entry>,
-    places: Vec<Place>,
+    last_entries: Vec<SlabTreeEntry>,
+    directories: Vec<SlabDirectory>,
 }
 
-impl Tree {
+impl SysfsSlabTree {
     /// Lists the caches below `root`.
     ///
     /// # Errors
     /// When the directory is missing or refused.
     pub(crate) fn open(root: &Root) -> Result<Self, ObserveError> {
-        let mut tree = Tree { root: root.clone(), seen: Vec::new(), places: Vec::new() };
+        let mut tree =
+            SysfsSlabTree { root: root.clone(), last_entries: Vec::new(), directories: Vec::new() };
         tree.refresh()?;
         Ok(tree)
     }
 
     /// The caches, by directory.
-    pub(crate) fn places(&self) -> &[Place] {
-        &self.places
+    pub(crate) fn directories(&self) -> &[SlabDirectory] {
+        &self.directories
     }
 
     /// Looks again; says whether any cache or any name came or went.
@@ -63,16 +64,16 @@ impl Tree {
     /// # Errors
     /// When the directory is missing or refused.
     pub(crate) fn refresh(&mut self) -> Result<bool, ObserveError> {
-        let seen = self.entries().map_err(|source| ObserveError::read(PATH, source))?;
-        let changed = seen != self.seen;
+        let seen = self.list_entries().map_err(|source| ObserveError::read_failed(PATH, source))?;
+        let changed = seen != self.last_entries;
         if changed {
-            self.seen = seen;
-            self.places = self.find();
+            self.last_entries = seen;
+            self.directories = self.find_directories();
         }
         Ok(changed)
     }
 
-    fn entries(&self) -> Result<Vec<Entry>, Error> {
+    fn list_entries(&self) -> Result<Vec<SlabTreeEntry>, Error> {
         let entry = |entry: Result<DirEntry, Error>| {
             let entry = entry?;
             Ok((entry.file_name(), entry.ino(), entry.file_type()?.is_symlink()))
@@ -80,26 +81,26 @@ impl Tree {
         fs::read_dir(self.root.path(PATH))?.map(entry).collect()
     }
 
-    fn find(&self) -> Vec<Place> {
-        let mut members = self.members();
-        let shown = shown(&self.root);
-        let mut places: Vec<Place> = Vec::new();
-        for (name, inode, _) in self.seen.iter().filter(|(_, _, link)| !link) {
+    fn find_directories(&self) -> Vec<SlabDirectory> {
+        let mut members = self.names_by_directory();
+        let shown = names_in_slabinfo(&self.root);
+        let mut places: Vec<SlabDirectory> = Vec::new();
+        for (name, inode, _) in self.last_entries.iter().filter(|(_, _, link)| !link) {
             let directory = name.to_string_lossy().into_owned();
             let mut members = members.remove(name).unwrap_or_default();
             members.sort();
-            let cache = cache(&directory, &members, &shown);
+            let cache = choose_cache_name(&directory, &members, &shown);
             let path = self.root.path(PATH).join(name);
-            places.push(Place { cache, directory, inode: *inode, members, path });
+            places.push(SlabDirectory { cache, directory, inode: *inode, members, path });
         }
         places.sort_by(|a, b| a.directory.cmp(&b.directory));
         places
     }
 
     /// The names of the links, by the directory that they point to.
-    fn members(&self) -> HashMap<OsString, Vec<String>> {
+    fn names_by_directory(&self) -> HashMap<OsString, Vec<String>> {
         let mut members: HashMap<OsString, Vec<String>> = HashMap::new();
-        for (name, _, _) in self.seen.iter().filter(|(_, _, link)| *link) {
+        for (name, _, _) in self.last_entries.iter().filter(|(_, _, link)| *link) {
             let target = fs::read_link(self.root.path(PATH).join(name)).ok();
             // A link that went since the listing: the next look sees it gone.
             let Some(directory) = target.as_deref().and_then(|target| target.file_name()) else { continue };
@@ -110,13 +111,13 @@ impl Tree {
 }
 
 /// The names that `/proc/slabinfo` shows; none where it cannot be read.
-fn shown(root: &Root) -> HashSet<String> {
-    let names = |text: &str| slabinfo::names(text).map(str::to_owned).collect();
+fn names_in_slabinfo(root: &Root) -> HashSet<String> {
+    let names = |text: &str| slabinfo::slabinfo_names(text).map(str::to_owned).collect();
     let file = ProcFile::open(root, slabinfo::KIND.source);
     file.and_then(|mut file| file.read().map(names)).unwrap_or_default()
 }
 
-fn cache(directory: &str, members: &[String], shown: &HashSet<String>) -> String {
+fn choose_cache_name(directory: &str, members: &[String], shown: &HashSet<String>) -> String {
     let own = directory.to_owned();
     if shown.contains(&own) {
         return own;

@@ -2,43 +2,43 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::{Cell, Row, SeriesSchema};
+use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-use super::memory::{Caches, Memory};
+use super::memory::{CacheListChange, UnchangedLines};
 use crate::ObserveError;
-use crate::monitor::line::Malformed;
+use crate::monitor::line::MalformedLine;
 use crate::monitor::proc_file::ProcFile;
-use crate::monitor::slab::{Capped, Counts, REREADS, Soundness, flag};
-use crate::monitor::{Monitor, Tick};
+use crate::monitor::slab::{CountConsistency, CountEstimates, REREADS, SlabCounts, add_row_flag};
+use crate::monitor::{Monitor, MonitorReading};
 
 /// Where the text comes from.
-pub(super) trait Text: Send {
+pub(super) trait SlabinfoSource: Send {
     /// All of it, as it is now.
     fn read(&mut self) -> Result<&str, ObserveError>;
 
     /// The error for one of its lines.
-    fn malformed(&self, malformed: Malformed) -> ObserveError;
+    fn malformed_error(&self, malformed: MalformedLine) -> ObserveError;
 }
 
-impl Text for ProcFile {
+impl SlabinfoSource for ProcFile {
     fn read(&mut self) -> Result<&str, ObserveError> {
         ProcFile::read(self)
     }
 
-    fn malformed(&self, malformed: Malformed) -> ObserveError {
-        ProcFile::malformed(self, malformed)
+    fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
+        ProcFile::malformed_error(self, malformed)
     }
 }
 
 /// The monitor.
-pub(super) struct Slabinfo<T> {
+pub(super) struct SlabinfoMonitor<T> {
     schema: SeriesSchema,
-    capped: Capped,
+    capped: CountEstimates,
     text: T,
     /// What was read last,
-    memory: Memory,
+    memory: UnchangedLines,
     /// what was given last,
-    given: Vec<Row>,
+    reported_rows: Vec<CellRow>,
     /// the places at which the two differ, or may soon without a change of the text,
     watched: BTreeSet<usize>,
     /// and whether they are of other caches altogether.
@@ -47,166 +47,185 @@ pub(super) struct Slabinfo<T> {
     fallback: BTreeSet<(String, i64)>,
 }
 
-impl<T: Text> Monitor for Slabinfo<T> {
+impl<T: SlabinfoSource> Monitor for SlabinfoMonitor<T> {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
-    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
-        self.tick()?;
-        rows.extend_from_slice(&self.given);
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
+        self.read_changes()?;
+        rows.extend_from_slice(&self.reported_rows);
         Ok(())
     }
 
-    fn tick(&mut self) -> Result<Tick, ObserveError> {
-        let is_new = self.read()? == Caches::Others || std::mem::take(&mut self.stale);
-        let mut rows = self.candidates(is_new);
-        self.settle(&mut rows);
-        rows.iter_mut().for_each(|(place, row)| self.mark_estimate(*place, row));
+    fn read_changes(&mut self) -> Result<MonitorReading, ObserveError> {
+        let is_new = self.read_text()? == CacheListChange::Others || std::mem::take(&mut self.stale);
+        let mut rows = self.candidate_rows(is_new);
+        self.reread_inconsistent_rows(&mut rows);
+        rows.iter_mut().for_each(|(place, row)| self.flag_estimate(*place, row));
         if is_new {
-            self.given = rows.into_iter().map(|(_, row)| row).collect();
-            return Ok(Tick::Whole(self.given.clone()));
+            self.reported_rows = rows.into_iter().map(|(_, row)| row).collect();
+            return Ok(MonitorReading::Whole(self.reported_rows.clone()));
         }
-        rows.retain(|(place, row)| self.given.get(*place) != Some(row));
-        Ok(Tick::Changed(rows.into_iter().filter_map(|(place, row)| self.give(place, row)).collect()))
+        rows.retain(|(place, row)| self.reported_rows.get(*place) != Some(row));
+        Ok(MonitorReading::Changed(
+            rows.into_iter().filter_map(|(place, row)| self.record_change(place, row)).collect(),
+        ))
     }
 }
 
-impl<T: Text> Slabinfo<T> {
-    pub(super) fn new(schema: SeriesSchema, capped: Capped, text: T) -> Self {
-        let (memory, given, watched) = (Memory::default(), Vec::new(), BTreeSet::new());
-        Slabinfo { schema, capped, text, memory, given, watched, stale: false, fallback: BTreeSet::new() }
+impl<T: SlabinfoSource> SlabinfoMonitor<T> {
+    pub(super) fn new(schema: SeriesSchema, capped: CountEstimates, text: T) -> Self {
+        let (memory, given, watched) = (UnchangedLines::default(), Vec::new(), BTreeSet::new());
+        SlabinfoMonitor {
+            schema,
+            capped,
+            text,
+            memory,
+            reported_rows: given,
+            watched,
+            stale: false,
+            fallback: BTreeSet::new(),
+        }
     }
 
-    fn read(&mut self) -> Result<Caches, ObserveError> {
-        let read = self.memory.take(self.text.read()?);
-        read.map_err(|malformed| self.text.malformed(malformed))
+    fn read_text(&mut self) -> Result<CacheListChange, ObserveError> {
+        let read = self.memory.update(self.text.read()?);
+        read.map_err(|malformed| self.text.malformed_error(malformed))
     }
 
     /// The rows that may not be as they were given, each behind its place.
-    fn candidates(&mut self, all: bool) -> Vec<(usize, Row)> {
+    fn candidate_rows(&mut self, all: bool) -> Vec<(usize, CellRow)> {
         let mut places = std::mem::take(&mut self.watched);
         let rows = self.memory.rows();
         match all {
             true => rows.iter().cloned().enumerate().collect(),
             false => {
-                places.extend(self.memory.changed());
+                places.extend(self.memory.changed_rows());
                 places.into_iter().filter_map(|place| Some((place, rows.get(place)?.clone()))).collect()
             }
         }
     }
 
-    fn give(&mut self, place: usize, row: Row) -> Option<(u32, Row)> {
-        self.given.get_mut(place)?.clone_from(&row);
+    fn record_change(&mut self, place: usize, row: CellRow) -> Option<(u32, CellRow)> {
+        self.reported_rows.get_mut(place)?.clone_from(&row);
         Some((u32::try_from(place).ok()?, row))
     }
 
     /// Reads again while some row contradicts itself, and flags those that still do in the end.
-    fn settle(&mut self, rows: &mut [(usize, Row)]) {
-        let mut doubtful: Vec<&mut (usize, Row)> =
+    fn reread_inconsistent_rows(&mut self, rows: &mut [(usize, CellRow)]) {
+        let mut doubtful: Vec<&mut (usize, CellRow)> =
             rows.iter_mut().filter(|(_, row)| self.is_doubtful(row)).collect();
         for _ in 0..REREADS {
-            if doubtful.is_empty() || !self.read_again() {
+            if doubtful.is_empty() || !self.reread() {
                 break;
             }
-            doubtful.retain_mut(|(place, row)| !self.replace(*place, row));
+            doubtful.retain_mut(|(place, row)| !self.replace_row(*place, row));
         }
         for (place, row) in doubtful {
-            flag(row, "torn");
+            add_row_flag(row, "torn");
             self.watched.insert(*place);
         }
     }
 
     /// A reading that fails makes the next tick a gap; this one has its rows. What it changes beside the doubtful rows is
     /// for the next tick.
-    fn read_again(&mut self) -> bool {
-        match self.read() {
-            Ok(Caches::Same) => self.watched.extend(self.memory.changed()),
-            Ok(Caches::Others) => self.stale = true,
+    fn reread(&mut self) -> bool {
+        match self.read_text() {
+            Ok(CacheListChange::Same) => self.watched.extend(self.memory.changed_rows()),
+            Ok(CacheListChange::Others) => self.stale = true,
             Err(_) => return false,
         }
         true
     }
 
-    fn is_doubtful(&self, row: &Row) -> bool {
-        match soundness(row) {
-            Soundness::Sound => false,
-            Soundness::Short => !self.falls_back(row),
-            Soundness::Torn => true,
+    fn is_doubtful(&self, row: &CellRow) -> bool {
+        match row_consistency(row) {
+            CountConsistency::Sound => false,
+            CountConsistency::Short => !self.shows_lower_order(row),
+            CountConsistency::Torn => true,
         }
     }
 
-    fn falls_back(&self, row: &Row) -> bool {
-        !self.fallback.is_empty() && key(row).is_some_and(|key| self.fallback.contains(&key))
+    fn shows_lower_order(&self, row: &CellRow) -> bool {
+        !self.fallback.is_empty() && row_key(row).is_some_and(|key| self.fallback.contains(&key))
     }
 
     /// Takes the row of the new reading instead; says whether it is without contradiction. A cache that is gone by now
     /// keeps its old row.
-    fn replace(&mut self, place: usize, row: &mut Row) -> bool {
+    fn replace_row(&mut self, place: usize, row: &mut CellRow) -> bool {
         let rows = self.memory.rows();
-        let same = |new: &&Row| new.get(..2) == row.get(..2);
+        let same = |new: &&CellRow| new.get(..2) == row.get(..2);
         let Some(new) = rows.get(place).filter(same).or_else(|| rows.iter().find(same)) else {
             return false;
         };
-        let earlier = counts(row);
+        let earlier = row_counts(row);
         row.clone_from(new);
-        let falls_back = counts(row).zip(earlier).is_some_and(|(now, earlier)| now.falls_back(&earlier));
+        let falls_back =
+            row_counts(row).zip(earlier).is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
         if falls_back {
-            self.fallback.extend(key(row));
+            self.fallback.extend(row_key(row));
         }
         !self.is_doubtful(row)
     }
 
     /// How many slabs are partial stands in another file, which may change alone.
-    fn mark_estimate(&mut self, place: usize, row: &mut Row) {
-        let Some((cache, counts)) = name(row).zip(counts(row)) else { return };
+    fn flag_estimate(&mut self, place: usize, row: &mut CellRow) {
+        let Some((cache, counts)) = cache_name(row).zip(row_counts(row)) else { return };
         let (free, slabs) = (counts.objects.saturating_sub(counts.in_use), counts.slabs);
-        if !self.capped.concerns(free, slabs) {
+        if !self.capped.can_be_estimated(free, slabs) {
             return;
         }
         self.watched.insert(place);
-        if self.capped.is_estimate(cache) {
-            flag(row, "approximate");
+        if self.capped.is_estimated(cache) {
+            add_row_flag(row, "approximate");
         }
     }
 }
 /// A row that was not understood is flagged already, and reading it again would not help. A number that does not fit,
 /// as a negative one does not, is a contradiction too.
-pub(super) fn soundness(row: &Row) -> Soundness {
-    let understood = matches!(row.last(), Some(Cell::Text(flags)) if flags.is_empty());
-    match counts(row) {
-        _ if !understood => Soundness::Sound,
-        Some(counts) if active_slabs(row).is_some_and(|active| active <= counts.slabs) => counts.soundness(),
-        _ => Soundness::Torn,
+pub(super) fn row_consistency(row: &CellRow) -> CountConsistency {
+    let understood = matches!(row.last(), Some(TableCell::Text(flags)) if flags.is_empty());
+    match row_counts(row) {
+        _ if !understood => CountConsistency::Sound,
+        Some(counts) if read_active_slabs(row).is_some_and(|active| active <= counts.slabs) => {
+            counts.consistency()
+        }
+        _ => CountConsistency::Torn,
     }
 }
 
-pub(super) fn counts(row: &Row) -> Option<Counts> {
-    Some(Counts { in_use: at(row, 2)?, objects: at(row, 3)?, per_slab: at(row, 5)?, slabs: at(row, 8)? })
+pub(super) fn row_counts(row: &CellRow) -> Option<SlabCounts> {
+    Some(SlabCounts {
+        in_use: unsigned_cell(row, 2)?,
+        objects: unsigned_cell(row, 3)?,
+        per_slab: unsigned_cell(row, 5)?,
+        slabs: unsigned_cell(row, 8)?,
+    })
 }
 
-fn active_slabs(row: &Row) -> Option<u64> {
-    at(row, 7)
+fn read_active_slabs(row: &CellRow) -> Option<u64> {
+    unsigned_cell(row, 7)
 }
 
-fn at(row: &Row, place: usize) -> Option<u64> {
+fn unsigned_cell(row: &CellRow, place: usize) -> Option<u64> {
     match row.get(place)? {
-        Cell::Int(number) => u64::try_from(*number).ok(),
+        TableCell::Int(number) => u64::try_from(*number).ok(),
         _ => None,
     }
 }
 
-fn name(row: &Row) -> Option<&str> {
+fn cache_name(row: &CellRow) -> Option<&str> {
     match row.first()? {
-        Cell::Text(name) => Some(name),
+        TableCell::Text(name) => Some(name),
         _ => None,
     }
 }
 
 /// Name and ordinal.
-fn key(row: &Row) -> Option<(String, i64)> {
+fn row_key(row: &CellRow) -> Option<(String, i64)> {
     match row.get(1)? {
-        Cell::Int(ordinal) => Some((name(row)?.to_owned(), *ordinal)),
+        TableCell::Int(ordinal) => Some((cache_name(row)?.to_owned(), *ordinal)),
         _ => None,
     }
 }

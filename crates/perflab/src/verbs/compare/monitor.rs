@@ -1,20 +1,20 @@
 //! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
 
-use perflab_analyze::monitor::{averages, readings, summarise};
-use perflab_analyze::{Comparison, Side};
+use perflab_analyze::monitor::{kernel_averages, monitor_readings, summarise_monitor};
+use perflab_analyze::{Comparison, ComparisonSide};
 use perflab_archive::{Archive, RunDir};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::sides;
 
 /// One side, its runs holding one sample a column and iteration of the monitor.
-pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side> {
-    let mut side = sides::side(archive, name)?;
+pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+    let mut side = sides::select_side(archive, name)?;
     let mut last = None;
-    for (record, directory) in side.runs.iter_mut().zip(archive.find(name)?) {
-        let found = summarise(record, &directory.series(monitor)?);
+    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+        let found = summarise_monitor(record, &directory.read_series(monitor)?);
         if found.left_out > 0 {
-            let run = directory.short();
+            let run = directory.short_id();
             stderr_line!(
                 "warning: run {run}: {} iterations are left out: {monitor} was not read in them, or not for half of their time, or \
                  nobody knows when they were",
@@ -26,17 +26,21 @@ pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side
     }
     // A run among several may have nothing; a side may not.
     match last.filter(|_| side.runs.iter().all(|record| record.samples.is_empty())) {
-        Some(run) => Err(unread(&run, monitor, "was not read in any iteration, or not for half of its time")),
+        Some(run) => Err(monitor_missing_error(
+            &run,
+            monitor,
+            "was not read in any iteration, or not for half of its time",
+        )),
         None => Ok(side),
     }
 }
 
 /// Which of the kernel's own averages have no row, and why.
-pub fn left_out(monitor: &str, comparison: &Comparison) -> Option<String> {
+pub fn missing_averages_note(monitor: &str, comparison: &Comparison) -> Option<String> {
     let has_row =
         |column: &str| comparison.rows.iter().any(|row| row.metric.split(' ').next() == Some(column));
     let without: Vec<&str> =
-        averages(monitor).map(|(column, _)| column).filter(|column| !has_row(column)).collect();
+        kernel_averages(monitor).map(|(column, _)| column).filter(|column| !has_row(column)).collect();
     (!without.is_empty()).then(|| {
         format!(
             "without {}: the kernel averages them over longer than an iteration lasts, so that iterations share their values",
@@ -46,12 +50,12 @@ pub fn left_out(monitor: &str, comparison: &Comparison) -> Option<String> {
 }
 
 /// One side, its runs holding every reading of the monitor while a benchmark ran.
-pub fn readings_of(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side> {
-    let mut side = sides::side(archive, name)?;
-    for (record, directory) in side.runs.iter_mut().zip(archive.find(name)?) {
-        *record = readings(record, &directory.series(monitor)?);
+pub fn monitor_readings_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+    let mut side = sides::select_side(archive, name)?;
+    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+        *record = monitor_readings(record, &directory.read_series(monitor)?);
         if record.samples.is_empty() {
-            return Err(unread(
+            return Err(monitor_missing_error(
                 &directory,
                 monitor,
                 "was not read while a benchmark ran, or nobody knows when it ran",
@@ -62,10 +66,10 @@ pub fn readings_of(archive: &Archive, name: &str, monitor: &str) -> anyhow::Resu
 }
 
 /// A run in which the monitor has nothing to compare, and what else the run has.
-fn unread(directory: &RunDir, monitor: &str, why: &str) -> anyhow::Error {
-    let hint = match directory.monitors() {
+fn monitor_missing_error(directory: &RunDir, monitor: &str, why: &str) -> anyhow::Error {
+    let hint = match directory.list_monitors() {
         Ok(known) => format!("read it more often in the study, or compare what it has: {}", known.join(", ")),
         Err(error) => return error.into(),
     };
-    Usage::new(format!("run {}: {monitor} {why}", directory.short()), hint).into()
+    UsageError::new(format!("run {}: {monitor} {why}", directory.short_id()), hint).into()
 }

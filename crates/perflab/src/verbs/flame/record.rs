@@ -1,11 +1,11 @@
 //! `perflab flame record`: an ordinary run, with call stacks sampled.
 
-use perflab_model::Profiled;
+use perflab_model::ProfileSummary;
 
-use crate::arguments::flame::Record;
-use crate::context::Context;
+use crate::arguments::flame::FlameRecordArgs;
+use crate::context::App;
 use crate::exit::Exit;
-use crate::verbs::recording::Recorded;
+use crate::verbs::recording::RecordedCommand;
 
 /// Functions that are shown at the end.
 const SHOWN: usize = 15;
@@ -14,44 +14,47 @@ const SHOWN: usize = 15;
 const FELT: u32 = 9_999;
 
 /// Records, and says what to look at.
-pub fn record(context: &Context, wanted: &Record) -> anyhow::Result<Exit> {
+pub fn record_profile(context: &App, wanted: &FlameRecordArgs) -> anyhow::Result<Exit> {
     if wanted.frequency > FELT {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        context.say(format!(
+        context.note(format!(
             "warning: {} samples a second on {cpus} CPUs: sampling takes a part of the processors that shows in what is \
              recorded, and naming the samples afterwards may take longer than recording; -F 4999 costs a tenth of it",
             wanted.frequency as usize * cpus
         ));
     }
-    let recorded = Recorded {
+    let recorded = RecordedCommand {
         verb: "flame record",
         title: "Call stacks",
         command: &wanted.command,
-        process: wanted.pid,
+        pid: wanted.pid,
         duration: wanted.duration.as_deref(),
-        quiet: "0s",
+        quiet_time: "0s",
         label: wanted.label.as_deref(),
-        tables: &table(wanted),
+        tables: &profile_study_table(wanted),
     };
-    let (status, found) = recorded.carry_out(context, |study| {
+    let (status, found) = recorded.record(context, |study| {
         if let Some(profile) = &mut study.profile {
-            profile.symbols = perflab_analyze::flame::rules::anchors();
+            profile.symbols = perflab_analyze::flame::rules::shipped_anchors();
         }
     })?;
-    if let Ok(profile) = super::stored::first(&found) {
-        super::show::print(context, &profile, SHOWN)?;
-        profile.pieces.iter().for_each(|piece| say_cost(context, &piece.about, piece.samples.len()));
+    if let Ok(profile) = super::stored::read_first_profile(&found) {
+        super::show::print_functions(context, &profile, SHOWN)?;
+        profile
+            .iterations
+            .iter()
+            .for_each(|piece| note_sampling_cost(context, &piece.summary, piece.samples.len()));
     }
-    Ok(recorded.exit(context, status, &found))
+    Ok(recorded.exit_of(context, status, &found))
 }
 
 /// What sampling cost this program; the interrupts are the kernel's, and in the workload's time.
-fn say_cost(context: &Context, about: &Profiled, samples: usize) {
+fn note_sampling_cost(context: &App, about: &ProfileSummary, samples: usize) {
     let each = about.cost.0 as f64 / 1000.0 / samples.max(1) as f64;
-    context.say(format!("reading samples took {} of CPU, {each:.2} us a sample", about.cost));
+    context.note(format!("reading samples took {} of CPU, {each:.2} us a sample", about.cost));
 }
 
-fn table(wanted: &Record) -> String {
+fn profile_study_table(wanted: &FlameRecordArgs) -> String {
     let scope = match (wanted.pid, wanted.system || wanted.command.is_empty()) {
         (Some(pid), _) => format!("pid = {pid}"),
         (None, true) => "scope = \"system\"".into(),

@@ -1,102 +1,111 @@
 //! `perflab io coverage`
 
-use perflab_analyze::io::{self, PublishedCoverage, Status};
+use perflab_analyze::io::{self, BlockStatus, PublishedCoverage};
 use perflab_model::Bytes;
 use perflab_model::io::IoRecording;
 use perflab_present::chart::Scene;
-use perflab_present::io::{Names, blocks_grid, classes, coverage_grid, places, published_grid};
+use perflab_present::io::{
+    CoverageNames, blocks_grid, coverage_grid, published_grid, read_classes_chart, read_positions_chart,
+};
 
-use super::evidence::{Evidence, read_evidence};
-use crate::arguments::io::{Coverage, CoverageMethod, Drawn};
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use super::evidence::{CoverageEvidence, read_evidence};
+use crate::arguments::io::{CoverageArgs, CoverageMethod, IoSceneKind};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::verbs::slab::output;
 
 /// Holds a recording against a prefetch trace.
-pub fn coverage(context: &Context, wanted: &Coverage) -> anyhow::Result<Exit> {
-    let recording = super::counted(context, super::recording(context, &wanted.which)?);
+pub fn show_coverage(context: &App, wanted: &CoverageArgs) -> anyhow::Result<Exit> {
+    let recording = super::count_reads_once(context, super::read_io_recording(context, &wanted.which)?);
     if wanted.method == CoverageMethod::Published && (wanted.blocks || wanted.plot.is_some()) {
         let what = "the figures of 2007 are sums: they have neither --blocks nor --plot";
-        return Err(Usage::new(what, "leave --method published out").into());
+        return Err(UsageError::new(what, "leave --method published out").into());
     }
     let evidence = read_evidence(context, &wanted.trace)?;
     let published = match wanted.method {
         CoverageMethod::Blocks => None,
-        CoverageMethod::Published => Some(published(&recording, &evidence)?),
+        CoverageMethod::Published => Some(published_figures(&recording, &evidence)?),
     };
-    let found = io::coverage(&recording, &evidence.known(context, &recording));
+    let found = io::trace_coverage(&recording, &evidence.into_known_pages(context, &recording));
     if let Some(published) = published {
-        context.print(&published_grid(&published, &found))?;
-        say_of_files(context, &published, &found);
+        context.print_grid(&published_grid(&published, &found))?;
+        note_file_coverage(context, &published, &found);
         published
             .reasons
             .iter()
-            .for_each(|reason| context.say(format!("why it differs from ours: {reason}")));
+            .for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
         return Ok(Exit::Fine);
     }
-    context.print(&if wanted.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
-    output::plot(context, wanted.plot.as_ref(), || drawn(&found, wanted))?;
-    say(context, &found, recording.told.lost);
-    say_uses(context, &found);
+    context.print_grid(&if wanted.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
+    output::write_scene(context, wanted.plot.as_ref(), || coverage_scene(&found, wanted))?;
+    note_coverage_checks(context, &found, recording.told.lost);
+    note_unrecorded_uses(context, &found);
     Ok(Exit::Fine)
 }
 
 /// The figures of 2007 for the same files.
-fn published(recording: &IoRecording, evidence: &Evidence) -> anyhow::Result<PublishedCoverage> {
-    let Evidence::Dump(ranges) = evidence else {
+fn published_figures(
+    recording: &IoRecording,
+    evidence: &CoverageEvidence,
+) -> anyhow::Result<PublishedCoverage> {
+    let CoverageEvidence::Dump(ranges) = evidence else {
         let hint = "name a dump of /proc/prefetch with --trace, or leave --method out";
-        return Err(Usage::new("the comparison of 2007 is of dumps of its own prefetch module", hint).into());
+        return Err(
+            UsageError::new("the comparison of 2007 is of dumps of its own prefetch module", hint).into()
+        );
     };
     let hint = "import the trace with its map: `perflab io import TRACE --map MAP`";
-    io::published_coverage(recording, ranges).map_err(|error| Usage::new(error.to_string(), hint).into())
+    io::published_coverage(recording, ranges).map_err(|error| UsageError::new(error.to_string(), hint).into())
 }
 
 /// How much was found of what belongs to files, which is what a list of their pages could have had.
-fn say_of_files(context: &Context, published: &PublishedCoverage, found: &io::Coverage) {
-    let bytes =
-        |statuses: &[Status]| -> u64 { statuses.iter().filter_map(|status| found.bytes.get(status)).sum() };
-    let ours = bytes(&[Status::Found, Status::Missing, Status::NotInTrace, Status::ReadAround]);
+fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &io::TraceCoverage) {
+    let bytes = |statuses: &[BlockStatus]| -> u64 {
+        statuses.iter().filter_map(|status| found.bytes.get(status)).sum()
+    };
+    let ours =
+        bytes(&[BlockStatus::Found, BlockStatus::Missing, BlockStatus::NotInTrace, BlockStatus::ReadAround]);
     let share = |part: u64, of: u64| part as f64 / of.max(1) as f64 * 100.0;
-    context.say(format!(
+    context.note(format!(
         "of what belongs to files, {:.1} % of the requests are found as 2007 counted, {:.1} % of the bytes by block",
         share(published.found, published.found + published.missing),
-        share(bytes(&[Status::Found]), ours)
+        share(bytes(&[BlockStatus::Found]), ours)
     ));
 }
 
 /// What cannot be told apart where uses of pages were not recorded.
-fn say_uses(context: &Context, found: &io::Coverage) {
-    if found.bytes.get(&Status::NotInTrace).is_some_and(|bytes| *bytes > 0) {
-        context.say(
+fn note_unrecorded_uses(context: &App, found: &io::TraceCoverage) {
+    if found.bytes.get(&BlockStatus::NotInTrace).is_some_and(|bytes| *bytes > 0) {
+        context.note(
             "not in trace: which pages were needed was not recorded, so what was missing and what was only read around stand \
              together",
         );
     }
 }
 
-fn drawn(found: &io::Coverage, wanted: &Coverage) -> Scene {
+fn coverage_scene(found: &io::TraceCoverage, wanted: &CoverageArgs) -> Scene {
     let title = format!("Reads held against {}", wanted.trace.display());
     match wanted.drawn {
-        Drawn::Places => places(found, &title, Names::Trace),
-        Drawn::Classes => classes(found, &title, Names::Trace),
+        IoSceneKind::Places => read_positions_chart(found, &title, CoverageNames::Trace),
+        IoSceneKind::Classes => read_classes_chart(found, &title, CoverageNames::Trace),
     }
 }
 
 /// The check of the analysis on itself.
-fn say(context: &Context, found: &io::Coverage, lost: u64) {
+fn note_coverage_checks(context: &App, found: &io::TraceCoverage, lost: u64) {
     let sum: u64 = found.bytes.values().sum();
     let answers = &found.answers;
-    context.say(match answers.contradiction(sum) {
+    context.note(match answers.contradiction(sum) {
         0 => format!(
             "the classes sum to the {} that disks delivered, but for {} asked for before and {} under way at the end",
-            Bytes(answers.delivered),
-            Bytes(answers.early),
-            Bytes(answers.under_way)
+            Bytes(answers.completed),
+            Bytes(answers.before_start),
+            Bytes(answers.in_flight)
         ),
         apart => format!(
             "warning: the classes sum to {}, and disks delivered {}: {} are not accounted for ({lost} events were lost)",
             Bytes(sum),
-            Bytes(answers.delivered),
+            Bytes(answers.completed),
             Bytes(apart)
         ),
     });

@@ -2,20 +2,20 @@
 
 use std::fmt::Write as _;
 
-use perflab_model::io::{IoKind, Programs};
+use perflab_model::io::{IoEventKind, ThreadNames};
 
-use crate::arguments::io::Export;
-use crate::context::Context;
+use crate::arguments::io::IoExportArgs;
+use crate::context::App;
 use crate::exit::Exit;
 
 /// Writes disk requests in the default format of blkparse: device, CPU, sequence, seconds, pid, action, flags, sectors.
-pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
-    let recording = super::recording(context, &wanted.which)?;
+pub fn export_blkparse(context: &App, wanted: &IoExportArgs) -> anyhow::Result<Exit> {
+    let recording = super::read_io_recording(context, &wanted.which)?;
     let mut text = String::new();
-    let programs = Programs::of(&recording);
+    let programs = ThreadNames::from_recording(&recording);
     let mut sequence = 0;
     for event in &recording.events {
-        let Some(action) = action(event.kind) else { continue };
+        let Some(action) = blkparse_action(event.kind) else { continue };
         sequence += 1;
         let at = event.at.since(recording.told.begun);
         let device = format!("{},{}", event.device.major(), event.device.minor());
@@ -23,8 +23,8 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
         let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
         let pid = event.pid;
         let program = match event.kind {
-            IoKind::Completed => "0".into(),
-            _ => programs.name(pid, event.at).map_or_else(|| pid.to_string(), String::from),
+            IoEventKind::Completed => "0".into(),
+            _ => programs.name_at(pid, event.at).map_or_else(|| pid.to_string(), String::from),
         };
         // The CPU is not kept: it is always 0. A comm is not either, of a thread that had started a program: that stands for it.
         let _ = writeln!(
@@ -33,15 +33,15 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
             0, event.first, event.count,
         );
     }
-    context.answer("blkparse", &text)?;
+    context.print_value("blkparse", &text)?;
     Ok(Exit::Fine)
 }
 
-fn action(kind: IoKind) -> Option<&'static str> {
+fn blkparse_action(kind: IoEventKind) -> Option<&'static str> {
     match kind {
-        IoKind::Queued => Some("Q"),
-        IoKind::Issued => Some("D"),
-        IoKind::Completed => Some("C"),
+        IoEventKind::Queued => Some("Q"),
+        IoEventKind::Issued => Some("D"),
+        IoEventKind::Completed => Some("C"),
         _ => None,
     }
 }

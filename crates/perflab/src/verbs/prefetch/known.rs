@@ -3,33 +3,35 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use perflab_model::io::{Device, PAGE, Runs, SECTOR};
-use perflab_observe::io::Mounts;
-use perflab_prefetch::{Policy, PrefetchError, Store, combine, file, store};
+use perflab_model::io::{DeviceNumber, PAGE, PageSet, SECTOR};
+use perflab_observe::io::MountTable;
+use perflab_prefetch::{CombinePolicy, PrefetchError, TraceStore, combine_traces, file, store};
 
 /// Pages and sectors of a trace: of a file, or of a program in the usual store.
-pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
-    let found = match file::read(trace) {
+pub fn read_known_pages(trace: &Path) -> anyhow::Result<perflab_analyze::io::TraceContents> {
+    let found = match file::read_trace_file(trace) {
         Ok(known) => known,
         Err(error) => {
-            let store = Store::locate(None);
-            let program = store.named(trace.as_os_str());
+            let store = TraceStore::locate(None);
+            let program = store.resolve_name(trace.as_os_str());
             // A file that is no trace is named as such, unless it is a program.
-            match store.get(&program) {
-                Err(PrefetchError::Unknown { .. }) if store::program(trace.as_os_str()).is_err() => {
+            match store.read_trace(&program) {
+                Err(PrefetchError::Unknown { .. })
+                    if store::find_program_path(trace.as_os_str()).is_err() =>
+                {
                     return Err(error.into());
                 }
                 known => known?,
             }
         }
     };
-    let start = combine(&found, Policy::Last);
-    let mut known = perflab_analyze::io::Known::default();
+    let start = combine_traces(&found, CombinePolicy::Last);
+    let mut known = perflab_analyze::io::TraceContents::default();
     let Some(start) = start else { return Ok(known) };
     // Devices may have other numbers by now: they are those of where the file systems are mounted.
-    let mounts = Mounts::read();
-    let now = |place: &str| Some(mounts.under(Path::new(place))?.device);
-    let devices: HashMap<usize, Device> = start
+    let mounts = MountTable::read();
+    let now = |place: &str| Some(mounts.find_by_path(Path::new(place))?.device);
+    let devices: HashMap<usize, DeviceNumber> = start
         .systems
         .iter()
         .enumerate()
@@ -41,10 +43,10 @@ pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
     }
     for (at, system) in start.systems.iter().enumerate() {
         let device = devices.get(&at).copied().unwrap_or_default();
-        let (disk, first) = perflab_observe::io::mounts::partition(device)
+        let (disk, first) = perflab_observe::io::mounts::partition_of_device(device)
             .map_or((device, 0), |partition| (partition.disk, partition.start / SECTOR));
         let sectors = |(page, count)| (first + page * (PAGE / SECTOR), count * (PAGE / SECTOR));
-        let sectors: Runs = system.metadata.iter().map(sectors).collect();
+        let sectors: PageSet = system.metadata.iter().map(sectors).collect();
         let all = known.sectors.entry(disk).or_default();
         *all = all.union(&sectors);
     }

@@ -7,41 +7,41 @@ use std::time::{Duration, Instant};
 use perflab_conduct::settings::drop_caches;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_observe::io::{IoTracer, Whose, identify};
-use perflab_prefetch::residency::Seen;
-use perflab_prefetch::{Start, Store, store};
-use perflab_present::table::Format;
+use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
+use perflab_prefetch::residency::FilesInUse;
+use perflab_prefetch::{StartupTrace, TraceStore, store};
+use perflab_present::table::OutputFormat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::arguments::prefetch::Learn;
-use crate::context::Context;
-use crate::exit::Usage;
+use crate::arguments::prefetch::LearnArgs;
+use crate::context::App;
+use crate::exit::UsageError;
 use crate::quantities;
-use crate::signals::listening;
-use crate::verbs::startup::never_cold;
+use crate::signals::with_stop_signal;
+use crate::verbs::startup::never_cold_warning;
 
 /// How often a program without tracing is looked at.
-const GLANCE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
-pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result<ExitCode> {
-    let limit = quantities::time("--for", &wanted.duration)?;
+pub fn learn_program(context: &App, store: &TraceStore, wanted: &LearnArgs) -> anyhow::Result<ExitCode> {
+    let limit = quantities::parse_time_option("--for", &wanted.duration)?;
     let (word, _) =
-        wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
-    let program = store::program(word)?;
-    let name = super::name(wanted.name.as_deref(), &wanted.command)?;
+        wanted.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
+    let program = store::find_program_path(word)?;
+    let name = super::remembered_name(wanted.name.as_deref(), &wanted.command)?;
     let learning = |stop: &AtomicBool| {
-        let _finely = wanted.fine.then(|| super::finely(context, &program)).transpose()?;
-        learn_once(context, wanted, limit, stop)
+        let _finely = wanted.fine.then(|| super::lower_read_ahead(context, &program)).transpose()?;
+        learn_startup(context, wanted, limit, stop)
     };
-    let (learnt, _) = listening(learning)?;
+    let (learnt, _) = with_stop_signal(learning)?;
     let (mut child, start) = learnt?;
     let status = child.wait()?;
-    let exit = super::code(status);
+    let exit = super::shell_exit_code(status);
     if !status.success() {
-        context.say(format!("the program ended with {status}: its start is not remembered"));
-        document(context, &json!({ "program": name, "exit": exit, "trace": null }))?;
+        context.note(format!("the program ended with {status}: its start is not remembered"));
+        print_learn_json(context, &json!({ "program": name, "exit": exit, "trace": null }))?;
         return Ok(exit.into());
     }
     let start = start?;
@@ -50,70 +50,75 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
         "exit": exit,
         "source": start.source,
         "files": start.files.len(),
-        "data": start.pages() * PAGE,
-        "metadata": start.metadata() * PAGE,
+        "data": start.page_count() * PAGE,
+        "metadata": start.metadata_page_count() * PAGE,
     });
-    context.say(format!(
+    context.note(format!(
         "{}: {} of {} files and {} of metadata ({})",
         name.display(),
-        Bytes(start.pages() * PAGE),
+        Bytes(start.page_count() * PAGE),
         start.files.len(),
-        Bytes(start.metadata() * PAGE),
+        Bytes(start.metadata_page_count() * PAGE),
         match start.source {
-            perflab_prefetch::Source::Traced => "traced",
-            perflab_prefetch::Source::Residency =>
+            perflab_prefetch::TraceSource::Traced => "traced",
+            perflab_prefetch::TraceSource::Residency =>
                 "from what is in memory: pages that others brought count too",
         }
     ));
-    let path = store.add(&name, start)?;
-    context.say(format!("remembered in {}", path.display()));
+    let path = store.add_startup(&name, start)?;
+    context.note(format!("remembered in {}", path.display()));
     learnt["trace"] = json!(path);
-    document(context, &learnt)?;
+    print_learn_json(context, &learnt)?;
     Ok(exit.into())
 }
 
 /// Everybody else reads it on standard error.
-fn document(context: &Context, value: &serde_json::Value) -> anyhow::Result<()> {
-    if context.format == Format::Json { context.document(value) } else { Ok(()) }
+fn print_learn_json(context: &App, value: &serde_json::Value) -> anyhow::Result<()> {
+    if context.format == OutputFormat::Json { context.print_json(value) } else { Ok(()) }
 }
 
 /// A program, and what it read.
-type Learnt = (Child, Result<Start, perflab_prefetch::PrefetchError>);
+type LearntStartup = (Child, Result<StartupTrace, perflab_prefetch::PrefetchError>);
 
 /// Starts a program; what it read in the first `limit` of it. A wish to stop is passed on to it.
-fn learn_once(context: &Context, wanted: &Learn, limit: Nanos, stop: &AtomicBool) -> anyhow::Result<Learnt> {
-    let tracer = IoTracer::start(Whose::Children);
+fn learn_startup(
+    context: &App,
+    wanted: &LearnArgs,
+    limit: Nanos,
+    stop: &AtomicBool,
+) -> anyhow::Result<LearntStartup> {
+    let tracer = IoTracer::start(IoTraceScope::Children);
     // Last of all: what is looked up between this and the start, the program does not read, and nobody learns.
     if wanted.cold {
         drop_caches(&context.root, 3)?;
     }
-    let mut child = super::spawn(context, &wanted.command)?;
+    let mut child = super::spawn_program(context, &wanted.command)?;
     let tracer = match tracer {
         Ok(tracer) => tracer,
         Err(error) => {
-            context.say(format!("{error}"));
-            let mut seen = Seen::default();
-            watch(&mut child, limit, stop, |child| seen.look(child.id()))?;
-            return Ok((child, seen.start()));
+            context.note(format!("{error}"));
+            let mut seen = FilesInUse::default();
+            wait_for_program(&mut child, limit, stop, |child| seen.add_process_tree(child.id()))?;
+            return Ok((child, seen.build_trace()));
         }
     };
-    watch(&mut child, limit, stop, |_| ())?;
+    wait_for_program(&mut child, limit, stop, |_| ())?;
     let mut recording = tracer.stop()?;
-    identify(&mut recording);
+    resolve_files(&mut recording);
     for missing in &recording.told.missing {
-        context.say(format!("warning: this kernel lacks {missing}"));
+        context.note(format!("warning: this kernel lacks {missing}"));
     }
     if recording.told.lost > 0 {
-        context.say(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
+        context.note(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
     }
-    if let Some(never_cold) = never_cold(&recording).filter(|_| wanted.cold) {
-        context.say(format!("{never_cold}: who maps it meanwhile keeps it out of the trace"));
+    if let Some(never_cold) = never_cold_warning(&recording).filter(|_| wanted.cold) {
+        context.note(format!("{never_cold}: who maps it meanwhile keeps it out of the trace"));
     }
-    Ok((child, perflab_prefetch::learn(&recording)))
+    Ok((child, perflab_prefetch::build_trace(&recording)))
 }
 
 /// Waits for the end of a program, or of a time; calls `meanwhile` all the time.
-fn watch(
+fn wait_for_program(
     child: &mut Child,
     limit: Nanos,
     stop: &AtomicBool,
@@ -126,7 +131,7 @@ fn watch(
             return Ok(());
         }
         meanwhile(child);
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

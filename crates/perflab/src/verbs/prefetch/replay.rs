@@ -9,171 +9,194 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::warm::{is_warm, read_whole};
-use perflab_prefetch::{Budget, Mode, Order, Plan, Replayed, Start, Store, combine};
-use perflab_present::table::Format;
+use perflab_prefetch::warm::{is_plan_resident, read_plan_files};
+use perflab_prefetch::{
+    ReadOrder, ReplayBudget, ReplayMode, ReplayPlan, ReplayResult, StartupTrace, TraceStore, combine_traces,
+};
+use perflab_present::table::OutputFormat;
 use serde_json::json;
 
-use crate::arguments::prefetch::{ModeName, OrderName, Replay};
-use crate::context::Context;
-use crate::exit::Usage;
+use crate::arguments::prefetch::{ReadOrderName, ReplayArgs, ReplayModeName};
+use crate::context::App;
+use crate::exit::UsageError;
 
 /// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
 /// condition.
-pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Result<ExitCode> {
+pub fn replay_program(context: &App, store: &TraceStore, wanted: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if wanted.command.is_empty() {
-        return Err(Usage::new("no command", "name one behind --").into());
+        return Err(UsageError::new("no command", "name one behind --").into());
     }
-    let name = super::name(wanted.name.as_deref(), &wanted.command)?;
-    let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
-    let rate = size("--io", wanted.io.as_deref())?;
-    let rules =
-        Rules { mode: mode(wanted.mode), order: wanted.order.map(order), memory, budget: Budget { rate } };
-    let start = match store.get(&name) {
-        Ok(known) => combine(&known, super::policy(wanted.policy)),
+    let name = super::remembered_name(wanted.name.as_deref(), &wanted.command)?;
+    let memory = parse_size_option("--memory", wanted.memory.as_deref())?
+        .map_or_else(|| default_memory_budget(context), Ok)?;
+    let rate = parse_size_option("--io", wanted.io.as_deref())?;
+    let rules = ReplayRules {
+        mode: replay_mode(wanted.mode),
+        order: wanted.order.map(read_order),
+        memory,
+        budget: ReplayBudget { rate },
+    };
+    let start = match store.read_trace(&name) {
+        Ok(known) => combine_traces(&known, super::trace_policy(wanted.policy)),
         Err(error) if wanted.no_start => return Err(error.into()),
         Err(error) => {
             stderr_line!("warning: nothing is read ahead: {error}");
             None
         }
     };
-    let reading = start.map(|start| prepare(start, rules));
-    let reading = reading.map(Reading::before);
+    let reading = start.map(|start| prepare_replay(start, rules));
+    let reading = reading.map(ReplaySession::read_before_start);
     if wanted.no_start {
-        tell(context, &name, reading.map(Reading::finish).as_ref(), None)?;
+        print_replay_result(context, &name, reading.map(ReplaySession::finish).as_ref(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut child = super::spawn(context, &wanted.command)?;
-    let reading = reading.map(Reading::beside);
-    let exit = super::code(child.wait()?);
+    let mut child = super::spawn_program(context, &wanted.command)?;
+    let reading = reading.map(ReplaySession::read_beside);
+    let exit = super::shell_exit_code(child.wait()?);
     // What was not read by then is not needed.
-    tell(context, &name, reading.map(Reading::stop).as_ref(), Some(exit))?;
+    print_replay_result(context, &name, reading.map(ReplaySession::stop).as_ref(), Some(exit))?;
     Ok(exit.into())
 }
 
 /// How it is read ahead.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub struct ReplayRules {
     /// when
-    pub mode: Mode,
+    pub mode: ReplayMode,
     /// in which order
-    pub order: Option<Order>,
+    pub order: Option<ReadOrder>,
     /// bytes at most
     pub memory: u64,
     /// and how fast
-    pub budget: Budget,
+    pub budget: ReplayBudget,
 }
 
 /// Reading ahead, before and beside a program.
-pub struct Reading {
-    start: Arc<Start>,
-    rules: Rules,
+pub struct ReplaySession {
+    start: Arc<StartupTrace>,
+    rules: ReplayRules,
     stop: Arc<AtomicBool>,
-    done: Replayed,
-    beside: Option<JoinHandle<Replayed>>,
+    outcome: ReplayResult,
+    reader_thread: Option<JoinHandle<ReplayResult>>,
 }
 
 /// Nothing is read yet.
-pub fn prepare(start: Start, rules: Rules) -> Reading {
+pub fn prepare_replay(start: StartupTrace, rules: ReplayRules) -> ReplaySession {
     let stop = Arc::new(AtomicBool::new(false));
-    Reading { start: Arc::new(start), rules, stop, done: Replayed::default(), beside: None }
+    ReplaySession {
+        start: Arc::new(start),
+        rules,
+        stop,
+        outcome: ReplayResult::default(),
+        reader_thread: None,
+    }
 }
 
-impl Reading {
+impl ReplaySession {
     /// Reads what is to be there before the program starts, and waits for it; nothing where all of it is in memory.
-    pub fn before(mut self) -> Self {
-        let plan = self.rules.mode.plan(&self.start, self.rules.order, self.rules.memory);
-        self.done = match is_warm(&plan) {
-            true => Replayed { was_there: true, ..Replayed::default() },
-            false => read(&plan, self.rules, 0, &self.stop),
+    pub fn read_before_start(mut self) -> Self {
+        let plan = self.rules.mode.plan_replay(&self.start, self.rules.order, self.rules.memory);
+        self.outcome = match is_plan_resident(&plan) {
+            true => ReplayResult { was_there: true, ..ReplayResult::default() },
+            false => replay_plan_part(&plan, self.rules, 0, &self.stop),
         };
         self
     }
 
     /// Reads all of it before the program starts, to the last page: where a few pages have left memory, a look at some tells of none.
-    pub fn heat(mut self) -> Self {
-        let plan = self.rules.mode.plan(&self.start, self.rules.order, self.rules.memory);
-        self.done = read(&plan, self.rules, 0, &self.stop);
-        read_whole(&plan);
+    pub fn read_all_before_start(mut self) -> Self {
+        let plan = self.rules.mode.plan_replay(&self.start, self.rules.order, self.rules.memory);
+        self.outcome = replay_plan_part(&plan, self.rules, 0, &self.stop);
+        read_plan_files(&plan);
         self
     }
 
     /// Begins to read the rest, and does not wait.
-    pub fn beside(mut self) -> Self {
-        if self.done.was_there {
+    pub fn read_beside(mut self) -> Self {
+        if self.outcome.was_there {
             return self;
         }
         let (start, stop) = (Arc::clone(&self.start), Arc::clone(&self.stop));
         let rules = self.rules;
-        self.beside = Some(std::thread::spawn(move || {
-            read(&rules.mode.plan(&start, rules.order, rules.memory), rules, 1, &stop)
+        self.reader_thread = Some(std::thread::spawn(move || {
+            replay_plan_part(&rules.mode.plan_replay(&start, rules.order, rules.memory), rules, 1, &stop)
         }));
         self
     }
 
     /// Reads to the end.
-    pub fn finish(mut self) -> Replayed {
-        if self.beside.is_none() {
-            self = self.beside();
+    pub fn finish(mut self) -> ReplayResult {
+        if self.reader_thread.is_none() {
+            self = self.read_beside();
         }
-        self.joined()
+        self.join_reader()
     }
 
     /// Stops reading.
-    pub fn stop(self) -> Replayed {
+    pub fn stop(self) -> ReplayResult {
         self.stop.store(true, Ordering::Relaxed);
-        self.joined()
+        self.join_reader()
     }
 
-    fn joined(mut self) -> Replayed {
-        let rest = self.beside.take().and_then(|beside| beside.join().ok()).unwrap_or_default();
-        let mut done = self.done;
+    fn join_reader(mut self) -> ReplayResult {
+        let rest = self.reader_thread.take().and_then(|beside| beside.join().ok()).unwrap_or_default();
+        let mut done = self.outcome;
         done.add(rest);
         done
     }
 }
 
-fn read(plan: &Plan<'_>, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
-    let part = rules.mode.parts(plan).into_iter().nth(which);
+fn replay_plan_part(
+    plan: &ReplayPlan<'_>,
+    rules: ReplayRules,
+    which: usize,
+    stop: &AtomicBool,
+) -> ReplayResult {
+    let part = rules.mode.split_plan(plan).into_iter().nth(which);
     match part.filter(|part| part.metadata || !part.steps.is_empty()) {
-        Some(part) => perflab_prefetch::replay(plan, part, rules.budget, stop),
-        None => Replayed::default(),
+        Some(part) => perflab_prefetch::replay_part(plan, part, rules.budget, stop),
+        None => ReplayResult::default(),
     }
 }
 
-pub(super) fn mode(name: ModeName) -> Mode {
+pub(super) fn replay_mode(name: ReplayModeName) -> ReplayMode {
     match name {
-        ModeName::Sync => Mode::Sync,
-        ModeName::Async => Mode::Async,
-        ModeName::Staged => Mode::Staged,
+        ReplayModeName::Sync => ReplayMode::Sync,
+        ReplayModeName::Async => ReplayMode::Async,
+        ReplayModeName::Staged => ReplayMode::Staged,
     }
 }
 
-pub(super) fn order(name: OrderName) -> Order {
+pub(super) fn read_order(name: ReadOrderName) -> ReadOrder {
     match name {
-        OrderName::Need => Order::Need,
-        OrderName::Block => Order::Block,
-        OrderName::Inode => Order::Inode,
-        OrderName::Access => Order::Access,
+        ReadOrderName::Need => ReadOrder::Need,
+        ReadOrderName::Block => ReadOrder::Block,
+        ReadOrderName::Inode => ReadOrder::Inode,
+        ReadOrderName::Access => ReadOrder::Access,
     }
 }
 
-pub(super) fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usage> {
+pub(super) fn parse_size_option(option: &str, text: Option<&str>) -> Result<Option<u64>, UsageError> {
     let parse = |text| Bytes::parse(text).map(|bytes| bytes.0);
     text.map(parse)
         .transpose()
-        .map_err(|error| Usage::new(format!("{option}: {error}"), "for example 512MiB"))
+        .map_err(|error| UsageError::new(format!("{option}: {error}"), "for example 512MiB"))
 }
 
 /// Reading ahead must not push out what others need.
-pub fn half_of_free(context: &Context) -> anyhow::Result<u64> {
-    perflab_prefetch::half_of_free(&context.root).context("/proc/meminfo has no MemAvailable")
+pub fn default_memory_budget(context: &App) -> anyhow::Result<u64> {
+    perflab_prefetch::replay_memory_limit(&context.root).context("/proc/meminfo has no MemAvailable")
 }
 
 /// What came of reading ahead, where something is known of the program, and of the program, where it was started.
-fn tell(context: &Context, name: &Path, done: Option<&Replayed>, exit: Option<u8>) -> anyhow::Result<()> {
-    done.into_iter().for_each(|done| say(context, done));
-    if context.format != Format::Json {
+fn print_replay_result(
+    context: &App,
+    name: &Path,
+    done: Option<&ReplayResult>,
+    exit: Option<u8>,
+) -> anyhow::Result<()> {
+    done.into_iter().for_each(|done| note_replay(context, done));
+    if context.format != OutputFormat::Json {
         return Ok(());
     }
     let read = done.map(|done| {
@@ -188,14 +211,14 @@ fn tell(context: &Context, name: &Path, done: Option<&Replayed>, exit: Option<u8
             "foreign": done.foreign,
         })
     });
-    context.document(&json!({ "program": name, "exit": exit, "read": read }))
+    context.print_json(&json!({ "program": name, "exit": exit, "read": read }))
 }
 
-fn say(context: &Context, done: &Replayed) {
+fn note_replay(context: &App, done: &ReplayResult) {
     if done.was_there {
-        return context.say("everything is in memory already: nothing was read ahead");
+        return context.note("everything is in memory already: nothing was read ahead");
     }
-    context.say(format!(
+    context.note(format!(
         "read ahead: {} of {} files, {} of metadata; {} before the start",
         Bytes(done.pages * PAGE),
         done.files.len(),
@@ -204,12 +227,12 @@ fn say(context: &Context, done: &Replayed) {
     ));
     if !done.skipped.is_empty() {
         let skipped = done.skipped.len();
-        context.say(format!("{skipped} files have changed, are gone, or may not be opened"));
+        context.note(format!("{skipped} files have changed, are gone, or may not be opened"));
     }
     if done.by_name > 0 {
-        context.say("a disk cannot be opened: its file system's own blocks come when names are looked up");
+        context.note("a disk cannot be opened: its file system's own blocks come when names are looked up");
     }
     for place in &done.foreign {
-        context.say(format!("{place} is another file system now, or not mounted: nothing of it was read"));
+        context.note(format!("{place} is another file system now, or not mounted: nothing of it was read"));
     }
 }

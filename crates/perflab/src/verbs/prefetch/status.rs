@@ -6,21 +6,25 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::Store;
-use perflab_prefetch::daemon::{self, KnownProgram, Program, Standing, Status};
-use perflab_present::table::{Cell, Column, Format, Grid};
+use perflab_prefetch::TraceStore;
+use perflab_prefetch::daemon::{self, DaemonStatus, ProgramRecord, ProgramState, ProgramStatus};
+use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::{Value, json};
 
 use crate::arguments::prefetch;
-use crate::context::Context;
+use crate::context::App;
 use crate::exit::Exit;
 
 /// Asks the daemon; where none is, shows what the last one wrote.
-pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> anyhow::Result<Exit> {
-    let asked = daemon::status::ask(&wanted.socket);
+pub fn show_daemon_status(
+    context: &App,
+    store: &TraceStore,
+    wanted: &prefetch::PrefetchStatusArgs,
+) -> anyhow::Result<Exit> {
+    let asked = daemon::status::read_status(&wanted.socket);
     let daemon = match asked {
         Ok(status) => {
-            say(context, &status);
+            note_daemon_status(context, &status);
             Some(status)
         }
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -28,7 +32,7 @@ pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> an
                 .with_context(|| format!("{} is its daemon's user's alone", wanted.socket.display()));
         }
         Err(error) => {
-            context.say(format!(
+            context.note(format!(
                 "no daemon answers on {}: {error}; as the last one wrote:",
                 wanted.socket.display()
             ));
@@ -36,19 +40,22 @@ pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> an
         }
     };
     let answers = daemon.is_some();
-    let before = || Status { programs: daemon::saved(store, &|text| context.say(text)), ..Status::default() };
+    let before = || DaemonStatus {
+        programs: daemon::read_programs_file(store, &|text| context.note(text)),
+        ..DaemonStatus::default()
+    };
     let status = daemon.unwrap_or_else(before);
-    let grid = grid(&status, shown(context, &status, wanted.all));
-    if context.format == Format::Json {
-        context.document(&document(&status, answers, &grid)?)?;
+    let grid = program_status_grid(&status, select_shown_programs(context, &status, wanted.all));
+    if context.format == OutputFormat::Json {
+        context.print_json(&status_json(&status, answers, &grid)?)?;
     } else {
-        context.print(&grid)?;
+        context.print_grid(&grid)?;
     }
     Ok(Exit::Fine)
 }
 
 /// The daemon's own facts, where one answers, and its programs as the table has them.
-fn document(status: &Status, answers: bool, grid: &Grid) -> anyhow::Result<Value> {
+fn status_json(status: &DaemonStatus, answers: bool, grid: &Grid) -> anyhow::Result<Value> {
     let mut daemon = serde_json::to_value(status)?;
     if let Some(facts) = daemon.as_object_mut() {
         facts.remove("programs");
@@ -57,14 +64,14 @@ fn document(status: &Status, answers: bool, grid: &Grid) -> anyhow::Result<Value
     Ok(json!({ "daemon": daemon, "programs": grid.records() }))
 }
 
-fn say(context: &Context, status: &Status) {
+fn note_daemon_status(context: &App, status: &DaemonStatus) {
     let since = Timestamp::from_second(status.since.try_into().unwrap_or_default());
     let since = since.map(|since| since.to_string()).unwrap_or_default();
     let places: Vec<String> = status.watched.iter().map(|place| place.display().to_string()).collect();
-    context.say(format!("daemon {} since {since}, on {}", status.pid, places.join(" ")));
+    context.note(format!("daemon {} since {since}, on {}", status.pid, places.join(" ")));
     context
-        .say(format!("starts are judged by {}; none waits longer than {}", status.judged_by, status.bound));
-    context.say(format!(
+        .note(format!("starts are judged by {}; none waits longer than {}", status.judged_by, status.bound));
+    context.note(format!(
         "asked {} times; {} not looked at in storms, {} let through by the clock; {} of CPU, {} at most",
         status.asked,
         status.unseen,
@@ -73,7 +80,7 @@ fn say(context: &Context, status: &Status) {
         Bytes(status.peak_rss),
     ));
     let guard = &status.guard;
-    context.say(format!(
+    context.note(format!(
         "process {} guards execs while the daemon does not answer: {} let through, {} of memory locked, started again {} times",
         guard.pid,
         guard.let_through,
@@ -81,10 +88,10 @@ fn say(context: &Context, status: &Status) {
         guard.restarts,
     ));
     for lack in &guard.lacks {
-        context.say(format!("of the guard: {lack}"));
+        context.note(format!("of the guard: {lack}"));
     }
     for trouble in &status.troubles {
-        context.say(format!("trouble: {trouble}"));
+        context.note(format!("trouble: {trouble}"));
     }
 }
 
@@ -92,40 +99,41 @@ fn say(context: &Context, status: &Status) {
 const LISTED: usize = 20;
 
 /// Those for which most was read ahead, then those with most starts; all where they are asked for, or a tool reads them.
-fn shown<'a>(context: &Context, status: &'a Status, all: bool) -> Vec<&'a KnownProgram> {
+fn select_shown_programs<'a>(context: &App, status: &'a DaemonStatus, all: bool) -> Vec<&'a ProgramStatus> {
     let mut programs: Vec<_> = status.programs.iter().collect();
-    if all || context.format == Format::Json || programs.len() <= LISTED {
+    if all || context.format == OutputFormat::Json || programs.len() <= LISTED {
         return programs;
     }
     programs.sort_by_key(|one| Reverse((one.program.ahead.bytes, one.program.starts)));
-    context.say(format!("{LISTED} of {} programs; `--all` lists the rest", programs.len()));
+    context.note(format!("{LISTED} of {} programs; `--all` lists the rest", programs.len()));
     programs.truncate(LISTED);
     programs
 }
 
-fn grid(status: &Status, programs: Vec<&KnownProgram>) -> Grid {
+fn program_status_grid(status: &DaemonStatus, programs: Vec<&ProgramStatus>) -> Grid {
     let (without, with) = match status.delays {
         true => ("waited without", "with"),
         false => ("read without", "with"),
     };
     let numbers =
-        ["starts", "learnt", "ahead", "warm", "asked for", "used", without, with].map(Column::right);
+        ["starts", "learnt", "ahead", "warm", "asked for", "used", without, with].map(GridColumn::right);
     let names = user_names();
-    let titles = ["program", "user", "stands"].map(Column::left).into_iter().chain(numbers);
-    let mut grid = Grid::new(titles.chain([Column::left("why")]));
-    for KnownProgram { key, program } in programs {
+    let titles = ["program", "user", "stands"].map(GridColumn::left).into_iter().chain(numbers);
+    let mut grid = Grid::new(titles.chain([GridColumn::left("why")]));
+    for ProgramStatus { key, program } in programs {
         let user = names.get(&key.user).cloned().unwrap_or_else(|| key.user.to_string());
-        let [without, with] = program.gain(status.delays).map(|cost| cell(cost, status.delays));
-        grid.add([
+        let [without, with] =
+            program.median_costs(status.delays).map(|cost| replay_cost_cell(cost, status.delays));
+        grid.add_row([
             key.path.display().to_string().into(),
-            Cell::shown(user, u64::from(key.user)),
-            stands(program).into(),
+            GridCell::with_text(user, u64::from(key.user)),
+            program_state_word(program).into(),
             program.starts.into(),
             program.learned.into(),
             program.ahead.starts.into(),
             program.ahead.warm.into(),
-            Cell::shown(Bytes(program.ahead.bytes).to_string(), program.ahead.bytes),
-            used(program),
+            GridCell::with_text(Bytes(program.ahead.bytes).to_string(), program.ahead.bytes),
+            used_share_cell(program),
             without,
             with,
             program.why.as_str().into(),
@@ -134,16 +142,16 @@ fn grid(status: &Status, programs: Vec<&KnownProgram>) -> Grid {
     grid
 }
 
-fn cell(cost: Option<u64>, delays: bool) -> Cell {
+fn replay_cost_cell(cost: Option<u64>, delays: bool) -> GridCell {
     let shown = |cost: u64| if delays { Nanos(cost).to_string() } else { Bytes(cost).to_string() };
-    cost.map_or_else(Cell::missing, |cost| Cell::shown(shown(cost), cost))
+    cost.map_or_else(GridCell::missing, |cost| GridCell::with_text(shown(cost), cost))
 }
 
 /// How much of what was asked for lay in files that the starts opened.
-fn used(program: &Program) -> Cell {
+fn used_share_cell(program: &ProgramRecord) -> GridCell {
     match program.ahead.judged {
-        0 => Cell::missing(),
-        judged => Cell::shown(format!("{} %", program.ahead.used * 100 / judged), program.ahead.used),
+        0 => GridCell::missing(),
+        judged => GridCell::with_text(format!("{} %", program.ahead.used * 100 / judged), program.ahead.used),
     }
 }
 
@@ -158,12 +166,12 @@ fn user_names() -> HashMap<u32, String> {
     text.lines().filter_map(entry).collect()
 }
 
-fn stands(program: &Program) -> &'static str {
+fn program_state_word(program: &ProgramRecord) -> &'static str {
     match program.standing {
-        Standing::Watched => "watched",
-        Standing::Worth => "to be learnt",
-        Standing::Known => "read ahead",
-        Standing::Incomplete => "to be completed",
-        Standing::Useless => "left alone",
+        ProgramState::Watched => "watched",
+        ProgramState::Worth => "to be learnt",
+        ProgramState::Known => "read ahead",
+        ProgramState::Incomplete => "to be completed",
+        ProgramState::Useless => "left alone",
     }
 }

@@ -1,71 +1,75 @@
 //! `perflab slab compare`
 
 use perflab_analyze::Gate;
-use perflab_analyze::slab::{self, Recording, Repetition, SlabCompareOptions, SlabComparison, SlabSide};
+use perflab_analyze::slab::{
+    self, SlabCompareOptions, SlabComparison, SlabRecording, SlabRepetition, SlabSide,
+};
 use perflab_archive::{Archive, RunDir};
 use perflab_model::RunRecord;
 use perflab_present::slab as present;
 
 use super::output;
-use super::stored::Stored;
-use crate::arguments::slab::Compare;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use super::stored::StoredSlabRun;
+use crate::arguments::slab::SlabCompareArgs;
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 
 /// Bars of the picture.
 const BARS: usize = 15;
 
 /// The runs of a selector, read.
-struct Read {
+struct SlabRuns {
     name: String,
-    runs: Vec<(Stored, Recording)>,
+    runs: Vec<(StoredSlabRun, SlabRecording)>,
 }
 
-impl Read {
-    fn of(context: &Context, archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+impl SlabRuns {
+    fn read(context: &App, archive: &Archive, selector: &str) -> anyhow::Result<Self> {
         let read = |run: &RunDir| {
-            let stored = Stored::read(run)?;
-            stored.say_failures(context);
-            let recording = stored.recording()?;
+            let stored = StoredSlabRun::read(run)?;
+            stored.note_failures(context);
+            let recording = stored.read_recording()?;
             Ok((stored, recording))
         };
-        let runs = archive.find(selector)?.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Read { name: crate::sides::side(archive, selector)?.name, runs })
+        let runs = archive.find_runs(selector)?.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(SlabRuns { name: crate::sides::select_side(archive, selector)?.name, runs })
     }
 
-    fn side(&self) -> SlabSide<'_> {
+    fn as_side(&self) -> SlabSide<'_> {
         let runs = self.runs.iter();
-        let runs = runs.map(|(stored, recording)| Repetition { record: &stored.record, recording });
+        let runs = runs.map(|(stored, recording)| SlabRepetition { record: &stored.record, recording });
         SlabSide { name: self.name.clone(), runs: runs.collect() }
     }
 }
 
 /// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
-pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
+pub fn compare_slab_bytes(context: &App, wanted: &SlabCompareArgs) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
     let read = wanted
         .runs
         .iter()
-        .map(|name| Read::of(context, &archive, name))
+        .map(|name| SlabRuns::read(context, &archive, name))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let result = match (&wanted.by, read.as_slice()) {
-        (None, [baseline, candidate]) => compared(&[baseline.side(), candidate.side()])?,
-        (Some(factor), [one]) => by_factor(one, factor)?,
+        (None, [baseline, candidate]) => compare_slab_sides(&[baseline.as_side(), candidate.as_side()])?,
+        (Some(factor), [one]) => compare_slab_by_factor(one, factor)?,
         (None, _) => {
-            return Err(Usage::new(
+            return Err(UsageError::new(
                 "there is nothing to compare one run with",
                 "name a second run, or a factor with --by",
             )
             .into());
         }
         (Some(_), _) => {
-            return Err(Usage::new("--by compares within one run", "name one run, or leave --by out").into());
+            return Err(
+                UsageError::new("--by compares within one run", "name one run, or leave --by out").into()
+            );
         }
     };
-    output::print(context, &result, || present::comparison_grid(&result, wanted.all))?;
-    output::plot(context, wanted.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
-    say_notes(context, &result);
+    output::print_result(context, &result, || present::comparison_grid(&result, wanted.all))?;
+    output::write_scene(context, wanted.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
+    note_slab_comparison(context, &result);
     let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
         stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
@@ -73,24 +77,24 @@ pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }
 
-fn compared(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> {
+fn compare_slab_sides(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> {
     let Some((baseline, candidates)) = sides.split_first() else {
-        return Err(Usage::new("there is nothing to compare", "name two runs").into());
+        return Err(UsageError::new("there is nothing to compare", "name two runs").into());
     };
-    Ok(slab::compare(baseline, candidates, &SlabCompareOptions::default())?)
+    Ok(slab::compare_caches(baseline, candidates, &SlabCompareOptions::default())?)
 }
 
 /// Each level as a side: the same rows, seen through the iterations of that level.
-fn by_factor(read: &Read, factor: &str) -> anyhow::Result<SlabComparison> {
-    let mut sides: Vec<(String, Vec<(RunRecord, &Recording)>)> = Vec::new();
+fn compare_slab_by_factor(read: &SlabRuns, factor: &str) -> anyhow::Result<SlabComparison> {
+    let mut sides: Vec<(String, Vec<(RunRecord, &SlabRecording)>)> = Vec::new();
     for (stored, recording) in &read.runs {
         let factors = &stored.record.manifest.plan.factors;
         let levels = factors.get(factor).ok_or_else(|| {
-            let hint = perflab_model::nearest::hint(factor, factors.keys().map(String::as_str));
-            Usage::new(format!("the run has no factor `{factor}`"), hint)
+            let hint = perflab_model::nearest::suggest_name(factor, factors.keys().map(String::as_str));
+            UsageError::new(format!("the run has no factor `{factor}`"), hint)
         })?;
         for level in levels {
-            let record = at_level(&stored.record, factor, level);
+            let record = restrict_to_level(&stored.record, factor, level);
             match sides.iter_mut().find(|(name, _)| name == level) {
                 Some((_, runs)) => runs.push((record, recording)),
                 None => sides.push((level.clone(), vec![(record, recording)])),
@@ -101,14 +105,14 @@ fn by_factor(read: &Read, factor: &str) -> anyhow::Result<SlabComparison> {
         .iter()
         .map(|(name, runs)| SlabSide {
             name: name.clone(),
-            runs: runs.iter().map(|(record, recording)| Repetition { record, recording }).collect(),
+            runs: runs.iter().map(|(record, recording)| SlabRepetition { record, recording }).collect(),
         })
         .collect();
-    compared(&sides)
+    compare_slab_sides(&sides)
 }
 
 /// The run as if it had this level only; the factor itself is gone, so that cases of two levels are the same case.
-fn at_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord {
+fn restrict_to_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord {
     let mut one = record.clone();
     let plan = &mut one.manifest.plan;
     plan.factors.shift_remove(factor);
@@ -142,17 +146,18 @@ fn at_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord {
     one
 }
 
-fn say_notes(context: &Context, result: &SlabComparison) {
+fn note_slab_comparison(context: &App, result: &SlabComparison) {
     let what = if result.whole_runs { "whole runs" } else { "iterations" };
-    context.say(format!("compared: {what}, slab bytes averaged over time; fewer are better"));
+    context.note(format!("compared: {what}, slab bytes averaged over time; fewer are better"));
     // A warning for every cache would bury the table: one line a kind.
-    let mut kinds: indexmap::IndexMap<&str, (&perflab_analyze::Warning, usize)> = indexmap::IndexMap::new();
+    let mut kinds: indexmap::IndexMap<&str, (&perflab_analyze::ComparisonDiagnostic, usize)> =
+        indexmap::IndexMap::new();
     for warning in &result.mean.warnings {
         kinds.entry(warning.kind()).or_insert((warning, 0)).1 += 1;
     }
     for (warning, count) in kinds.into_values() {
         let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
-        context.say(format!("warning: {}{times}; {}", warning.headline(), warning.advice()));
+        context.note(format!("warning: {}{times}; {}", warning.headline(), warning.advice()));
     }
-    result.mean.notes.iter().for_each(|note| context.say(format!("note: {note}")));
+    result.mean.notes.iter().for_each(|note| context.note(format!("note: {note}")));
 }

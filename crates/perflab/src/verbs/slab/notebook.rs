@@ -1,115 +1,131 @@
 //! `--method notebook`: the figures of the 2019 notebook, beside ours, and in words why they differ.
 
 use perflab_analyze::slab;
-use perflab_analyze::slab::notebook::{self, Bins, Reason};
+use perflab_analyze::slab::notebook::{self, NotebookDifference, NumpyHistogram};
 use perflab_present::slab::notebook as present;
-use perflab_present::table::Format;
+use perflab_present::table::OutputFormat;
 
 use super::output;
-use super::stored::Stored;
-use crate::arguments::slab::{Histogram, Show, Source, Timeline};
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use super::stored::StoredSlabRun;
+use crate::arguments::slab::{NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs};
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 
 /// Rows of the notebook's table, where no other number is wanted.
 const LOWEST: usize = 30;
 
 /// Its table of the least efficient caches.
-pub fn show(context: &Context, stored: &Stored, wanted: &Show) -> anyhow::Result<Exit> {
+pub fn show_notebook_table(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabShowArgs,
+) -> anyhow::Result<Exit> {
     if wanted.wide {
         let hint = "leave --wide out";
-        return Err(Usage::new("the notebook's table has the same columns on any terminal", hint).into());
+        return Err(UsageError::new("the notebook's table has the same columns on any terminal", hint).into());
     }
-    let order = wanted.by.map_or(slab::Order::Unweighted, super::show::order);
-    let result = notebook::table(&stored.input(), usize::MAX)?.ordered(order, wanted.top.unwrap_or(LOWEST));
-    output::print(context, &result, || present::table_grid(&result))?;
-    output::plot(context, wanted.plot.as_ref(), || present::table_figure(&result))?;
-    if let Some(minutes) = notebook::minutes(&stored.input()) {
-        context.say(format!("Test took: {minutes:.2} minutes"));
+    let order = wanted.by.map_or(slab::CacheOrder::Unweighted, super::show::cache_order);
+    let result = notebook::notebook_table(&stored.analysis_input(), usize::MAX)?
+        .sort_and_truncate(order, wanted.top.unwrap_or(LOWEST));
+    output::print_result(context, &result, || present::notebook_table_grid(&result))?;
+    output::write_scene(context, wanted.plot.as_ref(), || present::notebook_table_chart(&result))?;
+    if let Some(minutes) = notebook::notebook_minutes(&stored.analysis_input()) {
+        context.note(format!("Test took: {minutes:.2} minutes"));
     }
-    say(context, &result.reasons);
-    for names in notebook::COLUMNS {
+    note_notebook_reasons(context, &result.reasons);
+    for names in notebook::NOTEBOOK_COLUMNS {
         let difference =
             if names.difference.is_empty() { String::new() } else { format!(" ({})", names.difference) };
-        context.say(format!("column: {} is called {} there{difference}", names.ours, names.notebook));
+        context.note(format!("column: {} is called {} there{difference}", names.ours, names.notebook));
     }
     Ok(Exit::Fine)
 }
 
 /// Its two means over time; of one cache, what the tool printed of it.
-pub fn timeline(context: &Context, stored: &Stored, wanted: &Timeline) -> anyhow::Result<Exit> {
+pub fn show_notebook_timeline(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabTimelineArgs,
+) -> anyhow::Result<Exit> {
     if wanted.growth || wanted.picture.is_some() {
-        return Err(Usage::new(
+        return Err(UsageError::new(
             "the notebook tells neither growth nor kinds of bytes",
             "leave --method notebook out, or --growth and --picture",
         )
         .into());
     }
-    let most = matches!(context.format, Format::Table | Format::Markdown).then_some(super::timeline::ROWS);
-    let input = stored.input();
+    let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown)
+        .then_some(super::timeline::ROWS);
+    let input = stored.analysis_input();
     let plot = wanted.plot.as_ref();
     if let Some(name) = &wanted.cache {
-        let result = notebook::cache(&input, name)?;
-        output::print(context, &result, || present::cache_grid(&result, most))?;
-        output::plot(context, plot, || present::cache_figure(&result))?;
-        say(context, &result.reasons);
+        let result = notebook::notebook_cache(&input, name)?;
+        output::print_result(context, &result, || present::notebook_cache_grid(&result, most))?;
+        output::write_scene(context, plot, || present::notebook_cache_chart(&result))?;
+        note_notebook_reasons(context, &result.reasons);
     } else {
-        let result = notebook::timeline(&input)?;
-        output::print(context, &result, || present::timeline_grid(&result, most))?;
-        output::plot(context, plot, || present::timeline_figure(&result))?;
-        say(context, &result.reasons);
+        let result = notebook::notebook_timeline(&input)?;
+        output::print_result(context, &result, || present::notebook_timeline_grid(&result, most))?;
+        output::write_scene(context, plot, || present::notebook_timeline_chart(&result))?;
+        note_notebook_reasons(context, &result.reasons);
     }
     Ok(Exit::Fine)
 }
 
 /// Its two histograms.
-pub fn histogram(context: &Context, stored: &Stored, wanted: &Histogram) -> anyhow::Result<Exit> {
+pub fn show_notebook_histograms(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabHistogramArgs,
+) -> anyhow::Result<Exit> {
     if wanted.bins.is_some() {
-        return Err(Usage::new("the notebook's histograms have bars of their own", "leave --bins out").into());
+        return Err(
+            UsageError::new("the notebook's histograms have bars of their own", "leave --bins out").into()
+        );
     }
-    let input = stored.input();
+    let input = stored.analysis_input();
     let plot = wanted.plot.as_ref();
     match wanted.of.unwrap_or_default() {
-        Source::Tool => {
-            let result = notebook::histogram(&input)?;
-            output::print(context, &result, || {
-                present::histogram_grid(&result.notebook, result.ours.as_ref())
+        NotebookSource::Tool => {
+            let result = notebook::notebook_tool_histogram(&input)?;
+            output::print_result(context, &result, || {
+                present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
             })?;
-            output::plot(context, plot, || {
-                present::histogram_figure(&result.notebook, "the slabinfo tool's %Ef")
+            output::write_scene(context, plot, || {
+                present::notebook_histogram_chart(&result.notebook, "the slabinfo tool's %Ef")
             })?;
-            say_outside(context, result.ours.as_ref());
-            say(context, &result.reasons);
+            note_outside_bins(context, result.ours.as_ref());
+            note_notebook_reasons(context, &result.reasons);
         }
-        Source::Proc => {
-            let result = notebook::proc_histogram(&input)?;
-            output::print(context, &result, || {
-                present::histogram_grid(&result.notebook, result.ours.as_ref())
+        NotebookSource::Proc => {
+            let result = notebook::notebook_proc_histogram(&input)?;
+            output::print_result(context, &result, || {
+                present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
             })?;
-            output::plot(context, plot, || {
-                present::histogram_figure(&result.notebook, "/proc/slabinfo (slots, used or free)")
+            output::write_scene(context, plot, || {
+                present::notebook_histogram_chart(&result.notebook, "/proc/slabinfo (slots, used or free)")
             })?;
             let (rows, counted, moving) = (result.rows, result.counted, result.moving);
-            context.say(format!("{rows} rows read, {counted} counted; {moving} caches move over time"));
-            say_outside(context, result.ours.as_ref());
-            say(context, &result.reasons);
+            context.note(format!("{rows} rows read, {counted} counted; {moving} caches move over time"));
+            note_outside_bins(context, result.ours.as_ref());
+            note_notebook_reasons(context, &result.reasons);
         }
     }
     Ok(Exit::Fine)
 }
 
 /// What of ours the notebook's bins have no room for.
-fn say_outside(context: &Context, ours: Option<&Bins>) {
+fn note_outside_bins(context: &App, ours: Option<&NumpyHistogram>) {
     let Some(ours) = ours.filter(|ours| ours.below + ours.above > 0) else { return };
     let (Some(first), Some(last)) = (ours.edges.first(), ours.edges.last()) else { return };
     let inside: usize = ours.counts.iter().sum();
     let (below, above) = (ours.below, ours.above);
-    context.say(format!(
+    context.note(format!(
         "ours: {inside} of {} rows lie in these bars, {below} below {first:.2} %, {above} above {last:.2} %",
         inside + below + above
     ));
 }
 
-fn say(context: &Context, reasons: &[Reason]) {
-    reasons.iter().for_each(|reason| context.say(format!("why it differs from ours: {reason}")));
+fn note_notebook_reasons(context: &App, reasons: &[NotebookDifference]) {
+    reasons.iter().for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
 }

@@ -3,9 +3,9 @@
 use perflab_model::Nanos;
 
 use crate::arguments::slab;
-use crate::context::Context;
+use crate::context::App;
 use crate::exit::Exit;
-use crate::verbs::recording::{Recorded, time};
+use crate::verbs::recording::{RecordedCommand, format_time_option};
 
 /// What root adds; said where it is missing.
 pub(super) const WITHOUT_ROOT: &str = "\
@@ -28,32 +28,32 @@ const OFTEN: Nanos = Nanos(100_000_000);
 const MOST_TICKS: u64 = 10_000;
 
 /// Records, and says what to look at.
-pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> {
+pub fn record_slab(context: &App, wanted: &slab::SlabRecordArgs) -> anyhow::Result<Exit> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         stderr_line!("warning: {WITHOUT_ROOT}");
     }
-    let recorded = Recorded {
+    let recorded = RecordedCommand {
         verb: "slab record",
         title: "Slab caches",
         command: &wanted.command,
-        process: None,
+        pid: None,
         duration: wanted.duration.as_deref(),
-        quiet: &wanted.quiet_time,
+        quiet_time: &wanted.quiet_time,
         label: wanted.label.as_deref(),
-        tables: &monitors(&time("--every", &wanted.every)?, is_root),
+        tables: &slab_monitors(&format_time_option("--every", &wanted.every)?, is_root),
     };
-    let (status, found) = recorded.carry_out(context, |_| ())?;
+    let (status, found) = recorded.record(context, |_| ())?;
     let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || wanted.plot.is_some();
-    if is_root && is_wanted && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
-        super::show::after_record(context, &found, wanted)?;
+    if is_root && is_wanted && found.list_monitors()?.iter().any(|monitor| monitor == "slabinfo") {
+        super::show::summarise_recording(context, &found, wanted)?;
     } else if wanted.plot.is_some() {
-        context.say("--plot: there is no series of caches to draw");
+        context.note("--plot: there is no series of caches to draw");
     }
-    Ok(recorded.exit(context, status, &found))
+    Ok(recorded.exit_of(context, status, &found))
 }
 
-fn monitors(every: &str, is_root: bool) -> String {
+fn slab_monitors(every: &str, is_root: bool) -> String {
     let is_fast = Nanos::parse(every).is_ok_and(|every| every < OFTEN);
     let mut text = String::from("[monitors]\n");
     if is_root {

@@ -1,18 +1,18 @@
 //! The slab series of a stored run, read for analysis.
 
-use perflab_analyze::slab::{Input, Recording, System};
+use perflab_analyze::slab::{SlabFacts, SlabInput, SlabRecording};
 use perflab_archive::RunDir;
-use perflab_model::series::{Series, Spans};
+use perflab_model::series::{RowRuns, Series};
 use perflab_model::{Outcome, RunRecord};
 
-use crate::context::Context;
+use crate::context::App;
 
 /// A run's record and those of its series that tell of slabs.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredSlabRun {
     /// what was done
     pub record: RunRecord,
-    slabinfo: Option<Spans>,
+    slabinfo: Option<RowRuns>,
     series: Vec<Series>,
 }
 
@@ -21,19 +21,22 @@ const SLABINFO: &str = "slabinfo";
 
 const MONITORS: [&str; 4] = ["slab-caches", "slab-exact", "slabinfo-tool", "meminfo"];
 
-impl Stored {
+impl StoredSlabRun {
     /// Reads them.
     pub fn read(run: &RunDir) -> anyhow::Result<Self> {
-        let there = run.monitors()?;
-        let slabinfo =
-            there.iter().any(|monitor| monitor == SLABINFO).then(|| run.spans(SLABINFO)).transpose()?;
+        let there = run.list_monitors()?;
+        let slabinfo = there
+            .iter()
+            .any(|monitor| monitor == SLABINFO)
+            .then(|| run.read_series_spans(SLABINFO))
+            .transpose()?;
         let wanted = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
-        let series = wanted.map(|name| run.series(name)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Stored { record: run.record()?, slabinfo, series })
+        let series = wanted.map(|name| run.read_series(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(StoredSlabRun { record: run.read_record()?, slabinfo, series })
     }
 
     /// Says which iterations did not end well: their slabs are those of something else than was wanted.
-    pub fn say_failures(&self, context: &Context) {
+    pub fn note_failures(&self, context: &App) {
         let id = self.record.manifest.id.as_str();
         let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);
         let bad: Vec<_> = bad.collect();
@@ -44,34 +47,34 @@ impl Stored {
             _ => "stopped by the user".into(),
         };
         let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
-        context.say(format!(
+        context.note(format!(
             "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints what was said"
         ));
     }
 
     /// What the analysis is made of.
-    pub fn input(&self) -> Input<'_> {
+    pub fn analysis_input(&self) -> SlabInput<'_> {
         let of = |name: &str| self.series.iter().find(|series| series.schema.monitor == name);
-        Input {
+        SlabInput {
             slabinfo: self.slabinfo.as_ref(),
             caches: of("slab-caches"),
             exact: of("slab-exact"),
             meminfo: of("meminfo"),
             tool: of("slabinfo-tool"),
-            system: System::of(&self.record),
+            system: SlabFacts::from_record(&self.record),
             record: Some(&self.record),
         }
     }
 
     /// The rows, each with its attributes.
-    pub fn recording(&self) -> anyhow::Result<Recording> {
-        Ok(Recording::read(&self.input())?)
+    pub fn read_recording(&self) -> anyhow::Result<SlabRecording> {
+        Ok(SlabRecording::read(&self.analysis_input())?)
     }
 }
 
 /// The run that a selector names, read.
-pub fn stored(context: &Context, run: &str) -> anyhow::Result<Stored> {
-    let stored = Stored::read(&crate::sides::one(&context.archive()?, run)?)?;
-    stored.say_failures(context);
+pub fn read_stored_slab_run(context: &App, run: &str) -> anyhow::Result<StoredSlabRun> {
+    let stored = StoredSlabRun::read(&crate::sides::select_run(&context.archive()?, run)?)?;
+    stored.note_failures(context);
     Ok(stored)
 }

@@ -2,12 +2,12 @@
 
 use perflab_analyze::slab;
 use perflab_present::slab as present;
-use perflab_present::table::Format;
+use perflab_present::table::OutputFormat;
 
-use super::stored::stored;
+use super::stored::read_stored_slab_run;
 use super::{notebook, output};
-use crate::arguments::slab::{Method, Picture, Timeline};
-use crate::context::Context;
+use crate::arguments::slab::{NotebookMethod, SlabSceneKind, SlabTimelineArgs};
+use crate::context::App;
 use crate::exit::Exit;
 
 /// Rows that people read; programs get all.
@@ -16,26 +16,28 @@ pub(super) const ROWS: usize = 24;
 pub(super) const LAYERS: usize = 7;
 
 /// Bytes and efficiency over time.
-pub fn timeline(context: &Context, wanted: &Timeline) -> anyhow::Result<Exit> {
-    let stored = stored(context, &wanted.run)?;
-    if wanted.method == Method::Notebook {
-        return notebook::timeline(context, &stored, wanted);
+pub fn show_timeline(context: &App, wanted: &SlabTimelineArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &wanted.run)?;
+    if wanted.method == NotebookMethod::Notebook {
+        return notebook::show_notebook_timeline(context, &stored, wanted);
     }
-    let recording = stored.recording()?;
+    let recording = stored.read_recording()?;
     if wanted.growth {
-        return super::growth::growth(context, &stored, &recording, wanted);
+        return super::growth::show_growth(context, &stored, &recording, wanted);
     }
-    let result = slab::timeline(&recording, wanted.cache.as_deref())?;
-    let most = matches!(context.format, Format::Table | Format::Markdown).then_some(ROWS);
-    output::print(context, &result, || present::timeline_grid(&result, most))?;
-    output::say_rows(context, most, result.points.len());
-    output::plot(context, wanted.plot.as_ref(), || {
+    let result = slab::usage_timeline(&recording, wanted.cache.as_deref())?;
+    let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown).then_some(ROWS);
+    output::print_result(context, &result, || present::timeline_grid(&result, most))?;
+    output::note_omitted_rows(context, most, result.points.len());
+    output::write_scene(context, wanted.plot.as_ref(), || {
         match (wanted.picture.unwrap_or_default(), &wanted.cache) {
-            (Picture::Bytes, None) => present::stack_figure(&slab::stack(&recording, LAYERS)),
-            (Picture::Waste, _) | (Picture::Bytes, Some(_)) => present::waste_figure(&result),
-            (Picture::Efficiency, _) => present::efficiency_figure(&result),
+            (SlabSceneKind::Bytes, None) => present::stack_figure(&slab::cache_stack(&recording, LAYERS)),
+            (SlabSceneKind::Waste, _) | (SlabSceneKind::Bytes, Some(_)) => {
+                present::waste_timeline_chart(&result)
+            }
+            (SlabSceneKind::Efficiency, _) => present::efficiency_timeline_chart(&result),
         }
     })?;
-    output::say_counts(context, &recording.counts());
+    output::note_row_counts(context, &recording.counts());
     Ok(Exit::Fine)
 }

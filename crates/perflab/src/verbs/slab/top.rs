@@ -7,59 +7,59 @@ mod view;
 
 use std::io::IsTerminal;
 
-use perflab_analyze::slab::{self, ShowOptions};
+use perflab_analyze::slab::{self, CacheTableOptions};
 use perflab_present::slab as present;
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Grid, GridCell, GridColumn};
 
-use self::live::Live;
+use self::live::LiveSlab;
 use super::{output, show};
-use crate::arguments::slab::Top;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::arguments::slab::SlabTopArgs;
+use crate::context::App;
+use crate::exit::{Exit, UsageError};
 use crate::quantities;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
-pub fn top(context: &Context, wanted: &Top) -> anyhow::Result<Exit> {
-    let every = quantities::time("--every", &wanted.every)?;
+pub fn show_slab_top(context: &App, wanted: &SlabTopArgs) -> anyhow::Result<Exit> {
+    let every = quantities::parse_time_option("--every", &wanted.every)?;
     if !rustix::process::geteuid().is_root() {
         if wanted.plot.is_some() {
             let what = "--plot: without root there are totals only, of which nothing can be drawn";
-            return Err(Usage::new(what, "run it as root, or leave --plot out").into());
+            return Err(UsageError::new(what, "run it as root, or leave --plot out").into());
         }
-        return totals(context);
+        return print_slab_totals(context);
     }
-    let live = Live::open(&context.root, every)?;
+    let live = LiveSlab::open(&context.root, every)?;
     if wanted.plot.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
-        screen::run(live, every, wanted.by)?;
+        screen::watch_slab_caches(live, every, wanted.by)?;
         return Ok(Exit::Fine);
     }
-    snapshot(context, live, wanted)
+    print_snapshot(context, live, wanted)
 }
 
-fn snapshot(context: &Context, mut live: Live, wanted: &Top) -> anyhow::Result<Exit> {
+fn print_snapshot(context: &App, mut live: LiveSlab, wanted: &SlabTopArgs) -> anyhow::Result<Exit> {
     let recording = live.sample()?;
-    let result = slab::show(&recording, &ShowOptions::default());
-    let order = show::order(wanted.by);
-    output::print(context, &result, || {
-        present::show_grid(&result, order, usize::MAX, show::width(context, false))
+    let result = slab::cache_table(&recording, &CacheTableOptions::default());
+    let order = show::cache_order(wanted.by);
+    output::print_result(context, &result, || {
+        present::show_grid(&result, order, usize::MAX, show::grid_width(context, false))
     })?;
-    output::plot(context, wanted.plot.as_ref(), || present::show_figure(&result, order, show::BARS))?;
-    output::say_counts(context, &result.rows);
+    output::write_scene(context, wanted.plot.as_ref(), || present::show_figure(&result, order, show::BARS))?;
+    output::note_row_counts(context, &result.rows);
     Ok(Exit::Fine)
 }
 
 /// What everybody may read.
-fn totals(context: &Context) -> anyhow::Result<Exit> {
+fn print_slab_totals(context: &App) -> anyhow::Result<Exit> {
     stderr_line!("warning: {}", super::record::WITHOUT_ROOT);
     let text = context.root.read("/proc/meminfo")?;
-    let mut grid = Grid::new([Column::left("meminfo"), Column::right("size")]);
+    let mut grid = Grid::new([GridColumn::left("meminfo"), GridColumn::right("size")]);
     for name in ["Slab", "SReclaimable", "SUnreclaim"] {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kib = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
         let size = kib.map(|kib| perflab_model::Bytes(kib.saturating_mul(1024)));
-        let cell = size.map_or_else(Cell::missing, |size| Cell::shown(size.to_string(), size.0));
-        grid.add([Cell::from(name), cell]);
+        let cell = size.map_or_else(GridCell::missing, |size| GridCell::with_text(size.to_string(), size.0));
+        grid.add_row([GridCell::from(name), cell]);
     }
-    context.print(&grid)?;
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }

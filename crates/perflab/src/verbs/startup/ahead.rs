@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use perflab_model::Nanos;
-use perflab_prefetch::{Budget, Mode, Policy, Store, combine};
+use perflab_prefetch::{CombinePolicy, ReplayBudget, ReplayMode, TraceStore, combine_traces};
 use rustix::process::{Pid, Signal};
 
-use crate::arguments::startup::Ahead;
-use crate::context::Context;
-use crate::exit::NeverStarted;
-use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
+use crate::arguments::startup::PrefetchModeName;
+use crate::context::App;
+use crate::exit::ProgramNeverStartedError;
+use crate::verbs::prefetch::{ReplayRules, ReplaySession, default_memory_budget, prepare_replay};
 
 /// How a mode reads ahead by itself; none where it does not.
-pub fn mode(choice: Ahead) -> Option<Mode> {
+pub fn own_replay_mode(choice: PrefetchModeName) -> Option<ReplayMode> {
     match choice {
-        Ahead::None | Ahead::Reader => None,
-        Ahead::Sync => Some(Mode::Sync),
-        Ahead::Async => Some(Mode::Async),
-        Ahead::Staged => Some(Mode::Staged),
+        PrefetchModeName::None | PrefetchModeName::Reader => None,
+        PrefetchModeName::Sync => Some(ReplayMode::Sync),
+        PrefetchModeName::Async => Some(ReplayMode::Async),
+        PrefetchModeName::Staged => Some(ReplayMode::Staged),
     }
 }
 
@@ -29,11 +29,21 @@ pub fn mode(choice: Ahead) -> Option<Mode> {
 ///
 /// # Errors
 /// Nothing is known, or cannot be read.
-pub fn reading(context: &Context, store: &Store, program: &Path, mode: Mode) -> anyhow::Result<Reading> {
-    let known = store.get(program)?;
-    let start = combine(&known, Policy::Last).context("no start is remembered")?;
-    let rules = Rules { mode, order: None, memory: half_of_free(context)?, budget: Budget { rate: None } };
-    Ok(prepare(start, rules))
+pub fn prepare_known_replay(
+    context: &App,
+    store: &TraceStore,
+    program: &Path,
+    mode: ReplayMode,
+) -> anyhow::Result<ReplaySession> {
+    let known = store.read_trace(program)?;
+    let start = combine_traces(&known, CombinePolicy::Last).context("no start is remembered")?;
+    let rules = ReplayRules {
+        mode,
+        order: None,
+        memory: default_memory_budget(context)?,
+        budget: ReplayBudget { rate: None },
+    };
+    Ok(prepare_replay(start, rules))
 }
 
 /// Another maker's reading ahead, until it has ended; what it leaves running is not waited for. What it prints is no part of
@@ -41,7 +51,7 @@ pub fn reading(context: &Context, store: &Store, program: &Path, mode: Mode) -> 
 ///
 /// # Errors
 /// It fails, or takes longer than `limit`.
-pub fn read_with(reader: &str, limit: Nanos) -> anyhow::Result<()> {
+pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr()).process_group(0);
     let mut child = shell.spawn().context("run sh")?;
@@ -52,13 +62,15 @@ pub fn read_with(reader: &str, limit: Nanos) -> anyhow::Result<()> {
             None if perflab_observe::monotonic_now().since(begun) > limit => {
                 rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)?;
                 child.wait()?;
-                bail!(NeverStarted(format!("`{reader}`, which reads ahead, has not ended within {limit}")));
+                bail!(ProgramNeverStartedError(format!(
+                    "`{reader}`, which reads ahead, has not ended within {limit}"
+                )));
             }
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     };
     if !status.success() {
-        bail!(NeverStarted(format!("`{reader}`, which reads ahead, failed: {status}")));
+        bail!(ProgramNeverStartedError(format!("`{reader}`, which reads ahead, failed: {status}")));
     }
     Ok(())
 }

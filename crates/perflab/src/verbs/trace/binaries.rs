@@ -4,58 +4,60 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use perflab_observe::probes::{ArgumentFilter, Function, ProbeError, ProbedPlace, Program, Site};
+use perflab_observe::probes::{
+    ArgumentFilter, ProbeError, ProbePoint, ProbeSite, ProbedFunction, ProbedProgram,
+};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// A program with its libraries.
 #[derive(Debug)]
-pub struct Binaries {
-    program: Program,
+pub struct ProgramBinaries {
+    program: ProbedProgram,
     /// in the order in which they are looked through
     libraries: Vec<PathBuf>,
     /// whether that is the loader's order, so that the first one that has a function is the one that is called
-    in_order: bool,
-    read: HashMap<PathBuf, Program>,
+    is_loader_order: bool,
+    opened: HashMap<PathBuf, ProbedProgram>,
     /// bytes of code that lie in no file: what a JIT compiler made
     jitted: u64,
 }
 
-impl Binaries {
+impl ProgramBinaries {
     /// A program that runs as this process, or that is going to be started.
-    pub fn of(program: Program, pid: Option<i32>) -> Self {
+    pub fn open(program: ProbedProgram, pid: Option<i32>) -> Self {
         match pid {
-            Some(pid) => Self::of_process(program, pid),
-            None => Self::to_start(program),
+            Some(pid) => Self::for_process(program, pid),
+            None => Self::for_start(program),
         }
     }
 
     /// A program by itself.
-    fn alone(program: Program) -> Self {
-        Self { program, libraries: Vec::new(), in_order: true, read: HashMap::new(), jitted: 0 }
+    fn program_alone(program: ProbedProgram) -> Self {
+        Self { program, libraries: Vec::new(), is_loader_order: true, opened: HashMap::new(), jitted: 0 }
     }
 
     /// A program that is going to be started: with the libraries that its own loader finds, which is asked as ldd(1) does.
-    fn to_start(program: Program) -> Self {
+    fn for_start(program: ProbedProgram) -> Self {
         let libraries = program.interpreter().map(|interpreter| {
             let mut command = Command::new(interpreter);
             command.arg("--list").arg(program.path()).stdin(Stdio::null());
             let list = command.output().map(|output| output.stdout).unwrap_or_default();
-            String::from_utf8_lossy(&list).lines().filter_map(linked).collect()
+            String::from_utf8_lossy(&list).lines().filter_map(parse_ldd_line).collect()
         });
-        Self { libraries: libraries.unwrap_or_default(), ..Self::alone(program) }
+        Self { libraries: libraries.unwrap_or_default(), ..Self::program_alone(program) }
     }
 
     /// A process: with the libraries that it has mapped.
-    fn of_process(program: Program, pid: i32) -> Self {
+    fn for_process(program: ProbedProgram, pid: i32) -> Self {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mut libraries: Vec<PathBuf> = Vec::new();
         let mut jitted = 0;
-        for (length, path) in maps.lines().filter_map(code) {
+        for (length, path) in maps.lines().filter_map(parse_code_mapping) {
             match path {
                 "" => jitted += length,
                 path if path.starts_with('/') => {
-                    let path = seen_from_here(pid, path);
+                    let path = path_from_here(pid, path);
                     if !libraries.contains(&path) && path != program.path() {
                         libraries.push(path);
                     }
@@ -67,11 +69,11 @@ impl Binaries {
         libraries.sort_by_key(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-"))
         });
-        Self { libraries, in_order: false, jitted, ..Self::alone(program) }
+        Self { libraries, is_loader_order: false, jitted, ..Self::program_alone(program) }
     }
 
     /// The program itself.
-    pub fn program(&self) -> &Program {
+    pub fn program(&self) -> &ProbedProgram {
         &self.program
     }
 
@@ -81,11 +83,11 @@ impl Binaries {
     }
 
     /// The file of that name.
-    pub fn file(&mut self, name: &str) -> anyhow::Result<&Program> {
+    pub fn file_named(&mut self, name: &str) -> anyhow::Result<&ProbedProgram> {
         if name.contains('/') {
             let path = std::fs::canonicalize(name)
                 .map_err(|source| ProbeError::Read { path: name.into(), source })?;
-            return Ok(self.library(&path)?);
+            return Ok(self.open_library(&path)?);
         }
         let fits = |path: &&PathBuf| {
             let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -93,31 +95,31 @@ impl Binaries {
         };
         let found = self.libraries.iter().find(fits).cloned();
         let Some(found) = found else {
-            let hint = format!("its libraries: {}; a path does as well", self.names());
-            return Err(Usage::new(
+            let hint = format!("its libraries: {}; a path does as well", self.file_names());
+            return Err(UsageError::new(
                 format!("{} has no library `{name}`", self.program.path().display()),
                 hint,
             )
             .into());
         };
-        Ok(self.library(&found)?)
+        Ok(self.open_library(&found)?)
     }
 
     /// A function of the program, or else of one of its libraries.
-    pub fn with_function(&mut self, name: &str) -> anyhow::Result<&Program> {
+    pub fn file_with_function(&mut self, name: &str) -> anyhow::Result<&ProbedProgram> {
         if self.program.has_function(name) {
             return Ok(&self.program);
         }
         let libraries = self.libraries.clone();
         let mut found: Vec<PathBuf> = Vec::new();
         // As the symbol table has it, and only then as it may have been written.
-        for has in [Program::has_symbol, Program::has_function] {
+        for has in [ProbedProgram::has_symbol, ProbedProgram::has_function] {
             for path in &libraries {
-                if !found.is_empty() && self.in_order {
+                if !found.is_empty() && self.is_loader_order {
                     break;
                 }
                 // What cannot be read has no function: a library that was deleted, or is none.
-                if self.library(path).is_ok_and(|library| has(library, name)) {
+                if self.open_library(path).is_ok_and(|library| has(library, name)) {
                     found.push(path.clone());
                 }
             }
@@ -126,49 +128,55 @@ impl Binaries {
             }
         }
         match found.as_slice() {
-            [] => Err(self.without(self.program.function(name).err(), name)),
-            [first, ..] if self.in_order || found.len() == 1 => Ok(self.library(first)?),
+            [] => Err(self.not_found_error(self.program.function(name).err(), name)),
+            [first, ..] if self.is_loader_order || found.len() == 1 => Ok(self.open_library(first)?),
             several => {
                 let places: Vec<String> =
                     several.iter().map(|path| format!("{}:{name}", path.display())).collect();
                 let message = format!("{} libraries of the process have a function `{name}`", several.len());
-                Err(Usage::new(message, format!("write one of {}", places.join(", "))).into())
+                Err(UsageError::new(message, format!("write one of {}", places.join(", "))).into())
             }
         }
     }
 
     /// A USDT probe of the program, or else of one of its libraries.
-    pub fn with_probe(&mut self, name: &str) -> &Program {
-        if !self.program.probes().any(|probe| probe == name) {
+    pub fn file_with_probe(&mut self, name: &str) -> &ProbedProgram {
+        if !self.program.probe_names().any(|probe| probe == name) {
             let libraries = self.libraries.clone();
             for path in &libraries {
-                if self.library(path).is_ok_and(|library| library.probes().any(|probe| probe == name)) {
-                    return self.read.get(path).unwrap_or(&self.program);
+                if self
+                    .open_library(path)
+                    .is_ok_and(|library| library.probe_names().any(|probe| probe == name))
+                {
+                    return self.opened.get(path).unwrap_or(&self.program);
                 }
             }
         }
         &self.program
     }
 
-    fn library(&mut self, path: &Path) -> Result<&Program, ProbeError> {
+    fn open_library(&mut self, path: &Path) -> Result<&ProbedProgram, ProbeError> {
         if path == self.program.path() {
             return Ok(&self.program);
         }
-        if !self.read.contains_key(path) {
-            self.read.insert(path.into(), Program::read(path)?);
+        if !self.opened.contains_key(path) {
+            self.opened.insert(path.into(), ProbedProgram::read(path)?);
         }
-        Ok(self.read.get(path).unwrap_or(&self.program))
+        Ok(self.opened.get(path).unwrap_or(&self.program))
     }
 
     /// No file has it: what the program's own error says, and where else it was looked for.
-    fn without(&self, error: Option<ProbeError>, name: &str) -> anyhow::Error {
+    fn not_found_error(&self, error: Option<ProbeError>, name: &str) -> anyhow::Error {
         let Some(ProbeError::NoPlace { path, what, hint, .. }) = error else {
-            return Usage::new(format!("there is no function `{name}`"), "--list names those that there are")
-                .into();
+            return UsageError::new(
+                format!("there is no function `{name}`"),
+                "--list names those that there are",
+            )
+            .into();
         };
         let mut hint = hint;
         if !self.libraries.is_empty() {
-            hint += &format!("; none of its libraries has it either ({})", self.names());
+            hint += &format!("; none of its libraries has it either ({})", self.file_names());
         }
         if self.jitted > 0 {
             hint += &format!(
@@ -179,7 +187,7 @@ impl Binaries {
         ProbeError::NoPlace { path, what, name: name.into(), hint }.into()
     }
 
-    fn names(&self) -> String {
+    fn file_names(&self) -> String {
         let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
         self.libraries.iter().filter_map(name).collect::<Vec<_>>().join(", ")
     }
@@ -187,25 +195,25 @@ impl Binaries {
 
 /// Where a place was found.
 #[derive(Debug)]
-pub struct FoundFunction {
+pub struct LocatedFunction {
     /// In this file.
     pub path: PathBuf,
     /// Its begin and its ends.
-    pub function: Function,
+    pub function: ProbedFunction,
 }
 
 /// A place as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceText<'a> {
+pub struct ProbePlaceText<'a> {
     /// Before the colon: a path or a library.
     pub file: Option<&'a str>,
     /// What of it.
-    pub what: PlaceKind<'a>,
+    pub kind: ProbePlaceKind<'a>,
 }
 
 /// What a place is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlaceKind<'a> {
+pub enum ProbePlaceKind<'a> {
     /// A function by its name.
     Function(&'a str),
     /// An address as it was linked.
@@ -214,112 +222,123 @@ pub enum PlaceKind<'a> {
     Probe(&'a str, Option<ArgumentFilter>),
 }
 
-impl<'a> PlaceText<'a> {
+impl<'a> ProbePlaceText<'a> {
     /// `[FILE:]FUNCTION`, `[FILE:]0xADDRESS` or `[FILE:]PROVIDER:PROBE[FILTER]`.
     pub fn parse(text: &'a str) -> anyhow::Result<Self> {
         let (bare, filter) = match text.split_once('[').filter(|_| text.ends_with(']')) {
-            Some((bare, filter)) if single_colon(bare).is_some() => {
+            Some((bare, filter)) if find_single_colon(bare).is_some() => {
                 (bare, Some(filter.trim_end_matches(']')))
             }
             _ => (text, None),
         };
-        let (file, rest) = match single_colon(bare).and_then(|at| bare.split_at_checked(at)) {
-            Some((file, rest)) if Binaries::is_file(file) => (Some(file), rest.get(1..).unwrap_or_default()),
+        let (file, rest) = match find_single_colon(bare).and_then(|at| bare.split_at_checked(at)) {
+            Some((file, rest)) if ProgramBinaries::is_file(file) => {
+                (Some(file), rest.get(1..).unwrap_or_default())
+            }
             _ => (None, bare),
         };
         let address = rest.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let what = match address {
-            Some(address) => PlaceKind::Address(address),
-            None if single_colon(rest).is_some() => {
+            Some(address) => ProbePlaceKind::Address(address),
+            None if find_single_colon(rest).is_some() => {
                 let filter = filter.map(ArgumentFilter::parse).transpose();
-                let wrong = |reason| Usage::new(format!("`{text}`: {reason}"), "for example [arg2==\"f\"]");
-                PlaceKind::Probe(rest, filter.map_err(wrong)?)
+                let wrong =
+                    |reason| UsageError::new(format!("`{text}`: {reason}"), "for example [arg2==\"f\"]");
+                ProbePlaceKind::Probe(rest, filter.map_err(wrong)?)
             }
             None if filter.is_some() => {
                 let hint = "only a USDT probe PROVIDER:PROBE has arguments to filter by";
-                return Err(Usage::new(format!("`{text}` is no probe"), hint).into());
+                return Err(UsageError::new(format!("`{text}` is no probe"), hint).into());
             }
-            None => PlaceKind::Function(rest),
+            None => ProbePlaceKind::Function(rest),
         };
-        Ok(Self { file, what })
+        Ok(Self { file, kind: what })
     }
 
     /// Where it begins and ends, where that is one thing: a function.
-    pub fn function(&self, binaries: &mut Binaries) -> anyhow::Result<Option<FoundFunction>> {
-        let (program, function) = match self.what {
-            PlaceKind::Function(name) => {
-                let program = self.with_function(binaries, name)?;
+    pub fn find_function(&self, binaries: &mut ProgramBinaries) -> anyhow::Result<Option<LocatedFunction>> {
+        let (program, function) = match self.kind {
+            ProbePlaceKind::Function(name) => {
+                let program = self.file_with_function(binaries, name)?;
                 (program, program.function(name)?)
             }
-            PlaceKind::Address(address) => {
-                let program = self.of_file(binaries)?;
+            ProbePlaceKind::Address(address) => {
+                let program = self.named_file(binaries)?;
                 (program, program.function_at(address)?)
             }
-            PlaceKind::Probe(..) => return Ok(None),
+            ProbePlaceKind::Probe(..) => return Ok(None),
         };
-        Ok(Some(FoundFunction { path: program.path().into(), function }))
+        Ok(Some(LocatedFunction { path: program.path().into(), function }))
     }
 
     /// Where threads come there.
-    pub fn reached(&self, binaries: &mut Binaries) -> anyhow::Result<ProbedPlace> {
-        let place = |program: &Program, site: Site| ProbedPlace {
+    pub fn find_probed_place(&self, binaries: &mut ProgramBinaries) -> anyhow::Result<ProbePoint> {
+        let place = |program: &ProbedProgram, site: ProbeSite| ProbePoint {
             path: program.path().into(),
             sites: vec![site],
             condition: None,
         };
-        Ok(match &self.what {
-            PlaceKind::Function(name) => {
-                let program = self.with_function(binaries, name)?;
-                place(program, program.entry(name)?)
+        Ok(match &self.kind {
+            ProbePlaceKind::Function(name) => {
+                let program = self.file_with_function(binaries, name)?;
+                place(program, program.entry_site(name)?)
             }
-            PlaceKind::Address(address) => {
-                let program = self.of_file(binaries)?;
+            ProbePlaceKind::Address(address) => {
+                let program = self.named_file(binaries)?;
                 place(program, program.site_at(*address)?)
             }
-            PlaceKind::Probe(name, filter) => {
-                self.with_probe(binaries, name)?.probe(name, filter.as_ref())?
+            ProbePlaceKind::Probe(name, filter) => {
+                self.file_with_probe(binaries, name)?.probe_point(name, filter.as_ref())?
             }
         })
     }
 
     /// The file with a probe.
-    pub fn with_probe<'b>(&self, binaries: &'b mut Binaries, name: &str) -> anyhow::Result<&'b Program> {
+    pub fn file_with_probe<'b>(
+        &self,
+        binaries: &'b mut ProgramBinaries,
+        name: &str,
+    ) -> anyhow::Result<&'b ProbedProgram> {
         match self.file {
-            Some(file) => binaries.file(file),
-            None => Ok(binaries.with_probe(name)),
+            Some(file) => binaries.file_named(file),
+            None => Ok(binaries.file_with_probe(name)),
         }
     }
 
-    fn with_function<'b>(&self, binaries: &'b mut Binaries, name: &str) -> anyhow::Result<&'b Program> {
+    fn file_with_function<'b>(
+        &self,
+        binaries: &'b mut ProgramBinaries,
+        name: &str,
+    ) -> anyhow::Result<&'b ProbedProgram> {
         match self.file {
-            Some(file) => binaries.file(file),
-            None => binaries.with_function(name),
+            Some(file) => binaries.file_named(file),
+            None => binaries.file_with_function(name),
         }
     }
 
-    fn of_file<'b>(&self, binaries: &'b mut Binaries) -> anyhow::Result<&'b Program> {
+    fn named_file<'b>(&self, binaries: &'b mut ProgramBinaries) -> anyhow::Result<&'b ProbedProgram> {
         match self.file {
-            Some(file) => binaries.file(file),
+            Some(file) => binaries.file_named(file),
             None => Ok(binaries.program()),
         }
     }
 }
 
 /// Where the first colon is that stands alone: `::` is within a name.
-fn single_colon(text: &str) -> Option<usize> {
+fn find_single_colon(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let colon = |at: usize| bytes.get(at) == Some(&b':');
     (0..bytes.len()).find(|at| colon(*at) && !colon(at + 1) && !at.checked_sub(1).is_some_and(colon))
 }
 
 /// `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`, links followed.
-fn linked(line: &str) -> Option<PathBuf> {
+fn parse_ldd_line(line: &str) -> Option<PathBuf> {
     let (_, place) = line.trim().split_once(" => ")?;
     std::fs::canonicalize(place.rsplit_once(" (")?.0).ok()
 }
 
 /// Length and path of a mapping with code.
-fn code(line: &str) -> Option<(u64, &str)> {
+fn parse_code_mapping(line: &str) -> Option<(u64, &str)> {
     let mut parts = line.splitn(6, ' ');
     let (begin, end) = parts.next()?.split_once('-')?;
     if !parts.next()?.contains('x') {
@@ -330,7 +349,7 @@ fn code(line: &str) -> Option<(u64, &str)> {
 }
 
 /// A file that a process has mapped, by a path that this process finds: in a container it is another one.
-fn seen_from_here(pid: i32, path: &str) -> PathBuf {
+fn path_from_here(pid: i32, path: &str) -> PathBuf {
     use std::os::unix::fs::MetadataExt;
     let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
     let same = |file: &Path| std::fs::metadata(file).ok().map(|file| (file.dev(), file.ino()));
@@ -341,14 +360,14 @@ fn seen_from_here(pid: i32, path: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> (Option<&str>, PlaceKind<'_>) {
-        let place = PlaceText::parse(text).unwrap();
-        (place.file, place.what)
+    fn parse_place(text: &str) -> (Option<&str>, ProbePlaceKind<'_>) {
+        let place = ProbePlaceText::parse(text).unwrap();
+        (place.file, place.kind)
     }
 
     #[test]
     fn a_place_is_a_function_an_address_or_a_probe_of_a_file() {
-        use PlaceKind::{Address, Function, Probe};
+        use ProbePlaceKind::{Address, Function, Probe};
         let filter = ArgumentFilter::parse("arg2==\"f\"").ok();
         let cases = [
             ("insert", None, Function("insert")),
@@ -367,14 +386,19 @@ mod tests {
             ("operator[]", None, Function("operator[]")),
         ];
         for (text, file, what) in cases {
-            assert_eq!(parsed(text), (file, what), "{text}");
+            assert_eq!(parse_place(text), (file, what), "{text}");
         }
-        assert!(PlaceText::parse("python:x[arg2]").unwrap_err().to_string().contains("is no comparison"));
+        assert!(
+            ProbePlaceText::parse("python:x[arg2]").unwrap_err().to_string().contains("is no comparison")
+        );
     }
 
     #[test]
     fn code_without_a_file_is_told_from_libraries() {
         let maps = "7f00-7f10 r-xp 00000000 fe:00 12   /lib/libc.so.6\n7f20-7f40 rwxp 00000000 00:00 0 \n7f50-7f60 rw-p 0 0:0 0\n";
-        assert_eq!(maps.lines().filter_map(code).collect::<Vec<_>>(), [(0x10, "/lib/libc.so.6"), (0x20, "")]);
+        assert_eq!(
+            maps.lines().filter_map(parse_code_mapping).collect::<Vec<_>>(),
+            [(0x10, "/lib/libc.so.6"), (0x20, "")]
+        );
     }
 }

@@ -1,27 +1,27 @@
 //! `perflab trace causes`
 
-use perflab_analyze::trace::{Report, sentences};
-use perflab_present::table::Format;
+use perflab_analyze::trace::{OperationReport, operation_conclusions};
+use perflab_present::table::OutputFormat;
 use perflab_present::trace::causes_grid;
 
-use super::stored::analyzed;
-use crate::arguments::trace::Causes;
-use crate::context::Context;
+use super::stored::analyze_iteration;
+use crate::arguments::trace::CausesArgs;
+use crate::context::App;
 use crate::exit::Exit;
 use crate::verbs::slab::output;
 
 /// What makes the slow ones slow: a table of causes, and sentences below it.
-pub fn causes(context: &Context, wanted: &Causes) -> anyhow::Result<Exit> {
-    let (_, report) = analyzed(context, &wanted.run, &wanted.which)?;
-    print(context, &report)?;
+pub fn show_causes(context: &App, wanted: &CausesArgs) -> anyhow::Result<Exit> {
+    let (_, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+    print_causes_report(context, &report)?;
     Ok(Exit::Fine)
 }
 
 /// Prints the answer about one trace.
-pub fn print(context: &Context, report: &Report) -> anyhow::Result<()> {
-    output::print(context, report, || causes_grid(report))?;
-    if context.format == Format::Table {
-        context.write(&(String::from("\n") + &sentences(report).join("\n")))?;
+pub fn print_causes_report(context: &App, report: &OperationReport) -> anyhow::Result<()> {
+    output::print_result(context, report, || causes_grid(report))?;
+    if context.format == OutputFormat::Table {
+        context.print_text(&(String::from("\n") + &operation_conclusions(report).join("\n")))?;
     }
     Ok(())
 }

@@ -3,48 +3,53 @@
 
 use std::path::PathBuf;
 
-use optrace::Mark;
-use perflab_observe::probes::{ProbedPlace, Program};
+use optrace::ProbeMark;
+use perflab_observe::probes::{ProbePoint, ProbedProgram};
 
-use super::binaries::{Binaries, PlaceKind, PlaceText};
-use crate::exit::Usage;
+use super::binaries::{ProbePlaceKind, ProbePlaceText, ProgramBinaries};
+use crate::exit::UsageError;
 
 /// Places of a program with what each means.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct ProbeSites {
     /// Kinds of operation.
     pub operations: Vec<String>,
     /// Kinds of span.
     pub spans: Vec<String>,
     /// What each place means, by its number.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ProbeMark>,
     /// Each place, by its number.
-    pub places: Vec<ProbedPlace>,
+    pub places: Vec<ProbePoint>,
     /// Whether the stack pointer is the same at a begin and its end, by number of the place.
     pub framed: Vec<bool>,
     /// Whether goroutines come there, whose stacks move and which change threads, by number of the place.
     pub go: Vec<bool>,
 }
 
-impl Places {
+impl ProbeSites {
     /// Finds everything.
-    pub fn find(binaries: &mut Binaries, operations: &[String], spans: &[String]) -> anyhow::Result<Places> {
-        let mut places = Places::default();
+    pub fn find(
+        binaries: &mut ProgramBinaries,
+        operations: &[String],
+        spans: &[String],
+    ) -> anyhow::Result<ProbeSites> {
+        let mut places = ProbeSites::default();
         for text in operations {
             let kind = places.operations.len() as u8;
-            let name = places.add(binaries, text, Mark::Begin(kind), Mark::End(kind))?;
+            let name = places.add_named_pair(binaries, text, ProbeMark::Begin(kind), ProbeMark::End(kind))?;
             places.operations.push(name);
         }
         for text in spans {
             let kind = places.spans.len() as u8;
-            let name = places.add(binaries, text, Mark::Enter(kind), Mark::Leave(kind))?;
+            let name =
+                places.add_named_pair(binaries, text, ProbeMark::Enter(kind), ProbeMark::Leave(kind))?;
             places.spans.push(name);
         }
         Ok(places)
     }
 
     /// Every name with its begin and its end: operations first.
-    pub fn pairs(&self) -> impl Iterator<Item = (&String, &ProbedPlace, &ProbedPlace)> {
+    pub fn begin_end_pairs(&self) -> impl Iterator<Item = (&String, &ProbePoint, &ProbePoint)> {
         let pairs = self.places.as_chunks::<2>().0;
         self.operations.iter().chain(&self.spans).zip(pairs).map(|(name, [begin, end])| (name, begin, end))
     }
@@ -57,45 +62,49 @@ impl Places {
         files
     }
 
-    fn add(
+    fn add_named_pair(
         &mut self,
-        binaries: &mut Binaries,
+        binaries: &mut ProgramBinaries,
         text: &str,
-        begins: Mark,
-        ends: Mark,
+        begins: ProbeMark,
+        ends: ProbeMark,
     ) -> anyhow::Result<String> {
-        let (name, begin_text, end_text) = split(text);
-        let begin = PlaceText::parse(begin_text)?;
-        let function = if end_text.is_none() { begin.function(binaries)? } else { None };
+        let (name, begin_text, end_text) = split_pair_text(text);
+        let begin = ProbePlaceText::parse(begin_text)?;
+        let function = if end_text.is_none() { begin.find_function(binaries)? } else { None };
         let framed = function.is_some();
         let (begin_place, end_place) = match (function, end_text) {
             (Some(found), _) => {
-                let place = |sites| ProbedPlace { path: found.path.clone(), sites, condition: None };
+                let place = |sites| ProbePoint { path: found.path.clone(), sites, condition: None };
                 (place(vec![found.function.begin]), place(found.function.ends))
             }
-            (None, Some(end)) => (begin.reached(binaries)?, PlaceText::parse(end)?.reached(binaries)?),
+            (None, Some(end)) => {
+                (begin.find_probed_place(binaries)?, ProbePlaceText::parse(end)?.find_probed_place(binaries)?)
+            }
             (None, None) => {
-                let PlaceKind::Probe(probe, filter) = &begin.what else {
-                    return Err(
-                        Usage::new(format!("`{text}` is no place"), "see `trace attach --help`").into()
-                    );
+                let ProbePlaceKind::Probe(probe, filter) = &begin.kind else {
+                    return Err(UsageError::new(
+                        format!("`{text}` is no place"),
+                        "see `trace attach --help`",
+                    )
+                    .into());
                 };
-                let program = begin.with_probe(binaries, probe)?;
-                let end = end_of(program, probe)?;
-                (program.probe(probe, filter.as_ref())?, program.probe(&end, filter.as_ref())?)
+                let program = begin.file_with_probe(binaries, probe)?;
+                let end = find_end_probe(program, probe)?;
+                (program.probe_point(probe, filter.as_ref())?, program.probe_point(&end, filter.as_ref())?)
             }
         };
         self.marks.extend([begins, ends]);
-        let go = |place: &ProbedPlace| binaries.program().is_go() && place.path == binaries.program().path();
+        let go = |place: &ProbePoint| binaries.program().is_go() && place.path == binaries.program().path();
         self.go.extend([go(&begin_place), go(&end_place)]);
         self.places.extend([begin_place, end_place]);
         self.framed.extend([framed, framed]);
-        Ok(name.unwrap_or_else(|| stem(begin_text)).to_owned())
+        Ok(name.unwrap_or_else(|| probe_stem(begin_text)).to_owned())
     }
 }
 
 /// `[NAME=]BEGIN[,END]`, at an equals sign and a comma that are no part of a place: not in brackets, and not of `operator=`.
-fn split(text: &str) -> (Option<&str>, &str, Option<&str>) {
+fn split_pair_text(text: &str) -> (Option<&str>, &str, Option<&str>) {
     let named = text.split_once('=').filter(|(name, rest)| {
         !name.contains(['[', '(', '<', ':', '"']) && !name.ends_with("operator") && !rest.starts_with('=')
     });
@@ -118,7 +127,7 @@ const PAIRS: [(&str, &[&str]); 3] =
     [("begin", &["end", ""]), ("entry", &["return", "exit"]), ("start", &["done", "end", "stop"])];
 
 /// A probe's name without its provider and its `_begin`; the text that it is filtered by, where that is one.
-fn stem(begin: &str) -> &str {
+fn probe_stem(begin: &str) -> &str {
     let (begin, filter) = match begin.split_once('[') {
         Some((begin, filter)) if begin.contains(':') && !begin.contains("operator") => (begin, Some(filter)),
         _ => (begin, None),
@@ -136,16 +145,16 @@ fn stem(begin: &str) -> &str {
 }
 
 /// The USDT probe that ends what another one begins.
-fn end_of(program: &Program, begin: &str) -> anyhow::Result<String> {
+fn find_end_probe(program: &ProbedProgram, begin: &str) -> anyhow::Result<String> {
     // A probe that is not there is told as such.
-    program.probe(begin, None)?;
+    program.probe_point(begin, None)?;
     let ends = PAIRS.iter().filter_map(|(word, ends)| Some((begin.strip_suffix(word)?, ends)));
     let named = ends.flat_map(|(stem, ends)| ends.iter().map(move |end| format!("{stem}{end}")));
     let known = named.map(|name| name.trim_end_matches(['_', '-']).to_owned());
-    let found = known.into_iter().find(|name| program.probes().any(|probe| probe == name));
+    let found = known.into_iter().find(|name| program.probe_names().any(|probe| probe == name));
     Ok(found.ok_or_else(|| {
-        let probes: Vec<&str> = program.probes().collect();
-        Usage::new(
+        let probes: Vec<&str> = program.probe_names().collect();
+        UsageError::new(
             format!("nothing says where `{begin}` ends"),
             format!("write {begin},END with one of {}", probes.join(", ")),
         )
@@ -154,15 +163,16 @@ fn end_of(program: &Program, begin: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{split, stem};
+    use super::{probe_stem, split_pair_text};
 
     #[test]
     fn names_are_what_is_common_to_begin_and_end() {
-        let named = ["slablist:reaped_begin", "x:query-start", "malloc", "a::b::insert", "begin"].map(stem);
+        let named =
+            ["slablist:reaped_begin", "x:query-start", "malloc", "a::b::insert", "begin"].map(probe_stem);
         assert_eq!(named, ["reaped", "query", "malloc", "insert", "begin"]);
         let filtered =
             ["python:function__entry[arg2==\"f\"]", "python:function__entry[arg3>5]", "libc.so.6:malloc"];
-        assert_eq!(filtered.map(stem), ["f", "function", "malloc"]);
+        assert_eq!(filtered.map(probe_stem), ["f", "function", "malloc"]);
     }
 
     #[test]
@@ -178,7 +188,7 @@ mod tests {
             ("tree::operator==(tree const&)", (None, "tree::operator==(tree const&)", None)),
         ];
         for (text, wanted) in cases {
-            assert_eq!(split(text), wanted, "{text}");
+            assert_eq!(split_pair_text(text), wanted, "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// What the probes may cost beyond the bound before they are taken off: so long each time is watched at least.
 const LEAST: Duration = Duration::from_millis(100);
@@ -15,80 +15,81 @@ const ENOUGH: Duration = Duration::from_millis(50);
 
 /// What watching costs a program.
 #[derive(Debug)]
-pub struct Slowdown {
+pub struct WatchSlowdown {
     /// as a fraction of its own CPU time
     limit: f64,
     /// nanoseconds of probes, in all
     spent: f64,
     /// its CPU time when watching began, and as it was last seen, in nanoseconds
-    began: Option<u64>,
+    cpu_at_begin: Option<u64>,
     cpu: u64,
     /// of the times when it was watched: nanoseconds of CPU and of probes
     watched_cpu: u64,
     watched_spent: f64,
     /// how long it was watched, and how long not
-    on: Duration,
-    off: Duration,
+    watched_time: Duration,
+    unwatched_time: Duration,
 }
 
-impl Slowdown {
+impl WatchSlowdown {
     /// With the bound of `--max-slowdown`: `50%`, or `50`.
-    pub fn new(text: &str) -> Result<Self, Usage> {
+    pub fn new(text: &str) -> Result<Self, UsageError> {
         let percent: Option<f64> = text.trim().trim_end_matches('%').trim_end().parse().ok();
         let percent = percent.filter(|percent| percent.is_finite() && *percent > 0.0);
-        let wrong = || Usage::new(format!("--max-slowdown {text}: no percentage above 0"), "for example 50%");
+        let wrong =
+            || UsageError::new(format!("--max-slowdown {text}: no percentage above 0"), "for example 50%");
         Ok(Self {
             limit: percent.ok_or_else(wrong)? / 100.0,
             spent: 0.0,
-            began: None,
+            cpu_at_begin: None,
             cpu: 0,
             watched_cpu: 0,
             watched_spent: 0.0,
-            on: Duration::ZERO,
-            off: Duration::ZERO,
+            watched_time: Duration::ZERO,
+            unwatched_time: Duration::ZERO,
         })
     }
 
     /// A while is over, in which the probes cost so many nanoseconds; the program's CPU time is what it is now.
-    pub fn add(&mut self, cpu: Option<u64>, spent: f64, watched: bool, took: Duration) {
+    pub fn add_interval(&mut self, cpu: Option<u64>, spent: f64, watched: bool, took: Duration) {
         self.spent += spent;
         let before = self.cpu;
         // One that ended has none any more: what was seen last stays.
         self.cpu = cpu.unwrap_or(self.cpu).max(self.cpu);
-        let began = *self.began.get_or_insert(self.cpu);
+        let began = *self.cpu_at_begin.get_or_insert(self.cpu);
         if watched {
-            self.on += took;
+            self.watched_time += took;
             self.watched_spent += spent;
             self.watched_cpu += self.cpu.saturating_sub(before.max(began));
         } else {
-            self.off += took;
+            self.unwatched_time += took;
         }
     }
 
     /// Probes are being put on, or taken off, and are passed meanwhile though they tell nothing: what that cost is what they
     /// cost of the program's time when it was last watched.
-    pub fn add_change(&mut self, cpu: Option<u64>, took: Duration) {
+    pub fn add_probe_change(&mut self, cpu: Option<u64>, took: Duration) {
         let before = self.cpu;
         let cost = (self.watched_spent / self.watched_cpu.max(1) as f64).min(1.0);
         self.cpu = cpu.unwrap_or(self.cpu).max(self.cpu);
         self.spent += cost * (self.cpu - before) as f64;
-        self.off += took;
+        self.unwatched_time += took;
     }
 
     /// Nanoseconds of CPU that the program took, with all.
-    fn all(&self) -> f64 {
-        self.cpu.saturating_sub(self.began.unwrap_or(self.cpu)) as f64
+    fn total_cpu_nanos(&self) -> f64 {
+        self.cpu.saturating_sub(self.cpu_at_begin.unwrap_or(self.cpu)) as f64
     }
 
     /// Nanoseconds of CPU that the program took for itself.
-    fn own(&self) -> f64 {
-        (self.all() - self.spent).max(0.0)
+    fn own_cpu_nanos(&self) -> f64 {
+        (self.total_cpu_nanos() - self.spent).max(0.0)
     }
 
     /// Whether it is to be watched now: not while it is slower than it may be.
-    pub fn allows(&self, watched: bool) -> bool {
+    pub fn allows_watching(&self, watched: bool) -> bool {
         let room = if watched { LEAST.as_nanos() as f64 } else { 0.0 };
-        let own = self.own().max(self.all() / (1.0 + MOST_TIMES));
+        let own = self.own_cpu_nanos().max(self.total_cpu_nanos() / (1.0 + MOST_TIMES));
         self.spent.min(MOST_TIMES * own) <= self.limit * own + room
     }
 
@@ -98,24 +99,25 @@ impl Slowdown {
     }
 
     /// How much slower the program is while it is watched, in words: `12 %`.
-    pub fn while_watched(&self) -> String {
-        in_words(self.watched_spent, self.watched_cpu as f64 - self.watched_spent)
+    pub fn text_while_watched(&self) -> String {
+        slowdown_text(self.watched_spent, self.watched_cpu as f64 - self.watched_spent)
     }
 
     /// The same of all the time; none where that was too short to tell.
-    pub fn in_all(&self) -> Option<String> {
-        self.is_known().then(|| in_words(self.spent, self.own()))
+    pub fn overall_text(&self) -> Option<String> {
+        self.is_known().then(|| slowdown_text(self.spent, self.own_cpu_nanos()))
     }
 
     /// The share of the time that it was watched; none where that was all of it.
-    pub fn share(&self) -> Option<f64> {
-        let all = self.on + self.off;
-        (self.off > Duration::ZERO).then(|| self.on.as_secs_f64() / all.as_secs_f64().max(f64::EPSILON))
+    pub fn watched_share(&self) -> Option<f64> {
+        let all = self.watched_time + self.unwatched_time;
+        (self.unwatched_time > Duration::ZERO)
+            .then(|| self.watched_time.as_secs_f64() / all.as_secs_f64().max(f64::EPSILON))
     }
 }
 
 /// Nanoseconds of probes against those of the program itself.
-fn in_words(spent: f64, own: f64) -> String {
+fn slowdown_text(spent: f64, own: f64) -> String {
     let ratio = spent / own.max(1.0);
     if ratio > MOST_TIMES {
         format!("more than {MOST_TIMES} times")
@@ -133,68 +135,72 @@ mod tests {
     #[test]
     fn a_bound_is_a_percentage() {
         assert_eq!(
-            ["50%", " 7.5 ", "200 %"].map(|text| Slowdown::new(text).unwrap().limit),
+            ["50%", " 7.5 ", "200 %"].map(|text| WatchSlowdown::new(text).unwrap().limit),
             [0.5, 0.075, 2.0]
         );
         for wrong in ["", "%", "0", "-1", "nan", "x", "inf"] {
-            assert!(Slowdown::new(wrong).is_err(), "{wrong}");
+            assert!(WatchSlowdown::new(wrong).is_err(), "{wrong}");
         }
     }
 
     /// Probes at everything that a program does: it is watched for a while, then left alone until the bound holds again.
     #[test]
     fn a_program_that_becomes_too_slow_is_watched_for_shares_of_the_time() {
-        let mut slowdown = Slowdown::new("50%").unwrap();
+        let mut slowdown = WatchSlowdown::new("50%").unwrap();
         let (mut cpu, mut watched, mut changes) = (0, true, 0);
-        slowdown.add(Some(cpu), 0.0, true, Duration::ZERO);
+        slowdown.add_interval(Some(cpu), 0.0, true, Duration::ZERO);
         for _ in 0..500 {
             cpu += 20 * MS;
             // Nineteen of twenty milliseconds are the probes'.
             let spent = if watched { 19.0 * MS as f64 } else { 0.0 };
-            slowdown.add(Some(cpu), spent, watched, Duration::from_millis(20));
-            let now = slowdown.allows(watched);
+            slowdown.add_interval(Some(cpu), spent, watched, Duration::from_millis(20));
+            let now = slowdown.allows_watching(watched);
             changes += u32::from(now != watched);
             watched = now;
         }
-        let share = slowdown.share().unwrap();
+        let share = slowdown.watched_share().unwrap();
         assert!(changes > 10 && (0.2..0.5).contains(&share), "{changes} {share}");
-        let bound = slowdown.limit * slowdown.own() + (LEAST + Duration::from_millis(20)).as_nanos() as f64;
+        let bound =
+            slowdown.limit * slowdown.own_cpu_nanos() + (LEAST + Duration::from_millis(20)).as_nanos() as f64;
         assert!(slowdown.spent <= bound, "{slowdown:?}");
         // While probes are taken off, all of its time is theirs.
         let spent = slowdown.spent;
-        slowdown.add_change(Some(cpu + 100 * MS), Duration::from_millis(100));
+        slowdown.add_probe_change(Some(cpu + 100 * MS), Duration::from_millis(100));
         assert!((slowdown.spent - spent - 95.0 * MS as f64).abs() < 1.0, "{slowdown:?}");
-        assert_eq!((slowdown.is_known(), slowdown.while_watched().as_str()), (true, "1900 %"));
+        assert_eq!((slowdown.is_known(), slowdown.text_while_watched().as_str()), (true, "1900 %"));
     }
 
     /// On a busy machine probes were taken to cost more than all of the program's time, and were taken off whatever was asked:
     /// of 10,000 calls 357 were told, none as lost.
     #[test]
     fn an_estimate_above_what_can_be_told_takes_no_probes_off() {
-        let mut slowdown = Slowdown::new("5000%").unwrap();
-        slowdown.add(Some(0), 0.0, true, Duration::ZERO);
+        let mut slowdown = WatchSlowdown::new("5000%").unwrap();
+        slowdown.add_interval(Some(0), 0.0, true, Duration::ZERO);
         for round in 1..=100 {
             // Five times what the program took with all.
-            slowdown.add(Some(round * 20 * MS), 100.0 * MS as f64, true, Duration::from_millis(20));
-            assert!(slowdown.allows(true), "{slowdown:?}");
+            slowdown.add_interval(Some(round * 20 * MS), 100.0 * MS as f64, true, Duration::from_millis(20));
+            assert!(slowdown.allows_watching(true), "{slowdown:?}");
         }
-        assert_eq!((slowdown.share(), slowdown.in_all().as_deref()), (None, Some("more than 50 times")));
-        let mut bounded = Slowdown { limit: 40.0, ..slowdown };
-        assert!(!bounded.allows(true));
+        assert_eq!(
+            (slowdown.watched_share(), slowdown.overall_text().as_deref()),
+            (None, Some("more than 50 times"))
+        );
+        let mut bounded = WatchSlowdown { limit: 40.0, ..slowdown };
+        assert!(!bounded.allows_watching(true));
         bounded.spent = 0.0;
-        assert!(bounded.allows(true));
+        assert!(bounded.allows_watching(true));
     }
 
     #[test]
     fn a_program_that_stays_fast_is_watched_all_the_time_and_one_that_ended_keeps_its_time() {
-        let mut slowdown = Slowdown::new("50%").unwrap();
+        let mut slowdown = WatchSlowdown::new("50%").unwrap();
         for round in 1..=100 {
-            slowdown.add(Some(round * 20 * MS), MS as f64, true, Duration::from_millis(20));
-            assert!(slowdown.allows(true), "{slowdown:?}");
+            slowdown.add_interval(Some(round * 20 * MS), MS as f64, true, Duration::from_millis(20));
+            assert!(slowdown.allows_watching(true), "{slowdown:?}");
         }
-        slowdown.add(None, 0.0, true, Duration::from_millis(20));
-        assert_eq!((slowdown.share(), slowdown.in_all().as_deref()), (None, Some("5 %")));
-        let short = Slowdown::new("50%").unwrap();
-        assert_eq!((short.share(), short.in_all()), (None, None));
+        slowdown.add_interval(None, 0.0, true, Duration::from_millis(20));
+        assert_eq!((slowdown.watched_share(), slowdown.overall_text().as_deref()), (None, Some("5 %")));
+        let short = WatchSlowdown::new("50%").unwrap();
+        assert_eq!((short.watched_share(), short.overall_text()), (None, None));
     }
 }

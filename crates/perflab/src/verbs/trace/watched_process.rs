@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::attach::found;
-use crate::arguments::trace::Attach;
+use super::attach::find_command;
+use crate::arguments::trace::AttachArgs;
 use crate::verbs::recording;
 
 /// What is watched.
@@ -27,21 +27,21 @@ pub struct WatchedProcess {
 
 impl WatchedProcess {
     /// The process that was named, or the command: started, and stopped before it becomes the program.
-    pub fn of(wanted: &Attach) -> anyhow::Result<Self> {
+    pub fn from_args(wanted: &AttachArgs) -> anyhow::Result<Self> {
         if let Some(pid) = wanted.pid {
             return Ok(Self { name: format!("process {pid}"), pid, child: None, failed: false, ended: None });
         }
-        let mut words = recording::words(&wanted.command)?;
+        let mut words = recording::command_words(&wanted.command)?;
         let name = words.join(" ");
         if let Some(first) = words.first_mut() {
-            *first = found(OsStr::new(first.as_str()))?.display().to_string();
+            *first = find_command(OsStr::new(first.as_str()))?.display().to_string();
         }
         let waits = "kill -STOP $$; exec \"$@\"";
         let child = Command::new("/bin/sh").args(["-c", waits, "sh"]).args(&words).spawn();
         let child = child.context("cannot start a shell")?;
         let pid = i32::try_from(child.id()).context("the child has a strange number")?;
         let since = Instant::now();
-        while state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
+        while process_state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(Self { name, pid, child: Some(child), failed: false, ended: None })
@@ -53,7 +53,7 @@ impl WatchedProcess {
     }
 
     /// Lets a command that was started here go on.
-    pub fn begin(&self) -> anyhow::Result<()> {
+    pub fn resume(&self) -> anyhow::Result<()> {
         if self.child.is_some() {
             let pid = rustix::process::Pid::from_raw(self.pid).context("the child has a strange number")?;
             rustix::process::kill_process(pid, rustix::process::Signal::CONT)?;
@@ -70,7 +70,7 @@ impl WatchedProcess {
     }
 
     /// Whether it lives; how it ended, if not, is known then.
-    pub fn lives(&mut self) -> anyhow::Result<bool> {
+    pub fn is_alive(&mut self) -> anyhow::Result<bool> {
         match &mut self.child {
             Some(child) => {
                 let ended = child.try_wait().context("cannot wait for the program")?;
@@ -79,9 +79,9 @@ impl WatchedProcess {
                 Ok(ended.is_none())
             }
             None => {
-                let lives = !matches!(state(self.pid), None | Some('Z' | 'X'));
+                let lives = !matches!(process_state(self.pid), None | Some('Z' | 'X'));
                 if !lives && self.ended.is_none() {
-                    let (failed, ended) = of_another(self.pid);
+                    let (failed, ended) = foreign_process_end(self.pid);
                     (self.failed, self.ended) = (failed, Some(ended));
                 }
                 Ok(lives)
@@ -109,7 +109,7 @@ impl WatchedProcess {
 
 /// How a process ended that is not our child: while nobody waited for it, /proc has its status as the last number.
 /// Whether it failed; that it is gone, where nothing says how, is told as well.
-fn of_another(pid: i32) -> (bool, String) {
+fn foreign_process_end(pid: i32) -> (bool, String) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
     let status = stat.as_deref().and_then(|text| text.split_whitespace().next_back()?.parse::<i32>().ok());
     match status {
@@ -121,7 +121,7 @@ fn of_another(pid: i32) -> (bool, String) {
 }
 
 /// A process's state, as /proc has it behind the name in brackets.
-fn state(pid: i32) -> Option<char> {
+fn process_state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }

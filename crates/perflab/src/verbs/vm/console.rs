@@ -10,10 +10,10 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 const LEAVE: u8 = 0x1d;
 
 /// Connects until the guest hangs up, or the user leaves.
-pub fn attach(guest: UnixStream) -> io::Result<()> {
-    let _raw = Raw::new()?;
+pub fn attach_console(guest: UnixStream) -> io::Result<()> {
+    let _raw = RawTerminal::enter()?;
     let typed = guest.try_clone()?;
-    thread::spawn(move || keys(typed));
+    thread::spawn(move || forward_keys(typed));
     let mut guest = guest;
     let mut buffer = [0; 4096];
     loop {
@@ -30,7 +30,7 @@ pub fn attach(guest: UnixStream) -> io::Result<()> {
 }
 
 /// What is typed goes to the guest; the end of it, or ^], hangs up.
-fn keys(mut guest: UnixStream) {
+fn forward_keys(mut guest: UnixStream) {
     let mut buffer = [0; 1024];
     // A prompt that was printed before anybody looked is asked for again.
     let _ = guest.write_all(b"\r");
@@ -46,22 +46,22 @@ fn keys(mut guest: UnixStream) {
 }
 
 /// The terminal in raw mode, until dropped: every key is the guest's.
-struct Raw(Option<Termios>);
+struct RawTerminal(Option<Termios>);
 
-impl Raw {
-    fn new() -> io::Result<Raw> {
+impl RawTerminal {
+    fn enter() -> io::Result<RawTerminal> {
         if !io::stdin().is_terminal() {
-            return Ok(Raw(None));
+            return Ok(RawTerminal(None));
         }
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-        Ok(Raw(Some(before)))
+        Ok(RawTerminal(Some(before)))
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             // A terminal that is gone needs nothing.

@@ -3,52 +3,53 @@
 use std::path::Path;
 
 use perflab_conduct::kernel;
-use perflab_conduct::machine::{Disk, Machine, Node, RootKind, Wish};
+use perflab_conduct::machine::{AcceleratorRequest, GuestDisk, GuestMachine, GuestNumaNode, GuestRootSource};
 use perflab_model::Bytes;
 
-use crate::arguments::vm::{AcceleratorName, Boot};
-use crate::exit::Usage;
+use crate::arguments::vm::{AcceleratorName, BootArgs};
+use crate::exit::UsageError;
 use crate::quantities;
 
 /// The machine that the user describes.
-pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
+pub fn machine_from_args(wanted: &BootArgs) -> anyhow::Result<GuestMachine> {
     if let Some(modules) = wanted.modules.as_deref().filter(|modules| !modules.is_dir()) {
         let message = format!("there is no folder {} for --modules", modules.display());
-        return Err(Usage::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
+        return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
     }
-    let kernel = kernel::find(&wanted.kernel, wanted.modules.as_deref())?;
+    let kernel = kernel::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
     let name = match &wanted.name {
-        Some(name) => checked(name)?,
-        None => name_of(&wanted.kernel),
+        Some(name) => check_guest_name(name)?,
+        None => guest_name_of_kernel(&wanted.kernel),
     };
-    let nodes = wanted.node.iter().map(|text| node(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut machine = Machine::new(name, kernel);
+    let nodes = wanted.node.iter().map(|text| parse_node(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut machine = GuestMachine::new(name, kernel);
     machine.cpus = if nodes.is_empty() { wanted.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
     machine.memory = if nodes.is_empty() {
-        size(&wanted.memory)?
+        parse_memory_size(&wanted.memory)?
     } else {
         Bytes(nodes.iter().map(|node| node.memory.0).sum())
     };
     machine.nodes = nodes;
     machine.load = wanted.load.clone();
     machine.append = wanted.append.clone();
-    machine.root = root(wanted)?;
+    machine.root = parse_root(wanted)?;
     machine.accelerator = match wanted.accelerator {
-        AcceleratorName::Best => Wish::Best,
-        AcceleratorName::Kvm => Wish::Kvm,
-        AcceleratorName::Tcg => Wish::Tcg,
+        AcceleratorName::Best => AcceleratorRequest::Best,
+        AcceleratorName::Kvm => AcceleratorRequest::Kvm,
+        AcceleratorName::Tcg => AcceleratorRequest::Tcg,
     };
     machine.model = wanted.cpu_model.clone();
     let boot_within = wanted.boot_within.as_deref();
-    machine.boot_within = boot_within.map(|text| quantities::time("--boot-within", text)).transpose()?;
+    machine.boot_within =
+        boot_within.map(|text| quantities::parse_time_option("--boot-within", text)).transpose()?;
     machine.pin = wanted.pin.clone();
-    machine.huge_pages = wanted.huge_pages.as_deref().map(size).transpose()?;
-    machine.disks = wanted.disk.iter().map(|text| disk(text)).collect::<Result<Vec<_>, _>>()?;
+    machine.huge_pages = wanted.huge_pages.as_deref().map(parse_memory_size).transpose()?;
+    machine.disks = wanted.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
     Ok(machine)
 }
 
 /// A recipe's name, or the file's: `bzImage`. It becomes a host name and part of sockets' names.
-fn name_of(kernel: &str) -> String {
+fn guest_name_of_kernel(kernel: &str) -> String {
     let base =
         Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
@@ -58,10 +59,10 @@ fn name_of(kernel: &str) -> String {
 const LONGEST_NAME: usize = 40;
 
 /// A guest's name as the user gave it: a word of QEMU's lists, a host name, and part of paths.
-fn checked(name: &str) -> Result<String, Usage> {
+fn check_guest_name(name: &str) -> Result<String, UsageError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.starts_with('-') || name.len() > LONGEST_NAME || !name.chars().all(plain) {
-        return Err(Usage::new(
+        return Err(UsageError::new(
             format!("`{name}` cannot be a guest's name"),
             format!("write letters, digits, `-` and `_`, at most {LONGEST_NAME}"),
         ));
@@ -69,15 +70,15 @@ fn checked(name: &str) -> Result<String, Usage> {
     Ok(name.to_owned())
 }
 
-fn size(text: &str) -> Result<Bytes, Usage> {
-    Bytes::parse(text).map_err(|error| Usage::new(error.to_string(), "write, for example, 512MiB"))
+fn parse_memory_size(text: &str) -> Result<Bytes, UsageError> {
+    Bytes::parse(text).map_err(|error| UsageError::new(error.to_string(), "write, for example, 512MiB"))
 }
 
-fn root(wanted: &Boot) -> Result<RootKind, Usage> {
+fn parse_root(wanted: &BootArgs) -> Result<GuestRootSource, UsageError> {
     let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
     let programs: Vec<String> = [command].into_iter().chain(wanted.with.iter().cloned()).collect();
-    RootKind::parse(&wanted.root, &programs).ok_or_else(|| {
-        Usage::new(
+    GuestRootSource::parse(&wanted.root, &programs).ok_or_else(|| {
+        UsageError::new(
             format!("`{}` is no root for a guest", wanted.root),
             "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
         )
@@ -85,9 +86,9 @@ fn root(wanted: &Boot) -> Result<RootKind, Usage> {
 }
 
 /// `2:1GiB:0`
-fn node(text: &str) -> Result<Node, Usage> {
+fn parse_node(text: &str) -> Result<GuestNumaNode, UsageError> {
     let wrong = || {
-        Usage::new(
+        UsageError::new(
             format!("`{text}` is no NUMA node"),
             "write CPUS:MEMORY or CPUS:MEMORY:HOST-NODE, as 2:1GiB:0",
         )
@@ -96,20 +97,20 @@ fn node(text: &str) -> Result<Node, Usage> {
     let cpus = parts.next().and_then(|cpus| cpus.parse().ok()).ok_or_else(wrong)?;
     let memory = parts.next().and_then(|size| Bytes::parse(size).ok()).ok_or_else(wrong)?;
     let host = parts.next().map(|host| host.parse().map_err(|_| wrong())).transpose()?;
-    Ok(Node { cpus, memory, host })
+    Ok(GuestNumaNode { cpus, memory, host })
 }
 
 const CACHES: &[&str] = &["none", "writeback", "writethrough", "directsync", "unsafe"];
 
 /// `scratch.qcow2:none`
-fn disk(text: &str) -> Result<Disk, Usage> {
+fn parse_disk(text: &str) -> Result<GuestDisk, UsageError> {
     let (path, cache) = match text.rsplit_once(':') {
         Some((path, cache)) if CACHES.contains(&cache) => (path, cache),
         _ => (text, "writeback"),
     };
     if !Path::new(path).is_file() {
         let hint = format!("write IMAGE or IMAGE:CACHE, with one of {}", CACHES.join(", "));
-        return Err(Usage::new(format!("there is no disk image {path}"), hint));
+        return Err(UsageError::new(format!("there is no disk image {path}"), hint));
     }
-    Ok(Disk { cache: cache.into(), ..Disk::thrown_away(path) })
+    Ok(GuestDisk { cache: cache.into(), ..GuestDisk::discarding_changes(path) })
 }

@@ -6,24 +6,24 @@ use serde::Serialize;
 
 /// Everything in `<script id="flame-data">`: one merged tree, with the sides that can be laid over it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Picture {
+pub struct FlameViewerData {
     /// What it is of.
     pub title: String,
     /// Functions by number.
-    pub functions: Functions,
-    /// What colours mean, by the numbers in [`Nodes::category`].
-    pub categories: Vec<Category>,
+    pub functions: FunctionColumns,
+    /// What colours mean, by the numbers in [`NodeColumns::category`].
+    pub categories: Vec<FlameCategory>,
     /// The boxes.
-    pub nodes: Nodes,
+    pub nodes: NodeColumns,
     /// What was profiled: at least one.
-    pub sides: Vec<Side>,
+    pub sides: Vec<FlameSide>,
     /// Differences of pairs of sides.
-    pub changes: Vec<Changes>,
+    pub changes: Vec<SideDifference>,
 }
 
 /// Names and roles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Functions {
+pub struct FunctionColumns {
     /// Normalised names.
     pub name: Vec<String>,
     /// `all`, `command`, `kernel`, `user`, `unknown`, `nothing`; the letter that each begins with, in one text.
@@ -34,7 +34,7 @@ pub struct Functions {
 
 /// A colour and its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Category {
+pub struct FlameCategory {
     /// What the legend says.
     pub name: String,
     /// Which family of colours: `command`, `kernel`, `user`, `unknown`, `nothing`, or `0`, `1`, … for rules.
@@ -43,7 +43,7 @@ pub struct Category {
 
 /// Columns of boxes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Nodes {
+pub struct NodeColumns {
     /// How many.
     pub count: usize,
     /// Its number less its caller's; 0 for node 0.
@@ -56,7 +56,7 @@ pub struct Nodes {
 
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct FlameSide {
     /// Label, or short id, and the case where there are several.
     pub name: String,
     /// Where the samples come from, the event, the rate.
@@ -70,12 +70,12 @@ pub struct Side {
     pub own: String,
     /// When samples were taken; left out where the source has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<Time>,
+    pub time: Option<SampleTimes>,
 }
 
 /// Samples over time, in cells of a fiftieth of a second; each stretch begins a second of its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Time {
+pub struct SampleTimes {
     /// Cells in a second.
     pub rows: u32,
     /// Stretches (iterations, runs): name and whole seconds.
@@ -90,22 +90,22 @@ pub struct Time {
 
 /// Differences between two sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Changes {
-    /// Index into [`Picture::sides`].
+pub struct SideDifference {
+    /// Index into [`FlameViewerData::side_names`].
     pub before: usize,
-    /// Index into [`Picture::sides`].
+    /// Index into [`FlameViewerData::side_names`].
     pub after: usize,
     /// What the intervals rest on, in words.
     pub basis: String,
     /// Of boxes, where they could be judged.
-    pub nodes: Differences,
+    pub nodes: DifferenceColumns,
     /// Of functions.
-    pub functions: Differences,
+    pub functions: DifferenceColumns,
 }
 
 /// Columns of differences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Differences {
+pub struct DifferenceColumns {
     /// Node or function of each entry less that of the one before.
     pub of: String,
     /// Difference of shares in millionths, signed; so are `low` and `high`.

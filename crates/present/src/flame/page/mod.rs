@@ -9,6 +9,6 @@ mod pack;
 mod picture;
 mod render;
 
-pub use categories::Categories;
-pub use picture::picture;
-pub use render::page;
+pub use categories::FlameCategories;
+pub use picture::flame_viewer_data;
+pub use render::render_flame_page;

@@ -1,10 +1,10 @@
 //! Columns of integers as texts: variable-length bytes (LEB128), then base64. A third of what JSON takes for
 //! a million samples, and no parser of numbers has to read it.
 
-use crate::report::base64;
+use crate::report::encode_base64;
 
 /// Numbers from 0.
-pub(super) fn unsigned(numbers: impl IntoIterator<Item = u64>) -> String {
+pub(super) fn pack_unsigned(numbers: impl IntoIterator<Item = u64>) -> String {
     let mut bytes = Vec::new();
     for mut number in numbers {
         while number >= 0x80 {
@@ -13,18 +13,18 @@ pub(super) fn unsigned(numbers: impl IntoIterator<Item = u64>) -> String {
         }
         bytes.push(number as u8);
     }
-    base64(&bytes)
+    encode_base64(&bytes)
 }
 
 /// Numbers of either sign: 0, -1, 1, -2, … become 0, 1, 2, 3, …
-pub(super) fn signed(numbers: impl IntoIterator<Item = i64>) -> String {
-    unsigned(numbers.into_iter().map(|number| ((number << 1) ^ (number >> 63)) as u64))
+pub(super) fn pack_signed(numbers: impl IntoIterator<Item = i64>) -> String {
+    pack_unsigned(numbers.into_iter().map(|number| ((number << 1) ^ (number >> 63)) as u64))
 }
 
 /// Ascending numbers as steps from the one before.
-pub(super) fn ascending(numbers: impl IntoIterator<Item = u64>) -> String {
+pub(super) fn pack_ascending(numbers: impl IntoIterator<Item = u64>) -> String {
     let mut last = 0;
-    unsigned(numbers.into_iter().map(|number| number - std::mem::replace(&mut last, number)))
+    pack_unsigned(numbers.into_iter().map(|number| number - std::mem::replace(&mut last, number)))
 }
 
 #[cfg(test)]
@@ -34,8 +34,8 @@ mod tests {
     #[test]
     fn columns_are_what_the_viewer_unpacks() {
         // The same texts as in web/test/flame.test.ts.
-        assert_eq!(unsigned([0, 1, 127, 128, 300, 1_000_000]), "AAF/gAGsAsCEPQ==");
-        assert_eq!(signed([0, -1, 1, -1_000_000]), "AAEC/4h6");
-        assert_eq!(ascending([3, 3, 200]), "AwDFAQ==");
+        assert_eq!(pack_unsigned([0, 1, 127, 128, 300, 1_000_000]), "AAF/gAGsAsCEPQ==");
+        assert_eq!(pack_signed([0, -1, 1, -1_000_000]), "AAEC/4h6");
+        assert_eq!(pack_ascending([3, 3, 200]), "AwDFAQ==");
     }
 }

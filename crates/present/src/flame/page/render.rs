@@ -3,11 +3,11 @@
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
-use super::data::Picture;
-use crate::report::{ReportError, bundle, page_json, templates};
+use super::data::FlameViewerData;
+use crate::report::{ReportError, bundle, page_json, page_templates};
 
 #[derive(Serialize)]
-struct Filled<'a> {
+struct FlamePageValues<'a> {
     title: &'a str,
     writer: &'a str,
     policy: String,
@@ -21,14 +21,14 @@ struct Filled<'a> {
 /// # Errors
 ///
 /// Where page or data cannot be written, which would be a mistake of ours.
-pub fn page(writer: &str, picture: &Picture) -> Result<String, ReportError> {
-    let filled = Filled {
+pub fn render_flame_page(writer: &str, picture: &FlameViewerData) -> Result<String, ReportError> {
+    let filled = FlamePageValues {
         title: &picture.title,
         writer,
-        policy: bundle::policy(),
+        policy: bundle::content_security_policy(),
         style: bundle::STYLE,
         script: bundle::SCRIPT,
         flames: page_json(picture)?,
     };
-    Ok(templates()?.get_template("flame.html")?.render(Value::from(Serde(filled)))?)
+    Ok(page_templates()?.get_template("flame.html")?.render(Value::from(Serde(filled)))?)
 }

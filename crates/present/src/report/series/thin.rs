@@ -1,7 +1,7 @@
 //! Fewer ticks, by the extremes of each bucket; and how lively a track is.
 
 /// Seconds between each tick and the one before; none for the first.
-pub(super) fn steps(at: &[i64]) -> impl Iterator<Item = Option<f64>> {
+pub(super) fn tick_lengths(at: &[i64]) -> impl Iterator<Item = Option<f64>> {
     let between = at.windows(2).map(|pair| match pair {
         [before, after] if after > before => Some((after - before) as f64 / 1e6),
         _ => None,
@@ -10,26 +10,26 @@ pub(super) fn steps(at: &[i64]) -> impl Iterator<Item = Option<f64>> {
 }
 
 /// Growth per second.
-pub(super) fn rates(at: &[i64], growth: &[Option<i64>]) -> Vec<Option<f64>> {
-    growth.iter().zip(steps(at)).map(|(more, step)| Some((*more)? as f64 / step?)).collect()
+pub(super) fn counter_rates(at: &[i64], growth: &[Option<i64>]) -> Vec<Option<f64>> {
+    growth.iter().zip(tick_lengths(at)).map(|(more, step)| Some((*more)? as f64 / step?)).collect()
 }
 
-fn bucket(ticks: usize, limit: usize) -> usize {
+fn bucket_size(ticks: usize, limit: usize) -> usize {
     ticks.div_ceil((limit / 2).max(1)).max(1)
 }
 
-/// The times that [`extremes`] of as many ticks belong to: first and last of each bucket.
-pub(super) fn times(at: &[i64], limit: usize) -> Vec<i64> {
+/// The times that [`bucket_extremes`] of as many ticks belong to: first and last of each bucket.
+pub(super) fn bucket_times(at: &[i64], limit: usize) -> Vec<i64> {
     let ends = |bucket: &[i64]| bucket.first().into_iter().chain(bucket.last()).copied().collect::<Vec<_>>();
-    at.chunks(bucket(at.len(), limit)).flat_map(ends).collect()
+    at.chunks(bucket_size(at.len(), limit)).flat_map(ends).collect()
 }
 
 /// Smallest and largest value of each bucket, in the order in which they came.
-pub(super) fn extremes(values: &[Option<f64>], limit: usize) -> Vec<Option<f64>> {
-    values.chunks(bucket(values.len(), limit)).flat_map(pair).collect()
+pub(super) fn bucket_extremes(values: &[Option<f64>], limit: usize) -> Vec<Option<f64>> {
+    values.chunks(bucket_size(values.len(), limit)).flat_map(extreme_pair).collect()
 }
 
-fn pair(bucket: &[Option<f64>]) -> [Option<f64>; 2] {
+fn extreme_pair(bucket: &[Option<f64>]) -> [Option<f64>; 2] {
     let present = || bucket.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?)));
     let low = present().min_by(|a, b| a.1.total_cmp(&b.1));
     let high = present().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -42,7 +42,7 @@ fn pair(bucket: &[Option<f64>]) -> [Option<f64>; 2] {
 
 /// How much values vary: the share of their size that the middle nine tenths span, weighted by the
 /// logarithm of that span, so that 200,000 to 400,000 pages come before 0 to 1.
-pub(super) fn liveliness(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn variability(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.filter(|n| n.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     let at =

@@ -1,7 +1,7 @@
 //! What the list does, told to the recorder: each piece of work a span, the list's state as numbers when it changes.
 
 use optrace::Recorder;
-use slablist::{Event, Probe, Work};
+use slablist::{SlabEvent, SlabProbe, SlabWork};
 
 /// The kind of operation.
 pub(super) const INSERT: u8 = 0;
@@ -35,7 +35,7 @@ const NODES_EXAMINED: u8 = 6;
 const NODES_SAVED: u8 = 7;
 
 /// A probe that passes everything on to a recorder.
-pub(super) struct Told<'a> {
+pub(super) struct RecordingProbe<'a> {
     recorder: &'a Recorder<'a>,
     reaps: u64,
     saved: u64,
@@ -45,19 +45,19 @@ pub(super) struct Told<'a> {
     after: [Option<i64>; 3],
 }
 
-impl<'a> Told<'a> {
+impl<'a> RecordingProbe<'a> {
     pub(super) fn new(recorder: &'a Recorder<'a>) -> Self {
-        Told { recorder, reaps: 0, saved: 0, reaping: false, after: [None; 3] }
+        RecordingProbe { recorder, reaps: 0, saved: 0, reaping: false, after: [None; 3] }
     }
 
     /// Reaps of either level, and slabs and nodes that they saved.
-    pub(super) fn reaps(&self) -> (u64, u64) {
+    pub(super) fn reap_totals(&self) -> (u64, u64) {
         (self.reaps, self.saved)
     }
 
     /// At the beginning of an operation: tells what the last one's reap left.
     #[inline]
-    pub(super) fn settle(&mut self) {
+    pub(super) fn record_pending_state(&mut self) {
         if self.after != [None; 3] {
             for (kind, value) in [SLABS, NODES, LEVELS].into_iter().zip(std::mem::take(&mut self.after)) {
                 value.into_iter().for_each(|value| self.recorder.number(kind, value));
@@ -65,7 +65,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn state(&mut self, kind: u8, value: i64) {
+    fn record_state(&mut self, kind: u8, value: i64) {
         match kind {
             _ if !self.reaping => self.recorder.number(kind, value),
             SLABS => self.after[0] = Some(value),
@@ -74,7 +74,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn reaped(&mut self, level: u8, examined: usize, saved: usize) {
+    fn record_reap(&mut self, level: u8, examined: usize, saved: usize) {
         self.reaping = false;
         (self.reaps, self.saved) = (self.reaps + 1, self.saved + saved as u64);
         self.recorder.leave();
@@ -84,33 +84,35 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Probe for Told<'_> {
+impl SlabProbe for RecordingProbe<'_> {
     #[inline]
-    fn begin(&mut self, work: Work) {
-        self.reaping |= matches!(work, Work::Reap { .. });
+    fn begin(&mut self, work: SlabWork) {
+        self.reaping |= matches!(work, SlabWork::Reap { .. });
         self.recorder.enter(match work {
-            Work::MakeSlab => ALLOCATE,
-            Work::Spill => SPILL,
-            Work::Shift => SHIFT,
-            Work::Reap { level: 0 } => REAP,
+            SlabWork::MakeSlab => ALLOCATE,
+            SlabWork::Spill => SPILL,
+            SlabWork::Shift => SHIFT,
+            SlabWork::Reap { level: 0 } => REAP,
             _ => REAP_INDEX,
         });
     }
 
     #[inline]
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SlabEvent) {
         match event {
-            Event::SlabMade { slabs } => {
+            SlabEvent::SlabMade { slabs } => {
                 self.recorder.leave();
-                self.state(SLABS, slabs as i64);
+                self.record_state(SLABS, slabs as i64);
             }
-            Event::Spilled { .. } | Event::Shifted { .. } => self.recorder.leave(),
-            Event::SlabFreed { slabs } => self.state(SLABS, slabs as i64),
-            Event::NodeMade { nodes } | Event::NodeFreed { nodes } => self.state(NODES, nodes as i64),
-            Event::IndexGrown { levels } | Event::IndexShrunk { levels } => {
-                self.state(LEVELS, levels.into());
+            SlabEvent::Spilled { .. } | SlabEvent::Shifted { .. } => self.recorder.leave(),
+            SlabEvent::SlabFreed { slabs } => self.record_state(SLABS, slabs as i64),
+            SlabEvent::NodeMade { nodes } | SlabEvent::NodeFreed { nodes } => {
+                self.record_state(NODES, nodes as i64)
             }
-            Event::Reaped { level, examined, saved, .. } => self.reaped(level, examined, saved),
+            SlabEvent::IndexGrown { levels } | SlabEvent::IndexShrunk { levels } => {
+                self.record_state(LEVELS, levels.into());
+            }
+            SlabEvent::Reaped { level, examined, saved, .. } => self.record_reap(level, examined, saved),
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use memmap2::MmapMut;
 use super::super::LoadError;
 use super::WORD;
 
-type Word = [u8; WORD];
+type StreamWord = [u8; WORD];
 
 /// STREAM's scalar.
 const SCALAR: f64 = 3.0;
@@ -16,52 +16,53 @@ const SCALAR: f64 = 3.0;
 const EPSILON: f64 = 1e-13;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(super) enum StreamKernel {
     Copy,
     Scale,
     Add,
     Triad,
 }
 
-impl Kernel {
-    pub(super) const ALL: [Kernel; 4] = [Kernel::Copy, Kernel::Scale, Kernel::Add, Kernel::Triad];
+impl StreamKernel {
+    pub(super) const ALL: [StreamKernel; 4] =
+        [StreamKernel::Copy, StreamKernel::Scale, StreamKernel::Add, StreamKernel::Triad];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kernel::Copy => "copy",
-            Kernel::Scale => "scale",
-            Kernel::Add => "add",
-            Kernel::Triad => "triad",
+            StreamKernel::Copy => "copy",
+            StreamKernel::Scale => "scale",
+            StreamKernel::Add => "add",
+            StreamKernel::Triad => "triad",
         }
     }
 
     /// Words that STREAM counts per element.
-    pub(super) fn words(self) -> usize {
+    pub(super) fn words_per_element(self) -> usize {
         match self {
-            Kernel::Copy | Kernel::Scale => 2,
-            Kernel::Add | Kernel::Triad => 3,
+            StreamKernel::Copy | StreamKernel::Scale => 2,
+            StreamKernel::Add | StreamKernel::Triad => 3,
         }
     }
 }
 
 /// Seconds of every timed pass, kernel by kernel.
 #[derive(Debug, Default)]
-pub(super) struct Timings(Vec<(Kernel, f64)>);
+pub(super) struct StreamTimings(Vec<(StreamKernel, f64)>);
 
-impl Timings {
-    pub(super) fn of(&self, kernel: Kernel) -> Vec<f64> {
+impl StreamTimings {
+    pub(super) fn seconds_of(&self, kernel: StreamKernel) -> Vec<f64> {
         self.0.iter().filter(|(one, _)| *one == kernel).map(|(_, seconds)| *seconds).collect()
     }
 }
 
 /// One thread's part of the three arrays.
-struct Part<'a> {
-    a: &'a mut [Word],
-    b: &'a mut [Word],
-    c: &'a mut [Word],
+struct StreamSlice<'a> {
+    a: &'a mut [StreamWord],
+    b: &'a mut [StreamWord],
+    c: &'a mut [StreamWord],
 }
 
-impl Part<'_> {
+impl StreamSlice<'_> {
     /// STREAM's initial values; its first test doubles `a`. The first touch is by the thread that
     /// will use the memory, so that it is near.
     fn fill(&mut self) {
@@ -70,37 +71,42 @@ impl Part<'_> {
         self.c.fill(0.0_f64.to_ne_bytes());
     }
 
-    fn run(&mut self, kernel: Kernel) {
+    fn run_kernel(&mut self, kernel: StreamKernel) {
         match kernel {
-            Kernel::Copy => self.c.copy_from_slice(self.a),
-            Kernel::Scale => one(self.b, self.c, |c| SCALAR * c),
-            Kernel::Add => two(self.c, self.a, self.b, |a, b| a + b),
-            Kernel::Triad => two(self.a, self.b, self.c, |b, c| b + SCALAR * c),
+            StreamKernel::Copy => self.c.copy_from_slice(self.a),
+            StreamKernel::Scale => map_array(self.b, self.c, |c| SCALAR * c),
+            StreamKernel::Add => combine_arrays(self.c, self.a, self.b, |a, b| a + b),
+            StreamKernel::Triad => combine_arrays(self.a, self.b, self.c, |b, c| b + SCALAR * c),
         }
     }
 
-    fn check(&self, runs: usize) -> Result<(), LoadError> {
-        let [a, b, c] = expected(runs);
-        check("a", self.a, a)?;
-        check("b", self.b, b)?;
-        check("c", self.c, c)
+    fn verify(&self, runs: usize) -> Result<(), LoadError> {
+        let [a, b, c] = expected_values(runs);
+        verify_array("a", self.a, a)?;
+        verify_array("b", self.b, b)?;
+        verify_array("c", self.c, c)
     }
 }
 
-fn one(to: &mut [Word], from: &[Word], operation: impl Fn(f64) -> f64) {
+fn map_array(to: &mut [StreamWord], from: &[StreamWord], operation: impl Fn(f64) -> f64) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = operation(f64::from_ne_bytes(*from)).to_ne_bytes();
     }
 }
 
-fn two(to: &mut [Word], x: &[Word], y: &[Word], operation: impl Fn(f64, f64) -> f64) {
+fn combine_arrays(
+    to: &mut [StreamWord],
+    x: &[StreamWord],
+    y: &[StreamWord],
+    operation: impl Fn(f64, f64) -> f64,
+) {
     for ((to, x), y) in to.iter_mut().zip(x).zip(y) {
         *to = operation(f64::from_ne_bytes(*x), f64::from_ne_bytes(*y)).to_ne_bytes();
     }
 }
 
 /// What a, b and c must hold after so many runs of all four kernels.
-fn expected(runs: usize) -> [f64; 3] {
+fn expected_values(runs: usize) -> [f64; 3] {
     let [mut a, mut b, mut c] = [2.0, 2.0, 0.0];
     for _ in 0..runs {
         c = a;
@@ -111,7 +117,7 @@ fn expected(runs: usize) -> [f64; 3] {
     [a, b, c]
 }
 
-fn check(name: &str, words: &[Word], expected: f64) -> Result<(), LoadError> {
+fn verify_array(name: &str, words: &[StreamWord], expected: f64) -> Result<(), LoadError> {
     let errors: f64 = words.iter().map(|word| (f64::from_ne_bytes(*word) - expected).abs()).sum();
     if errors / words.len() as f64 <= EPSILON * expected.abs() {
         return Ok(());
@@ -122,50 +128,58 @@ fn check(name: &str, words: &[Word], expected: f64) -> Result<(), LoadError> {
 
 /// Runs all kernels `passes` times after an untimed pass, in `threads` threads that begin each kernel
 /// together, and checks the result.
-pub(super) fn run(mut maps: [MmapMut; 3], threads: usize, passes: usize) -> Result<Timings, LoadError> {
+pub(super) fn run_stream(
+    mut maps: [MmapMut; 3],
+    threads: usize,
+    passes: usize,
+) -> Result<StreamTimings, LoadError> {
     let [a, b, c] = &mut maps;
-    let (a, b, c) = (words(a), words(b), words(c));
+    let (a, b, c) = (as_stream_words(a), as_stream_words(b), as_stream_words(c));
     let share = a.len().div_ceil(threads);
-    let parts: Vec<Part<'_>> = a
+    let parts: Vec<StreamSlice<'_>> = a
         .chunks_mut(share)
         .zip(b.chunks_mut(share))
         .zip(c.chunks_mut(share))
-        .map(|((a, b), c)| Part { a, b, c })
+        .map(|((a, b), c)| StreamSlice { a, b, c })
         .collect();
     let barrier = Barrier::new(parts.len());
     std::thread::scope(|scope| {
         let barrier = &barrier;
         let workers: Vec<_> =
-            parts.into_iter().map(|part| scope.spawn(move || work(part, barrier, passes))).collect();
+            parts.into_iter().map(|part| scope.spawn(move || run_slice(part, barrier, passes))).collect();
         let mut results = workers.into_iter().map(|worker| {
             worker.join().unwrap_or_else(|_| {
-                Err(LoadError::refused("finish a thread")(std::io::Error::other("it panicked")))
+                Err(LoadError::system_error("finish a thread")(std::io::Error::other("it panicked")))
             })
         });
         // Barriers make all clocks agree; the first thread's is taken, and everybody's check.
-        let first = results.next().unwrap_or_else(|| Ok(Timings::default()));
+        let first = results.next().unwrap_or_else(|| Ok(StreamTimings::default()));
         results.try_fold(first?, |timings, other| other.map(|_| timings))
     })
 }
 
-fn work(mut part: Part<'_>, barrier: &Barrier, passes: usize) -> Result<Timings, LoadError> {
-    let mut timings = Timings::default();
+fn run_slice(
+    mut part: StreamSlice<'_>,
+    barrier: &Barrier,
+    passes: usize,
+) -> Result<StreamTimings, LoadError> {
+    let mut timings = StreamTimings::default();
     part.fill();
     for pass in 0..=passes {
-        for kernel in Kernel::ALL {
+        for kernel in StreamKernel::ALL {
             barrier.wait();
             let start = Instant::now();
-            part.run(kernel);
+            part.run_kernel(kernel);
             barrier.wait();
             if pass > 0 {
                 timings.0.push((kernel, start.elapsed().as_secs_f64()));
             }
         }
     }
-    part.check(passes + 1).map(|()| timings)
+    part.verify(passes + 1).map(|()| timings)
 }
 
-fn words(map: &mut MmapMut) -> &mut [Word] {
+fn as_stream_words(map: &mut MmapMut) -> &mut [StreamWord] {
     map.as_chunks_mut().0
 }
 
@@ -176,19 +190,19 @@ mod tests {
     #[test]
     fn a_wrong_word_is_found() {
         let maps = [(); 3].map(|()| MmapMut::map_anon(8 * 1000).unwrap());
-        assert_eq!(run(maps, 3, 2).unwrap().of(Kernel::Triad).len(), 2);
+        assert_eq!(run_stream(maps, 3, 2).unwrap().seconds_of(StreamKernel::Triad).len(), 2);
         let [mut a, mut b, mut c] = [(); 3].map(|()| vec![[0; WORD]; 10]);
-        let mut part = Part { a: &mut a, b: &mut b, c: &mut c };
+        let mut part = StreamSlice { a: &mut a, b: &mut b, c: &mut c };
         part.fill();
-        Kernel::ALL.iter().for_each(|kernel| part.run(*kernel));
-        part.check(1).unwrap();
+        StreamKernel::ALL.iter().for_each(|kernel| part.run_kernel(*kernel));
+        part.verify(1).unwrap();
         part.b[3] = 1.0_f64.to_ne_bytes();
-        assert!(part.check(1).unwrap_err().to_string().contains("array b: expected 6, found 1"));
+        assert!(part.verify(1).unwrap_err().to_string().contains("array b: expected 6, found 1"));
     }
 
     #[test]
     fn arithmetic_is_streams() {
         // By hand: a = 2 -> c = 2, b = 6, c = 8, a = 6 + 24.
-        assert_eq!(expected(1), [30.0, 6.0, 8.0]);
+        assert_eq!(expected_values(1), [30.0, 6.0, 8.0]);
     }
 }

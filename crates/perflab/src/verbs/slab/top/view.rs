@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use perflab_analyze::slab::{Recording, Usage};
+use perflab_analyze::slab::{SlabRecording, SlabUsage};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// One cache, now.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct SlabTopRow {
     pub name: String,
     pub members: Vec<String>,
-    pub usage: Usage,
+    pub usage: SlabUsage,
     pub objects: u64,
     pub object_size: u64,
     /// slab bytes now minus those at the first reading
@@ -21,7 +21,7 @@ pub struct Line {
 
 /// Columns to sort by, in their order on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum SlabTopColumn {
     Name,
     Slab,
     Growth,
@@ -32,21 +32,29 @@ pub enum By {
     Size,
 }
 
-impl By {
-    pub const ALL: [By; 8] =
-        [By::Name, By::Slab, By::Growth, By::Step, By::Wasted, By::Efficiency, By::Objects, By::Size];
+impl SlabTopColumn {
+    pub const ALL: [SlabTopColumn; 8] = [
+        SlabTopColumn::Name,
+        SlabTopColumn::Slab,
+        SlabTopColumn::Growth,
+        SlabTopColumn::Step,
+        SlabTopColumn::Wasted,
+        SlabTopColumn::Efficiency,
+        SlabTopColumn::Objects,
+        SlabTopColumn::Size,
+    ];
 
-    fn shifted(self, by: isize) -> Self {
+    fn shifted_by(self, by: isize) -> Self {
         let here = Self::ALL.iter().position(|one| *one == self).unwrap_or(0) as isize;
         let index = (here + by).rem_euclid(Self::ALL.len() as isize);
-        Self::ALL.get(index as usize).copied().unwrap_or(By::Slab)
+        Self::ALL.get(index as usize).copied().unwrap_or(SlabTopColumn::Slab)
     }
 }
 
 /// The screen's state.
 #[derive(Debug)]
-pub struct View {
-    pub by: By,
+pub struct SlabTop {
+    pub sort_column: SlabTopColumn,
     pub reversed: bool,
     pub search: String,
     pub typing: bool,
@@ -54,20 +62,20 @@ pub struct View {
     pub paused: bool,
     pub selected: usize,
     pub quit: bool,
-    pub total: Usage,
+    pub total: SlabUsage,
     pub total_growth: i128,
     pub readings: u64,
     /// rows of a screenful, as last drawn
     pub page: usize,
-    lines: Vec<Line>,
-    first: HashMap<String, u128>,
-    before: HashMap<String, u128>,
+    rows: Vec<SlabTopRow>,
+    first_sizes: HashMap<String, u128>,
+    previous_sizes: HashMap<String, u128>,
 }
 
-impl View {
-    pub fn new(by: By) -> Self {
-        View {
-            by,
+impl SlabTop {
+    pub fn new(by: SlabTopColumn) -> Self {
+        SlabTop {
+            sort_column: by,
             reversed: false,
             search: String::new(),
             typing: false,
@@ -75,43 +83,48 @@ impl View {
             paused: false,
             selected: 0,
             quit: false,
-            total: Usage::default(),
+            total: SlabUsage::default(),
             total_growth: 0,
             readings: 0,
             page: 10,
-            lines: Vec::new(),
-            first: HashMap::new(),
-            before: HashMap::new(),
+            rows: Vec::new(),
+            first_sizes: HashMap::new(),
+            previous_sizes: HashMap::new(),
         }
     }
 
     /// Takes a reading of one tick.
-    pub fn take(&mut self, recording: &Recording) {
-        let lines: Vec<Line> = recording.rows().iter().filter_map(|row| self.line(recording, row)).collect();
+    pub fn add_reading(&mut self, recording: &SlabRecording) {
+        let lines: Vec<SlabTopRow> =
+            recording.rows().iter().filter_map(|row| self.cache_row(recording, row)).collect();
         let bytes: HashMap<String, u128> =
             lines.iter().map(|line| (line.name.clone(), line.usage.slab_bytes)).collect();
         if self.readings == 0 {
-            self.first = bytes.clone();
+            self.first_sizes = bytes.clone();
         }
         // A cache that is gone gave back all its bytes: that is growth of the total too.
-        let at_first: u128 = self.first.values().sum();
-        self.total = Usage::default();
+        let at_first: u128 = self.first_sizes.values().sum();
+        self.total = SlabUsage::default();
         lines.iter().for_each(|line| self.total.add(&line.usage));
-        self.total_growth = signed(self.total.slab_bytes) - signed(at_first);
-        (self.before, self.lines) = (bytes, lines);
+        self.total_growth = signed_bytes(self.total.slab_bytes) - signed_bytes(at_first);
+        (self.previous_sizes, self.rows) = (bytes, lines);
         self.readings += 1;
     }
 
-    fn line(&self, recording: &Recording, row: &perflab_analyze::slab::Observed) -> Option<Line> {
+    fn cache_row(
+        &self,
+        recording: &SlabRecording,
+        row: &perflab_analyze::slab::SlabRow,
+    ) -> Option<SlabTopRow> {
         let cache = recording.caches().get(row.cache)?;
         let (name, usage) = (cache.label(), row.usage());
         let since = |known: &HashMap<String, u128>| match self.readings {
             0 => 0,
-            _ => signed(usage.slab_bytes) - signed(known.get(&name).copied().unwrap_or(0)),
+            _ => signed_bytes(usage.slab_bytes) - signed_bytes(known.get(&name).copied().unwrap_or(0)),
         };
-        Some(Line {
-            growth: since(&self.first),
-            step: since(&self.before),
+        Some(SlabTopRow {
+            growth: since(&self.first_sizes),
+            step: since(&self.previous_sizes),
             members: cache.members(),
             objects: row.objects,
             object_size: row.object_size.unwrap_or(row.slab_size),
@@ -121,49 +134,49 @@ impl View {
     }
 
     /// The lines to be shown, in order. A search finds any of a cache's names.
-    pub fn shown(&self) -> Vec<&Line> {
+    pub fn visible_rows(&self) -> Vec<&SlabTopRow> {
         let wanted = self.search.to_lowercase();
-        let found = |line: &&Line| {
+        let found = |line: &&SlabTopRow| {
             let named =
                 line.members.iter().chain([&line.name]).any(|name| name.to_lowercase().contains(&wanted));
             named && (self.with_empty || line.usage.slab_bytes > 0 || line.growth != 0)
         };
-        let mut lines: Vec<&Line> = self.lines.iter().filter(found).collect();
-        lines.sort_by(|a, b| self.compare(a, b).then_with(|| a.name.cmp(&b.name)));
+        let mut lines: Vec<&SlabTopRow> = self.rows.iter().filter(found).collect();
+        lines.sort_by(|a, b| self.compare_rows(a, b).then_with(|| a.name.cmp(&b.name)));
         if self.reversed {
             lines.reverse();
         }
         lines
     }
 
-    fn compare(&self, a: &Line, b: &Line) -> std::cmp::Ordering {
-        let efficiency = |line: &Line| line.usage.overall().value().unwrap_or(f64::INFINITY);
-        match self.by {
-            By::Name => a.name.cmp(&b.name),
-            By::Slab => b.usage.slab_bytes.cmp(&a.usage.slab_bytes),
-            By::Growth => b.growth.cmp(&a.growth),
-            By::Step => b.step.cmp(&a.step),
-            By::Wasted => b.usage.wasted().cmp(&a.usage.wasted()),
+    fn compare_rows(&self, a: &SlabTopRow, b: &SlabTopRow) -> std::cmp::Ordering {
+        let efficiency = |line: &SlabTopRow| line.usage.overall().value().unwrap_or(f64::INFINITY);
+        match self.sort_column {
+            SlabTopColumn::Name => a.name.cmp(&b.name),
+            SlabTopColumn::Slab => b.usage.slab_bytes.cmp(&a.usage.slab_bytes),
+            SlabTopColumn::Growth => b.growth.cmp(&a.growth),
+            SlabTopColumn::Step => b.step.cmp(&a.step),
+            SlabTopColumn::Wasted => b.usage.wasted_bytes().cmp(&a.usage.wasted_bytes()),
             // The worst first, as everywhere.
-            By::Efficiency => efficiency(a).total_cmp(&efficiency(b)),
-            By::Objects => b.objects.cmp(&a.objects),
-            By::Size => b.object_size.cmp(&a.object_size),
+            SlabTopColumn::Efficiency => efficiency(a).total_cmp(&efficiency(b)),
+            SlabTopColumn::Objects => b.objects.cmp(&a.objects),
+            SlabTopColumn::Size => b.object_size.cmp(&a.object_size),
         }
     }
 
     /// A key was pressed.
-    pub fn key(&mut self, key: KeyEvent) {
+    pub fn press_key(&mut self, key: KeyEvent) {
         if key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('c' | 'd')) {
             self.quit = true;
         } else if self.typing {
-            self.type_key(key.code);
+            self.type_search_key(key.code);
         } else {
-            self.command(key.code);
+            self.run_command_key(key.code);
         }
-        self.selected = self.selected.min(self.shown().len().saturating_sub(1));
+        self.selected = self.selected.min(self.visible_rows().len().saturating_sub(1));
     }
 
-    fn type_key(&mut self, code: KeyCode) {
+    fn type_search_key(&mut self, code: KeyCode) {
         match code {
             KeyCode::Enter => self.typing = false,
             KeyCode::Esc => {
@@ -176,30 +189,30 @@ impl View {
         }
     }
 
-    fn command(&mut self, code: KeyCode) {
+    fn run_command_key(&mut self, code: KeyCode) {
         match code {
             KeyCode::Char('q') => self.quit = true,
             KeyCode::Esc => self.search.clear(),
             KeyCode::Char('/') => self.typing = true,
-            KeyCode::Char('n') => self.sort(By::Name),
-            KeyCode::Char('b') => self.sort(By::Slab),
-            KeyCode::Char('g') => self.sort(By::Growth),
-            KeyCode::Char('d') => self.sort(By::Step),
-            KeyCode::Char('w') => self.sort(By::Wasted),
-            KeyCode::Char('e') => self.sort(By::Efficiency),
-            KeyCode::Char('o') => self.sort(By::Objects),
-            KeyCode::Char('s') => self.sort(By::Size),
-            KeyCode::Right => self.sort(self.by.shifted(1)),
-            KeyCode::Left => self.sort(self.by.shifted(-1)),
+            KeyCode::Char('n') => self.sort_by(SlabTopColumn::Name),
+            KeyCode::Char('b') => self.sort_by(SlabTopColumn::Slab),
+            KeyCode::Char('g') => self.sort_by(SlabTopColumn::Growth),
+            KeyCode::Char('d') => self.sort_by(SlabTopColumn::Step),
+            KeyCode::Char('w') => self.sort_by(SlabTopColumn::Wasted),
+            KeyCode::Char('e') => self.sort_by(SlabTopColumn::Efficiency),
+            KeyCode::Char('o') => self.sort_by(SlabTopColumn::Objects),
+            KeyCode::Char('s') => self.sort_by(SlabTopColumn::Size),
+            KeyCode::Right => self.sort_by(self.sort_column.shifted_by(1)),
+            KeyCode::Left => self.sort_by(self.sort_column.shifted_by(-1)),
             KeyCode::Char('r') => self.reversed = !self.reversed,
             KeyCode::Char('z') => self.with_empty = !self.with_empty,
-            KeyCode::Char('0') => self.forget(),
+            KeyCode::Char('0') => self.reset_growth(),
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
-            other => self.step(other),
+            other => self.move_selection(other),
         }
     }
 
-    fn step(&mut self, code: KeyCode) {
+    fn move_selection(&mut self, code: KeyCode) {
         match code {
             KeyCode::Down | KeyCode::Char('j') => self.selected += 1,
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
@@ -211,20 +224,20 @@ impl View {
         }
     }
 
-    fn sort(&mut self, by: By) {
-        (self.by, self.reversed) = (by, false);
+    fn sort_by(&mut self, by: SlabTopColumn) {
+        (self.sort_column, self.reversed) = (by, false);
     }
 
     /// Growth counts from now on.
-    fn forget(&mut self) {
-        self.first = self.before.clone();
-        self.lines.iter_mut().for_each(|line| line.growth = 0);
+    fn reset_growth(&mut self) {
+        self.first_sizes = self.previous_sizes.clone();
+        self.rows.iter_mut().for_each(|line| line.growth = 0);
         self.total_growth = 0;
     }
 }
 
 /// Bytes of a memory always fit.
-fn signed(bytes: u128) -> i128 {
+fn signed_bytes(bytes: u128) -> i128 {
     i128::try_from(bytes).unwrap_or(i128::MAX)
 }
 
