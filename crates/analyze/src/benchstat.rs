@@ -1,3 +1,5 @@
+//! The figures of Go's benchstat for a comparison.
+//!
 //! Owns the figures that people know from Go's benchstat: medians with the width of their interval, the change where
 //! Mann-Whitney's test sees one, geometric means. It refuses to compare boots this way without saying so: the note tells
 //! when perflab's own verdict is weaker.
@@ -8,7 +10,7 @@ use indexmap::{IndexMap, IndexSet};
 use perflab_stats::{geometric_mean, mann_whitney, median, median_with_interval};
 
 use crate::RowFlag;
-use crate::comparison::{Comparison, SideSummary, VerdictRow};
+use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 
 /// Changes with a p below this are shown.
 const ALPHA: f64 = 0.05;

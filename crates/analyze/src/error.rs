@@ -1,3 +1,5 @@
+//! Why there is no answer to a comparison, a history, a plan (`AnalyzeError`).
+//!
 //! Owns why there is no comparison at all. It refuses what concerns a single row: that is a warning.
 
 use perflab_stats::StatsError;

@@ -1,3 +1,5 @@
+//! Two factors at once: effects and their interaction.
+//!
 //! Owns two factors at once: the effect of each averaged over the other, and their interaction, each with its interval. It
 //! refuses cells that were not all measured, and compares within blocks where blocks are complete.
 //!
@@ -12,8 +14,8 @@ use perflab_model::{Direction, RunRecord, Sample, Unit};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
-use crate::compare::factor_levels;
-use crate::comparison::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel, Verdict};
+use crate::compare::comparison::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel, Verdict};
+use crate::compare::pipeline::factor_levels;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// Fewest blocks (or boots) that every cell must share to be compared within them.

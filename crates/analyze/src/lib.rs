@@ -1,3 +1,5 @@
+//! What is asked here and which module answers; how a verdict comes about.
+//!
 //! What runs mean: comparisons, verdicts and warnings.
 //!
 //! This crate takes runs as values of `perflab-model`, lines up what can be compared, asks `perflab-stats` for
@@ -7,7 +9,7 @@
 //! | module | the user's noun |
 //! |---|---|
 //! | [`mod@compare`] | one run against others, or one level of a factor against the others |
-//! | [`comparison`] | the answer: rows, and everything needed to print or store it |
+//! | [`gated_comparison`] | the answer: rows, and everything needed to print or store it |
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
 //! | [`interaction`] | two factors at once: effects and their interaction |
@@ -15,12 +17,12 @@
 //! | [`mmtests`] | the tables that MMTests prints for the same data |
 //! | [`monitor`] | a monitor's series by iteration, to be compared like a metric |
 //! | [`noise_card`] | what this machine shows where nothing changed |
-//! | [`recap`] | all rows together: gains and their geometric mean |
+//! | [`recap_comparison`] | all rows together: gains and their geometric mean |
 //! | [`statistic`] | numbers about one side, by name |
 //! | [`mod@ahead`] | how many boots and iterations a wanted precision costs |
 //! | [`mod@history`] | a metric over the runs of an archive: steps, and the newest run |
-//! | [`enough`] | whether a sample is as precise as a study wants it |
-//! | [`environment`] | facts that are not the same on both sides |
+//! | [`request_end`] | whether a sample is as precise as a study wants it |
+//! | [`environment_diagnostic`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`together`] | targets in step: one value an iteration, how even, how far apart they began |
 //! | [`io`] | what a program read and needed, and what a prefetch trace has of it |
@@ -51,64 +53,69 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What a program read, which of it it needed, and where that lies: by file, by directory, over time, over the disk; and how
+//! much of it a prefetch trace would have brought. Refuses to look at the system: a recording says it all.
 
-pub mod ahead;
-mod at_once;
 pub mod benchstat;
-mod blocks;
+mod block_owner;
 #[cfg(test)]
 #[path = "../tests/it/build.rs"]
 #[expect(dead_code, reason = "not every test varies factors")]
 mod build;
 pub mod compare;
-pub mod comparison;
-mod diagnose;
-pub mod enough;
-pub mod environment;
 mod error;
-mod estimate;
-mod families;
-mod flag;
+pub mod fairness;
 pub mod flame;
-pub mod gate;
+mod guard;
 pub mod history;
 pub mod interaction;
-pub mod io;
-mod judge;
+mod io_coverage;
+mod io_published;
+mod io_stacked;
+mod io_use;
 pub mod lkp;
 pub mod mmtests;
-pub mod monitor;
-mod needed;
-pub mod noise_card;
-mod options;
-mod planned;
-pub mod recap;
-mod rows;
-mod seen;
-mod side;
+mod mmtests_benchmarks;
+pub mod monitor_metric;
+pub mod operations;
+pub mod sample_size;
 pub mod slab;
 pub mod startup;
+mod startup_2007;
 pub mod statistic;
-pub mod together;
-pub mod trace;
-pub mod warning;
+pub mod stopping_rule;
 
-pub use ahead::plan_sample_sizes;
-pub use compare::{compare_levels, compare_sides};
-pub use comparison::{
+pub use compare::comparison::{
     ChangeInterval, ChangeScale, ComparedRun, Comparison, EstimationMethod, MetricChange, RepetitionLevel,
     SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
 };
-pub use environment::FactDifference;
+pub use compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+pub use compare::gate::Gate;
+pub use compare::noise_card::NoiseCard;
+pub use compare::options::{AnalysisOptions, ComparisonSide};
+pub use compare::pipeline::{compare_levels, compare_sides};
+pub use compare::recap::{ComparisonRecap, recap_comparison};
+pub use compare::run_differences::{FactDifference, PlanDifference, run_differences};
 pub use error::AnalyzeError;
-pub use flag::RowFlag;
-pub use gate::Gate;
-pub use history::{GuardReport, MetricHistories, check_newest_run, metric_histories};
+pub use fairness::{
+    TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,
+};
+pub use guard::{AlarmReason, FEWEST_HISTORY_RUNS, GuardReport, GuardRow, check_newest_run};
+pub use history::{MetricHistories, metric_histories};
 pub use interaction::{InteractionTable, estimate_interactions};
-pub use noise_card::NoiseCard;
-pub use options::AnalysisOptions;
-pub use planned::{PlanDifference, run_differences};
-pub use recap::{ComparisonRecap, recap_comparison};
-pub use side::ComparisonSide;
+pub use io_coverage::{
+    BLOCK_STATUSES, BlockRead, BlockStatus, DiskReadBytes, TraceContents, TraceCoverage, trace_coverage,
+};
+pub use io_published::{PublishedCoverage, PublishedCoverageError, PublishedDifference, published_coverage};
+pub use io_stacked::remove_stacked_requests;
+pub use io_use::{
+    DirectoryUse, DiskRegion, FileIoUse, IoInterval, reads_by_directory, reads_by_file, reads_over_disk,
+    reads_over_time,
+};
+pub use sample_size::plan_sample_sizes;
+pub use slab::notebook::{
+    notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,
+};
+pub use startup_2007::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007};
 pub use statistic::SampleStatistic;
-pub use warning::ComparisonDiagnostic;

@@ -1,3 +1,5 @@
+//! The figures of `lkp compare`, and where its rule differs.
+//!
 //! Owns the figures that people know from `lkp compare`: means with their relative deviation, and the change of the mean. It
 //! refuses its rule for what changed: ranges that do not overlap see less with more samples, and twice as much as they
 //! should with few. perflab's test decides, and a note says where lkp would differ.
@@ -6,7 +8,7 @@
 
 use perflab_stats::{mean, sd};
 
-use crate::comparison::{Comparison, SideSummary, VerdictRow};
+use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 
 /// The table of one candidate.
 #[derive(Debug, Clone, PartialEq)]

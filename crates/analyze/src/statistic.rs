@@ -1,3 +1,5 @@
+//! Numbers about one sample, by name (`--stat p99.9`).
+//!
 //! Owns the statistics that people may ask for by name (`--stat`). It refuses to judge by them: verdicts come from
 //! intervals of the change.
 

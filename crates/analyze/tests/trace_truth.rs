@@ -7,10 +7,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use optrace::{Recorder, Trace, Vocabulary};
-use perflab_analyze::trace::{
+use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, PAGE_FAULT, WAITING, analyze_operations,
 };
-use perflab_model::trace::{NumberColumn, OperationColumns, SpanColumn};
+use perflab_model::operation::{NumberColumn, OperationColumns, SpanColumn};
 
 const OPERATIONS: u32 = 60_000;
 /// Each cause is put into every so-manieth operation.
@@ -72,7 +72,7 @@ fn trace_program() -> Option<OperationColumns> {
         all.thread.push(operation.thread);
         all.start.push(operation.start as i64);
         all.wall.push(operation.wall as i64);
-        let some = |column: &mut perflab_model::trace::SparseColumn, value: u64| {
+        let some = |column: &mut perflab_model::operation::SparseColumn, value: u64| {
             if value > 0 {
                 column.push(row, value as i64);
             }

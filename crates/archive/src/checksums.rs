@@ -15,10 +15,11 @@ use sha2::{Digest as _, Sha256};
 use crate::ArchiveError;
 use crate::finite_file::{open_finite_file, read_finite_file};
 use crate::fresh_file::create_fresh_file;
-use crate::layout::CHECKSUMS;
+use crate::run_layout::CHECKSUMS;
 
 /// The longest list that is read: a line is some hundred bytes, and a run has hundreds of files at most.
 const LONGEST: u64 = 16 << 20;
+
 /// A file that changed as lately as this may change again without its time telling.
 const SETTLED: Duration = Duration::from_secs(2);
 

@@ -1,3 +1,5 @@
+//! `ArchiveError`: what went wrong with which file of which run.
+//!
 //! What can go wrong with an archive. Every message names the path, id or selector it is about and,
 //! where there is something to do, says it. Owns no policy: what is worth an error is decided where
 //! the error is made.
@@ -196,6 +198,7 @@ pub enum ArchiveError {
 
 /// Characters of somebody else's text that a message quotes.
 const LONGEST_QUOTE: usize = 200;
+
 /// Characters of a message, of which the longest of ours has half.
 const LONGEST_MESSAGE: usize = 3000;
 

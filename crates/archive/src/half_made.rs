@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::layout::LOCK;
-use crate::{Archive, lock};
+use crate::Archive;
+use crate::run_layout::{self, LOCK};
 
 /// How their names begin.
 pub(crate) const HALF: &str = ".half-";
+
 /// How those begin that tell who makes them.
 const BY_PERFLAB: &str = ".half-perflab-";
+
 /// How long a folder of an unknown maker may be there without a lock.
 const UNLOCKED: Duration = Duration::from_secs(10);
 
@@ -54,7 +56,7 @@ fn is_abandoned(path: &Path) -> bool {
         Some(false) => is_old(),
         None => path.join(LOCK).exists() || is_old(),
     };
-    name.starts_with(HALF) && !lock::is_run_live(path) && is_left()
+    name.starts_with(HALF) && !run_layout::is_run_live(path) && is_left()
 }
 
 impl Archive {

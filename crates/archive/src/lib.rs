@@ -10,7 +10,7 @@
 //! | [`store`] | the archive's directory: open, list, begin |
 //! | [`select`] | from what a person types to runs: prefix, `@latest`, label, path |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
-//! | [`run`] | reading one run |
+//! | [`run_named`] | reading one run |
 //! | [`events`] | reading a journal, line by line |
 //! | [`retention`] | which runs to let go of |
 //! | [`portable`] | a run as a single file |
@@ -30,47 +30,37 @@
 //! # }
 //! ```
 
-pub mod error;
-pub mod events;
-pub mod export;
-pub mod id;
-pub mod import;
-pub mod portable;
-pub mod recorder;
-pub mod retention;
-pub mod run;
-pub mod select;
-pub mod store;
-
-mod at_once;
+pub mod archive_dir;
 mod checksums;
-mod facts;
-mod finish;
+pub mod error;
+pub mod export;
 mod finite_file;
 mod fresh_file;
 mod half_made;
-mod io;
-mod iterations;
-mod journal;
-mod layout;
-mod lock;
+pub mod import;
+pub mod journal;
 mod manifest;
-mod outputs;
-mod samples;
-mod series;
-mod stacks;
-mod table;
-mod traces;
+mod parquet_reader;
+mod parquet_writer;
+pub mod portable;
+pub mod recorder;
+pub mod retention;
+mod run_close;
+pub mod run_dir;
+pub mod run_id;
+mod run_layout;
+pub mod run_selector;
+mod tables;
 
+pub use archive_dir::{Archive, ArchiveEntry, RunSummary};
 pub use error::ArchiveError;
-pub use events::JournalReader;
 pub use finite_file::read_finite_file;
-pub use id::new_run_id;
 pub use import::{
     FileReport, ImportOptions, ImportOutcome, Importer, LineRemark, import_as_run, import_as_runs,
 };
+pub use journal::JournalReader;
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::RunRecorder;
 pub use retention::{PrunedRuns, RetentionPolicy};
-pub use run::RunDir;
-pub use store::{Archive, ArchiveEntry, RunSummary};
+pub use run_dir::RunDir;
+pub use run_id::new_run_id;

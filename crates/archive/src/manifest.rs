@@ -1,18 +1,22 @@
+//! `run.json` and `facts.json`, written whole or not at all.
+//!
 //! `run.json`: written whole or not at all, and read with its version first, so that a newer run is
 //! called newer and not broken.
+//!
+//! `facts/facts.json`: what the target said about itself, for readers who want nothing else of a run.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use perflab_model::{FORMAT_VERSION, Manifest, RunStatus};
+use perflab_model::{FORMAT_VERSION, Facts, Manifest, RunStatus};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
 use crate::finite_file::read_finite_file;
 use crate::fresh_file::create_fresh_file;
-use crate::layout::{MANIFEST, TEMPORARY};
+use crate::run_layout::{FACTS, FACTS_FILE, MANIFEST, TEMPORARY};
 
 /// The longest manifest that is read: one of 200,000 executions has some 11 MB.
 const LONGEST: u64 = 256 << 20;
@@ -32,7 +36,7 @@ pub(crate) struct ManifestHead {
     pub(crate) label: Option<String>,
     pub(crate) study: ManifestStudyHead,
     pub(crate) plan: ManifestPlanHead,
-    pub(crate) anchor: perflab_model::manifest::ClockAnchor,
+    pub(crate) anchor: perflab_model::run::ClockAnchor,
     pub(crate) status: RunStatus,
 }
 
@@ -105,4 +109,13 @@ pub(crate) fn replace_file(
     });
     let renamed = filled.and_then(|()| fs::rename(temporary, path));
     renamed.inspect_err(|_| drop(fs::remove_file(temporary)))
+}
+
+/// Writes the facts under `run`.
+pub(crate) fn write_facts_file(run: &Path, facts: &Facts) -> Result<(), crate::error::ArchiveError> {
+    let path = run.join(FACTS_FILE);
+    fs::create_dir_all(run.join(FACTS)).map_err(crate::error::ArchiveError::io("create", &path))?;
+    let text = serde_json::to_string_pretty(facts).map_err(crate::error::ArchiveError::damaged(&path))?;
+    let written = create_fresh_file(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(crate::error::ArchiveError::io("write", &path))
 }

@@ -1,3 +1,5 @@
+//! A run as one file, `NAME.perflab`.
+//!
 //! A run as a single file, `NAME.perflab`: a tar of its directory, zstd-compressed, with the run's id
 //! as the top folder. Owns what may be in one; refuses everything that could reach outside of the
 //! directory it is unpacked to, whoever made the file.
@@ -8,22 +10,26 @@ use std::path::{Component, Path, PathBuf};
 
 use perflab_model::RunStatus;
 use tar::{EntryType, Header};
-use zstd::stream::{read::Decoder, write::Encoder};
+use zstd::stream::read::Decoder;
+use zstd::stream::write::Encoder;
 
 use crate::finite_file::{BoundedUnpacker, open_finite_file};
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
-use crate::id::is_run_id;
-use crate::layout::{LOCK, STAGE, TEMPORARY};
-use crate::lock::RunLock;
+use crate::run_id::is_run_id;
+use crate::run_layout::{LOCK, RunLock, STAGE, TEMPORARY};
 use crate::{Archive, ArchiveError, RunDir, manifest};
 
 const LEVEL: i32 = 3;
+
 /// Bytes that any file may unpack to, and how many a packed byte may beyond that.
 const ALWAYS: u64 = 1 << 30;
+
 const RATIO: u64 = 400;
+
 /// Files that a run can have: its own few, a table for each monitor of each target, one for each case that was profiled.
 const MOST_FILES: usize = 10_000;
+
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes `run` as a portable file; gives the file's size in bytes.

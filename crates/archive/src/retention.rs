@@ -1,3 +1,5 @@
+//! Which runs a policy lets go of.
+//!
 //! Letting go of runs. Owns what a policy means; refuses to touch a run that is being recorded, and
 //! damaged ones unless they are named.
 
@@ -8,7 +10,7 @@ use jiff::Timestamp;
 use perflab_model::RunStatus;
 
 use crate::half_made::HALF;
-use crate::lock::RunLock;
+use crate::run_layout::RunLock;
 use crate::{Archive, ArchiveEntry, ArchiveError};
 
 /// Which runs may go. A run goes only if every limit that is given allows it; without a limit, none.

@@ -5,9 +5,8 @@
 mod fixture;
 
 use perflab_archive::{Archive, ArchiveError, RunDir};
-use perflab_model::profile::{
-    FrameKind, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder, SymbolAnchor,
-};
+use perflab_model::profile::{Profile, ProfileSummary, StackTreeBuilder, SymbolAnchor};
+use perflab_model::{FrameKind, StackFrame, StackSample};
 use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, StackBatch, Unit};
 
 const CASES: u32 = 2;

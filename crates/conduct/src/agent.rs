@@ -1,14 +1,129 @@
+//! Perflab inside a target: greeting, pings, orders handed on.
+//!
 //! perflab inside a target, taking orders over a byte stream.
 //!
 //! Owns both ends of one thread that listens and one that works: a ping is answered while a workload runs, and an end
 //! of the stream ends the workload. It needs nothing installed, has no shell, runs what the run's definitions say and
 //! nothing else, and refuses a host that speaks another version. Where the stream comes from is its caller's to say.
+//!
+//! The listening thread: greets, answers pings at once, hands every other order to the working one.
+//!
+//! What an agent says of itself.
 
-mod hello;
-mod run;
-mod serve;
-mod voice;
-mod wait;
-mod watch;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
-pub use serve::{AgentError, serve_agent};
+use perflab_observe::{Root, monotonic_now};
+
+use crate::agent_worker::{AgentWorker, FramedReportWriter};
+use crate::connection::Connection;
+use crate::protocol::{AgentHello, AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError};
+use crate::run_context::{LocalMachine, StopRequest};
+
+/// How long a port that nobody has connected yet is left alone between two looks.
+const NOBODY_YET: Duration = Duration::from_millis(10);
+
+/// Why an agent ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The host cannot be understood.
+    #[error("cannot understand the host: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// The stream broke.
+    #[error("the stream to the host broke: {0}")]
+    Stream(#[from] io::Error),
+}
+
+/// Serves one host until the stream ends. With `patient`, an end of the stream before the host's greeting only means
+/// that nobody has connected yet, as at a virtio-serial port.
+///
+/// # Errors
+/// A host of another version, garbage, a stream that breaks.
+pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Result<(), AgentError> {
+    let voice = FramedReportWriter::new(File::from(stream.writing));
+    let mut reading = File::from(stream.reading);
+    let rest = exchange_greetings(&mut reading, patient, &voice)?;
+    voice.write_report(&AgentReport::Hello(own_hello(&host.root)))?;
+    let (stop, gone) = (StopRequest::new(), AtomicBool::new(false));
+    let (orders, todo) = channel();
+    std::thread::scope(|scope| {
+        let worker = {
+            let duty = AgentWorker { voice: voice.clone(), todo, stop: stop.clone(), gone: &gone };
+            scope.spawn(move || duty.run(host))
+        };
+        let heard = receive_orders(&mut reading, &rest, &voice, &orders, &stop);
+        // Whatever ended the stream ends the work as well.
+        gone.store(true, Ordering::SeqCst);
+        stop.request_stop();
+        drop(orders);
+        let worked = worker.join().unwrap_or_else(|_| Err(io::Error::other("the working thread panicked")));
+        heard?;
+        Ok(worked?)
+    })
+}
+
+/// Says our greeting, waits for the host's, and gives what came after it.
+fn exchange_greetings(
+    reading: &mut File,
+    patient: bool,
+    voice: &FramedReportWriter,
+) -> Result<Vec<u8>, AgentError> {
+    voice.write_greeting()?;
+    let mut greeter = GreetingParser::default();
+    let mut buffer = [0; 4096];
+    loop {
+        match reading.read(&mut buffer)? {
+            0 if patient => std::thread::sleep(NOBODY_YET),
+            0 => return Err(AgentError::Stream(io::ErrorKind::UnexpectedEof.into())),
+            length => {
+                if let Some(rest) = greeter.feed(buffer.get(..length).unwrap_or_default())? {
+                    return Ok(rest);
+                }
+            }
+        }
+    }
+}
+
+/// Takes orders until the stream ends.
+fn receive_orders(
+    reading: &mut File,
+    rest: &[u8],
+    voice: &FramedReportWriter,
+    orders: &Sender<AgentOrder>,
+    stop: &StopRequest,
+) -> Result<(), AgentError> {
+    let mut decoder = FrameDecoder::default();
+    let mut buffer = [0; 1 << 16];
+    decoder.push(rest);
+    loop {
+        while let Some(order) = decoder.next_message()? {
+            match order {
+                AgentOrder::Ping { id } => {
+                    voice.write_report(&AgentReport::Pong { id, at: monotonic_now() })?
+                }
+                AgentOrder::Cancel => stop.request_stop(),
+                order => drop(orders.send(order)),
+            }
+        }
+        match reading.read(&mut buffer)? {
+            0 => return Ok(()),
+            length => decoder.push(buffer.get(..length).unwrap_or_default()),
+        }
+    }
+}
+
+/// The first report.
+fn own_hello(root: &Root) -> AgentHello {
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    AgentHello {
+        program: format!("perflab {}", env!("CARGO_PKG_VERSION")),
+        kernel,
+        boot_id: perflab_observe::read_boot_id(root),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+    }
+}

@@ -1,8 +1,9 @@
+//! Why a run ended early or never began (wraps the errors of the rooms below).
+//!
 //! Why a run could not be carried out.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// One thing that the environment lacks or refuses, with what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub enum ConductError {
     Refused(Vec<Refusal>),
     /// Call stacks could not be sampled.
     #[error(transparent)]
-    Profile(#[from] perflab_observe::profile::ProfileError),
+    Profile(#[from] perflab_observe::profiler::ProfileError),
     /// I/O could not be traced.
     #[error(transparent)]
     Io(#[from] perflab_observe::io::IoTraceError),

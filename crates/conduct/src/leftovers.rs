@@ -107,7 +107,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::settings::{recover_killed_runs, tests::recover_patiently};
+    use crate::settings::recover_killed_runs;
+    use crate::settings::undo_journal::tests::recover_patiently;
 
     #[test]
     fn a_folder_goes_with_its_owner_or_by_the_next_start() {

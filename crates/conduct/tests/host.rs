@@ -10,7 +10,7 @@ use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, StopRequest, plan_study,
 };
 use perflab_model::event::RunPhase;
-use perflab_model::manifest::{ClockAnchor, Overhead};
+use perflab_model::run::{ClockAnchor, Overhead};
 use perflab_model::study::TomlSource;
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Outcome, RunEvent, RunEventKind, RunStatus};
 use perflab_observe::Root;

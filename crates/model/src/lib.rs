@@ -14,48 +14,48 @@
 //! | [`series`] | what a monitor records, declared column by column |
 //! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
 //! | [`trace`] | every operation of a program, with the spans inside it |
-//! | [`io`] | pages and disk requests of a process tree, and their files |
-//! | [`sample`] | one measured value of one metric |
-//! | [`target`] | where cases run, when it is not this host alone |
+//! | [`io_trace_problems`] | pages and disk requests of a process tree, and their files |
+//! | [`stackless_sample`] | one measured value of one metric |
+//! | [`factor_key_problems`] | where cases run, when it is not this host alone |
 //! | [`manifest`] | `run.json` |
 //! | [`untrusted_text`] | names that others chose, shown without obeying them |
 
 pub mod event;
 pub mod expression;
 pub mod facts;
-pub mod io;
-pub mod manifest;
+pub mod io_trace;
 pub mod metric;
-mod name;
-pub mod nearest;
+pub mod operation;
+mod page_set;
 pub mod plan;
 pub mod problem;
 pub mod profile;
 pub mod quantity;
-pub mod record;
-pub mod sample;
+pub mod run;
+pub mod scalar;
 pub mod series;
+mod shared_str;
+mod stack;
 pub mod study;
-pub mod target;
-pub mod trace;
+mod toml_source;
 pub mod untrusted_text;
-pub mod value;
 
-pub use event::{Outcome, RunEvent, RunEventKind};
+pub use event::{LatestTicks, Outcome, RunEvent, RunEventKind};
 pub use facts::{Fact, Facts};
-pub use manifest::{Manifest, Overhead, RunStatus};
-pub use metric::{Direction, Metric, Unit};
-pub use name::SharedStr;
+pub use metric::{Direction, Metric, Sample, Unit};
+pub use page_set::PageSet;
 pub use plan::{Case, RunPlan, Slot, count_slots};
-pub use problem::{Problem, Problems, TextPosition};
+pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos};
-pub use record::{IterationRecord, RunRecord};
-pub use sample::Sample;
+pub use run::{ClockOffset, IterationRecord, Manifest, Overhead, RunRecord, RunStatus, TargetRecord};
+pub use scalar::Scalar;
 pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
+pub use shared_str::SharedStr;
+pub use stack::{
+    CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,
+};
 pub use study::Study;
-pub use target::{ClockOffset, TargetRecord};
-pub use value::Scalar;
 
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.
 ///

@@ -1,10 +1,15 @@
+//! Metric, unit, direction, and one sample of a metric.
+//!
 //! A metric: a named quantity with a unit and a direction, declared once where it is produced.
+//!
+//! A sample: one measured value of one metric in one iteration.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::SharedStr;
+use crate::quantity::Nanos;
 
 /// The unit of a metric or a column, as printed: `MB/s`, `s`, `bytes`, `ops/s`, `1` for a bare count.
 #[derive(
@@ -70,4 +75,32 @@ pub struct Metric {
     /// Primary metrics decide; the others explain.
     #[serde(default)]
     pub primary: bool,
+}
+
+/// One row of `samples.parquet`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Which boot of the target within the run, from 0. The unit of comparison where boots repeat.
+    pub boot: u32,
+    /// Which target: index into the manifest's targets. Missing for the machine that records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
+    /// Index into the plan's cases.
+    pub case: u32,
+    /// Which iteration of that case, from 0, warm-ups not counted. Equals the block under complete blocks.
+    pub iteration: u32,
+    /// The metric's name.
+    pub metric: crate::shared_str::SharedStr,
+    /// The value, in `unit`.
+    pub value: f64,
+    /// The unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub direction: Direction,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// When the iteration began: CLOCK_MONOTONIC of its target.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
 }

@@ -1,9 +1,14 @@
+//! Cases and slots of a run, in order, and how slots are stored.
+//!
 //! The plan: every case and every slot of a run, fixed and stored before the first sample.
-
-mod slots;
+//!
+//! How slots are stored: iterations of one case that follow one another are one object with `repeat`, as hundreds of
+//! thousands of them (executions of an imported benchmark) would else be most of a manifest. Owns both ways; refuses a
+//! `repeat` that would fill the memory of whoever reads it.
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Metric, Scalar};
 
@@ -81,7 +86,7 @@ pub struct RunPlan {
     /// Factor -> its level names, the baseline first.
     pub factors: IndexMap<String, Vec<String>>,
     /// All iterations, in the order in which they will be done. Stored with `repeat`: see `docs/format.md`.
-    #[serde(with = "slots")]
+    #[serde(serialize_with = "serialize_slots", deserialize_with = "deserialize_slots")]
     pub slots: Vec<Slot>,
     /// A digest of what each catalogue workload does, by its name there: two cases of one name are the same only where it is.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -92,12 +97,6 @@ pub struct RunPlan {
     pub margins: IndexMap<String, f64>,
 }
 
-/// How many slots a stored list of slots holds, without making them.
-///
-/// # Errors
-/// What is no list of slots, or holds more than any plan can.
-pub use slots::count_slots;
-
 impl RunPlan {
     /// The case of a slot or a sample.
     pub fn case(&self, index: u32) -> Option<&Case> {
@@ -105,8 +104,85 @@ impl RunPlan {
     }
 }
 
+/// Slots of a plan at most: 10 of them a second for more than two weeks.
+const MOST: usize = 1 << 24;
+
+/// A slot and those of its case that follow it at once.
+#[derive(Serialize, Deserialize)]
+struct RepeatedSlot {
+    case: u32,
+    iteration: u32,
+    block: u32,
+    warmup: bool,
+    #[serde(default, skip_serializing_if = "is_first_boot")]
+    boot: u32,
+    /// How many slots; in each `iteration` and `block` are one more than in the one before.
+    #[serde(default = "default_repeat", skip_serializing_if = "is_unrepeated")]
+    repeat: u32,
+}
+
+fn default_repeat() -> u32 {
+    1
+}
+
+fn is_unrepeated(repeat: &u32) -> bool {
+    *repeat == 1
+}
+
+impl RepeatedSlot {
+    fn from_slot(slot: Slot) -> Self {
+        let Slot { case, iteration, block, warmup, boot } = slot;
+        RepeatedSlot { case, iteration, block, warmup, boot, repeat: 1 }
+    }
+
+    /// The slot so many places behind the first.
+    fn nth_slot(&self, further: u32) -> Slot {
+        let RepeatedSlot { case, iteration, block, warmup, boot, .. } = *self;
+        let (iteration, block) = (iteration.saturating_add(further), block.saturating_add(further));
+        Slot { case, iteration, block, warmup, boot }
+    }
+}
+
+fn serialize_slots<S: Serializer>(slots: &[Slot], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(group_repeated_slots(slots))
+}
+
+fn group_repeated_slots(slots: &[Slot]) -> Vec<RepeatedSlot> {
+    let mut found: Vec<RepeatedSlot> = Vec::new();
+    for slot in slots {
+        match found.last_mut() {
+            Some(last) if last.nth_slot(last.repeat) == *slot => last.repeat += 1,
+            _ => found.push(RepeatedSlot::from_slot(*slot)),
+        }
+    }
+    found
+}
+
+fn deserialize_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Slot>, D::Error> {
+    let stretches = Vec::<RepeatedSlot>::deserialize(deserializer)?;
+    let mut slots = Vec::with_capacity(total_slots(&stretches).ok_or_else(|| D::Error::custom(TOO_MANY))?);
+    for stretch in &stretches {
+        slots.extend((0..stretch.repeat).map(|further| stretch.nth_slot(further)));
+    }
+    Ok(slots)
+}
+
+/// As [`deserialize`], but only their number.
+pub fn count_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let stretches = Vec::<RepeatedSlot>::deserialize(deserializer)?;
+    total_slots(&stretches).ok_or_else(|| D::Error::custom(TOO_MANY))
+}
+
+const TOO_MANY: &str = "its plan has more than 16777216 slots";
+
+fn total_slots(stretches: &[RepeatedSlot]) -> Option<usize> {
+    let sum: u64 = stretches.iter().map(|stretch| u64::from(stretch.repeat)).sum();
+    usize::try_from(sum).ok().filter(|sum| *sum <= MOST)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::RunPlan;
     use super::*;
 
     #[test]
@@ -121,5 +197,34 @@ mod tests {
         };
         assert_eq!(case.label_without_levels(), "sweep threads=2");
         assert_eq!(case.label(), "sweep threads=2 pages=huge");
+    }
+
+    fn make_slot(case: u32, iteration: u32, boot: u32) -> Slot {
+        Slot { case, iteration, block: iteration, warmup: false, boot }
+    }
+
+    #[test]
+    fn what_follows_at_once_is_stored_once_and_comes_back_whole() {
+        let slots: Vec<Slot> =
+            (0..5000).map(|n| make_slot(0, n, 0)).chain([make_slot(1, 0, 0), make_slot(1, 1, 1)]).collect();
+        let plan = RunPlan { slots, ..RunPlan::default() };
+        let text = serde_json::to_string(&plan).unwrap();
+        let stored = r#"{"case":0,"iteration":0,"block":0,"warmup":false,"repeat":5000},{"case":1"#;
+        assert!(text.contains(stored) && text.len() < 400, "{text}");
+        assert_eq!(serde_json::from_str::<RunPlan>(&text).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_plan_of_the_first_format_is_read() {
+        let text = r#"[{"case":0,"iteration":0,"block":0,"warmup":true},{"case":2,"iteration":7,"block":7,"warmup":false,"boot":3}]"#;
+        let slots = deserialize_slots(&mut serde_json::Deserializer::from_str(text)).unwrap();
+        assert_eq!(slots, [Slot { warmup: true, ..make_slot(0, 0, 0) }, make_slot(2, 7, 3)]);
+    }
+
+    #[test]
+    fn a_number_that_would_fill_the_memory_is_refused() {
+        let text = r#"[{"case":0,"iteration":0,"block":0,"warmup":false,"repeat":4294967295}]"#;
+        let read = deserialize_slots(&mut serde_json::Deserializer::from_str(text));
+        assert_eq!(read.unwrap_err().to_string(), TOO_MANY);
     }
 }

@@ -1,3 +1,5 @@
+//! CLOCK_MONOTONIC, its anchor to the calendar, waits that a stop request ends, CPU time of a thread.
+//!
 //! CLOCK_MONOTONIC, its anchor to the calendar, and a wait that ends at once when asked to.
 //!
 //! The sampler never asks the system for the time: it asks a [`MonotonicClock`], which a test may replace.
@@ -5,7 +7,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use perflab_model::Nanos;
-use perflab_model::manifest::ClockAnchor;
+use perflab_model::run::ClockAnchor;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A request to stop, which wakes whoever waits.

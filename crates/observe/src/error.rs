@@ -1,8 +1,10 @@
+//! Why a file of the kernel could not be read.
+//!
 //! What can go wrong when the kernel is asked: always with the path, the line or the name.
 
 use std::io;
 
-use perflab_model::nearest::suggest_name;
+use perflab_model::problem::suggest_name;
 
 /// Why something of the kernel could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -17,31 +17,38 @@
 //! | [`realtime`] | a moment in which nothing else may come first |
 //! | [`taskstats`] | what processes waited for and read, told when they end |
 //! | [`kvm`] | whether /dev/kvm runs guests at speed |
-//! | [`usage`] | what perflab itself cost |
+//! | [`readiness_usage_error`] | what perflab itself cost |
 
 pub mod clock;
 pub mod error;
 pub mod facts;
 pub mod io;
-pub mod kvm;
+pub mod kvm_probe;
+mod little_endian;
 pub mod monitor;
+pub mod mounts;
+pub mod overhead;
 pub mod own_directories;
+mod perf_event;
 pub mod probes;
 mod process_owner;
-pub mod profile;
-pub mod realtime;
+mod processes;
+pub mod profiler;
+pub mod realtime_priority;
 pub mod root;
 pub mod sampler;
+mod scheduled_monitor;
 pub mod taskstats;
-pub mod usage;
-mod words;
 
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use error::ObserveError;
 pub use facts::{FactFamily, all_fact_families, collect_facts};
-pub use kvm::{KvmSpeed, probe_kvm_speed};
+pub use io::file_lookup::{device_of, modified_ns, open_unnoticed};
+pub use io::page_residency::{count_resident_pages, resident_page_map};
+pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorDescriptor, MonitorReading, all_monitors, find_monitor, open_monitor};
-pub use realtime::RealtimeGuard;
+pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
+pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_wait_time};
+pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};
 pub use sampler::{Sampler, SamplerOverhead};
-pub use usage::{ProcessUsage, explain_absence, process_usage, thread_wait_time};

@@ -1,3 +1,5 @@
+//! The folder that stands for `/` of /proc and /sys: the host or a recorded tree.
+//!
 //! Where `/proc` and `/sys` stand: the host's own, or a recorded tree.
 //!
 //! Paths are spoken of as the kernel names them (`/proc/stat`) and resolved here, in one place.

@@ -1,3 +1,5 @@
+//! What threads waited for and read, told by the kernel over generic netlink when they end.
+//!
 //! What processes waited for and read, told by the kernel when each of their threads ends, or when asked (taskstats over
 //! generic netlink, `Documentation/accounting/taskstats.rst`). Nothing is slowed: no process is held, none is polled.
 //!
@@ -14,7 +16,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::{Deserialize, Serialize};
 
 use crate::Root;
-use crate::words::{read_u16_at, read_u32_at, read_u64_at};
+use crate::little_endian::{read_u16_at, read_u32_at, read_u64_at};
 
 /// Why the kernel does not tell.
 #[derive(Debug, thiserror::Error)]
@@ -99,21 +101,35 @@ pub struct TaskstatsSocket {
 
 /// Netlink's own flags, its message for errors, and its controller, whose number is fixed.
 const REQUEST: u16 = 1;
+
 const ACKNOWLEDGE: u16 = 4;
+
 const ERROR: u16 = 2;
+
 const CONTROLLER: u16 = 16;
+
 /// Commands and attributes of the controller and of taskstats.
 const GET_FAMILY: u8 = 3;
+
 const FAMILY_ID: u16 = 1;
+
 const FAMILY_NAME: u16 = 2;
+
 const GET: u8 = 1;
+
 const OF_THREAD: u16 = 1;
+
 const LISTEN: u16 = 3;
+
 const ABOUT_A_THREAD: u16 = 4;
+
 const NUMBERS: u16 = 3;
+
 const HEAD: usize = 20;
+
 /// The last thread of its process (`AGROUP`), since version 12 (Linux 5.19), as is the process' number.
 const LAST: u8 = 0x20;
+
 /// Room for 13,000 threads that end while nobody listens.
 const ROOM: usize = 8 << 20;
 

@@ -1,3 +1,5 @@
+//! Which clock stamps here, and reading it.
+//!
 //! Time stamps of a few nanoseconds. Owns the choice of the clock and the pairs that tie its ticks to CLOCK_MONOTONIC,
 //! on which the kernel's events are; refuses to order instructions: a fence would cost more than what it corrects.
 

@@ -63,32 +63,30 @@
 //! | `stamps` | a trace of time stamps that somebody else took: begins and ends of probes, paired |
 //! | `c` | the interface for C (`include/optrace.h`) |
 
-mod c;
-mod calibrate;
+mod c_interface;
+mod chunks;
 mod clock;
+mod disk_room;
 mod error;
-mod file;
-mod format;
-mod join;
-mod kernel;
-mod lane;
-mod live;
-mod pen;
-mod record;
+mod layout;
+mod living_trace;
+mod operation;
+mod probe_trace;
+mod record_builder;
 mod recorder;
-mod replay;
-mod room;
-mod stamps;
+mod stamp_words;
+mod thread_events;
 mod trace;
-mod words;
+mod trace_file;
+mod vocabulary;
 mod writer;
 
 pub use clock::ClockKind;
 pub use error::OptraceError;
-pub use file::{TraceFile, TraceFileSummary};
-pub use format::VERSION;
-pub use join::{Operation, SpanTime};
+pub use layout::VERSION;
+pub use operation::{Operation, SpanTime};
+pub use probe_trace::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost};
 pub use recorder::Recorder;
-pub use stamps::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost};
 pub use trace::{ENVIRONMENT, Trace, TraceOptions, TraceRecordingSummary};
-pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Vocabulary};
+pub use trace_file::{TraceFile, TraceFileSummary};
+pub use vocabulary::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Vocabulary};

@@ -1,3 +1,5 @@
+//! The measured path: begin, end, enter, leave, number.
+//!
 //! The measured path: from `begin` to `end` only time stamps and one store for each, into memory that is there. Owns the
 //! order of things: what may wait or call the system happens before `begin` takes its time stamp.
 
@@ -6,10 +8,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::chunks::ThreadChunks;
 use crate::clock::ClockKind;
-use crate::kernel::ThreadEventRing;
-use crate::lane::ThreadChunks;
-use crate::pen::{ABANDONED, CLOSED, StampWriter, tag};
+use crate::stamp_words::{ABANDONED, CLOSED, StampWriter, tag};
+use crate::thread_events::ThreadEventRing;
 use crate::trace::RecorderChunks;
 
 /// Words that most operations are content with: so many are there when one begins, and it need not wait inside.

@@ -1,4 +1,9 @@
+//! A trace being made: options, calibration of its own cost, header, end.
+//!
 //! A trace being made. Owns its options, the lanes of its recorders and the thread that writes its file.
+//!
+//! What recording itself costs, measured before each trace with the code that records. Owns the three figures that a
+//! reader subtracts; refuses to guess anything about the program.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,13 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use crate::calibrate::{measure_ns_per_tick, measure_recording_cost};
-use crate::clock::{ClockKind, read_monotonic_clock};
-use crate::format::{RecordingCost, TraceHeader};
-use crate::kernel::ThreadEventRing;
-use crate::lane::ThreadChunks;
-use crate::live::{self, RegionShape};
-use crate::room::{TraceFileSpace, create_owned_file};
+use crate::chunks::ThreadChunks;
+use crate::clock::{ClockKind, ClockLine, read_monotonic_clock};
+use crate::disk_room::{TraceFileSpace, create_owned_file};
+use crate::layout::{RecordHeadWord, RecordingCost, TraceHeader, decode_span};
+use crate::living_trace::{self, RegionShape};
+use crate::record_builder::StampDecoder;
+use crate::stamp_words::{StampWriter, tag};
+use crate::thread_events::ThreadEventRing;
 use crate::writer::{TraceWriter, announce_thread};
 use crate::{EntryCounts, OptraceError, Recorder, Vocabulary};
 
@@ -187,7 +193,7 @@ impl RecorderChunks {
             shape: RegionShape { chunk_words, chunks: options.chunks.max(2) },
             space: room,
             process: std::process::id(),
-            forks: live::fork_count(),
+            forks: living_trace::fork_count(),
             next: AtomicU32::new(0),
             threads: Mutex::new(Vec::new()),
             stop: AtomicBool::new(false),
@@ -209,7 +215,7 @@ impl RecorderChunks {
 
     /// How often the process forked since the trace began.
     pub(crate) fn forks_since_begin(&self) -> u64 {
-        live::fork_count() - self.forks
+        living_trace::fork_count() - self.forks
     }
 
     pub(crate) fn add_thread(&self, lane: &Arc<ThreadChunks>, kernel: Option<ThreadEventRing>) {
@@ -253,4 +259,59 @@ impl std::fmt::Debug for RecorderChunks {
             .field("kernel", &self.kernel)
             .finish_non_exhaustive()
     }
+}
+
+/// Operations of one batch, and batches: the median of the quietest batch counts. Below Miri there is nothing to measure.
+const BATCH: usize = if cfg!(miri) { 10 } else { 500 };
+
+const BATCHES: usize = 9;
+
+/// What an operation and a span cost, in ticks.
+fn measure_recording_cost(clock: ClockKind) -> RecordingCost {
+    let least = |figures: [f64; BATCHES]| figures.into_iter().fold(f64::INFINITY, f64::min);
+    let lane = ThreadChunks::new(0, RegionShape { chunk_words: BATCH * 4, chunks: 2 }, None, clock.now());
+    let empty = least([(); BATCHES].map(|()| time_batch(clock, &lane, false).0));
+    let with = [(); BATCHES].map(|()| time_batch(clock, &lane, true));
+    let (outer, inner) = (least(with.map(|(outer, _)| outer)), least(with.map(|(_, inner)| inner)));
+    RecordingCost { operation: empty, around: (outer - empty - inner).max(0.0), span: inner }
+}
+
+/// Median duration of empty operations, and of the empty span inside each.
+fn time_batch(clock: ClockKind, lane: &ThreadChunks, span: bool) -> (f64, f64) {
+    let mut pen = StampWriter::new(clock);
+    pen.enter_chunk(lane, 0);
+    for _ in 0..BATCH {
+        pen.stamp(tag::BEGIN, 0);
+        if span {
+            pen.stamp(tag::ENTER, 0);
+            pen.stamp(tag::LEAVE, 0);
+        }
+        pen.stamp(tag::END, 0);
+    }
+    lane.submit_chunk(0, pen.used_words(), clock.read_pair());
+    let mut replay = StampDecoder::new(lane.opened);
+    lane.write_full_chunk(0, |filled| replay.decode_chunk(filled.words));
+    median_durations(&replay.builder.words, span)
+}
+
+fn median_durations(words: &[u64], span: bool) -> (f64, f64) {
+    let records = || words.chunks_exact(if span { 3 } else { 2 });
+    let outer = records().filter_map(|record| Some(RecordHeadWord::decode(*record.get(1)?).duration));
+    let inner = records().filter_map(|record| Some(decode_span(*record.get(2)?).1));
+    (median(outer.collect()), median(inner.collect()))
+}
+
+fn median(mut ticks: Vec<u64>) -> f64 {
+    ticks.sort_unstable();
+    ticks.get(ticks.len() / 2).map_or(0.0, |ticks| *ticks as f64)
+}
+
+/// Nanoseconds a tick, over some two milliseconds. Good to a few parts in 10,000; blocks carry instants of their own.
+fn measure_ns_per_tick(clock: ClockKind) -> f64 {
+    if clock == ClockKind::Monotonic {
+        return 1.0;
+    }
+    let from = clock.read_pair();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    ClockLine::through(from, clock.read_pair(), 1.0).slope()
 }

@@ -1,3 +1,5 @@
+//! The thread that writes the file, block by block.
+//!
 //! The thread that writes the file. Owns the order of blocks; a file that cannot be written costs records, which are
 //! counted, and never the program.
 
@@ -6,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::chunks::ThreadChunks;
 use crate::clock::ClockPair;
-use crate::format::{TraceBlockKind, encode_block_word};
-use crate::lane::ThreadChunks;
-use crate::record::RecordBuilder;
-use crate::replay::StampDecoder;
-use crate::room::TraceFileSpace;
-use crate::stamps::EntryCounts;
+use crate::disk_room::TraceFileSpace;
+use crate::layout::{TraceBlockKind, encode_block_word};
+use crate::probe_trace::EntryCounts;
+use crate::record_builder::{RecordBuilder, StampDecoder};
 use crate::trace::{RecorderChunks, TraceRecordingSummary};
 
 /// How long the kernel's events may wait where operations are so slow that no chunk fills.

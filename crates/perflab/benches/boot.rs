@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use perflab_conduct::init::GuestWork;
-use perflab_conduct::initramfs::CpioWriter;
-use perflab_conduct::machine::boot::BootOptions;
-use perflab_conduct::machine::{Guest, GuestMachine, GuestRootSource, boot_guest};
-use perflab_conduct::{StopRequest, kernel};
+use perflab_conduct::StopRequest;
+use perflab_conduct::guest::boot::BootOptions;
+use perflab_conduct::guest::init_protocol::GuestWork;
+use perflab_conduct::guest::initramfs::CpioWriter;
+use perflab_conduct::guest::{Guest, GuestMachine, GuestRootSource, boot_guest};
 
 #[path = "../tests/it/tiny.rs"]
 #[expect(dead_code, reason = "others write one that ends; a kernel's first program must not")]
@@ -80,8 +80,8 @@ fn median_seconds(mut times: Vec<f64>) -> f64 {
 }
 
 fn main() -> anyhow::Result<()> {
-    let kernel =
-        kernel::find_kernel("debian-cloud", None).context("run `perflab kernel fetch debian-cloud` first")?;
+    let kernel = perflab_conduct::find_kernel("debian-cloud", None)
+        .context("run `perflab kernel fetch debian-cloud` first")?;
     let root = GuestRootSource::Bare { programs: Vec::new() };
     let machine =
         |name: String| GuestMachine { root: root.clone(), ..GuestMachine::new(name, kernel.clone()) };

@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use perflab_prefetch::daemon::program::{MeasuredStartup, ReadAheadTotals};
-use perflab_prefetch::daemon::scout::ExecutableId;
-use perflab_prefetch::daemon::{DaemonStatus, ProgramState, status};
+use perflab_prefetch::daemon::file_classifier::ExecutableId;
+use perflab_prefetch::daemon::programs::{MeasuredStartup, ReadAheadTotals};
+use perflab_prefetch::daemon::{DaemonStatus, ProgramState, service};
 use perflab_prefetch::{StartupTrace, TraceSource, TraceStore};
 
 #[path = "../tests/it/tiny.rs"]
@@ -97,7 +97,7 @@ impl BenchedDaemon {
             .stderr(Stdio::inherit())
             .spawn()?;
         let mut daemon = BenchedDaemon { child, socket };
-        while !status::read_status(&daemon.socket).is_ok_and(|status| !status.watched.is_empty()) {
+        while !service::read_status(&daemon.socket).is_ok_and(|status| !status.watched.is_empty()) {
             ensure!(daemon.child.try_wait()?.is_none(), "the daemon has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -105,7 +105,7 @@ impl BenchedDaemon {
     }
 
     fn status(&self) -> anyhow::Result<DaemonStatus> {
-        Ok(status::read_status(&self.socket)?)
+        Ok(service::read_status(&self.socket)?)
     }
 
     /// CPU time of all its threads.

@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use perflab_conduct::emulated::DiskDataSheet;
+use perflab_conduct::RunPermissions;
+use perflab_conduct::disk::DiskDataSheet;
+use perflab_conduct::disk::scratch_disk;
 use perflab_conduct::settings::{AppliedSettings, UndoJournal};
-use perflab_conduct::{RunPermissions, disk};
 use perflab_model::Scalar;
 use perflab_model::study::{DiskKind, DiskModel, ScratchDisk};
 use perflab_prefetch::{ProgramTraces, TraceStore};
@@ -118,7 +119,7 @@ fn make_emulated_disk(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Re
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
     let permissions = RunPermissions { apply: false, install: false, scratch: None };
-    Ok(disk::prepare_scratch_disk(
+    Ok(scratch_disk::prepare_scratch_disk(
         Some(&wanted),
         "peers",
         &Default::default(),
@@ -221,6 +222,6 @@ impl PeerComparison<'_> {
         let store = TraceStore::locate(Some(&self.kept.join("traces")));
         let all = store.trace_paths();
         let [one] = all.as_slice() else { bail!("one trace was expected: {all:?}") };
-        Ok(perflab_prefetch::file::read_trace_file(one)?)
+        Ok(perflab_prefetch::trace_store::read_trace_file(one)?)
     }
 }

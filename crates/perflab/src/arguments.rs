@@ -212,7 +212,7 @@ pub enum FormatName {
     Markdown,
 }
 
-impl From<FormatName> for perflab_present::table::OutputFormat {
+impl From<FormatName> for perflab_present::comparison::OutputFormat {
     fn from(name: FormatName) -> Self {
         match name {
             FormatName::Table => Self::Table,
@@ -687,8 +687,8 @@ pub struct DiskServerArgs {
     pub parent: u32,
 }
 
-fn parse_executor(text: &str) -> Result<perflab_workload::run::ExecutionOwner, &'static str> {
-    perflab_workload::run::ExecutionOwner::parse(text).ok_or("it is no executor")
+fn parse_executor(text: &str) -> Result<perflab_workload::ExecutionOwner, &'static str> {
+    perflab_workload::ExecutionOwner::parse(text).ok_or("it is no executor")
 }
 
 /// `perflab execution-guard`
@@ -696,7 +696,7 @@ fn parse_executor(text: &str) -> Result<perflab_workload::run::ExecutionOwner, &
 pub struct ExecutionGuardArgs {
     /// Whose executions, as their marks name it
     #[arg(value_parser = parse_executor)]
-    pub executor: perflab_workload::run::ExecutionOwner,
+    pub executor: perflab_workload::ExecutionOwner,
 }
 
 /// `perflab agent`

@@ -103,7 +103,7 @@ fn suggest_verb(asked: &mut clap::Error) {
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
     let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    match perflab_model::nearest::nearest_name(&wanted, shown) {
+    match perflab_model::problem::nearest_name(&wanted, shown) {
         Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
         None => drop(asked.remove(ContextKind::SuggestedSubcommand)),
     }

@@ -8,7 +8,7 @@ use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
 use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
-use perflab_present::table::{Grid, OutputFormat};
+use perflab_present::comparison::{Grid, OutputFormat};
 use perflab_workload::Catalogue;
 
 use crate::arguments::GlobalArgs;

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
-use perflab_conduct::initramfs::InitramfsError;
-use perflab_conduct::kernel::KernelError;
-use perflab_conduct::machine::GuestError;
+use perflab_conduct::guest::GuestError;
+use perflab_conduct::guest::initramfs::InitramfsError;
+use perflab_conduct::guest::kernel::KernelError;
 use perflab_conduct::startup::{PackageRootError, StartupError};
 use perflab_model::Problems;
 use perflab_observe::probes::ProbeError;
@@ -155,12 +155,12 @@ fn is_archive_usage(error: &ArchiveError) -> bool {
 fn is_library_usage(error: &anyhow::Error) -> bool {
     error.is::<perflab_analyze::AnalyzeError>()
         || error.is::<perflab_workload::CatalogueError>()
-        || error.is::<perflab_analyze::gate::GateParseError>()
+        || error.is::<perflab_analyze::compare::gate::GateParseError>()
         || error.is::<perflab_analyze::slab::SlabError>()
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
         || matches!(error.downcast_ref(), Some(GuestError::Initramfs(InitramfsError::NoProgram { .. })))
         || matches!(error.downcast_ref(), Some(GuestError::NotRunning { .. }))
-        || error.is::<perflab_analyze::trace::OperationError>()
+        || error.is::<perflab_analyze::operations::OperationError>()
         || matches!(
             error.downcast_ref(),
             Some(

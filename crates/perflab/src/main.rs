@@ -28,11 +28,11 @@ use exit::Exit;
 use perflab_conduct::ConductError;
 
 fn main() -> ExitCode {
-    if perflab_conduct::init::is_guest_init() {
+    if perflab_conduct::is_guest_init() {
         // In a guest that perflab booted, whatever words the kernel was given.
-        perflab_conduct::init::run_init();
+        perflab_conduct::run_init();
     }
-    if let Some(place) = perflab_conduct::init::guest_agent_address() {
+    if let Some(place) = perflab_conduct::guest_agent_address() {
         return verbs::agent::run_guest_agent(&place);
     }
     let arguments = match Cli::read() {
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let done = match &arguments.verb {
         VerbArgs::Load(wanted) => return verbs::workload::run_builtin_load(wanted),
         VerbArgs::ExecutionGuard(wanted) => {
-            perflab_workload::run::guard_executions(&wanted.executor);
+            perflab_workload::guard_executions(&wanted.executor);
             return Exit::Fine.into();
         }
         VerbArgs::Launch(wanted) => return verbs::vm::launch_program(wanted),

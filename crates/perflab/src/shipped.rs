@@ -56,7 +56,7 @@ pub fn find_study(name: &str) -> anyhow::Result<TomlSource> {
                 true => format!(
                     "`perflab study new {name}` writes one to begin with, `perflab study list` names those that are shipped"
                 ),
-                false => perflab_model::nearest::suggest_name(name, STUDIES.iter().map(|study| study.name)),
+                false => perflab_model::problem::suggest_name(name, STUDIES.iter().map(|study| study.name)),
             };
             Err(UsageError::new(message, hint).into())
         }

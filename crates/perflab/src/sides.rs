@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use perflab_analyze::ComparisonSide;
-use perflab_archive::id::shortest_prefixes;
+use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::RunRecord;
 

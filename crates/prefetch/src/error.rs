@@ -1,3 +1,5 @@
+//! Why a trace cannot be used or made.
+//!
 //! What can go wrong with a trace: always with the file, and what to do.
 
 use std::io;

@@ -14,7 +14,7 @@
 //! | [`file`](mod@file) | the trace on disk: versioned, with a checksum |
 //! | [`dump`] | the lists of pages of the prefetch module of 2007 |
 //! | [`store`] | where traces lie, one a program |
-//! | [`plan`] | what is to be read, in which order |
+//! | [`plan_replay`] | what is to be read, in which order |
 //! | [`mode`] | what is read before a program starts, and what beside it |
 //! | [`memory`] | how much may be read |
 //! | [`replay`] | reading it |
@@ -23,28 +23,23 @@
 //! | [`daemon`] | all of this for every program, by itself |
 
 pub mod daemon;
-pub mod dump;
 pub mod error;
-pub mod file;
-mod kernel;
-pub mod learn;
-pub mod memory;
-pub mod mode;
-pub mod plan;
-pub mod policy;
+mod in_flight_requests;
+mod layout;
 pub mod relayout;
 pub mod replay;
-pub mod residency;
-pub mod store;
-pub mod trace;
-pub mod warm;
+pub mod replay_plan;
+pub mod startup_trace;
+pub mod trace_builder;
+pub mod trace_dump;
+pub mod trace_store;
 
 pub use error::PrefetchError;
-pub use learn::{build_trace, is_skipped_file_system};
-pub use memory::replay_memory_limit;
-pub use mode::ReplayMode;
-pub use plan::{ReadOrder, ReplayPlan, plan_replay};
-pub use policy::{CombinePolicy, combine_traces};
+pub use layout::{refresh_extents, shares_files};
 pub use replay::{ReplayBudget, ReplayPart, ReplayResult, replay_part};
-pub use store::TraceStore;
-pub use trace::{ProgramTraces, StartupTrace, TraceSource, TracedFile, TracedFileSystem};
+pub use replay_plan::{ReadOrder, ReplayMode, ReplayPlan, plan_replay, replay_memory_limit};
+pub use startup_trace::{
+    CombinePolicy, ProgramTraces, StartupTrace, TraceSource, TracedFile, TracedFileSystem, combine_traces,
+};
+pub use trace_builder::{build_trace, is_skipped_file_system};
+pub use trace_store::TraceStore;

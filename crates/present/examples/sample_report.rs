@@ -19,8 +19,9 @@ use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_level
 use perflab_model::Nanos;
 use perflab_model::series::{ColumnData, RowRuns, Series};
 use perflab_present::flame::render_flame_page;
-use perflab_present::report::{ReportData, ReportRun, render_report};
-use perflab_present::trace::{MOST_BYTES, TraceSection, operation_viewer_data};
+use perflab_present::operations::{MOST_BYTES, TraceSection, operation_viewer_data};
+use perflab_present::report::render_report;
+use perflab_present::{ReportData, ReportRun};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -150,9 +151,9 @@ fn thousand_case_report() -> Result<ReportData, Box<dyn Error>> {
 /// Insertions as the study has them, and the same question as the browser test asks of them.
 fn operations_section() -> Result<TraceSection, Box<dyn Error>> {
     let operations = operations::study_operations(1_416_100);
-    let report = perflab_analyze::trace::analyze_operations(&operations, &Default::default())?;
+    let report = perflab_analyze::operations::analyze_operations(&operations, &Default::default())?;
     let data = operation_viewer_data(&operations, &report, "old policy", MOST_BYTES);
     eprintln!("{} operations, {} outliers: {} bytes", report.operations, report.outlier_count, data.len());
-    let sentences = perflab_analyze::trace::operation_conclusions(&report);
+    let sentences = perflab_analyze::operations::operation_conclusions(&report);
     Ok(TraceSection::new("old policy", sentences, &[]).with_zoom(data))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use perflab_analyze::{AnalysisOptions, ComparisonSide, benchstat, compare_sides};
 use perflab_model::{Case, Direction, Nanos, RunRecord, Sample, Unit};
-use perflab_present::table::{OutputFormat, render_benchstat};
+use perflab_present::comparison::{OutputFormat, render_benchstat};
 
 #[path = "../../analyze/tests/it/build.rs"]
 #[expect(dead_code, reason = "only the manifest is wanted")]

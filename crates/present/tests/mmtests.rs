@@ -7,8 +7,8 @@ use std::path::Path;
 use indexmap::IndexMap;
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_sides, mmtests};
 use perflab_model::{Case, Direction, Nanos, RunRecord, Sample, Scalar, Unit};
-use perflab_present::table::OutputFormat;
-use perflab_present::table::mmtests::{render_mmtests, render_mmtests_ratios};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::comparison::mmtests::{render_mmtests, render_mmtests_ratios};
 
 #[path = "../../analyze/tests/it/build.rs"]
 #[expect(dead_code, reason = "only the manifest is wanted")]

@@ -5,7 +5,8 @@
 mod recorded;
 
 use perflab_analyze::{AnalysisOptions, ComparisonSide, compare_levels};
-use perflab_present::report::{ReportData, ReportRun, render_report};
+use perflab_present::report::render_report;
+use perflab_present::{ReportData, ReportRun};
 
 fn report_of_run(run: ReportRun) -> ReportData {
     let side = ComparisonSide { name: "run".into(), runs: vec![run.record.clone()] };

@@ -2,7 +2,7 @@
 
 use std::iter::FusedIterator;
 
-use crate::ahead::prefetch_slice;
+use crate::cache_prefetch::prefetch_slice;
 use crate::node::IndexNode;
 
 /// Slabs between the one handed out and the one asked for meanwhile.
@@ -167,6 +167,7 @@ impl<T> DoubleEndedIterator for ElementIter<'_, T> {
 }
 
 impl<T> ExactSizeIterator for ElementIter<'_, T> {}
+
 impl<T> FusedIterator for ElementIter<'_, T> {}
 
 /// The elements of a list that was given away, in order.
@@ -208,4 +209,5 @@ impl<T> DoubleEndedIterator for ElementIntoIter<T> {
 }
 
 impl<T> ExactSizeIterator for ElementIntoIter<T> {}
+
 impl<T> FusedIterator for ElementIntoIter<T> {}

@@ -23,27 +23,27 @@
 //! assert_eq!(set.range(100..200).count(), set.remove_range(100..200, |_| {}));
 //! assert_eq!(set.state().slabs as u64, set.probe().made - set.probe().freed);
 //! ```
+
 #![deny(unsafe_code)]
 
-mod ahead;
-mod bulk;
-mod check;
+mod cache_prefetch;
 mod cursor;
-mod engine;
 mod error;
-mod float;
-mod front;
-mod guess;
 mod insert;
+mod invariants;
 mod iter;
 mod list;
+mod list_core;
 mod node;
+mod ordered_float;
 mod policy;
 mod probe;
 mod reap;
 mod remove;
 mod route;
+mod search;
 mod set;
+mod set_operations;
 mod shape;
 mod spill;
 mod tree;
@@ -52,9 +52,9 @@ mod usdt;
 
 pub use cursor::{ListCursor, SetCursor};
 pub use error::{InvariantViolation, NotSorted, OutOfBounds, StaleCursor};
-pub use float::{F32, F64};
 pub use iter::{ElementIntoIter, ElementIter, SlabIter};
 pub use list::SlabList;
+pub use ordered_float::{F32, F64};
 pub use policy::{
     AnyReapPolicy, BoundedReap, MinCapacity, NeverReap, Occupancy, ReapDecision, ReapPolicy, ReapThresholds,
     UnknownPolicy,

@@ -1,8 +1,8 @@
 //! The shape of the tree: index nodes over slabs. Owns the nodes and the reading of them; changes nothing but
 //! elements in place.
 
-use crate::guess::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};
 use crate::route::{AccessRoute, TreeRoute, lower_bound, slab_near, slot_near};
+use crate::search::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
 /// below every element after it. A positional list carries separators too, and never reads them.

@@ -1,7 +1,7 @@
 //! Giving slabs back: a pass over all of them, a pass over the index, or one bounded step. Owns the work; when it
 //! is done is the policy's matter.
 
-use crate::engine::ListCore;
+use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};
 use crate::probe::{SlabEvent, SlabProbe, SlabWork};
 

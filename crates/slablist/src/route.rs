@@ -1,8 +1,8 @@
 //! The way down: by key or by position. Owns the searches inside a node and inside a slab.
 
-use crate::ahead::prefetch_slice;
-use crate::guess::{GuessTrust, interpolate_slot};
+use crate::cache_prefetch::prefetch_slice;
 use crate::node::IndexNode;
+use crate::search::{GuessTrust, interpolate_slot};
 
 /// Chooses the child at each level, and the slot in the slab.
 pub(crate) trait TreeRoute<T> {

@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::check::check_order;
 use crate::error::{InvariantViolation, NotSorted};
+use crate::invariants::check_order;
 use crate::iter::{ElementIntoIter, ElementIter, SlabIter};
 use crate::policy::{BoundedReap, Occupancy, ReapPolicy};
 use crate::probe::{NoProbe, SlabProbe};

@@ -1,6 +1,6 @@
 //! Room in a full slab: its elements go to a neighbour, or over one slab more. Owns which neighbour, and how many.
 
-use crate::engine::ListCore;
+use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};
 use crate::probe::SlabProbe;
 

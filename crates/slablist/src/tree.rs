@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::engine::ListCore;
 use crate::insert::InsertResult;
 use crate::iter::SlabIter;
+use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};
 use crate::policy::{Occupancy, ReapDecision, ReapPolicy};
 use crate::probe::SlabProbe;

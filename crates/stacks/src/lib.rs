@@ -19,33 +19,42 @@
 //! | [`imported`] | what every format gives |
 //! | [`export`] | profiles for other tools: folded, speedscope, Firefox Profiler, pprof |
 //! | [`error`] | what can go wrong, with line or offset |
+//!
+//! Profiles for other tools.
+//!
+//! Owns four formats: folded text, speedscope's JSON, the Firefox Profiler's JSON and pprof's protobuf. Refuses to
+//! invent: folded text has no place for times and losses, so they are left out of it, and a sample without
+//! a stack is written as one wherever the format can say so.
 
-pub mod error;
-pub mod events;
-pub mod export;
-pub mod imported;
-pub mod read;
-
-mod convert;
-mod files;
+mod address_space;
+mod firefox;
 mod folded;
-mod kernel;
-mod live;
-mod machine;
+pub mod imported_profile;
+mod kernel_symbols;
+mod live_recording;
 mod perf_data;
 mod perf_file;
-mod perf_layout;
+mod perf_records;
+mod perf_script;
 mod pprof;
-mod records;
-mod registers;
-mod script;
-mod space;
+pub mod profile_format;
+mod profile_selection;
+mod recorded_machine;
+mod speedscope;
+mod stack_converter;
+#[cfg(test)]
+mod tests;
 mod unwind;
-mod user;
+mod user_symbols;
+mod watched_file;
 
-pub use convert::{StackConverter, SymbolSources};
-pub use error::StacksError;
-pub use imported::{ImportedProfile, ProfileNote, ProfilePosition, ProfileRemark};
-pub use kernel::{KernelSymbols, KernelSymbolsError};
-pub use live::{LiveProfile, MappedFile, PerfRecording, RecordedProcess};
-pub use read::{ProfileFormat, SymbolOptions, read_profile_file};
+pub use firefox::write_firefox;
+pub use folded::write_folded;
+pub use imported_profile::{ImportedProfile, ProfileNote, ProfilePosition, ProfileRemark, StacksError};
+pub use kernel_symbols::{KernelSymbols, KernelSymbolsError};
+pub use live_recording::{LiveProfile, MappedFile, PerfRecording, RecordedProcess};
+pub use pprof::write_pprof;
+pub use profile_format::{ProfileFormat, SymbolOptions, read_profile_file};
+pub use profile_selection::ProfileSelection;
+pub use speedscope::write_speedscope;
+pub use stack_converter::{StackConverter, SymbolSources};

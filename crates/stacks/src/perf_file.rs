@@ -12,15 +12,19 @@ use byteorder::{BigEndian, LittleEndian};
 use linux_perf_event_reader::{Endianness, PerfEventAttr};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use crate::perf_layout::PerfDataLayout;
+use crate::perf_data::PerfDataLayout;
 
 /// The most that compressed records grow to: so many times the file, and no more than this.
 const RATIO: u64 = 400;
+
 const LARGEST: u64 = 4 << 30;
+
 /// So much may be unpacked from the smallest file.
 const SMALLEST: u64 = 64 << 20;
+
 /// Where `read_format` stands in an event's attributes.
 const READ_FORMAT: usize = 32;
+
 /// Where a section lies, as its description holds it: offset and size.
 const SECTION: usize = 16;
 
@@ -42,14 +46,21 @@ pub(crate) enum PerfDataFeature {
 
 /// Records of perf's own that are looked into.
 mod kind {
-    pub(super) const HEADER_ATTR: u32 = 64;
-    pub(super) const EVENT_UPDATE: u32 = 78;
-    pub(super) const HEADER_FEATURE: u32 = 80;
-    pub(super) const COMPRESSED: u32 = 81;
-    pub(super) const COMPRESSED2: u32 = 83;
+
+    pub(crate) const HEADER_ATTR: u32 = 64;
+
+    pub(crate) const EVENT_UPDATE: u32 = 78;
+
+    pub(crate) const HEADER_FEATURE: u32 = 80;
+
+    pub(crate) const COMPRESSED: u32 = 81;
+
+    pub(crate) const COMPRESSED2: u32 = 83;
+
     /// Types from here on are perf's own and not the kernel's.
-    pub(super) const PERFS_OWN: u32 = 64;
+    pub(crate) const PERFS_OWN: u32 = 64;
 }
+
 /// The update of an event that is its name.
 const UPDATE_NAME: u64 = 2;
 

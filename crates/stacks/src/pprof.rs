@@ -1,26 +1,42 @@
+//! Pprof, read and written.
+//!
 //! pprof: a protobuf of samples, locations and functions, mostly gzipped.
 //!
 //! Owns the few fields that a profile needs, decoded by hand: the wire format is numbers and lengths. Refuses a message
 //! whose lengths do not fit, naming the byte.
+//!
+//! pprof's protobuf, compressed: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Two values a
+//! sample: its count, and its weight in the unit of the profile.
+//!
+//! Protocol Buffers on the wire, as far as pprof needs them: numbers, texts, messages and packed numbers. Written by
+//! hand: the format is a page long (<https://protobuf.dev/programming-guides/encoding/>), a code generator is not.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Write};
 
+use flate2::Compression;
 use flate2::read::MultiGzDecoder;
-use perflab_model::profile::{DEEPEST_STACK, FrameKind, NodeId, StackFrame, StackSample};
-use perflab_model::{Nanos, Unit};
+use flate2::write::GzEncoder;
+use indexmap::IndexSet;
+use perflab_model::profile::DEEPEST_STACK;
+use perflab_model::{CommId, FrameKind, Nanos, NodeId, StackFrame, StackSample, Unit};
 
 use crate::ProfilePosition;
-use crate::imported::ProfileBuilder;
+use crate::imported_profile::ProfileBuilder;
+use crate::profile_selection::ProfileSelection;
 
 /// What a compressed profile may grow to: so many times its size, and no more than this.
 const RATIO: u64 = 400;
+
 const LARGEST: u64 = 256 << 20;
+
 /// So much may be unpacked of the smallest.
 const SMALLEST: u64 = 1 << 20;
+
 /// Messages of a profile (samples, locations, functions, texts): the largest that are known have a tenth.
 const MOST_MESSAGES: usize = 1 << 22;
+
 /// Frames of all stacks together: a few bytes can ask for the same long location again and again.
 const MOST_FRAMES: usize = 1 << 27;
 
@@ -179,6 +195,7 @@ struct PprofMessage<'a> {
 
 /// The parts of a sample that are looked at: its locations and its values.
 const LOCATIONS: u64 = 1;
+
 const VALUES: u64 = 2;
 
 impl<'a> PprofMessage<'a> {
@@ -325,6 +342,204 @@ const LINE: u64 = 4;
 fn line_function_id(line: ProtobufField<'_>) -> Option<u64> {
     let message = field_bytes(line).filter(|message| is_whole_message(message, &[]))?;
     packed_numbers(message, 1).next()
+}
+
+/// Fields of the message Profile.
+mod field {
+
+    pub(crate) const SAMPLE_TYPE: u32 = 1;
+
+    pub(crate) const SAMPLE: u32 = 2;
+
+    pub(crate) const LOCATION: u32 = 4;
+
+    pub(crate) const FUNCTION: u32 = 5;
+
+    pub(crate) const STRING_TABLE: u32 = 6;
+
+    pub(crate) const DURATION_NANOS: u32 = 10;
+
+    pub(crate) const PERIOD_TYPE: u32 = 11;
+
+    pub(crate) const COMMENT: u32 = 13;
+}
+
+/// The largest value of a sample.
+const LARGEST_VALUE: u64 = i64::MAX.cast_unsigned();
+
+/// The file. A sample's command is its label `command`; a sample without a stack ends in `[no stack]`.
+///
+/// # Errors
+/// Where it cannot be compressed in memory, which would be a mistake of ours.
+pub fn write_pprof(chosen: ProfileSelection<'_>) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&pprof_message(chosen).into_bytes())?;
+    encoder.finish()
+}
+
+fn pprof_message(chosen: ProfileSelection<'_>) -> ProtobufMessage {
+    let mut texts = PprofStringTable::default();
+    let mut profile = ProtobufMessage::default();
+    let weight = weight_type(chosen);
+    profile.push_message(field::SAMPLE_TYPE, value_type(&mut texts, "samples", "count"));
+    profile.push_message(field::SAMPLE_TYPE, value_type(&mut texts, &weight.0, &weight.1));
+    add_pprof_samples(chosen, &mut texts, &mut profile);
+    add_pprof_functions(chosen, &mut texts, &mut profile);
+    profile.push_number(field::DURATION_NANOS, profile_duration(chosen));
+    profile.push_message(field::PERIOD_TYPE, value_type(&mut texts, &weight.0, &weight.1));
+    let about = chosen.first_profiled();
+    for comment in [Some(format!("{} from {}", about.event, about.source)), about.hides].into_iter().flatten()
+    {
+        let comment = texts.intern(&comment);
+        profile.push_packed(field::COMMENT, [comment]);
+    }
+    texts.0.iter().for_each(|text| profile.push_bytes(field::STRING_TABLE, text.as_bytes()));
+    profile
+}
+
+/// What weights are: `("cpu", "nanoseconds")`, `("cycles", "count")`.
+fn weight_type(chosen: ProfileSelection<'_>) -> (String, String) {
+    match chosen.first_profiled().unit.0.as_str() {
+        "ns" => ("cpu".into(), "nanoseconds".into()),
+        "1" | "" => ("weight".into(), "count".into()),
+        unit => (unit.to_owned(), "count".into()),
+    }
+}
+
+fn value_type(texts: &mut PprofStringTable, name: &str, unit: &str) -> ProtobufMessage {
+    let mut value = ProtobufMessage::default();
+    value.push_number(1, texts.intern(name));
+    value.push_number(2, texts.intern(unit));
+    value
+}
+
+/// Samples that are alike become one; locations are frames, counted from 1.
+fn add_pprof_samples(
+    chosen: ProfileSelection<'_>,
+    texts: &mut PprofStringTable,
+    profile: &mut ProtobufMessage,
+) {
+    let mut alike: HashMap<(CommId, Option<NodeId>), usize> = HashMap::new();
+    let mut entries: Vec<(&str, Option<NodeId>, u64, u64)> = Vec::new();
+    for sample in chosen.selected_samples() {
+        let at = *alike.entry((sample.comm, sample.leaf)).or_insert_with(|| {
+            entries.push((chosen.comm_of(sample), sample.leaf, 0, 0));
+            entries.len() - 1
+        });
+        if let Some(entry) = entries.get_mut(at) {
+            // pprof's values are signed.
+            entry.2 = entry.2.saturating_add(sample.count).min(LARGEST_VALUE);
+            entry.3 = entry.3.saturating_add(sample.weight).min(LARGEST_VALUE);
+        }
+    }
+    let key = texts.intern("command");
+    let nothing = chosen.profile.frames.len() as u64 + 1;
+    for (comm, leaf, count, weight) in entries {
+        let frames: Vec<u64> =
+            chosen.frames_innermost_first(leaf).into_iter().map(|frame| u64::from(frame.0) + 1).collect();
+        let mut label = ProtobufMessage::default();
+        label.push_number(1, key);
+        label.push_number(2, texts.intern(comm));
+        let mut sample = ProtobufMessage::default();
+        sample.push_packed(1, if frames.is_empty() { vec![nothing] } else { frames });
+        sample.push_packed(2, [count, weight]);
+        sample.push_message(3, label);
+        profile.push_message(field::SAMPLE, sample);
+    }
+}
+
+/// A function and a location for each frame, and one for no stack.
+fn add_pprof_functions(
+    chosen: ProfileSelection<'_>,
+    texts: &mut PprofStringTable,
+    profile: &mut ProtobufMessage,
+) {
+    let known = chosen.profile.frames.iter();
+    let known =
+        known.map(|frame| (frame.name.as_str(), frame.raw_name(), frame.module.as_deref().unwrap_or("")));
+    for (id, (name, raw, module)) in (1..).zip(known.chain([("[no stack]", "[no stack]", "")])) {
+        let mut function = ProtobufMessage::default();
+        function.push_number(1, id);
+        function.push_number(2, texts.intern(name));
+        function.push_number(3, texts.intern(raw));
+        function.push_number(4, texts.intern(module));
+        profile.push_message(field::FUNCTION, function);
+        let mut line = ProtobufMessage::default();
+        line.push_number(1, id);
+        let mut location = ProtobufMessage::default();
+        location.push_number(1, id);
+        location.push_message(4, line);
+        profile.push_message(field::LOCATION, location);
+    }
+}
+
+/// From the first to the last sample, in nanoseconds; 0 where the source has no times.
+fn profile_duration(chosen: ProfileSelection<'_>) -> u64 {
+    let times = || chosen.selected_samples().filter_map(|sample| sample.at);
+    times().max().zip(times().min()).map_or(0, |(last, first)| last.since(first).0)
+}
+
+/// The table of strings; number 0 is the empty one.
+struct PprofStringTable(IndexSet<String>);
+
+impl Default for PprofStringTable {
+    fn default() -> Self {
+        PprofStringTable(IndexSet::from([String::new()]))
+    }
+}
+
+impl PprofStringTable {
+    fn intern(&mut self, text: &str) -> u64 {
+        match self.0.get_index_of(text) {
+            Some(known) => known as u64,
+            None => self.0.insert_full(text.to_owned()).0 as u64,
+        }
+    }
+}
+
+/// A message that is being written.
+#[derive(Debug, Default)]
+struct ProtobufMessage(Vec<u8>);
+
+impl ProtobufMessage {
+    /// A number; 0 is what a missing field means, and is left out.
+    fn push_number(&mut self, field: u32, value: u64) {
+        if value != 0 {
+            self.push_varint(u64::from(field) << 3);
+            self.push_varint(value);
+        }
+    }
+
+    /// Bytes: a text, or another message.
+    fn push_bytes(&mut self, field: u32, value: &[u8]) {
+        self.push_varint(u64::from(field) << 3 | 2);
+        self.push_varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+    }
+
+    /// A message within this one.
+    fn push_message(&mut self, field: u32, value: ProtobufMessage) {
+        self.push_bytes(field, &value.0);
+    }
+
+    /// Many numbers in one field.
+    fn push_packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
+        let mut packed = ProtobufMessage::default();
+        values.into_iter().for_each(|value| packed.push_varint(value));
+        self.push_message(field, packed);
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn push_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 & 0x7f | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
+//! User stacks out of copied memory and registers.
+//!
 //! User stacks out of copies of a thread's memory, as `perf record --call-graph dwarf` takes them.
 //!
 //! Owns which files of an address space tell how their functions are left (ELF's unwind tables, read by framehop).
 //! Refuses to guess: where a table is missing or the copy ends, the stack ends, and what was found is shown.
+//!
+//! The registers of a thread that its stack is unwound from, by the numbers that perf gives them on this architecture.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,12 +17,13 @@ use elf::ElfBytes;
 use elf::abi::PT_LOAD;
 use elf::endian::AnyEndian;
 use framehop::{
-    CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
+    CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, UnwindRegsNative, Unwinder,
+    UnwinderNative,
 };
+use linux_perf_event_reader::Regs;
 
-use crate::files::read_binary_file;
-use crate::registers::SampledRegisters;
-use crate::space::{AddressMapping, AddressSpace};
+use crate::address_space::{AddressMapping, AddressSpace};
+use crate::watched_file::read_binary_file;
 
 /// Deeper than any stack of which the kernel copies the memory.
 const DEEPEST: usize = 1024;
@@ -133,5 +138,62 @@ impl UnwindTables {
             debug_frame: bytes(".debug_frame"),
             ..ExplicitModuleSectionInfo::default()
         }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod numbers {
+
+    pub(crate) const FRAME: u64 = 6;
+
+    pub(crate) const STACK: u64 = 7;
+
+    pub(crate) const INSTRUCTION: u64 = 8;
+
+    /// There is none: it stands for the frame pointer, and is not used.
+    pub(crate) const LINK: u64 = FRAME;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod numbers {
+
+    pub(crate) const FRAME: u64 = 29;
+
+    pub(crate) const LINK: u64 = 30;
+
+    pub(crate) const STACK: u64 = 31;
+
+    pub(crate) const INSTRUCTION: u64 = 32;
+}
+
+/// What a sample holds of a thread's registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SampledRegisters {
+    pub(crate) instruction: u64,
+    pub(crate) stack: u64,
+    frame: u64,
+    /// The address to return to, where the architecture has it in a register.
+    link: u64,
+}
+
+impl SampledRegisters {
+    /// Those of a sample; `None` where one that is needed was not asked for.
+    pub(crate) fn from_sample(sampled: &Regs<'_>) -> Option<SampledRegisters> {
+        Some(SampledRegisters {
+            instruction: sampled.get(numbers::INSTRUCTION)?,
+            stack: sampled.get(numbers::STACK)?,
+            frame: sampled.get(numbers::FRAME)?,
+            link: sampled.get(numbers::LINK)?,
+        })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn to_native(self) -> UnwindRegsNative {
+        UnwindRegsNative::new(self.instruction, self.stack, self.frame)
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn to_native(self) -> UnwindRegsNative {
+        UnwindRegsNative::new(self.link, self.stack, self.frame)
     }
 }

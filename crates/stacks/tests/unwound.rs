@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use perflab_model::profile::{NodeId, StackBatch, StackSample};
+use perflab_model::profile::StackBatch;
+use perflab_model::{NodeId, StackSample};
 use perflab_stacks::{SymbolOptions, read_profile_file};
 
 const SOURCE: &str = "\

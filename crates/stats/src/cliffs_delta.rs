@@ -1,10 +1,11 @@
 //! Owns Cliff's delta, how far two samples are apart whatever their unit, with its interval. It refuses the words
 //! "small" and "large" for it: what matters is for the user to say.
 
-use crate::StatsError;
-use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
-use crate::sample::{check_at_least, sorted_sample};
 use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::StatsError;
+use crate::error::{check_at_least, sorted_sample};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
 
 /// Cliff's δ = P(candidate > baseline) - P(candidate < baseline) in [-1, 1], with the asymmetric interval of Feng and
 /// Cliff: (δ - δ³ ± z s √((1 - δ²)² + z² s²)) / (1 - δ² + z² s²), s² the unbiased variance, at least

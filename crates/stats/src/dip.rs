@@ -6,10 +6,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::StatsError;
-use crate::sample::{check_at_least, sorted_sample};
+use crate::error::{check_at_least, sorted_sample};
 
 /// Fewest values of which modes can be told.
 const FEWEST: usize = 4;
+
 /// Most values, as each resample costs as much as the sample.
 const MOST: usize = 100_000;
 

@@ -2,10 +2,9 @@
 //! margin, and to call the lack of a significant difference "same".
 
 use crate::StatsError;
+use crate::error::{check_above_zero, finite_or_overflow, logarithms};
 use crate::interval::ConfidenceInterval;
-use crate::sample::{check_above_zero, finite_or_overflow, logarithms};
-use crate::student::t_tail_above;
-use crate::welch::{WelchTest, welch};
+use crate::student_t::{WelchTest, t_tail_above, welch};
 
 /// Result of two one-sided tests.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,4 +1,7 @@
 //! Owns the one error of this crate. It refuses to guess: whatever cannot be answered says why.
+//!
+//! Owns the checks that every sample passes before it is used. It refuses to repair: nothing is dropped,
+//! clipped or replaced.
 
 /// Why a statistic has no answer. Indexes count from 0 in the slice that was passed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -59,4 +62,79 @@ pub enum StatsError {
     /// The values are finite, their sum or difference is not.
     #[error("the values are too large for their sum or difference to be a number")]
     Overflow,
+}
+
+/// Passes a sample that has at least one value, all finite.
+pub(crate) fn check_sample(values: &[f64]) -> Result<&[f64], StatsError> {
+    if values.is_empty() {
+        return Err(StatsError::Empty);
+    }
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(StatsError::NotFinite { index }),
+        None => Ok(values),
+    }
+}
+
+/// Passes a sample of at least `needed` values.
+pub(crate) fn check_at_least(values: &[f64], needed: usize) -> Result<&[f64], StatsError> {
+    let values = check_sample(values)?;
+    if values.len() < needed {
+        let got = values.len();
+        return Err(StatsError::TooFew { needed, got });
+    }
+    Ok(values)
+}
+
+/// The values in ascending order.
+pub(crate) fn sorted_sample(values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    let mut values = check_sample(values)?.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    Ok(values)
+}
+
+/// Passes a sample whose values are all above zero.
+pub(crate) fn check_positive(values: &[f64]) -> Result<&[f64], StatsError> {
+    let values = check_sample(values)?;
+    match values.iter().position(|value| *value <= 0.0) {
+        Some(index) => Err(StatsError::NotPositive { index }),
+        None => Ok(values),
+    }
+}
+
+/// Natural logarithms, for ratios.
+pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    Ok(check_positive(values)?.iter().map(|value| value.ln()).collect())
+}
+
+/// Passes two samples of equal length.
+pub(crate) fn check_paired<'a>(
+    left: &'a [f64],
+    right: &'a [f64],
+) -> Result<(&'a [f64], &'a [f64]), StatsError> {
+    let (left, right) = (check_sample(left)?, check_sample(right)?);
+    if left.len() == right.len() {
+        return Ok((left, right));
+    }
+    Err(StatsError::Unpaired { left: left.len(), right: right.len() })
+}
+
+/// Passes an answer that did not overflow on the way.
+pub(crate) fn finite_or_overflow(answer: f64) -> Result<f64, StatsError> {
+    if answer.is_finite() { Ok(answer) } else { Err(StatsError::Overflow) }
+}
+
+/// Passes a fraction strictly between 0 and 1.
+pub(crate) fn check_open_fraction(name: &'static str, value: f64) -> Result<f64, StatsError> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(StatsError::OutOfRange { name, value, range: "(0, 1)" })
+}
+
+/// Passes a finite number above zero.
+pub(crate) fn check_above_zero(name: &'static str, value: f64) -> Result<f64, StatsError> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(value);
+    }
+    Err(StatsError::OutOfRange { name, value, range: "(0, infinity)" })
 }

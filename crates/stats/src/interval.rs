@@ -1,12 +1,14 @@
 //! Owns what an estimate looks like and how ranks become an interval. It refuses to invent limits: a sample
 //! too small for the level has no interval.
 
-use crate::StatsError;
-use crate::centre::median_of_sorted;
-use crate::null::TailProbabilities;
-use crate::sample::{check_open_fraction, finite_or_overflow};
-use statrs::distribution::{ContinuousCDF, Normal};
 use std::fmt;
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::StatsError;
+use crate::descriptive::median_of_sorted;
+use crate::error::{check_open_fraction, finite_or_overflow};
+use crate::rank_distribution::TailProbabilities;
 
 /// How a p-value or a level was worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

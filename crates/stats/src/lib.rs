@@ -24,85 +24,67 @@
 //! # Ok::<(), perflab_stats::StatsError>(())
 //! ```
 
-mod best_of;
 mod bootstrap;
-mod centre;
 mod change_points;
 mod cliffs_delta;
-mod contrast;
-mod correlation;
-mod differences;
+mod descriptive;
 mod dip;
 mod equivalence;
 mod error;
-mod extreme;
 mod false_discovery;
-mod fieller;
-mod hodges_lehmann;
 mod interval;
-mod levels;
 mod mann_whitney;
-mod means;
-mod median_interval;
-mod modes;
-mod null;
 mod one_mode;
-mod outliers;
-mod planning;
-mod prediction;
-mod pseudo_median;
-mod quantile_interval;
+mod power;
+mod quantiles;
+mod rank_distribution;
 mod rank_equivalence;
-mod ranks;
-mod relative_spread;
-mod sample;
-mod segments;
-mod shift_function;
+mod sample_shape;
 mod signed_rank;
-mod spread;
-mod steady_state;
-mod student;
-mod theil_sen;
-mod welch;
+mod student_t;
+mod trend;
+mod variance_components;
+mod warm_up;
 
-pub use best_of::{BetterDirection, best_of_mean, best_of_percentile, best_values};
 pub use bootstrap::{ClusterBootstrap, ResampledStatistic};
-pub use centre::{geometric_mean, mean, median, quantile};
 pub use change_points::{ChangePoint, EDivisive, Hunter, HunterRules};
 pub use cliffs_delta::cliffs_delta;
-pub use contrast::mean_contrast;
-pub use correlation::{
-    RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman,
+pub use descriptive::{
+    BetterDirection, best_of_mean, best_of_percentile, best_values, coefficient_of_variation, geometric_mean,
+    harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, quartile_coefficient,
+    robust_sd, sd, trimmed_mean, winsorised_mean,
 };
 pub use dip::{DipTest, dip_test};
 pub use equivalence::{EquivalenceTest, test_equivalent_ratio, test_equivalent_shift};
 pub use error::StatsError;
-pub use extreme::{TukeyFences, find_rosner_outliers};
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli};
-pub use fieller::{UncertainMean, ratio_of_means};
-pub use hodges_lehmann::{PairwiseShifts, hodges_lehmann_ratio, hodges_lehmann_shift};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
-pub use levels::VarianceComponents;
-pub use mann_whitney::{MannWhitney, mann_whitney, smallest_p};
-pub use means::{harmonic_mean, harmonic_sd, trimmed_mean, winsorised_mean};
-pub use median_interval::median_with_interval;
-pub use modes::{TwoModes, find_two_modes};
+pub use mann_whitney::{
+    MannWhitney, PairwiseShifts, hodges_lehmann_ratio, hodges_lehmann_shift, mann_whitney, smallest_p,
+};
 pub use one_mode::{SilvermanTest, silverman_test};
-pub use outliers::{OUTLIER_LIMIT, OutlyingValue, find_outlying_values};
-pub use planning::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
-pub use prediction::{prediction_interval, prediction_interval_log, prediction_p};
-pub use pseudo_median::{WalshAverages, pseudo_median_ratio, pseudo_median_shift};
-pub use quantile_interval::{expected_exceedances, harrell_davis, quantile_with_interval};
+pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
+pub use quantiles::{
+    DecileShift, expected_exceedances, harrell_davis, median_with_interval, quantile_with_interval,
+    shift_function,
+};
 pub use rank_equivalence::{
     RankEquivalenceTest, test_equivalent_ratio_by_ranks, test_equivalent_shift_by_ranks,
 };
-pub use relative_spread::{coefficient_of_variation, quartile_coefficient};
-pub use segments::{SeriesSegment, find_segments, find_segments_by_default};
-pub use shift_function::{DecileShift, shift_function};
-pub use signed_rank::{SignedRank, signed_rank};
-pub use spread::{inter_quartile_range, mad, robust_sd, sd};
-pub use steady_state::{SteadyState, WarmupPattern, WarmupRules, first_steady_by_variation};
-pub use theil_sen::theil_sen;
-pub use welch::{
-    SampleMoments, WelchTest, mean_with_interval, welch, welch_of_moments, welch_ratio, welch_shift,
+pub use sample_shape::{
+    OUTLIER_LIMIT, OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_rosner_outliers,
+    find_two_modes,
+};
+pub use signed_rank::{SignedRank, WalshAverages, pseudo_median_ratio, pseudo_median_shift, signed_rank};
+pub use student_t::{
+    SampleMoments, UncertainMean, WelchTest, mean_contrast, mean_with_interval, prediction_interval,
+    prediction_interval_log, prediction_p, ratio_of_means, welch, welch_of_moments, welch_ratio, welch_shift,
+};
+pub use trend::{
+    RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman, theil_sen,
+};
+pub use variance_components::VarianceComponents;
+pub use warm_up::{
+    SeriesSegment, SteadyState, WarmupPattern, WarmupRules, find_segments, find_segments_by_default,
+    first_steady_by_variation,
 };

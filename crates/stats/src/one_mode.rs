@@ -2,18 +2,22 @@
 //! have one peak. It refuses to say where the modes are (`modes` does), and to tell a far outlier from a second mode: look
 //! at `outliers` first.
 
-use crate::StatsError;
-use crate::sample::{check_at_least, sorted_sample};
-use crate::spread::sd;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::StatsError;
+use crate::descriptive::sd;
+use crate::error::{check_at_least, sorted_sample};
+
 /// Fewest values of which modes can be told.
 const FEWEST: usize = 8;
+
 /// Most values: each resample takes time with their number times the places looked at.
 const MOST: usize = 10_000;
+
 /// Places between the ends at which the density is looked at, and halvings of the width.
 const PLACES: usize = 400;
+
 const HALVINGS: usize = 40;
 
 /// Result of Silverman's test.

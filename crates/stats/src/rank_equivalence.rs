@@ -2,8 +2,8 @@
 //! test for those.
 
 use crate::StatsError;
+use crate::error::{check_above_zero, check_sample, logarithms};
 use crate::mann_whitney::rank_sum_tails;
-use crate::sample::{check_above_zero, check_sample, logarithms};
 
 /// Result of two one-sided tests by ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]

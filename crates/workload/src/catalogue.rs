@@ -1,3 +1,5 @@
+//! All workloads by name: built in, and from folders.
+//!
 //! All workloads by name. Owns where definitions come from; what stands in one is
 //! [`crate::definition`]'s.
 
@@ -6,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::Problems;
-use perflab_model::nearest;
 use perflab_model::study::TomlSource;
 
 use crate::WorkloadDefinition;
@@ -87,8 +88,8 @@ impl Catalogue {
 
     /// What to do about a name that is not here: the nearest one, or all, and where others come from.
     pub fn unknown_name_hint(&self, name: &str) -> String {
-        let hint = nearest::suggest_name(name, self.names());
-        match nearest::nearest_name(name, self.names()) {
+        let hint = perflab_model::suggest_name(name, self.names());
+        match perflab_model::nearest_name(name, self.names()) {
             Some(_) => hint,
             None => format!("{hint}; `--workloads DIR` adds a folder of definitions"),
         }

@@ -1,19 +1,614 @@
+//! One workload's TOML file: argv, needs, install, metrics; what its text can get wrong.
+//!
 //! One workload: a TOML file that says what it measures, how it is installed and run, and how its
 //! output becomes metrics.
 //!
 //! This module owns the file's shape and whatever can be checked from its text alone, so that a
 //! mistake in a definition is found when it is read and not after an hour of measuring.
+//!
+//! The tables and keys of a definition file.
+//!
+//! One element of `argv`: a template, or several under a condition.
+//!
+//! What the text of a definition alone can get wrong, beyond types and unknown keys.
 
-mod argument;
-mod check;
-mod document;
-mod metric;
-mod parameter;
+use std::collections::BTreeSet;
+use std::fmt;
 
-pub use argument::ArgvElement;
-pub use document::{InstallSpec, Requirements, SourceArchive, WorkloadDefinition};
-pub use metric::{ExtractionRule, MetricAggregate, MetricRule, OutputStream};
-pub use parameter::{ParameterKind, WorkloadParameter};
+use indexmap::IndexMap;
+use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::study::TomlSource;
+use perflab_model::{Bytes, Facts, Metric, Problem, Problems, Scalar};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::metric_rule::{MetricRule, MetricRuleDocument};
+use crate::parameter::{self, ParameterKind, WorkloadParameter};
+
+/// One workload of the catalogue.
+#[derive(Debug, Clone)]
+pub struct WorkloadDefinition {
+    /// The name of its file, without `.toml`.
+    pub name: String,
+    /// The file it stands in, as the user would find it.
+    pub file: String,
+    /// SHA-256, in hex, of what its text makes it do and measure: titles, installation and the like are no part of it.
+    pub digest: String,
+    /// One line.
+    pub title: String,
+    /// What its numbers mean, for somebody who never ran it.
+    pub measures: String,
+    /// Where it comes from.
+    pub homepage: Option<String>,
+    /// Its licence as an SPDX expression.
+    pub licence: Option<String>,
+    /// What can be turned, in the order of the file.
+    pub parameters: IndexMap<String, WorkloadParameter>,
+    /// How it is installed; empty for a built-in load.
+    pub install: InstallSpec,
+    /// The command; templates over parameters, host facts, `scratch`, `perflab`.
+    pub argv: Vec<ArgvElement>,
+    /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
+    pub shell: bool,
+    /// Whether the program is linked with optrace and writes a trace where it is told to.
+    pub traced: bool,
+    /// Environment variables; templates.
+    pub environment: IndexMap<String, String>,
+    /// What must be there.
+    pub needs: Requirements,
+    /// argv that prints a version; empty where there is none.
+    pub version: Vec<String>,
+    /// Parameters for a run of about a second: `perflab workload try`, and the tests.
+    pub brief: IndexMap<String, Scalar>,
+    /// Kernel operations that one execution does, where that is known: expressions over parameters and host facts.
+    pub operations: IndexMap<String, String>,
+    /// How its output becomes metrics, at least one.
+    pub rules: Vec<MetricRule>,
+}
+
+/// `[install]`: packages by manager, or a source archive.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InstallSpec {
+    /// Packages of Debian and Ubuntu.
+    pub apt: Vec<String>,
+    /// Packages of Fedora and RHEL.
+    pub dnf: Vec<String>,
+    /// Packages of SUSE.
+    pub zypper: Vec<String>,
+    /// Packages of Arch Linux.
+    pub pacman: Vec<String>,
+    /// What to build where no package is.
+    pub source: Option<SourceArchive>,
+}
+
+/// `[install.source]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceArchive {
+    /// A tar archive: https:// or file://.
+    pub url: String,
+    /// Its SHA-256, in hex.
+    pub sha256: String,
+    /// Commands run in the archive's top folder, in order.
+    pub build: Vec<Vec<String>>,
+    /// The built program, relative to that folder.
+    pub installs: String,
+}
+
+/// `[needs]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Requirements {
+    /// Whether only root can run it.
+    pub root: bool,
+    /// Whether it writes under `{{ scratch }}`.
+    pub scratch: bool,
+    /// How much it writes there at most, with default parameters.
+    #[serde(deserialize_with = "deserialize_size")]
+    pub disk: Option<Bytes>,
+    /// What must be on PATH. The first of `argv` is added where it is no template.
+    pub programs: Vec<String>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefinitionDocument {
+    title: String,
+    measures: String,
+    homepage: Option<String>,
+    licence: Option<String>,
+    pub(crate) argv: Vec<ArgvElement>,
+    #[serde(default)]
+    pub(crate) shell: bool,
+    #[serde(default)]
+    traced: bool,
+    #[serde(default)]
+    version: Vec<String>,
+    #[serde(default, rename = "parameter")]
+    pub(crate) parameters: IndexMap<String, WorkloadParameter>,
+    #[serde(default)]
+    pub(crate) install: InstallSpec,
+    #[serde(default)]
+    pub(crate) environment: IndexMap<String, String>,
+    #[serde(default)]
+    pub(crate) needs: Requirements,
+    #[serde(default)]
+    brief: IndexMap<String, Scalar>,
+    #[serde(default)]
+    operations: IndexMap<String, String>,
+    #[serde(rename = "metric")]
+    pub(crate) metrics: Vec<MetricRuleDocument>,
+}
+
+impl WorkloadDefinition {
+    /// Reads and checks one definition, as far as its text alone can tell.
+    pub fn read(source: &TomlSource) -> Result<WorkloadDefinition, Problems> {
+        let document: DefinitionDocument =
+            source.parse_requiring(&["title", "measures", "argv", "metric"])?;
+        let mut list = definition_problems(&document);
+        let mut rules = Vec::new();
+        for (index, table) in document.metrics.into_iter().enumerate() {
+            match table.into_rule(&format!("metric[{index}]")) {
+                Ok(rule) => rules.push(rule),
+                Err(problem) => list.push(problem),
+            }
+        }
+        list.extend(duplicate_metric_problems(&rules));
+        if !list.is_empty() {
+            return Err(source.place_problems(list));
+        }
+        Ok(WorkloadDefinition {
+            name: definition_name(&source.file),
+            file: source.file.clone(),
+            digest: hash_definition(&source.text),
+            title: document.title,
+            measures: document.measures,
+            homepage: document.homepage,
+            licence: document.licence,
+            needs: require_program(document.needs, &document.argv, document.shell),
+            parameters: document.parameters,
+            install: document.install,
+            argv: document.argv,
+            shell: document.shell,
+            traced: document.traced,
+            environment: document.environment,
+            version: document.version,
+            brief: document.brief,
+            operations: document.operations,
+            rules,
+        })
+    }
+
+    /// What it measures, in the order of the file.
+    pub fn metrics(&self) -> Vec<Metric> {
+        self.rules.iter().map(|rule| rule.metric.clone()).collect()
+    }
+
+    /// How many of each operation one execution does; those that the scope cannot tell are left out.
+    pub fn operation_counts(&self, scope: &ExpressionScope) -> std::collections::BTreeMap<String, f64> {
+        let count =
+            |(name, text): (&String, &String)| Some((name.clone(), scope.evaluate(text).ok()?.as_number()?));
+        self.operations.iter().filter_map(count).collect()
+    }
+
+    /// Whether perflab itself is the program, so that nothing has to be installed.
+    pub fn is_built_in(&self) -> bool {
+        self.argv
+            .first()
+            .is_some_and(|first| matches!(first, ArgvElement::Plain(text) if text.contains("perflab }}")))
+    }
+}
+
+/// What stands in a definition for people, for installing it or for trying it.
+const NOT_MEASURED: &[&str] =
+    &["title", "measures", "homepage", "licence", "install", "needs", "version", "brief", "operations"];
+
+/// Of the document's keys in order, so that comments, spaces and the order of tables do not count.
+fn hash_definition(text: &str) -> String {
+    let mut document: toml::Table = text.parse().unwrap_or_default();
+    document.retain(|key, _| !NOT_MEASURED.contains(&key));
+    let mut sha = Sha256::new();
+    hash_toml_value(&toml::Value::Table(document), &mut sha);
+    sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash_toml_value(value: &toml::Value, sha: &mut Sha256) {
+    match value {
+        toml::Value::Table(table) => {
+            let sorted: std::collections::BTreeMap<&String, &toml::Value> = table.iter().collect();
+            sha.update(format!("{{{}", sorted.len()));
+            for (key, value) in sorted {
+                sha.update(format!("{key:?}"));
+                hash_toml_value(value, sha);
+            }
+        }
+        toml::Value::Array(items) => {
+            sha.update(format!("[{}", items.len()));
+            items.iter().for_each(|item| hash_toml_value(item, sha));
+        }
+        other => sha.update(other.to_string()),
+    }
+}
+
+fn definition_name(file: &str) -> String {
+    let base = file.rsplit('/').next().unwrap_or(file);
+    base.strip_suffix(".toml").unwrap_or(base).to_owned()
+}
+
+fn require_program(mut needs: Requirements, argv: &[ArgvElement], shell: bool) -> Requirements {
+    if let (Some(ArgvElement::Plain(program)), false) = (argv.first(), shell)
+        && !program.contains("{{")
+        && !needs.programs.contains(program)
+    {
+        needs.programs.insert(0, program.clone());
+    }
+    needs
+}
+
+fn deserialize_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Bytes::parse(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+/// One element of `argv`. An element that renders empty is dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgvElement {
+    /// `"--time={{ duration }}"`
+    Plain(String),
+    /// `{ when = "mode == 'thread'", args = ["--threads"] }`
+    When {
+        /// an expression over the parameters and the host
+        when: String,
+        /// templates
+        args: Vec<String>,
+    },
+}
+
+impl ArgvElement {
+    /// All its texts that are templates.
+    pub fn templates(&self) -> &[String] {
+        match self {
+            ArgvElement::Plain(template) => std::slice::from_ref(template),
+            ArgvElement::When { args, .. } => args,
+        }
+    }
+
+    /// What it becomes: none, one or several arguments.
+    pub fn render(&self, scope: &ExpressionScope) -> Result<Vec<String>, ExpressionError> {
+        if let ArgvElement::When { when, .. } = self
+            && scope.evaluate(when)? != Scalar::Bool(true)
+        {
+            return Ok(Vec::new());
+        }
+        let rendered: Result<Vec<String>, _> =
+            self.templates().iter().map(|template| scope.render(template)).collect();
+        Ok(rendered?.into_iter().filter(|argument| !argument.is_empty()).collect())
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WhenTable {
+    when: String,
+    args: Vec<String>,
+}
+
+impl<'de> serde::de::Deserialize<'de> for ArgvElement {
+    fn deserialize<D: serde::de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ArgvElementVisitor)
+    }
+}
+
+/// By hand, because an untagged enum would answer every slip with "did not match any variant".
+struct ArgvElementVisitor;
+
+impl<'de> Visitor<'de> for ArgvElementVisitor {
+    type Value = ArgvElement;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an argument: a text, or a table with `when` and `args`")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ArgvElement, E> {
+        Ok(ArgvElement::Plain(text.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ArgvElement, A::Error> {
+        let table = WhenTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(ArgvElement::When { when: table.when, args: table.args })
+    }
+}
+
+/// Names that a template may use beside the parameters.
+fn template_names<'a>() -> impl Iterator<Item = &'a str> {
+    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab"])
+}
+
+/// All problems of a definition except those of its metrics.
+fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if document.argv.is_empty() {
+        found.push(Problem::new("argv", "is empty").with_hint("name the program and its arguments"));
+    }
+    if document.metrics.is_empty() {
+        found.push(Problem::new("metric", "nothing is measured").with_hint("add a table `[[metric]]`"));
+    }
+    for (name, parameter) in &document.parameters {
+        check_parameter(name, parameter, &mut found);
+    }
+    found.extend(brief_problems(document));
+    found.extend(script_problem(document));
+    found.extend(archive_problem(document));
+    found.extend(template_problems(document));
+    found
+}
+
+/// Metrics named twice.
+fn duplicate_metric_problems(metrics: &[MetricRule]) -> Vec<Problem> {
+    let mut seen = BTreeSet::new();
+    let again = metrics.iter().enumerate().filter(|(_, rule)| !seen.insert(&rule.metric.name));
+    again
+        .map(|(index, rule)| {
+            let message = format!("the metric `{}` stands here twice", rule.metric.name);
+            Problem::new(format!("metric[{index}].name"), message)
+        })
+        .collect()
+}
+
+fn check_parameter(name: &str, parameter: &WorkloadParameter, found: &mut Vec<Problem>) {
+    let key = |part: &str| format!("parameter.{name}.{part}");
+    if (parameter.kind == ParameterKind::Choice) == parameter.choices.is_empty() {
+        let hint = "list `choices` for `type = \"choice\"`, and for no other";
+        found.push(Problem::new(key("choices"), "do not fit the type").with_hint(hint));
+    }
+    for (part, bound) in [("min", &parameter.min), ("max", &parameter.max)] {
+        if let Some(bound) = bound
+            && parameter::range_bound(parameter.kind, bound).is_none()
+        {
+            let message = format!("`{bound}` is no bound of type {}", parameter.kind);
+            found.push(
+                Problem::new(key(part), message)
+                    .with_hint(format!("write {}", parameter.kind.expected_text())),
+            );
+        }
+    }
+    // A default that is an expression needs a host; the others are checked here and now.
+    if parameter::is_literal(parameter.kind, &parameter.default)
+        && let Err(problem) =
+            parameter::resolve_parameter(name, parameter, &parameter.default, &ExpressionScope::default())
+    {
+        found.push(Problem { key: key("default"), ..problem });
+    }
+}
+
+/// Values of `[brief]` that are no values of a parameter.
+fn brief_problems(document: &DefinitionDocument) -> Vec<Problem> {
+    let problem = |(name, given): (&String, &Scalar)| {
+        let key = format!("brief.{name}");
+        let Some(parameter) = document.parameters.get(name) else {
+            let hint = perflab_model::suggest_name(name, document.parameters.keys().map(String::as_str));
+            return Some(Problem::new(key, format!("there is no parameter `{name}`")).with_hint(hint));
+        };
+        let checked = parameter::is_literal(parameter.kind, given)
+            .then(|| parameter::resolve_parameter(name, parameter, given, &ExpressionScope::default()));
+        checked?.err().map(|problem| Problem { key, ..problem })
+    };
+    document.brief.iter().filter_map(problem).collect()
+}
+
+/// A script gets its values as `$1`, `$2`, so that no value can become part of the script.
+fn script_problem(document: &DefinitionDocument) -> Option<Problem> {
+    let [first, ..] = document.argv.as_slice() else { return None };
+    let templated = document.shell && first.templates().iter().any(|text| text.contains("{{"));
+    templated.then(|| {
+        Problem::new("argv[0]", "a script takes no template")
+            .with_hint("pass the value as a further element of argv and use \"$1\"")
+    })
+}
+
+fn archive_problem(document: &DefinitionDocument) -> Option<Problem> {
+    let source = document.install.source.as_ref()?;
+    let hex = source.sha256.len() == 64 && source.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (!hex).then(|| {
+        Problem::new("install.source.sha256", "is not a SHA-256").with_hint("64 hex digits: `sha256sum FILE`")
+    })
+}
+
+/// Templates that do not compile or use a name that cannot exist.
+fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
+    let known: Vec<&str> = document.parameters.keys().map(String::as_str).chain(template_names()).collect();
+    let mut texts = Vec::new();
+    for (index, argument) in document.argv.iter().enumerate() {
+        let key = format!("argv[{index}]");
+        let rendered = argument.templates().iter().map(|text| (key.clone(), text.clone(), false));
+        texts.extend(rendered);
+        if let ArgvElement::When { when, .. } = argument {
+            texts.push((key, when.clone(), true));
+        }
+    }
+    let environment = document.environment.iter();
+    texts.extend(environment.map(|(name, text)| (format!("environment.{name}"), text.clone(), false)));
+    texts
+        .iter()
+        .filter_map(|(key, text, expression)| unknown_name_problem(key, text, *expression, &known))
+        .collect()
+}
+
+fn unknown_name_problem(key: &str, text: &str, expression: bool, known: &[&str]) -> Option<Problem> {
+    use perflab_model::expression::ExpressionError;
+    let mut scope = ExpressionScope::default();
+    for name in known {
+        scope.set(name, Scalar::Int(1));
+    }
+    let outcome = if expression { scope.evaluate(text).map(drop) } else { scope.render(text).map(drop) };
+    match outcome {
+        Err(ExpressionError::Unknown { name, .. }) => {
+            let hint = perflab_model::suggest_name(&name, known.iter().copied());
+            Some(
+                Problem::new(key, format!("`{name}` is no parameter and no name of the host"))
+                    .with_hint(hint),
+            )
+        }
+        // A stand-in of 1 may not fit an expression about texts, but a syntax error is one for any value.
+        Err(ExpressionError::Failed { reason, .. })
+            if reason.contains("syntax") || reason.contains("unexpected") =>
+        {
+            Some(Problem::new(key, format!("`{text}`: {reason}")))
+        }
+        _ => None,
+    }
+}
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use perflab_model::study::TomlSource;
+
+    use super::*;
+
+    const GOOD: &str = r#"title = "a"
+measures = "b"
+homepage = "https://example.org"
+licence = "MIT"
+argv = ["tool", "--threads={{ threads }}", { when = "fast", args = ["--fast"] }]
+[parameter.threads]
+type = "integer"
+default = "2 * cpus"
+min = 1
+about = "threads"
+[parameter.fast]
+type = "boolean"
+default = false
+about = "fast"
+[brief]
+threads = 1
+[[metric]]
+name = "rate"
+unit = "ops/s"
+direction = "higher"
+primary = true
+regex = 'rate (?<value>\d+)'
+"#;
+
+    fn definition_error_text(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from), "{from}");
+        WorkloadDefinition::read(&TomlSource::new("w/tool.toml", GOOD.replace(from, to)))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_good_definition_reads() {
+        let definition = WorkloadDefinition::read(&TomlSource::new("w/tool.toml", GOOD)).unwrap();
+        assert_eq!(definition.name, "tool");
+        assert_eq!(definition.needs.programs, ["tool"]);
+        assert_eq!(definition.metrics().len(), 1);
+        assert!(!definition.is_built_in());
+    }
+
+    #[test]
+    fn an_unknown_key_gets_its_place_and_the_nearest_name() {
+        let said = definition_error_text("licence =", "license =");
+        assert_eq!(
+            said,
+            "w/tool.toml:4:1: `license`: the key `license` is not known here; did you mean `licence`?"
+        );
+        let said = definition_error_text("min = 1", "minimum = 1");
+        assert!(said.starts_with("w/tool.toml:9:1: `parameter.threads.minimum`"), "{said}");
+        let said = definition_error_text("unit = \"ops/s\"", "units = \"ops/s\"");
+        assert!(said.contains("did you mean `unit`?"), "{said}");
+    }
+
+    #[test]
+    fn a_wrong_type_gets_its_place() {
+        let said = definition_error_text("title = \"a\"", "title = 3");
+        assert!(said.starts_with("w/tool.toml:1:9: `title`: invalid type"), "{said}");
+        let said = definition_error_text("type = \"integer\"", "type = \"int\"");
+        assert!(said.contains("did you mean `integer`?"), "{said}");
+        let said = definition_error_text("args = [\"--fast\"]", "arg = [\"--fast\"]");
+        assert!(said.contains("did you mean `args`?"), "{said}");
+    }
+
+    #[test]
+    fn rules_are_exactly_one_and_capture_a_value() {
+        let said = definition_error_text("regex = 'rate (?<value>\\d+)'", "");
+        assert!(said.contains("`metric[0]`: has no rule that finds it; write exactly one of"), "{said}");
+        let said = definition_error_text("primary = true", "time = \"wall\"");
+        assert!(said.contains("has more than one rule"), "{said}");
+        let said = definition_error_text("(?<value>\\d+)", "(\\d+)");
+        assert!(said.contains("captures nothing named `value`"), "{said}");
+        let said = definition_error_text("(?<value>\\d+)", "(?<value>\\d+");
+        assert!(said.contains("unclosed group"), "{said}");
+        let said = definition_error_text("regex = 'rate (?<value>\\d+)'", "json = \"a/b\"");
+        assert!(said.contains("is not a JSON pointer"), "{said}");
+    }
+
+    #[test]
+    fn templates_name_what_exists() {
+        let said = definition_error_text("{{ threads }}", "{{ thread }}");
+        assert!(
+            said.contains(
+                "`argv[1]`: `thread` is no parameter and no name of the host; did you mean `threads`?"
+            ),
+            "{said}"
+        );
+        let said = definition_error_text("{{ threads }}", "{{ threads");
+        assert!(said.contains("argv[1]"), "{said}");
+        let said = definition_error_text("when = \"fast\"", "when = \"fasst\"");
+        assert!(said.contains("did you mean `fast`?"), "{said}");
+    }
+
+    #[test]
+    fn defaults_bounds_and_brief_values_fit_their_parameter() {
+        let said = definition_error_text("default = \"2 * cpus\"", "default = 0");
+        assert!(
+            said.contains("`parameter.threads.default`: 0 is out of range; allowed: at least 1"),
+            "{said}"
+        );
+        let said = definition_error_text("min = 1", "min = \"few\"");
+        assert!(said.contains("`few` is no bound of type integer"), "{said}");
+        let said = definition_error_text("threads = 1\n[[", "thread = 1\n[[");
+        assert!(
+            said.contains("`brief.thread`: there is no parameter `thread`; did you mean `threads`?"),
+            "{said}"
+        );
+        let said = definition_error_text("type = \"boolean\"", "type = \"choice\"");
+        assert!(said.contains("list `choices`"), "{said}");
+    }
+
+    #[test]
+    fn a_script_takes_its_values_as_positions() {
+        let said =
+            definition_error_text("argv = [\"tool\",", "shell = true\nargv = [\"tool {{ threads }}\",");
+        assert!(said.contains("`argv[0]`: a script takes no template; pass the value"), "{said}");
+    }
+
+    #[test]
+    fn metrics_and_argv_must_be_there() {
+        let said = definition_error_text(
+            "argv = [\"tool\", \"--threads={{ threads }}\", { when = \"fast\", args = [\"--fast\"] }]",
+            "argv = []",
+        );
+        assert!(said.contains("`argv`: is empty"), "{said}");
+        let metric = GOOD.split_once("[[metric]]").unwrap().1;
+        let said = definition_error_text("[[metric]]", &format!("[[metric]]{metric}\n[[metric]]"));
+        assert!(said.contains("`metric[1].name`: the metric `rate` stands here twice"), "{said}");
+    }
+
+    /// What is one's own needs no homepage and no licence; what ships has both.
+    #[test]
+    fn a_private_definition_says_what_it_does_and_no_more() {
+        let text = "title = \"a\"\nmeasures = \"b\"\nargv = [\"true\"]\n[[metric]]\nname = \"time\"\nunit = \"s\"\n\
+                direction = \"lower\"\ntime = \"wall\"\n";
+        let definition = WorkloadDefinition::read(&TomlSource::new("w/own.toml", text)).unwrap();
+        assert_eq!((&definition.homepage, &definition.licence), (&None, &None));
+        let problems = WorkloadDefinition::read(&TomlSource::new("w/own.toml", "title = \"a\"")).unwrap_err();
+        let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(said, ["measures", "argv", "metric"].map(|key| format!("the key `{key}` is missing")));
+        for shipped in crate::catalogue::Catalogue::embedded().unwrap().iter() {
+            assert!(shipped.homepage.is_some() && shipped.licence.is_some(), "{}", shipped.name);
+        }
+    }
+}

@@ -1,3 +1,5 @@
+//! Why a workload cannot be run, and what to do.
+//!
 //! Why a workload cannot be run: what stands in the way, and what to do about it.
 
 use perflab_model::expression::ExpressionError;

@@ -1,20 +1,25 @@
+//! How a workload gets onto this machine: packages, or a source archive of known checksum.
+//!
 //! How a workload gets onto this host: the distribution's packages, or a source archive whose
 //! checksum is known.
 //!
 //! Owns the plan and its execution. Never runs by itself: `perflab workload install` and a study's
 //! install phase ask for it, and what would be done can be shown first.
+//!
+//! A source archive: fetched with curl, checked, unpacked with tar, built, and its program kept.
+//!
+//! Package managers: which one is here, and how it is asked.
 
-mod archive;
-mod manager;
-
-use std::env;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fmt, io};
 
-pub use manager::PackageManager;
+use sha2::{Digest, Sha256};
 
 use crate::WorkloadDefinition;
-use crate::definition::SourceArchive;
+use crate::definition::{InstallSpec, SourceArchive};
+use crate::requirements::find_program;
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,7 +118,7 @@ pub fn run_install(steps: &InstallSteps, say: &mut dyn FnMut(&str)) -> Result<()
     match steps {
         InstallSteps::Nothing => Ok(()),
         InstallSteps::Packages { manager, packages } => install_packages(*manager, packages, say),
-        InstallSteps::Source { archive, into } => archive::install_archive(archive, into, say),
+        InstallSteps::Source { archive, into } => install_archive(archive, into, say),
     }
 }
 
@@ -123,7 +128,7 @@ pub fn install_commands(steps: &InstallSteps) -> Vec<String> {
         InstallSteps::Nothing => Vec::new(),
         InstallSteps::Packages { manager, packages } => vec![manager.install_command(packages).join(" ")],
         InstallSteps::Source { archive, into } => {
-            archive::archive_commands(archive, into).iter().map(|argv| argv.join(" ")).collect()
+            archive_commands(archive, into).iter().map(|argv| argv.join(" ")).collect()
         }
     }
 }
@@ -200,5 +205,236 @@ fn run_command(
     Err(failed(format!("{}: {}", output.status, last.join(" | "))))
 }
 
+fn install_archive(
+    archive: &SourceArchive,
+    into: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), InstallError> {
+    let source = into.join("source");
+    // A build that failed half-way must not leak into the next.
+    if source.exists() {
+        fs::remove_dir_all(&source).map_err(|error| file_error(&source, error))?;
+    }
+    for folder in [&source, &into.join("bin")] {
+        fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+    }
+    let mut commands = archive_commands(archive, into).into_iter();
+    if let Some(fetch) = commands.next() {
+        run_command(&fetch, None, say)?;
+    }
+    verify_checksum(archive, &into.join("archive"))?;
+    if let Some(unpack) = commands.next() {
+        run_command(&unpack, None, say)?;
+    }
+    commands.try_for_each(|build| run_command(&build, Some(&source), say))?;
+    copy_built_program(archive, into)
+}
+
+/// Fetch, unpack, then the builds.
+fn archive_commands(archive: &SourceArchive, into: &Path) -> Vec<Vec<String>> {
+    let file = into.join("archive").display().to_string();
+    let source = into.join("source").display().to_string();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let fetch =
+        words(&["curl", "--fail", "--silent", "--show-error", "--location", "--output", &file, &archive.url]);
+    let unpack =
+        words(&["tar", "--extract", "--file", &file, "--directory", &source, "--strip-components=1"]);
+    [fetch, unpack].into_iter().chain(archive.build.iter().cloned()).collect()
+}
+
+fn verify_checksum(archive: &SourceArchive, path: &Path) -> Result<(), InstallError> {
+    let mut hash = Sha256::new();
+    let copied = File::open(path).and_then(|mut opened| io::copy(&mut opened, &mut HashWriter(&mut hash)));
+    copied.map_err(|error| file_error(path, error))?;
+    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    if found.eq_ignore_ascii_case(&archive.sha256) {
+        return Ok(());
+    }
+    Err(InstallError::Checksum { url: archive.url.clone(), wanted: archive.sha256.clone(), found })
+}
+
+fn copy_built_program(archive: &SourceArchive, into: &Path) -> Result<(), InstallError> {
+    let built = into.join("source").join(&archive.installs);
+    let name = built.file_name().unwrap_or_default().to_owned();
+    fs::copy(&built, into.join("bin").join(name)).map(drop).map_err(|error| file_error(&built, error))
+}
+
+fn file_error(path: &Path, source: io::Error) -> InstallError {
+    InstallError::File { path: path.into(), source }
+}
+
+/// A hash as something to write to.
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A distribution's package manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackageManager {
+    /// Debian, Ubuntu
+    Apt,
+    /// Fedora, RHEL
+    Dnf,
+    /// SUSE
+    Zypper,
+    /// Arch Linux
+    Pacman,
+}
+
+const ALL: [PackageManager; 4] =
+    [PackageManager::Apt, PackageManager::Dnf, PackageManager::Zypper, PackageManager::Pacman];
+
+impl PackageManager {
+    /// The one of this system, by what is on PATH.
+    pub fn detect() -> Option<PackageManager> {
+        let path = env::var("PATH").unwrap_or_default();
+        ALL.into_iter().find(|manager| {
+            find_program(manager.command_prefix().first().copied().unwrap_or_default(), &path).is_some()
+        })
+    }
+
+    /// argv that installs `packages`, without asking.
+    pub fn install_command(self, packages: &[String]) -> Vec<String> {
+        self.command_prefix().iter().map(|word| (*word).to_owned()).chain(packages.iter().cloned()).collect()
+    }
+
+    fn packages_of(self, install: &InstallSpec) -> &[String] {
+        match self {
+            PackageManager::Apt => &install.apt,
+            PackageManager::Dnf => &install.dnf,
+            PackageManager::Zypper => &install.zypper,
+            PackageManager::Pacman => &install.pacman,
+        }
+    }
+
+    fn command_prefix(self) -> &'static [&'static str] {
+        match self {
+            PackageManager::Apt => &["apt-get", "install", "--yes", "--no-install-recommends"],
+            PackageManager::Dnf => &["dnf", "install", "--assumeyes"],
+            PackageManager::Zypper => &["zypper", "--non-interactive", "install"],
+            PackageManager::Pacman => &["pacman", "--sync", "--needed", "--noconfirm"],
+        }
+    }
+}
+
+impl fmt::Display for PackageManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PackageManager::Apt => "apt",
+            PackageManager::Dnf => "dnf",
+            PackageManager::Zypper => "zypper",
+            PackageManager::Pacman => "pacman",
+        })
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs;
+
+    use perflab_model::study::TomlSource;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn definition_with_install(install: &str) -> WorkloadDefinition {
+        let text = format!(
+            "title = \"a\"\nmeasures = \"b\"\nhomepage = \"https://example.org\"\nlicence = \"d\"\nargv = [\"no-such-tool\"]\n\
+         {install}\n[[metric]]\nname = \"m\"\nunit = \"s\"\ndirection = \"lower\"\ntime = \"wall\"\n"
+        );
+        WorkloadDefinition::read(&TomlSource::new("tool.toml", text))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A source archive whose build copies a script, and its checksum.
+    fn build_source_archive(directory: &Path) -> SourceArchive {
+        let top = directory.join("tool-1.0");
+        fs::create_dir_all(&top).unwrap();
+        fs::write(top.join("tool.in"), "#!/bin/sh\necho tool 1.0\n").unwrap();
+        let file = directory.join("tool.tar");
+        let made =
+            Command::new("tar").arg("-C").arg(directory).arg("-cf").arg(&file).arg("tool-1.0").status();
+        assert!(made.unwrap().success());
+        let sha256 =
+            Sha256::digest(fs::read(&file).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let build = ["cp tool.in tool", "chmod 755 tool"];
+        SourceArchive {
+            url: format!("file://{}", file.display()),
+            sha256,
+            build: build.map(|line| line.split(' ').map(str::to_owned).collect()).to_vec(),
+            installs: "tool".into(),
+        }
+    }
+
+    #[test]
+    fn a_source_archive_is_checked_built_and_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let into = directory.path().join("installed");
+        let steps =
+            InstallSteps::Source { archive: build_source_archive(directory.path()), into: into.clone() };
+        let mut said = Vec::new();
+        run_install(&steps, &mut |line| said.push(line.to_owned())).unwrap();
+        run_install(&steps, &mut |_| {}).unwrap();
+        assert_eq!(said, install_commands(&steps));
+        let output = Command::new(into.join("bin/tool")).output().unwrap();
+        assert_eq!(output.stdout, b"tool 1.0\n");
+    }
+
+    #[test]
+    fn another_archive_is_refused_before_anything_is_built() {
+        let directory = tempfile::tempdir().unwrap();
+        let into = directory.path().join("installed");
+        let wrong = SourceArchive { sha256: "0".repeat(64), ..build_source_archive(directory.path()) };
+        let error = run_install(&InstallSteps::Source { archive: wrong, into: into.clone() }, &mut |_| {})
+            .unwrap_err();
+        assert!(matches!(error, InstallError::Checksum { .. }), "{error}");
+        assert_eq!(fs::read_dir(into.join("source")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_build_that_fails_says_what_it_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let build = vec![vec!["cat".to_owned(), "nothing".to_owned()]];
+        let archive = SourceArchive { build, ..build_source_archive(directory.path()) };
+        let steps = InstallSteps::Source { archive, into: directory.path().join("installed") };
+        let said = run_install(&steps, &mut |_| {}).unwrap_err().to_string();
+        assert!(
+            said.starts_with("`cat nothing` failed: exit status: 1: cat: nothing: No such file"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn packages_are_asked_for_in_the_managers_own_words() {
+        let packages = ["fio".to_owned()];
+        assert_eq!(
+            PackageManager::Apt.install_command(&packages).join(" "),
+            "apt-get install --yes --no-install-recommends fio"
+        );
+        assert_eq!(
+            PackageManager::Pacman.install_command(&packages).join(" "),
+            "pacman --sync --needed --noconfirm fio"
+        );
+    }
+
+    #[test]
+    fn what_is_not_installed_says_how() {
+        let steps = plan_install(&definition_with_install(""));
+        assert_eq!(steps.unwrap(), InstallSteps::Nothing);
+        let everywhere = "[install]\napt = [\"p\"]\ndnf = [\"p\"]\nzypper = [\"p\"]\npacman = [\"p\"]";
+        let said = definition_with_install(everywhere).check_requirements().unwrap_err().to_string();
+        assert!(said.starts_with("workload `tool`: no-such-tool not installed; "), "{said}");
+        if PackageManager::detect().is_some() {
+            assert!(said.contains("run `perflab workload install tool`, or `"), "{said}");
+        }
+    }
+}

@@ -1,3 +1,5 @@
+//! Argv, environment and directory of one execution, all templates filled.
+//!
 //! What will be executed: argv, environment and directory with everything filled in.
 //!
 //! Owns the filling in; executing is [`mod@crate::run`]'s.

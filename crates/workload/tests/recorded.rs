@@ -73,8 +73,7 @@ fn an_output_cut_short_never_passes_for_another() {
         for text in cuts {
             for one in definition.parse_metrics(text, &stderr, Nanos(1)).unwrap_or_default() {
                 let aggregated = definition.rules.iter().any(|rule| {
-                    rule.metric == one.metric
-                        && rule.aggregate == perflab_workload::definition::MetricAggregate::Mean
+                    rule.metric == one.metric && rule.aggregate == perflab_workload::MetricAggregate::Mean
                 });
                 assert!(aggregated || whole.contains(&one), "{}: {one:?}", definition.name);
             }

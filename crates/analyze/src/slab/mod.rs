@@ -1,3 +1,5 @@
+//! The questions about slabs and the file that answers each.
+//!
 //! Slab efficiency: where the memory of kernel objects goes, over a run and between runs.
 //!
 //! This module takes the series of a run as values ([`SlabInput`]) and gives plain results that serialise. It refuses
@@ -6,7 +8,7 @@
 //! | module | the user's noun |
 //! |---|---|
 //! | [`usage`] | the definitions: bytes, waste, packing x alignment x occupancy = overall |
-//! | [`mean`] | the same, integrated over time |
+//! | [`mean_of`] | the same, integrated over time |
 //! | [`recording`] | a run's rows, read once; rows read, used, flagged |
 //! | [`mod@show`] | the table of caches |
 //! | [`mod@timeline`] | usage at every tick; stacked bytes by cache |
@@ -17,54 +19,35 @@
 //! | [`notebook`] | the figures of the notebook of 2019, beside ours, and why they differ |
 //! | [`mod@what_if`] | bytes at another order or object size |
 
-pub mod attributes;
-mod class;
-mod columns;
-pub mod compare;
-pub mod counts;
-mod error;
-mod floor;
+pub mod cache_comparison;
+pub mod cache_table;
 pub mod growth;
-mod held;
-mod hidden;
-pub mod histogram;
-mod input;
-mod intern;
-mod line;
-pub mod mean;
-mod measured;
-mod names;
 pub mod notebook;
-mod phase;
-mod ratio;
-mod read;
-pub mod reconcile;
+pub mod reconciliation;
 pub mod recording;
-mod row;
-pub mod show;
-mod slope;
-mod source;
+pub mod recording_reader;
 pub mod timeline;
 pub mod usage;
 pub mod what_if;
 
-pub use attributes::CacheAttributes;
-pub use class::size_class;
-pub use compare::{BytesChange, CacheChange, SlabCompareOptions, SlabComparison, SlabSide, compare_caches};
-pub use counts::{SlabRowCounts, SlabRowFlags};
-pub use error::SlabError;
+pub use cache_comparison::{
+    ALL_CACHES, BytesChange, CacheChange, SlabCompareOptions, SlabComparison, SlabRepetition, SlabSide,
+    compare_caches,
+};
+pub use cache_table::{
+    CacheOrder, CacheRow, CacheTable, CacheTableOptions, EfficiencyHistogram, cache_table,
+    efficiency_histogram, size_class,
+};
 pub use growth::{SlabGrowth, SlabGrowthOptions, slab_growth};
-pub use hidden::HiddenObjectBound;
-pub use histogram::{EfficiencyHistogram, efficiency_histogram};
-pub use input::{SlabFacts, SlabInput};
-pub use mean::{MeanUsage, UsageIntegral};
-pub use measured::{ALL_CACHES, SlabRepetition};
-pub use phase::{IterationSpan, iteration_spans};
-pub use ratio::ExactRatio;
-pub use reconcile::{MeminfoReconciliation, reconcile_with_meminfo};
-pub use recording::{SlabCache, SlabRecording};
-pub use row::SlabRow;
-pub use show::{CacheOrder, CacheRow, CacheTable, CacheTableOptions, cache_table};
+pub use reconciliation::{MeminfoReconciliation, reconcile_with_meminfo};
+pub use recording::{
+    IterationSpan, SlabCache, SlabError, SlabFacts, SlabInput, SlabRecording, SlabRow, SlabRowCounts,
+    SlabRowFlags, iteration_spans,
+};
+pub use recording_reader::CacheAttributes;
 pub use timeline::{CacheStack, UsageTimeline, cache_stack, usage_timeline};
-pub use usage::{AlignmentRatio, SlabUsage, SlabWaste, UsageFigures};
+pub use usage::{
+    AlignmentRatio, ExactRatio, HiddenObjectBound, MeanUsage, SlabUsage, SlabWaste, UsageFigures,
+    UsageIntegral,
+};
 pub use what_if::{LayoutWhatIf, what_if_layout};

@@ -1,13 +1,14 @@
+//! Usage at every tick: all, one cache, stacked by cache.
+//!
 //! Owns usage over time: of everything, of one cache, or stacked by cache. It refuses to smooth: one point a tick.
 
 use perflab_model::Nanos;
 use serde::Serialize;
 
-use super::error::SlabError;
-use super::mean::UnweightedMean;
-use super::phase::IterationSpan;
 use super::recording::SlabRecording;
 use super::usage::SlabUsage;
+use crate::slab::recording::{IterationSpan, SlabError};
+use crate::slab::usage::UnweightedMean;
 
 /// Usage at every tick.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -126,7 +127,7 @@ pub fn cache_stack(recording: &SlabRecording, top: usize) -> CacheStack {
 }
 
 /// S of each cache at each tick, 0 where it was not there; bytes.
-pub(super) fn bytes_by_cache(recording: &SlabRecording) -> Vec<Vec<u64>> {
+pub(crate) fn bytes_by_cache(recording: &SlabRecording) -> Vec<Vec<u64>> {
     let mut bytes = vec![vec![0_u64; recording.ticks().len()]; recording.caches().len()];
     for row in recording.rows() {
         let places = bytes.get_mut(row.cache).and_then(|bytes| bytes.get_mut(row.ticks()));

@@ -1,3 +1,5 @@
+//! The definitions: bytes, waste, packing x alignment x occupancy; exact ratios; means over time; the bound on hidden objects.
+//!
 //! Owns the definitions: what a cache's slabs hold, how efficient that is, and where the rest went. It refuses means
 //! of percentages: everything is a sum of integers first, a ratio when it is read.
 //!
@@ -22,10 +24,23 @@
 //! The same formulas over sums of S, P, A, U give many caches and many ticks: a ratio of sums, integrated over time
 //! with the time that a tick stands for as weight (sum U*dt / sum S*dt). The three wastes add up to S - U exactly,
 //! for every row, however torn: they are signed.
+//!
+//! Owns exact shares: two sums of integers, divided only when somebody reads them. It refuses rounding on the way.
+//!
+//! Owns time: usage integrated over ticks, and what it was on average. It refuses means of ratios, but for the one
+//! that people compare ours with, which is called unweighted.
+//!
+//! Owns the bound on objects that are free but counted as used, because a CPU keeps them at hand. It refuses a guess
+//! of the number itself: only a walk of the running kernel's lists knows it.
+//!
+//! Sources: mm/slub.c. `count_partial` sees the nodes' lists only; the slab of each CPU, its list of partial slabs
+//! (`slub_set_cpu_partial`: ceil(2 * cpu_partial / objs_per_slab) slabs) and, from 6.18, its sheaves (`main`, `spare`
+//! and `rcu_free`) and each node's barn (`MAX_FULL_SHEAVES` = 10) count as used.
 
 use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
 
-use super::ratio::{ExactRatio, serialize_optional, serialize_signed, serialize_unsigned};
+use crate::slab::recording::SlabFacts;
 
 /// Sums of bytes over any set of rows: caches, ticks, or both.
 ///
@@ -189,7 +204,7 @@ impl SlabUsage {
 }
 
 /// The product, at most 2^128 - 1. Bytes and times of one run fit into 64 bits, whose product needs no check.
-pub(super) fn saturating_product(value: u128, weight: u128) -> u128 {
+pub(crate) fn saturating_product(value: u128, weight: u128) -> u128 {
     match (u64::try_from(value), u64::try_from(weight)) {
         (Ok(value), Ok(weight)) => u128::from(value) * u128::from(weight),
         _ => value.saturating_mul(weight),
@@ -241,5 +256,248 @@ impl From<SlabUsage> for UsageFigures {
             overall: usage.overall(),
             overall_at_least: usage.overall_at_least(),
         }
+    }
+}
+
+/// `part / whole`, both sums in the same unit (bytes, or bytes times nanoseconds where time was integrated).
+///
+/// In JSON `{"part": …, "whole": …, "value": …}`; `value` is null where `whole` is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ExactRatio {
+    /// Numerator.
+    pub part: u128,
+    /// Denominator.
+    pub whole: u128,
+}
+
+impl ExactRatio {
+    /// `part / whole`.
+    #[must_use]
+    pub fn new(part: u128, whole: u128) -> Self {
+        ExactRatio { part, whole }
+    }
+
+    /// As a fraction: 0.93 for 93 %. Nothing where the whole is zero: a cache without slabs has no efficiency.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        (self.whole > 0).then(|| nearest_float(self.part) / nearest_float(self.whole))
+    }
+
+    /// In per cent.
+    #[must_use]
+    pub fn percent(self) -> Option<f64> {
+        Some(self.value()? * 100.0)
+    }
+}
+
+/// The nearest float; of 64 bits, by the machine's own instruction.
+fn nearest_float(value: u128) -> f64 {
+    u64::try_from(value).map_or(value as f64, |value| value as f64)
+}
+
+impl serde::ser::Serialize for ExactRatio {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Ratio", 3)?;
+        fields.serialize_field("part", &ExactInteger(self.part))?;
+        fields.serialize_field("whole", &ExactInteger(self.whole))?;
+        fields.serialize_field("value", &self.value())?;
+        fields.end()
+    }
+}
+
+/// An integer sum in JSON: a whole number up to 64 bits; beyond (only integrals over time), the nearest float.
+struct ExactInteger(u128);
+
+impl serde::ser::Serialize for ExactInteger {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_unsigned(&self.0, serializer)
+    }
+}
+
+/// See [`ExactInteger`].
+pub(crate) fn serialize_unsigned<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    match u64::try_from(*value) {
+        Ok(small) => serializer.serialize_u64(small),
+        Err(_) => serializer.serialize_f64(*value as f64),
+    }
+}
+
+/// See [`ExactInteger`].
+pub(crate) fn serialize_signed<S: Serializer>(value: &i128, serializer: S) -> Result<S::Ok, S::Error> {
+    match i64::try_from(*value) {
+        Ok(small) => serializer.serialize_i64(small),
+        Err(_) => serializer.serialize_f64(*value as f64),
+    }
+}
+
+/// See [`ExactInteger`].
+fn serialize_optional<S: Serializer>(value: &Option<i128>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serialize_signed(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Usage summed over ticks, each with the time that it stands for (see
+/// [`Recording::weights`](crate::slab::recording::SlabRecording::tick_weights)).
+///
+/// Serialised as [`MeanUsage`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(into = "MeanUsage")]
+pub struct UsageIntegral {
+    /// sum of usage * weight; bytes times half nanoseconds.
+    pub usage: SlabUsage,
+    /// sum of the weights of all ticks of the run, also of those without the cache: it then held 0 bytes.
+    pub weight: u128,
+}
+
+impl UsageIntegral {
+    /// Adds what was used at a tick of that weight; the weight itself is counted once a tick, by the owner.
+    pub(crate) fn add(&mut self, usage: &SlabUsage, weight: u128) {
+        self.usage.add_weighted(usage, weight);
+    }
+
+    fn mean_of(&self, sum: u128) -> f64 {
+        if self.weight == 0 { 0.0 } else { sum as f64 / self.weight as f64 }
+    }
+
+    fn signed_mean_of(&self, sum: i128) -> f64 {
+        if self.weight == 0 { 0.0 } else { sum as f64 / self.weight as f64 }
+    }
+
+    /// Mean of S over time, bytes.
+    #[must_use]
+    pub fn slab_bytes(&self) -> f64 {
+        self.mean_of(self.usage.slab_bytes)
+    }
+
+    /// Mean of S - U over time, bytes.
+    #[must_use]
+    pub fn wasted_bytes(&self) -> f64 {
+        self.signed_mean_of(self.usage.wasted_bytes())
+    }
+
+    /// sum U*dt / sum S*dt.
+    #[must_use]
+    pub fn overall(&self) -> ExactRatio {
+        self.usage.overall()
+    }
+}
+
+/// An [`UsageIntegral`] as bytes on average and ratios of sums, as it stands in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MeanUsage {
+    /// Mean of S, bytes.
+    pub slab_bytes: f64,
+    /// Mean of U, bytes.
+    pub used_bytes: f64,
+    /// Mean of S - P, bytes.
+    pub tail_bytes: f64,
+    /// Mean of P - A, bytes; null where no object size is known.
+    pub align_bytes: Option<f64>,
+    /// Mean of A - U, bytes.
+    pub free_bytes: f64,
+    /// Mean of the bound on hidden free objects, bytes.
+    pub hidden_bytes: f64,
+    /// sum P*dt / sum S*dt.
+    pub packing: ExactRatio,
+    /// sum A*dt / sum P*dt.
+    pub alignment: AlignmentRatio,
+    /// sum U*dt / sum A*dt.
+    pub occupancy: ExactRatio,
+    /// sum U*dt / sum S*dt.
+    pub overall: ExactRatio,
+    /// sum (U - hidden)*dt / sum S*dt; null without a bound for every row.
+    pub overall_at_least: Option<ExactRatio>,
+}
+
+impl From<UsageIntegral> for MeanUsage {
+    fn from(integral: UsageIntegral) -> Self {
+        let (usage, waste) = (integral.usage, integral.usage.waste());
+        MeanUsage {
+            slab_bytes: integral.mean_of(usage.slab_bytes),
+            used_bytes: integral.mean_of(usage.used_bytes),
+            tail_bytes: integral.signed_mean_of(waste.tail),
+            align_bytes: waste.align.map(|align| integral.signed_mean_of(align)),
+            free_bytes: integral.signed_mean_of(waste.free),
+            hidden_bytes: integral.mean_of(usage.hidden_bytes),
+            packing: usage.packing(),
+            alignment: usage.alignment(),
+            occupancy: usage.occupancy(),
+            overall: usage.overall(),
+            overall_at_least: usage.overall_at_least(),
+        }
+    }
+}
+
+/// An unweighted mean of ratios: what a cache of 16 KB says counts as much as one of 260 MB. Beside ours, for
+/// comparison with tools that show it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct UnweightedMean {
+    sum: f64,
+    count: u64,
+}
+
+impl UnweightedMean {
+    /// Adds a ratio so many times.
+    pub(crate) fn add(&mut self, ratio: ExactRatio, times: usize) {
+        if let Some(value) = ratio.value() {
+            self.sum += value * times as f64;
+            self.count += times as u64;
+        }
+    }
+
+    pub(crate) fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+/// Sheaves that a CPU holds at most.
+const SHEAVES_PER_CPU: u64 = 3;
+
+/// Full sheaves that a node's barn holds at most.
+const SHEAVES_PER_NODE: u64 = 10;
+
+/// What is known of one cache at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HiddenObjectBound {
+    /// `cpu_slabs`: slabs that CPUs hold, counted.
+    pub cpu_slabs: Option<u64>,
+    /// Objects that the partial list of one CPU may hold; with the number of CPUs it stands in for `cpu_slabs`.
+    pub cpu_partial: Option<u64>,
+    /// Objects of one sheaf; nothing where the kernel has none.
+    pub sheaf_capacity: Option<u64>,
+}
+
+impl HiddenObjectBound {
+    /// Most objects that may be free although counted as used; nothing where there is no bound.
+    ///
+    /// `cpu_slabs * objs_per_slab`, or where slabs of CPUs were not counted
+    /// `cpus * (1 + ceil(2 * cpu_partial / objs_per_slab)) * objs_per_slab`; plus
+    /// `(3 * cpus + 10 * nodes) * sheaf_capacity`; at most `slabs * objs_per_slab`. Unit: objects.
+    #[must_use]
+    pub fn most_hidden_objects(&self, slabs: u64, objs_per_slab: u64, system: &SlabFacts) -> Option<u64> {
+        if slabs == 0 {
+            return Some(0);
+        }
+        let held = match self.cpu_slabs {
+            Some(counted) => counted,
+            None => self.slabs_held_by_cpus(objs_per_slab, system)?,
+        };
+        let in_slabs = held.min(slabs).saturating_mul(objs_per_slab);
+        let all = in_slabs.saturating_add(self.objects_in_sheaves(system)?);
+        Some(all.min(slabs.saturating_mul(objs_per_slab)))
+    }
+
+    fn slabs_held_by_cpus(&self, objs_per_slab: u64, system: &SlabFacts) -> Option<u64> {
+        let listed = self.cpu_partial?.saturating_mul(2).div_ceil(objs_per_slab.max(1));
+        Some(system.cpus?.saturating_mul(listed.saturating_add(1)))
+    }
+
+    fn objects_in_sheaves(&self, system: &SlabFacts) -> Option<u64> {
+        let Some(capacity) = self.sheaf_capacity.filter(|capacity| *capacity > 0) else { return Some(0) };
+        let on_cpus = system.cpus?.saturating_mul(SHEAVES_PER_CPU);
+        let in_barns = system.nodes.unwrap_or(1).saturating_mul(SHEAVES_PER_NODE);
+        Some(on_cpus.saturating_add(in_barns).saturating_mul(capacity))
     }
 }

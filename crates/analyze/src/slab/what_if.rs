@@ -1,10 +1,11 @@
+//! Bytes at another order or object size.
+//!
 //! Owns the question "how many bytes at another order or another object size?". It refuses to guess what the kernel
 //! would do to partial slabs: the answer holds for slabs as full as now, and beside it for full ones.
 
 use serde::Serialize;
 
-use super::error::SlabError;
-use super::row::SlabRow;
+use crate::slab::recording::{SlabError, SlabRow};
 
 /// The layout of a cache's slabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

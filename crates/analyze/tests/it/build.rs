@@ -2,7 +2,7 @@
 //! comes from a seed.
 
 use indexmap::IndexMap;
-use perflab_model::manifest::ClockAnchor;
+use perflab_model::run::ClockAnchor;
 use perflab_model::study::TomlSource;
 use perflab_model::{
     Case, Direction, FORMAT_VERSION, Facts, IterationRecord, Manifest, Nanos, Outcome, Overhead, RunPlan,

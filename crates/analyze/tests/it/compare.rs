@@ -604,7 +604,7 @@ fn filters_choose_metrics_and_workloads() {
 #[test]
 fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
     use perflab_analyze::NoiseCard;
-    use perflab_analyze::noise_card::{NOISE_CARD_FORMAT, NoiseRow};
+    use perflab_analyze::compare::noise_card::{NOISE_CARD_FORMAT, NoiseRow};
     let mut noise = SplitMixNoise(5);
     let lab = RunBuilder::new("01JDA").with(|lab| {
         lab.factors = vec![("x", vec!["a", "b"])];

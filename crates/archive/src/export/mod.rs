@@ -1,28 +1,24 @@
+//! A run in the formats of other tools.
+//!
 //! A run in the formats of other tools. Owns what each of them can say, and says it in their words; refuses to judge, as
 //! a format that carries verdicts needs two runs.
 //!
 //! Samples go out one by one where a format has a place for them (CSV, JSON, Parquet, Go benchmark text); the others get
 //! the median of each metric of each case, with the interval that the caller's function gives it.
 
-mod bencher;
-mod document;
-mod format;
-mod go_bench;
-mod junit;
-mod kcidb;
-mod markup;
-mod names;
-mod open_metrics;
-mod separated;
-mod sheet;
+pub(crate) mod exporter;
+pub(crate) mod json;
+pub(crate) mod registry;
+pub(crate) mod services;
+pub(crate) mod text;
 
 use std::io::{self, Write};
 
 use perflab_model::RunRecord;
 
-pub use document::{ExportDocument, export_schema};
-pub use format::Exporter;
-pub use sheet::{ExportSheet, MedianIntervalFn, MetricSummary};
+pub use exporter::{ExportSheet, MedianIntervalFn, MetricSummary};
+pub use json::{ExportDocument, export_schema};
+pub use registry::Exporter;
 
 /// Writes a run in a format that is text. [`Exporter::Parquet`] is a file of the run's already, see
 /// [`crate::RunDir::samples_path`].
@@ -37,15 +33,15 @@ pub fn write_export(
 ) -> io::Result<()> {
     let sheet = ExportSheet::from_record(record, interval);
     match format {
-        Exporter::Csv => separated::write_csv_export(&sheet, out),
-        Exporter::Json => document::write_json_document(&sheet, out),
-        Exporter::Markdown => markup::write_markdown_export(&sheet, out),
-        Exporter::Latex => markup::write_latex_export(&sheet, out),
-        Exporter::GoBench => go_bench::write_go_bench(&sheet, out),
-        Exporter::Bencher => bencher::write_bencher(&sheet, out),
-        Exporter::Kcidb => kcidb::write_kcidb(&sheet, out),
-        Exporter::Junit => junit::write_junit(&sheet, out),
-        Exporter::OpenMetrics => open_metrics::write_open_metrics(&sheet, out),
+        Exporter::Csv => crate::export::text::write_csv_export(&sheet, out),
+        Exporter::Json => crate::export::json::write_json_document(&sheet, out),
+        Exporter::Markdown => crate::export::text::write_markdown_export(&sheet, out),
+        Exporter::Latex => crate::export::text::write_latex_export(&sheet, out),
+        Exporter::GoBench => crate::export::text::write_go_bench(&sheet, out),
+        Exporter::Bencher => crate::export::services::write_bencher(&sheet, out),
+        Exporter::Kcidb => crate::export::services::write_kcidb(&sheet, out),
+        Exporter::Junit => crate::export::services::write_junit(&sheet, out),
+        Exporter::OpenMetrics => crate::export::services::write_open_metrics(&sheet, out),
         Exporter::Parquet => Err(io::Error::new(io::ErrorKind::InvalidInput, "Parquet is no text")),
     }
 }

@@ -1,28 +1,32 @@
+//! Result folder of lkp-tests and its job.
+//!
 //! The result folder of one run of lkp-tests, or whatever part of it somebody kept. Each monitor's log is a
 //! series; what the benchmark reported are samples; the job says what it was.
+//!
+//! lkp's job: `job.yaml`, of which only scalars of the first two levels are read (the whole text is kept
+//! with the run), and the result path in `job`, which names the parts of the experiment.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::{Nanos, Scalar, TableCell};
 
-use super::feed::LogStream;
-use super::format::ReadingSource;
-use super::job::{LkpJob, LkpResultPath};
-use super::lines::{InputLines, first_existing_file, name_link_target};
-use super::log::DumpLog;
-use super::meminfo::MeminfoParser;
-use super::page_size::{self, MachinePageSize};
-use super::results::{BenchmarkResults, TimeRange};
-use super::session::ImportedRun;
-use super::slabinfo::SlabinfoParser;
-use super::slabinfo_tool::SlabinfoToolParser;
-use super::story::RunMetadata;
-use super::took::note_unread_entries;
-use super::took::{FileReport, LineOutcome, first_unreadable};
-use super::tools::lkp_stats;
-use super::{ImportOptions, ImportSource, Importer, dump, fsmark, orders, sysfs, timed};
+use super::{ImportOptions, ImportSource, Importer};
 use crate::ArchiveError;
+use crate::import::benchmark_results::{BenchmarkResults, TimeRange};
+use crate::import::document::lkp_stats;
+use crate::import::dump_log::{DumpLog, ReadingSource};
+use crate::import::import_report::{FileReport, LineOutcome, first_unreadable, note_unread_entries};
+use crate::import::imported_run::{ImportedRun, RunMetadata};
+use crate::import::input_lines::{InputLines, first_existing_file, name_link_target};
+use crate::import::kernel_file::meminfo::MeminfoParser;
+use crate::import::kernel_file::page_size::{self, MachinePageSize};
+use crate::import::kernel_file::slabinfo::SlabinfoParser;
+use crate::import::log_stream::LogStream;
+use crate::import::tool_log::slabinfo_tool::SlabinfoToolParser;
+use crate::import::tool_log::{fs_mark, gnu_time};
+use crate::import::{copied_tree, kernel_dump};
 
 /// Files that make a folder one of lkp's.
 const MEMBERS: &[&str] = &[
@@ -37,6 +41,7 @@ const MEMBERS: &[&str] = &[
     "stats.json",
     "matrix.json",
 ];
+
 /// The largest text that is kept with the run.
 const TEXT: u64 = 1 << 20;
 
@@ -173,9 +178,9 @@ fn read_lkp_run(
     let study_text = papers.keep_text(path, "job.yaml", false)?;
     let job = LkpJob::parse(&study_text);
     let result = papers.keep_text(path, "job", false)?;
-    let report = fsmark::parse_fs_mark_report(&papers.keep_text(path, "fsmark", true)?);
-    let time = timed::parse_gnu_time(&papers.keep_text(path, "fsmark.time", true)?);
-    let told = options.page_size.map(dump::stated_page_size);
+    let report = fs_mark::parse_fs_mark_report(&papers.keep_text(path, "fsmark", true)?);
+    let time = gnu_time::parse_gnu_time(&papers.keep_text(path, "fsmark.time", true)?);
+    let told = options.page_size.map(kernel_dump::stated_page_size);
     let stated = time.page_size.map(|bytes| MachinePageSize { bytes, source: "fsmark.time".into() });
     let page = told.or(stated);
     let mut story = RunMetadata { results, ..job_metadata(path, &job, &result) };
@@ -204,13 +209,13 @@ fn read_lkp_run(
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
     lkp_stats::read_lkp_stats_beside(path, boot, &mut story);
     machine_facts(&mut story, &job, &feeds, span);
-    let tree = sysfs::slab_directory_beside(path);
+    let tree = copied_tree::slab_directory_beside(path);
     if let Some((root, page)) = tree.as_ref().zip(page) {
-        let series = sysfs::slab_tree_series(root, &feeds, page)?;
+        let series = copied_tree::slab_tree_series(root, &feeds, page)?;
         feeds.extend(series);
     }
     if let Some((file, page)) = orders.zip(page) {
-        feeds.insert(0, orders::open_orders(&file, page)?);
+        feeds.insert(0, kernel_dump::open_orders(&file, page)?);
     }
     story.notes.extend(note_unread_entries(path, |name| {
         let plain = name.strip_suffix(".gz").unwrap_or(name);
@@ -270,14 +275,14 @@ fn note_missing_files(path: &Path, story: &mut RunMetadata) {
 }
 
 /// When the benchmark ran.
-fn benchmark_span(report: &fsmark::FsMarkReport, feeds: &[LogStream]) -> Option<TimeRange> {
+fn benchmark_span(report: &fs_mark::FsMarkReport, feeds: &[LogStream]) -> Option<TimeRange> {
     feeds.iter().filter_map(LogStream::first_time).min().and_then(|near| report.run_span(near))
 }
 
 /// What fs_mark and GNU time say of one run.
 fn add_fs_mark_results(
-    report: fsmark::FsMarkReport,
-    time: timed::GnuTimeReport,
+    report: fs_mark::FsMarkReport,
+    time: gnu_time::GnuTimeReport,
     span: Option<TimeRange>,
     boot: u32,
     results: &mut BenchmarkResults,
@@ -348,5 +353,61 @@ fn machine_facts(story: &mut RunMetadata, job: &LkpJob, feeds: &[LogStream], spa
         let text = format!("{} to {} from the first dump", begin.since(begun), end.since(begun));
         let source = "fsmark: its local time moved by whole quarters of an hour; files / files/s";
         story.facts.add("import.benchmark", text.as_str(), source);
+    }
+}
+
+/// The longest value that is kept.
+const LONGEST: usize = 512;
+
+/// Scalars by dotted key, `fsmark.filesize`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct LkpJob(pub(crate) BTreeMap<String, String>);
+
+impl LkpJob {
+    pub(crate) fn parse(text: &str) -> Self {
+        let (mut job, mut table) = (BTreeMap::new(), "");
+        for line in text.lines() {
+            let Some((key, value)) = parse_job_scalar(line) else { continue };
+            let nested = line.starts_with(' ');
+            table = if nested { table } else { key };
+            if !value.is_empty() && value.len() <= LONGEST && (!nested || !table.is_empty()) {
+                job.insert(if nested { format!("{table}.{key}") } else { key.into() }, value.into());
+            }
+        }
+        LkpJob(job)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+}
+
+/// `key: value`, with its quotes taken off.
+fn parse_job_scalar(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let key = key.trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let value = value.trim().trim_matches(['"', '\'']);
+    (!key.is_empty() && key.chars().all(plain)).then_some((key, value))
+}
+
+/// The parts of `…/result/TESTCASE/PARAMETERS/MACHINE/ROOTFS/KCONFIG/COMPILER/COMMIT/RUN`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LkpResultPath {
+    pub(crate) testcase: String,
+    pub(crate) parameters: String,
+    pub(crate) machine: String,
+    commit: String,
+    pub(crate) run: String,
+}
+
+impl LkpResultPath {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (_, parts) = text.trim().split_once("/result/")?;
+        let parts: Vec<&str> = parts.trim_end_matches('/').split('/').collect();
+        let [testcase, parameters, machine, _, _, _, commit, run] = parts[..] else { return None };
+        let [testcase, parameters, machine, commit, run] =
+            [testcase, parameters, machine, commit, run].map(String::from);
+        Some(LkpResultPath { testcase, parameters, machine, commit, run })
     }
 }

@@ -26,49 +26,31 @@
 //! | `results` | what benchmarks reported: cases, iterations, samples |
 //! | `took` | what was read of each file |
 
-mod blocks;
-mod column;
-mod dump;
-mod feed;
-mod foreign;
-mod format;
-mod fsmark;
-mod given;
-mod iostat;
-mod job;
-mod kind;
-mod lines;
-mod lkp;
-mod log;
-mod meminfo;
-mod mmtests;
-mod mpstat;
-mod orders;
-mod page_size;
-mod perf_stat_log;
-mod proc_vmstat;
-mod profile;
-mod results;
-mod session;
-mod slabinfo;
-mod slabinfo_tool;
-mod source;
-mod stamp;
-mod story;
-mod sysfs;
-mod timed;
-mod took;
-mod tools;
-mod trace;
-mod vmstat_tool;
+pub(crate) mod benchmark_results;
+pub(crate) mod block_trace;
+pub(crate) mod copied_tree;
+pub(crate) mod document;
+pub(crate) mod dump_log;
+pub(crate) mod import_report;
+pub(crate) mod import_source;
+pub(crate) mod imported_run;
+pub(crate) mod importer;
+pub(crate) mod input_lines;
+pub(crate) mod kernel_dump;
+pub(crate) mod kernel_file;
+pub(crate) mod lkp;
+pub(crate) mod log_stream;
+pub(crate) mod mmtests;
+pub(crate) mod packed_folder;
+pub(crate) mod profile;
+pub(crate) mod program_trace;
+pub(crate) mod tool_log;
 
-pub use blocks::BlockMapFile;
-pub use foreign::{BlockTraceFileSystem, ImportOptions, ImportOutcome, import_as_run, import_as_runs};
-pub use kind::Importer;
+pub use block_trace::BlockMapFile;
+pub use import_report::{FileReport, LineRemark};
+pub use import_source::ImportSource;
+pub use importer::{
+    BlockTraceFileSystem, ImportOptions, ImportOutcome, Importer, import_as_run, import_as_runs,
+};
 pub use profile::import_profile_run;
-pub use source::ImportSource;
-pub use took::{FileReport, LineRemark};
-pub use trace::{ProbedRun, import_probed_program, import_program_trace};
-
-#[cfg(test)]
-mod tests;
+pub use program_trace::{ProbedRun, import_probed_program, import_program_trace};

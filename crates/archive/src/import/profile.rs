@@ -1,15 +1,17 @@
+//! A profile as a run.
+//!
 //! A profile that another tool recorded, as a run: one case with one iteration, which is what was profiled.
 
 use std::path::Path;
 
-use perflab_model::record::RunWarning;
+use perflab_model::run::RunWarning;
 use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 use perflab_stacks::{ImportedProfile, ProfileNote};
 
 use super::ImportOptions;
-use super::results::BenchmarkResults;
-use super::story::{RunMetadata, import_manifest};
-use crate::at_once::BulkRecorder;
+use crate::import::benchmark_results::BenchmarkResults;
+use crate::import::imported_run::{RunMetadata, import_manifest};
+use crate::recorder::BulkRecorder;
 use crate::{Archive, ArchiveError, RunDir};
 
 /// Makes a run in `archive` of a profile that was read from `path`.

@@ -8,7 +8,7 @@ use perflab_conduct::Connection;
 use perflab_conduct::barrier::{
     Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, round_stages,
 };
-use perflab_conduct::hub::Multiplexer;
+use perflab_conduct::multiplexer::Multiplexer;
 use perflab_conduct::protocol::{
     AgentOrder, AgentReport, FrameDecoder, GreetingParser, encode_frame, greeting_line,
 };

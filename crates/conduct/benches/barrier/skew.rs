@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use perflab_conduct::hub::Multiplexer;
-use perflab_conduct::offset::{ClockOffsetEstimator, RoundTrip};
+use perflab_conduct::clock_offset::{ClockOffsetEstimator, RoundTrip};
+use perflab_conduct::multiplexer::Multiplexer;
 use perflab_conduct::protocol::{AgentOrder, AgentReport};
-use perflab_conduct::{StopRequest, place};
+use perflab_conduct::{StopRequest, launcher};
 use perflab_model::Nanos;
 use perflab_model::study::{TargetKind, TargetSpec};
 use perflab_observe::monotonic_now;
@@ -61,7 +61,8 @@ fn time_releases(targets: usize, rounds: u32) -> Result<(Vec<f64>, u32), Barrier
     let target = TargetSpec::new(TargetKind::Process);
     let mut places = Vec::new();
     for number in 0..targets {
-        let started = place::launch_target(&format!("agent{number}"), &target, &host, &StopRequest::new())?;
+        let started =
+            launcher::launch_target(&format!("agent{number}"), &target, &host, &StopRequest::new())?;
         hub.add(started.connection)?;
         places.push(started.handle);
     }

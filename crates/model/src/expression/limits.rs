@@ -38,14 +38,14 @@ const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 const QUOTED: char = '"';
 
 /// Refuses an expression that is too large.
-pub(super) fn check_expression(expression: &str) -> Result<(), ExpressionError> {
+pub(crate) fn check_expression(expression: &str) -> Result<(), ExpressionError> {
     let code = UnquotedCode::read_until(expression, None);
     check_code_size(expression, &code.text, code.text.len() + code.quoted)
 }
 
 /// Refuses a template whose expressions are too large; the text around them may have any length, and so may a tag that only
 /// quotes a text. Gives the code of the others.
-pub(super) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionError> {
+pub(crate) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionError> {
     let (mut all, mut bytes, mut rest, mut tags) = (String::new(), 0, template, Vec::new());
     while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min() {
         let (open, inside) = rest.get(at..).and_then(|tag| tag.split_at_checked(2)).unwrap_or_default();
@@ -94,7 +94,7 @@ fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), Expressi
 }
 
 /// Refuses a text that is too long to be a value.
-pub(super) fn check_text_length(expression: &str, text: &str) -> Result<(), ExpressionError> {
+pub(crate) fn check_text_length(expression: &str, text: &str) -> Result<(), ExpressionError> {
     match text.len() {
         ..=LONGEST_TEXT => Ok(()),
         bytes => {
@@ -105,13 +105,13 @@ pub(super) fn check_text_length(expression: &str, text: &str) -> Result<(), Expr
 }
 
 /// That what is multiplied is no number.
-pub(super) fn multiplication_error(expression: &str) -> ExpressionError {
+pub(crate) fn multiplication_error(expression: &str) -> ExpressionError {
     too_large_error(expression, "texts and lists cannot be multiplied".into())
 }
 
 /// What stands on both sides of every `*`, those in the innermost brackets first: names, numbers, quoted texts and brackets, with
 /// the filters, arguments and indices behind them. Everything else that the sign may apply to is a number.
-pub(super) fn find_factors(code: &str) -> Vec<&str> {
+pub(crate) fn find_factors(code: &str) -> Vec<&str> {
     let tokens = split_into_tokens(code);
     // A power is of numbers or fails.
     let is_power = |at: usize| {
@@ -275,7 +275,7 @@ impl UnquotedCode {
 }
 
 /// Filters and functions whose results cannot be much longer than what they are given.
-pub(super) fn add_bounded_filters(environment: &mut Environment<'_>) {
+pub(crate) fn add_bounded_filters(environment: &mut Environment<'_>) {
     REPEATING.iter().for_each(|name| environment.remove_filter(name));
     environment.add_filter("format", bounded_format);
     environment.add_filter("join", bounded_join);

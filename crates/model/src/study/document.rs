@@ -1,10 +1,19 @@
+//! The tables and keys of a study: run, workload, metric, disk, profile, io; its JSON schema.
+//!
 //! The tables and keys of a study file.
+//!
+//! `[workload.NAME]`: one use of a workload of the catalogue.
+//!
+//! `[profile]` and `[io]`: call stacks sampled, and I/O traced, while iterations run.
+//!
+//! The JSON Schema of studies, for editors.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, IoTraceSpec, ProfileSpec, StoppingRule, TargetSpec, WorkloadSpec};
+use super::{Factor, StoppingRule, TargetSpec};
 use crate::Scalar;
 use crate::quantity::DurationText;
 
@@ -27,7 +36,7 @@ pub struct Study {
     #[serde(default)]
     pub run: RunRules,
     /// What to run, by a name of your choice.
-    pub workload: IndexMap<String, WorkloadSpec>,
+    pub workload: IndexMap<String, super::WorkloadSpec>,
     /// What to vary, by a name of your choice. Every combination of levels is run.
     #[serde(default)]
     pub factor: IndexMap<String, Factor>,
@@ -46,10 +55,10 @@ pub struct Study {
     pub target: IndexMap<String, TargetSpec>,
     /// Call stacks to sample while iterations run; none where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<ProfileSpec>,
+    pub profile: Option<super::ProfileSpec>,
     /// I/O to trace while iterations run; none where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub io: Option<IoTraceSpec>,
+    pub io: Option<super::IoTraceSpec>,
     /// Where file-system workloads write; a temporary directory where left out.
     #[serde(default)]
     pub disk: Option<ScratchDisk>,
@@ -255,4 +264,75 @@ pub enum DiskKind {
     Image,
     /// a partition that is formatted; needs root and `--apply`
     Partition,
+}
+
+/// One workload with its parameters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadSpec {
+    /// The workload's name in the catalogue, where it is not the name of this table.
+    #[serde(default, rename = "use")]
+    pub uses: Option<String>,
+    /// Parameters with one value each. A text for a number is an expression: `threads = "2 * cpus"`.
+    #[serde(default)]
+    pub parameters: IndexMap<String, crate::scalar::Scalar>,
+    /// Parameters with several values: every combination is a case.
+    #[serde(default)]
+    pub matrix: IndexMap<String, Vec<crate::scalar::Scalar>>,
+    /// Environment variables.
+    #[serde(default)]
+    pub environment: IndexMap<String, String>,
+}
+
+/// `[profile]`: sample call stacks, kernel and user, while each iteration runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProfileSpec {
+    /// Samples a second on each CPU. A sample costs some microseconds: 999 is a good choice, 4999 is felt.
+    pub frequency: u32,
+    /// Whose stacks.
+    pub scope: ProfileScope,
+    /// A process that runs already, instead of a scope.
+    pub pid: Option<i32>,
+    /// Kernel symbols to look up besides those that samples hit; perflab fills in what its rule tables ask for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<String>,
+}
+
+impl ProfileSpec {
+    /// The highest `frequency`, in samples a second.
+    pub const HIGHEST_FREQUENCY: u32 = 50_000;
+}
+
+impl Default for ProfileSpec {
+    fn default() -> Self {
+        ProfileSpec { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }
+    }
+}
+
+/// Whose stacks are sampled, or whose pages are traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileScope {
+    /// everybody's, on every CPU
+    #[default]
+    System,
+    /// the workload's processes alone, and their children
+    Workload,
+}
+
+/// `[io]`: trace pages that come into the page cache, pages that are used and disk requests, while each iteration runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IoTraceSpec {
+    /// Whose pages; disk requests are always everybody's.
+    pub scope: ProfileScope,
+}
+
+/// The schema as a JSON document (draft 2020-12).
+pub fn study_json_schema() -> serde_json::Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<Study>();
+    schema.insert("title".into(), "perflab study".into());
+    schema.to_value()
 }

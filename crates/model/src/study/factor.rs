@@ -1,3 +1,5 @@
+//! Factor, level, what turning it means.
+//!
 //! `[factor.NAME]`: what is varied, and its levels.
 
 use std::fmt;

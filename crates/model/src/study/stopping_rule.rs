@@ -1,3 +1,5 @@
+//! When a run has measured enough.
+//!
 //! `until`: when a run has enough iterations. Stopping looks at precision only; stopping at significance would make p-values
 //! lie (a look every five iterations up to fifty turns 5 % false alarms into 18 %).
 

@@ -1,3 +1,5 @@
+//! `[target.NAME]`: where cases run, guests and their disks and nodes.
+//!
 //! `[target.NAME]`: where cases run.
 
 use schemars::JsonSchema;

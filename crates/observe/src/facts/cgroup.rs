@@ -1,17 +1,20 @@
+//! Family `cgroup`: the strictest limits that hold for us.
+//!
 //! Family `cgroup`: version, and the CPU and memory limits that hold for us. A limit holds for all that is below it, so
 //! the strictest from our own group up to the root counts. The group's name is left out: it often differs from run to run.
 
 use perflab_model::Scalar;
 
-use super::notes::FactCollector;
+use crate::facts::collector::FactCollector;
 
 const OWN: &str = "/proc/self/cgroup";
+
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Version 1 writes "no limit" as the largest number of whole pages.
 const NO_LIMIT: i64 = i64::MAX - 0xffff;
 
-pub(super) fn collect_cgroup_facts(notes: &mut FactCollector<'_>) {
+pub(crate) fn collect_cgroup_facts(notes: &mut FactCollector<'_>) {
     let Some(text) = notes.read(OWN) else { return };
     match find_controller_path(&text, "memory").or_else(|| find_controller_path(&text, "cpu")) {
         Some(_) => collect_v1_limits(notes, &text),

@@ -1,12 +1,24 @@
+//! Families `cpu`, `mitigations`, `hypervisor`, `clocksource`, `load`: the processor, who shares it and how busy it is.
+//!
 //! Family `cpu`: model, topology, caches, flags, frequency governor, boost, SMT.
+//!
+//! Family `mitigations`: what the kernel does about each vulnerability of the CPU.
+//!
+//! Family `hypervisor`: whether this is a virtual machine, and of whom.
+//!
+//! Family `clocksource`: what the kernel tells the time by.
+//!
+//! Family `load`: how busy the machine is: load, stolen time, uptime. These vary by themselves, and
+//! `Facts::differences` leaves them out by their keys.
 
 use std::collections::BTreeSet;
 
 use perflab_model::Scalar;
 
-use super::notes::{FactCollector, find_field, parse_cpu_list};
+use crate::facts::collector::{FactCollector, find_field, parse_cpu_list};
 
 const CPUS: &str = "/sys/devices/system/cpu";
+
 const CPUINFO: &str = "/proc/cpuinfo";
 
 /// Flags that explain why the same program runs differently on two machines.
@@ -45,9 +57,10 @@ const FLAGS: &[&str] = &[
 
 /// Keys of `/proc/cpuinfo` by architecture (x86, arm64, s390, ppc64, riscv); the first that is there counts.
 const MODEL: &[&str] = &["model name", "CPU part", "machine", "cpu", "uarch"];
+
 const VENDOR: &[&str] = &["vendor_id", "CPU implementer", "mvendorid"];
 
-pub(super) fn collect_cpu_facts(notes: &mut FactCollector<'_>) {
+pub(crate) fn collect_cpu_facts(notes: &mut FactCollector<'_>) {
     collect_cpuinfo_facts(notes);
     collect_topology_facts(notes);
     collect_cache_facts(notes);
@@ -136,4 +149,76 @@ fn collect_frequency_facts(notes: &mut FactCollector<'_>) {
 
 fn count_as_integer(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+const VULNERABILITIES_DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities";
+
+pub(crate) fn collect_mitigation_facts(notes: &mut FactCollector<'_>) {
+    for name in notes.root.list(VULNERABILITIES_DIRECTORY) {
+        notes.add_file(&format!("mitigations.{name}"), &format!("{VULNERABILITIES_DIRECTORY}/{name}"));
+    }
+}
+
+const DMI: &str = "/sys/class/dmi/id";
+
+pub(crate) fn collect_hypervisor_facts(notes: &mut FactCollector<'_>) {
+    notes.add_file("hypervisor.type", "/sys/hypervisor/type");
+    notes.add_file("hypervisor.product", &format!("{DMI}/product_name"));
+    notes.add_file("hypervisor.vendor", &format!("{DMI}/sys_vendor"));
+    notes.add_file("hypervisor.bios", &format!("{DMI}/bios_version"));
+    // Only x86 has the flag, so its absence says something only where there are flags.
+    let text = notes.read(CPUINFO).unwrap_or_default();
+    let flag = find_field(&text, ':', "flags")
+        .map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    notes.add_optional("hypervisor.present", flag.map(Scalar::Bool), CPUINFO);
+}
+
+const CLOCKSOURCE_DIRECTORY: &str = "/sys/devices/system/clocksource/clocksource0";
+
+pub(crate) fn collect_clocksource_facts(notes: &mut FactCollector<'_>) {
+    notes.add_file("clocksource.current", &format!("{CLOCKSOURCE_DIRECTORY}/current_clocksource"));
+    notes.add_file("clocksource.available", &format!("{CLOCKSOURCE_DIRECTORY}/available_clocksource"));
+}
+
+const LOADAVG: &str = "/proc/loadavg";
+
+const STAT: &str = "/proc/stat";
+
+const UPTIME: &str = "/proc/uptime";
+
+pub(crate) fn collect_load_facts(notes: &mut FactCollector<'_>) {
+    let text = notes.read(LOADAVG).unwrap_or_default();
+    for (key, word) in ["load.1", "load.5", "load.15"].into_iter().zip(text.split_ascii_whitespace()) {
+        notes.add_optional(key, parse_float_value(word), LOADAVG);
+    }
+    let stolen = notes.read(STAT).and_then(|text| parse_steal_percent(&text));
+    notes.add_optional("load.steal_percent", stolen.map(Scalar::Float), STAT);
+    let seconds =
+        notes.read(UPTIME).and_then(|text| text.split_ascii_whitespace().next()?.parse::<f64>().ok());
+    notes.add_optional("uptime", seconds.map(|seconds| Scalar::Int((seconds * 1e9) as i64)), UPTIME);
+}
+
+fn parse_float_value(word: &str) -> Option<Scalar> {
+    word.parse().ok().filter(|number: &f64| number.is_finite()).map(Scalar::Float)
+}
+
+/// Per cent of all CPU time since boot that the hypervisor gave to others: the eighth number of `cpu`, of the first
+/// eight, as those after it are parts of `user` and `nice`.
+fn parse_steal_percent(text: &str) -> Option<f64> {
+    let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(8);
+    let times: Vec<f64> = numbers.map_while(|word| word.parse().ok()).collect();
+    let all: f64 = times.iter().sum();
+    times.get(7).filter(|_| all > 0.0).map(|steal| 100.0 * steal / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_a_share_of_the_first_eight() {
+        assert_eq!(parse_steal_percent("cpu  10 0 10 60 0 0 0 20 9 9\n"), Some(20.0));
+        assert_eq!(parse_steal_percent("cpu  1 2"), None);
+        assert_eq!(parse_steal_percent(""), None);
+    }
 }

@@ -1,21 +1,25 @@
+//! Family `disk`: block devices with their queues, mounted file systems.
+//!
 //! Family `disk`: block devices with their queues; mounted file systems with their options.
 
 use std::collections::BTreeMap;
 
 use perflab_model::Scalar;
 
-use super::notes::FactCollector;
-use crate::io::mounts::unescape_mount_path;
+use crate::facts::collector::FactCollector;
+use crate::mounts::unescape_mount_path;
 
 const BLOCK: &str = "/sys/block";
+
 const MOUNTS: &str = "/proc/self/mounts";
 
 /// File systems without a device below them that a workload may still run on.
 const WITHOUT_DEVICE: &[&str] = &["overlay", "zfs", "9p", "virtiofs", "tmpfs"];
+
 /// Places of those that belong to the system.
 const OF_THE_SYSTEM: &[&str] = &["/sys", "/proc", "/run", "/dev/"];
 
-pub(super) fn collect_disk_facts(notes: &mut FactCollector<'_>) {
+pub(crate) fn collect_disk_facts(notes: &mut FactCollector<'_>) {
     for name in notes.root.list(BLOCK) {
         collect_block_device(notes, &name);
     }

@@ -1,14 +1,237 @@
+//! Families `kernel`, `sysctl`, `distribution`: release, configuration, tunables.
+//!
 //! Family `kernel`: release, version, command line, taint, configuration.
+//!
+//! The kernel's configuration: a hash of all of it, which tells two kernels apart, and the options that most often
+//! explain a difference.
+//!
+//! Family `sysctl`: the knobs that move benchmarks. Keys are `sysctl.` and the name that sysctl(8) knows.
+//!
+//! Family `distribution`: the Linux distribution and its version (os-release(5)).
 
-use super::config;
-use super::notes::FactCollector;
+use std::fmt::Write;
+use std::io::Read;
 
-pub(super) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
+use flate2::read::GzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::facts::collector::{FactCollector, find_field};
+
+pub(crate) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
     notes.add_file("kernel.release", "/proc/sys/kernel/osrelease");
     notes.add_file("kernel.version", "/proc/sys/kernel/version");
     notes.add_file("kernel.arch", "/proc/sys/kernel/arch");
     notes.add_file("kernel.build", "/proc/version");
     notes.add_file("kernel.cmdline", "/proc/cmdline");
     notes.add_file("kernel.tainted", "/proc/sys/kernel/tainted");
-    config::collect_config_facts(notes);
+    collect_config_facts(notes);
+}
+
+/// More than any configuration has (they have 100 to 300 KB), so that a wrong file cannot fill the memory.
+const LARGEST: u64 = 8 << 20;
+
+/// Options that move benchmarks; each that the configuration mentions becomes a fact, `n` where it is not set.
+const OPTIONS: &[&str] = &[
+    "HZ",
+    "PREEMPT",
+    "PREEMPT_NONE",
+    "PREEMPT_VOLUNTARY",
+    "PREEMPT_LAZY",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_RT",
+    "NO_HZ_FULL",
+    "SLUB",
+    "SLAB",
+    "SLOB",
+    "SLUB_DEBUG_ON",
+    "SLUB_CPU_PARTIAL",
+    "SLAB_MERGE_DEFAULT",
+    "SLAB_FREELIST_RANDOM",
+    "SLAB_FREELIST_HARDENED",
+    "RANDOM_KMALLOC_CACHES",
+    "MEMCG",
+    "MEM_ALLOC_PROFILING",
+    "LRU_GEN_ENABLED",
+    "TRANSPARENT_HUGEPAGE",
+    "TRANSPARENT_HUGEPAGE_ALWAYS",
+    "TRANSPARENT_HUGEPAGE_MADVISE",
+    "NUMA_BALANCING",
+    "COMPACTION",
+    "SCHEDSTATS",
+    "SCHED_CORE",
+    "SCHED_AUTOGROUP",
+    "SCHED_CLASS_EXT",
+    "FAIR_GROUP_SCHED",
+    "PSI",
+    "KASAN",
+    "KCSAN",
+    "KMSAN",
+    "UBSAN",
+    "KFENCE",
+    "DEBUG_KERNEL",
+    "DEBUG_PAGEALLOC",
+    "PAGE_POISONING",
+    "LOCKDEP",
+    "PROVE_LOCKING",
+    "LOCK_STAT",
+    "DEBUG_OBJECTS",
+    "INIT_ON_ALLOC_DEFAULT_ON",
+    "INIT_ON_FREE_DEFAULT_ON",
+    "HARDENED_USERCOPY",
+    "FORTIFY_SOURCE",
+    "RANDOMIZE_BASE",
+    "PAGE_TABLE_ISOLATION",
+    "MITIGATION_PAGE_TABLE_ISOLATION",
+    "LTO_NONE",
+    "LTO_CLANG_THIN",
+    "CC_OPTIMIZE_FOR_SIZE",
+    "PERF_EVENTS",
+    "FTRACE",
+    "BPF_JIT_ALWAYS_ON",
+    "PARAVIRT",
+    "KVM_GUEST",
+];
+
+fn collect_config_facts(notes: &mut FactCollector<'_>) {
+    let Some((text, source)) = read_kernel_config(notes) else { return };
+    notes.add("kernel.config.sha256", hash_config(&text).as_str(), &source);
+    for option in OPTIONS {
+        notes.add_optional(&format!("kernel.config.{option}"), find_config_option(&text, option), &source);
+    }
+}
+
+/// The text, from the running kernel where it carries it, else from the file installed beside it.
+fn read_kernel_config(notes: &FactCollector<'_>) -> Option<(String, String)> {
+    let release = notes.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    let built_in = read_gzipped_config(notes, "/proc/config.gz");
+    built_in.or_else(|| installed.into_iter().find_map(|path| Some((notes.read(&path)?, path))))
+}
+
+fn read_gzipped_config(notes: &FactCollector<'_>, path: &str) -> Option<(String, String)> {
+    let packed = std::fs::File::open(notes.root.path(path)).ok()?;
+    let mut text = String::new();
+    GzDecoder::new(packed).take(LARGEST).read_to_string(&mut text).ok()?;
+    Some((text.trim_end().to_owned(), path.into()))
+}
+
+fn hash_config(text: &str) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        // Writing to a String does not fail.
+        write!(hex, "{byte:02x}").ok();
+    }
+    hex
+}
+
+/// `y`, `m`, a number or a text without its quotes; `n` for `# CONFIG_X is not set`; nothing where it is not mentioned.
+fn find_config_option<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let unset =
+            || line.strip_prefix("# CONFIG_")?.strip_prefix(option)?.strip_prefix(" is not set").map(|_| "n");
+        let set = || line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('=');
+        set().or_else(unset).map(|value| value.trim_matches('"'))
+    })
+}
+
+/// Files under /proc/sys. Those that the kernel changes by itself (`perf_event_max_sample_rate`) are left out, as
+/// they would look like a change of the environment.
+const TUNABLES: &[&str] = &[
+    "vm/swappiness",
+    "vm/dirty_ratio",
+    "vm/dirty_background_ratio",
+    "vm/dirty_bytes",
+    "vm/dirty_background_bytes",
+    "vm/dirty_expire_centisecs",
+    "vm/dirty_writeback_centisecs",
+    "vm/overcommit_memory",
+    "vm/overcommit_ratio",
+    "vm/vfs_cache_pressure",
+    "vm/min_free_kbytes",
+    "vm/watermark_scale_factor",
+    "vm/watermark_boost_factor",
+    "vm/zone_reclaim_mode",
+    "vm/compaction_proactiveness",
+    "vm/page-cluster",
+    "vm/max_map_count",
+    "vm/nr_hugepages",
+    "vm/nr_overcommit_hugepages",
+    "vm/laptop_mode",
+    "kernel/randomize_va_space",
+    "kernel/numa_balancing",
+    "kernel/nmi_watchdog",
+    "kernel/watchdog",
+    "kernel/timer_migration",
+    "kernel/perf_event_paranoid",
+    "kernel/kptr_restrict",
+    "kernel/pid_max",
+    "kernel/threads-max",
+    "fs/file-max",
+    "fs/aio-max-nr",
+    "net/core/somaxconn",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/default_qdisc",
+    "net/core/busy_poll",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+];
+
+/// Where the scheduler's knobs moved in 5.13; readable by root, with debugfs mounted.
+const SCHEDULER: &str = "/sys/kernel/debug/sched";
+
+const SCHEDULER_TUNABLES: &[&str] = &[
+    "base_slice_ns",
+    "latency_ns",
+    "min_granularity_ns",
+    "wakeup_granularity_ns",
+    "migration_cost_ns",
+    "nr_migrate",
+];
+
+pub(crate) fn collect_sysctl_facts(notes: &mut FactCollector<'_>) {
+    for knob in TUNABLES {
+        notes.add_file(&format!("sysctl.{}", knob.replace('/', ".")), &format!("/proc/sys/{knob}"));
+    }
+    // They come and go with the version, so whatever is there is taken.
+    for name in notes.root.list("/proc/sys/kernel").iter().filter(|name| name.starts_with("sched_")) {
+        notes.add_file(&format!("sysctl.kernel.{name}"), &format!("/proc/sys/kernel/{name}"));
+    }
+    for knob in SCHEDULER_TUNABLES {
+        notes.add_file(&format!("sysctl.sched.{knob}"), &format!("{SCHEDULER}/{knob}"));
+    }
+    notes.add_choice("sysctl.sched.preempt", &format!("{SCHEDULER}/preempt"));
+}
+
+pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
+    let paths = ["/etc/os-release", "/usr/lib/os-release"];
+    let Some((path, text)) = paths.iter().find_map(|path| Some((path, notes.read(path)?))) else { return };
+    let keys = [
+        ("distribution.name", "PRETTY_NAME"),
+        ("distribution.id", "ID"),
+        ("distribution.version", "VERSION_ID"),
+        ("distribution.build", "BUILD_ID"),
+    ];
+    for (key, name) in keys {
+        notes.add_optional(
+            key,
+            find_field(&text, '=', name).map(|value| value.trim_matches(['"', '\''])),
+            path,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_set_unset_or_unknown() {
+        let text = "CONFIG_HZ=250\nCONFIG_HZ_250=y\n# CONFIG_KASAN is not set\nCONFIG_X=\"a b\"";
+        assert_eq!(find_config_option(text, "HZ"), Some("250"));
+        assert_eq!(find_config_option(text, "KASAN"), Some("n"));
+        assert_eq!(find_config_option(text, "X"), Some("a b"));
+        assert_eq!(find_config_option(text, "SLUB"), None);
+    }
 }

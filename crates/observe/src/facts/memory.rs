@@ -1,11 +1,21 @@
+//! Families `memory`, `numa`, `thp`, `reclaim`.
+//!
 //! Family `memory`: total and available memory, page size, swap, huge pages.
+//!
+//! Family `numa`: nodes, with memory and CPUs of each.
+//!
+//! Family `thp`: transparent huge pages, by policy and by size.
+//!
+//! Family `reclaim`: what takes pages out of memory though nobody is short of it, and how the kernel ages them.
 
-use super::notes::{FactCollector, find_field};
+use perflab_model::Scalar;
+
 use crate::Root;
+use crate::facts::collector::{FactCollector, find_field, parse_cpu_list};
 
 const MEMINFO: &str = "/proc/meminfo";
 
-pub(super) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
+pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
     let text = notes.read(MEMINFO).unwrap_or_default();
     let keys = [
         ("memory.total", "MemTotal"),
@@ -38,4 +48,78 @@ fn parse_kernel_bytes(value: &str) -> Option<i64> {
         Some(kib) => kib.trim_end().parse::<i64>().ok()?.checked_mul(1024),
         None => value.parse().ok(),
     }
+}
+
+const NODES: &str = "/sys/devices/system/node";
+
+pub(crate) fn collect_numa_facts(notes: &mut FactCollector<'_>) {
+    let online = format!("{NODES}/online");
+    let nodes = notes.read(&online).map(|list| parse_cpu_list(&list)).unwrap_or_default();
+    if nodes.is_empty() {
+        notes.add("numa.nodes", 1, &format!("assumed: {online} says nothing"));
+        return;
+    }
+    let several = nodes.len() > 1;
+    notes.add("numa.nodes", i64::try_from(nodes.len()).unwrap_or(i64::MAX), &online);
+    // One node is the whole machine, and its own account may still grow where the kernel initialises memory lazily.
+    for node in nodes.into_iter().filter(|_| several) {
+        let meminfo = format!("{NODES}/node{node}/meminfo");
+        let memory = notes.read(&meminfo).and_then(|text| parse_node_total(&text));
+        notes.add_optional(&format!("numa.node{node}.memory"), memory, &meminfo);
+        let cpus = format!("{NODES}/node{node}/cpulist");
+        // Always text: a list of one CPU is no number.
+        let list = notes.read(&cpus).map(Scalar::Text);
+        notes.add_optional(&format!("numa.node{node}.cpus"), list, &cpus);
+    }
+}
+
+/// `Node 0 MemTotal:  24682416 kB`, in bytes.
+fn parse_node_total(text: &str) -> Option<i64> {
+    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+    line.split_ascii_whitespace().nth(3)?.parse::<i64>().ok()?.checked_mul(1024)
+}
+
+const THP_DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
+
+pub(crate) fn collect_thp_facts(notes: &mut FactCollector<'_>) {
+    notes.add_choice("thp.enabled", &format!("{THP_DIRECTORY}/enabled"));
+    notes.add_choice("thp.defrag", &format!("{THP_DIRECTORY}/defrag"));
+    notes.add_choice("thp.shmem", &format!("{THP_DIRECTORY}/shmem_enabled"));
+    notes.add_file("thp.size", &format!("{THP_DIRECTORY}/hpage_pmd_size"));
+    notes.add_flag("thp.zero_page", &format!("{THP_DIRECTORY}/use_zero_page"), "1");
+    notes.add_flag("thp.khugepaged_defrag", &format!("{THP_DIRECTORY}/khugepaged/defrag"), "1");
+    for name in notes.root.list(THP_DIRECTORY) {
+        if let Some(size) = name.strip_prefix("hugepages-") {
+            notes.add_choice(&format!("thp.size.{size}"), &format!("{THP_DIRECTORY}/{name}/enabled"));
+        }
+    }
+}
+
+/// Of root alone, all of it.
+const DAMON: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+
+pub(crate) fn collect_reclaim_facts(notes: &mut FactCollector<'_>) {
+    notes.add_file("reclaim.lru_gen", "/sys/kernel/mm/lru_gen/enabled");
+    notes.add_flag("reclaim.damon.reclaim", "/sys/module/damon_reclaim/parameters/enabled", "Y");
+    for thread in notes.root.list(DAMON) {
+        let directory = format!("{DAMON}/{thread}");
+        if notes.read(&format!("{directory}/state")).is_some_and(|state| state == "on") {
+            let actions = read_damon_actions(notes, &directory);
+            notes.add_optional(&format!("reclaim.damon.{thread}"), actions, &directory);
+        }
+    }
+}
+
+/// What a thread of DAMON does about memory: `pageout`, `cold hugepage`; nothing where it only watches.
+fn read_damon_actions(notes: &FactCollector<'_>, thread: &str) -> Option<Scalar> {
+    let below = |directory: String| {
+        let numbers = notes.root.list(&directory).into_iter().filter(|name| name.parse::<u32>().is_ok());
+        numbers.map(|name| format!("{directory}/{name}")).collect::<Vec<_>>()
+    };
+    let contexts = below(format!("{thread}/contexts"));
+    let schemes = contexts.iter().flat_map(|context| below(format!("{context}/schemes")));
+    let mut actions: Vec<_> = schemes.filter_map(|scheme| notes.read(&format!("{scheme}/action"))).collect();
+    actions.sort();
+    actions.dedup();
+    (!actions.is_empty()).then(|| Scalar::Text(actions.join(" ")))
 }

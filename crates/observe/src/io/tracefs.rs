@@ -1,17 +1,19 @@
+//! Where the kernel's tracing is, and an instance of it that goes with us.
+//!
 //! Where the kernel's tracing is, and an instance of it. Where nobody has mounted tracefs, it is mounted for this process
 //! alone (a mount that has no place in the tree), so that nothing of the system changes.
 
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use super::IoTraceError;
 use crate::process_owner::ProcessOwner;
 
 /// Where distributions mount it.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
 /// How the names of our instances begin.
 const NAME: &str = "perflab-io";
 

@@ -4,11 +4,10 @@
 
 use perflab_model::{CellRow, TableCell};
 
-use super::column::{DeclaredColumn, fill_row};
-use super::kind::MonitorDescriptor;
-use super::line::{MalformedLine, numbered_lines};
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, fill_row, numbered_lines};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "diskstats",
     source: "/proc/diskstats",
     about: "reads, writes, discards and flushes of every block device: how many, how much, how long",
@@ -50,7 +49,7 @@ const COLUMNS: &[DeclaredColumn] = &[
 /// Numbers a line has since 2.6.25, before which partitions had but four, with other meanings.
 const FEWEST: usize = 11;
 
-pub(super) fn parse_diskstats(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub(crate) fn parse_diskstats(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     for (number, line) in numbered_lines(text) {
         let mut words = line.split_ascii_whitespace();
         let device = words.nth(2).filter(|_| words.clone().count() >= FEWEST);

@@ -2,11 +2,10 @@
 
 use perflab_model::CellRow;
 
-use super::column::{DeclaredColumn, fill_row};
-use super::kind::MonitorDescriptor;
-use super::line::MalformedLine;
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, fill_row};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "loadavg",
     source: "/proc/loadavg",
     about: "load averages, and threads: all and running",
@@ -24,7 +23,7 @@ const COLUMNS: &[DeclaredColumn] = &[
     DeclaredColumn::gauge("total", "threads"),
 ];
 
-pub(super) fn parse_loadavg(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub(crate) fn parse_loadavg(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     let words = text.split(|c: char| c.is_ascii_whitespace() || c == '/').filter(|word| !word.is_empty());
     if words.clone().count() < COLUMNS.len() {
         return Err(MalformedLine::new(1, "three loads and `running/total`", "the line", text));

@@ -3,10 +3,10 @@
 
 use perflab_model::ColumnSpec;
 
-use super::kind::MonitorDescriptor;
-use super::wide::DiscoveredColumn;
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::DiscoveredColumn;
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "meminfo",
     source: "/proc/meminfo",
     about: "how memory is used: free, page cache, anonymous, slab, dirty, huge pages",
@@ -16,7 +16,7 @@ pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
     open: |opening| opening.open_name_value_file(discover_meminfo_column),
 };
 
-pub(super) fn discover_meminfo_column(name: &str, rest: &str) -> DiscoveredColumn {
+pub(crate) fn discover_meminfo_column(name: &str, rest: &str) -> DiscoveredColumn {
     match rest.ends_with("kB") {
         true => DiscoveredColumn { column: ColumnSpec::gauge(name, "bytes"), scale: 1024 },
         false if name.starts_with("HugePages_") => {

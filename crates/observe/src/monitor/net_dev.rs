@@ -2,11 +2,10 @@
 
 use perflab_model::{CellRow, TableCell};
 
-use super::column::{DeclaredColumn, fill_row};
-use super::kind::MonitorDescriptor;
-use super::line::{MalformedLine, numbered_lines};
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, fill_row, numbered_lines};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "net-dev",
     source: "/proc/net/dev",
     about: "bytes, packets, errors and drops of every network interface",
@@ -39,7 +38,7 @@ const COLUMNS: &[DeclaredColumn] = &[
 /// Two lines of headings come first.
 const HEADINGS: usize = 2;
 
-pub(super) fn parse_net_dev(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub(crate) fn parse_net_dev(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     if !text.starts_with("Inter-|") {
         return Err(MalformedLine::new(1, "`Inter-|`", "the first line", text));
     }

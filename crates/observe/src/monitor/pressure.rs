@@ -3,13 +3,12 @@
 
 use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-use super::column::DeclaredColumn;
-use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
-use super::line::{MalformedLine, numbered_lines};
-use super::proc_file::ProcFile;
 use crate::ObserveError;
+use crate::monitor::registry::{Monitor, MonitorContext, MonitorDescriptor};
+use crate::monitor::text_file::ProcFile;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, numbered_lines};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "pressure",
     source: "/proc/pressure",
     about: "share of time that tasks wait for CPU, memory, I/O or interrupts",
@@ -72,7 +71,7 @@ impl Monitor for PressureMonitor {
 }
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`
-pub(super) fn parse_pressure(
+pub(crate) fn parse_pressure(
     resource: &str,
     text: &str,
     rows: &mut Vec<CellRow>,

@@ -4,11 +4,10 @@
 
 use perflab_model::{CellRow, TableCell};
 
-use super::column::{DeclaredColumn, fill_row};
-use super::kind::MonitorDescriptor;
-use super::line::{MalformedLine, numbered_lines};
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, fill_row, numbered_lines};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "schedstat",
     source: "/proc/schedstat",
     about: "the scheduler by CPU: time run, time waited for a CPU, wake-ups",
@@ -31,7 +30,7 @@ const COLUMNS: &[DeclaredColumn] = &[
     DeclaredColumn::counter("timeslices", "1"),
 ];
 
-pub(super) fn parse_schedstat(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub(crate) fn parse_schedstat(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     let first = text.lines().next().unwrap_or_default();
     if !matches!(first.trim(), "version 15" | "version 16" | "version 17") {
         return Err(MalformedLine::new(1, "`version 15`, 16 or 17", "the first line", first));

@@ -1,23 +1,28 @@
+//! Series `slab-caches`: what does not change about a cache, and the page size.
+//!
 //! `/sys/kernel/slab`: what does not change about each cache, and the names that were merged into it. All rows at the
 //! first tick, and all of them again at every tick at which a cache or a name came or went; none at the others.
 //!
 //! `object_size` is what the creator asked for, `slab_size` the same padded (the `objsize` of `/proc/slabinfo`);
 //! `objs_per_slab` and `order` are those of the preferred order. Every attribute is `Missing` where this kernel does
 //! not have it (Documentation/ABI/testing/sysfs-kernel-slab).
+//!
+//! The page size of the machine that a `/proc` is of: AT_PAGESZ of the auxiliary vector (getauxval(3)), which a recorded
+//! tree holds as the machine itself does. Refuses to guess: 4096 is wrong on many.
 
 use std::collections::HashMap;
 
 use perflab_model::series::ColumnType;
 use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-use super::column::DeclaredColumn;
-use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
-use super::slab::{
-    SlabDirectory, SysfsSlabTree, WITHOUT_ROOT, add_row_flag, read_page_size, read_slab_attribute,
-};
 use crate::ObserveError;
+use crate::monitor::registry::{Monitor, MonitorContext, MonitorDescriptor};
+use crate::monitor::slab_counts::add_row_flag;
+use crate::monitor::slab_tree::{SlabDirectory, SysfsSlabTree, WITHOUT_ROOT, read_slab_attribute};
+use crate::monitor::text_format::DeclaredColumn;
+use crate::root::Root;
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "slab-caches",
     source: "/sys/kernel/slab",
     about: "size, alignment, order, flags and merged names of every slab cache; again whenever caches come or go",
@@ -151,7 +156,7 @@ fn parse_attribute_cells<'a>(
 
 /// The row of a cache whose every attribute says `text`: what the property tests feed.
 #[cfg(test)]
-pub(super) fn parse_slab_caches_row(text: &str, rows: &mut Vec<CellRow>) {
+pub(crate) fn parse_slab_caches_row(text: &str, rows: &mut Vec<CellRow>) {
     let text = Some(text.to_owned());
     let columns = COLUMNS.get(ATTRIBUTES).unwrap_or_default();
     let mut row = vec![TableCell::Missing; ATTRIBUTES.start];
@@ -161,3 +166,35 @@ pub(super) fn parse_slab_caches_row(text: &str, rows: &mut Vec<CellRow>) {
 
 const _: () =
     assert!(matches!(COLUMNS[ATTRIBUTES.end].stored, ColumnType::Text), "the flags follow the attributes");
+
+/// The key of the page size (include/uapi/linux/auxvec.h).
+const AT_PAGESZ: u64 = 6;
+
+/// In bytes; nothing where the tree does not tell.
+fn read_page_size(root: &Root) -> Option<u64> {
+    if root.is_host() {
+        return u64::try_from(rustix::param::page_size()).ok();
+    }
+    find_auxv_page_size(&std::fs::read(root.path("/proc/self/auxv")).ok()?)
+}
+
+/// Pairs of key and value, as 64-bit words of this machine's byte order.
+fn find_auxv_page_size(vector: &[u8]) -> Option<u64> {
+    let (words, _) = vector.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let pair = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == AT_PAGESZ)?;
+    Some(u64::from_ne_bytes(pair[1])).filter(|size| size.is_power_of_two())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_vector_tells_what_the_machine_does() {
+        let own = std::fs::read("/proc/self/auxv").unwrap();
+        assert_eq!(find_auxv_page_size(&own), u64::try_from(rustix::param::page_size()).ok());
+        assert_eq!(find_auxv_page_size(&own[..24]), None);
+        assert_eq!(find_auxv_page_size(b"6"), None);
+    }
+}

@@ -1,3 +1,5 @@
+//! Series `slab-exact`: counted and not estimated, by node.
+//!
 //! `/sys/kernel/slab`: the counts of each cache as they are, where `/proc/slabinfo` estimates: a row a cache for all nodes
 //! (`node` is -1), and where the machine has several, a row a node.
 //!
@@ -10,15 +12,15 @@ use std::collections::{BTreeSet, HashMap};
 use perflab_model::{CellRow, SeriesSchema, TableCell};
 use rustix::process::{Resource, getrlimit};
 
-use super::column::DeclaredColumn;
-use super::kind::{Monitor, MonitorContext, MonitorDescriptor};
-use super::slab::{
-    CountConsistency, NodeCounts, REREADS, SlabAttribute, SlabCounts, SlabDirectory, SysfsSlabTree,
-    WITHOUT_ROOT, add_row_flag, read_slab_attribute,
+use crate::monitor::registry::{Monitor, MonitorContext, MonitorDescriptor};
+use crate::monitor::slab_counts::{CountConsistency, REREADS, SlabCounts, add_row_flag};
+use crate::monitor::slab_tree::{
+    NodeCounts, SlabAttribute, SlabDirectory, SysfsSlabTree, WITHOUT_ROOT, read_slab_attribute,
 };
+use crate::monitor::text_format::DeclaredColumn;
 use crate::{ObserveError, Root};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "slab-exact",
     source: "/sys/kernel/slab",
     about: "objects, slabs and partial slabs of every slab cache, counted and not estimated, by node; costly",
@@ -244,7 +246,7 @@ fn build_exact_row(
 
 /// The rows of a cache whose every count says `text`: what the property tests feed.
 #[cfg(test)]
-pub(super) fn parse_slab_exact_rows(text: &str, rows: &mut Vec<CellRow>) {
+pub(crate) fn parse_slab_exact_rows(text: &str, rows: &mut Vec<CellRow>) {
     let reading = ATTRIBUTES.map(|_| Some(NodeCounts::parse(text).ok_or(())));
     append_exact_rows("cache", &reading, &[], true, rows);
 }

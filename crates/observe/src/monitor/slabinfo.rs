@@ -1,3 +1,5 @@
+//! `/proc/slabinfo` on a clock: rows re-read while they contradict themselves, unchanged lines not parsed again, changes only.
+//!
 //! `/proc/slabinfo`, version 2: one row a cache of the slab allocator.
 //!
 //! `objsize` is the padded size of an object, `num_objs` the capacity; SLUB counts objects that are free in a CPU's
@@ -14,23 +16,26 @@
 //! | `malformed` | the line was cut or holds something that is no number; what could not be read is missing |
 //!
 //! Fewer objects than `num_slabs * objperslab`, twice the same, are no contradiction: some slabs are of a lower order.
+//!
+//! One tick: read, and read again while rows contradict themselves; then what differs from the tick before.
+//!
+//! Rows of the last reading, by line: at short intervals most lines say what they said before, and comparing is
+//! cheaper than parsing.
+//!
+//! From the text of `/proc/slabinfo` to rows, a row a line whatever the line holds.
 
-mod memory;
-mod parse;
-mod sample;
-#[cfg(test)]
-mod tests;
+use std::collections::{BTreeSet, HashMap};
 
-use super::column::DeclaredColumn;
-use super::kind::{MonitorContext, MonitorDescriptor};
-use super::proc_file::ProcFile;
-use super::slab::{CountEstimates, WITHOUT_ROOT};
+use perflab_model::{CellRow, SeriesSchema, TableCell};
 
-#[cfg(test)]
-pub(super) use parse::parse_slabinfo;
-pub(super) use parse::slabinfo_names;
+use crate::error::ObserveError;
+use crate::monitor::registry::{Monitor, MonitorContext, MonitorDescriptor, MonitorReading};
+use crate::monitor::slab_counts::{CountConsistency, REREADS, SlabCounts, add_row_flag};
+use crate::monitor::slab_tree::{CountEstimates, WITHOUT_ROOT};
+use crate::monitor::text_file::ProcFile;
+use crate::monitor::text_format::{DeclaredColumn, MalformedLine, numbered_lines};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "slabinfo",
     source: "/proc/slabinfo",
     about: "objects and slabs of every cache of the kernel's slab allocator",
@@ -55,9 +60,768 @@ const COLUMNS: &[DeclaredColumn] = &[
 
 fn open_slabinfo(opening: &MonitorContext<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
     let file = ProcFile::open(opening.root, KIND.source)?;
-    Ok(Box::new(sample::SlabinfoMonitor::new(
-        opening.declared_schema(),
-        CountEstimates::new(opening.root),
-        file,
-    )))
+    Ok(Box::new(SlabinfoMonitor::new(opening.declared_schema(), CountEstimates::new(opening.root), file)))
+}
+
+/// Where the text comes from.
+trait SlabinfoSource: Send {
+    /// All of it, as it is now.
+    fn read(&mut self) -> Result<&str, ObserveError>;
+
+    /// The error for one of its lines.
+    fn malformed_error(&self, malformed: MalformedLine) -> ObserveError;
+}
+
+impl SlabinfoSource for ProcFile {
+    fn read(&mut self) -> Result<&str, ObserveError> {
+        ProcFile::read(self)
+    }
+
+    fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
+        ProcFile::malformed_error(self, malformed)
+    }
+}
+
+/// The monitor.
+struct SlabinfoMonitor<T> {
+    schema: SeriesSchema,
+    capped: CountEstimates,
+    text: T,
+    /// What was read last,
+    memory: UnchangedLines,
+    /// what was given last,
+    reported_rows: Vec<CellRow>,
+    /// the places at which the two differ, or may soon without a change of the text,
+    watched: BTreeSet<usize>,
+    /// and whether they are of other caches altogether.
+    stale: bool,
+    /// Caches with slabs of a lower order, found by two readings: they need no more.
+    fallback: BTreeSet<(String, i64)>,
+}
+
+impl<T: SlabinfoSource> Monitor for SlabinfoMonitor<T> {
+    fn schema(&self) -> &SeriesSchema {
+        &self.schema
+    }
+
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
+        self.read_changes()?;
+        rows.extend_from_slice(&self.reported_rows);
+        Ok(())
+    }
+
+    fn read_changes(&mut self) -> Result<MonitorReading, ObserveError> {
+        let is_new = self.read_text()? == CacheListChange::Others || std::mem::take(&mut self.stale);
+        let mut rows = self.candidate_rows(is_new);
+        self.reread_inconsistent_rows(&mut rows);
+        rows.iter_mut().for_each(|(place, row)| self.flag_estimate(*place, row));
+        if is_new {
+            self.reported_rows = rows.into_iter().map(|(_, row)| row).collect();
+            return Ok(MonitorReading::Whole(self.reported_rows.clone()));
+        }
+        rows.retain(|(place, row)| self.reported_rows.get(*place) != Some(row));
+        Ok(MonitorReading::Changed(
+            rows.into_iter().filter_map(|(place, row)| self.record_change(place, row)).collect(),
+        ))
+    }
+}
+
+impl<T: SlabinfoSource> SlabinfoMonitor<T> {
+    pub(crate) fn new(schema: SeriesSchema, capped: CountEstimates, text: T) -> Self {
+        let (memory, given, watched) = (UnchangedLines::default(), Vec::new(), BTreeSet::new());
+        SlabinfoMonitor {
+            schema,
+            capped,
+            text,
+            memory,
+            reported_rows: given,
+            watched,
+            stale: false,
+            fallback: BTreeSet::new(),
+        }
+    }
+
+    fn read_text(&mut self) -> Result<CacheListChange, ObserveError> {
+        let read = self.memory.update(self.text.read()?);
+        read.map_err(|malformed| self.text.malformed_error(malformed))
+    }
+
+    /// The rows that may not be as they were given, each behind its place.
+    fn candidate_rows(&mut self, all: bool) -> Vec<(usize, CellRow)> {
+        let mut places = std::mem::take(&mut self.watched);
+        let rows = self.memory.rows();
+        match all {
+            true => rows.iter().cloned().enumerate().collect(),
+            false => {
+                places.extend(self.memory.changed_rows());
+                places.into_iter().filter_map(|place| Some((place, rows.get(place)?.clone()))).collect()
+            }
+        }
+    }
+
+    fn record_change(&mut self, place: usize, row: CellRow) -> Option<(u32, CellRow)> {
+        self.reported_rows.get_mut(place)?.clone_from(&row);
+        Some((u32::try_from(place).ok()?, row))
+    }
+
+    /// Reads again while some row contradicts itself, and flags those that still do in the end.
+    fn reread_inconsistent_rows(&mut self, rows: &mut [(usize, CellRow)]) {
+        let mut doubtful: Vec<&mut (usize, CellRow)> =
+            rows.iter_mut().filter(|(_, row)| self.is_doubtful(row)).collect();
+        for _ in 0..REREADS {
+            if doubtful.is_empty() || !self.reread() {
+                break;
+            }
+            doubtful.retain_mut(|(place, row)| !self.replace_row(*place, row));
+        }
+        for (place, row) in doubtful {
+            add_row_flag(row, "torn");
+            self.watched.insert(*place);
+        }
+    }
+
+    /// A reading that fails makes the next tick a gap; this one has its rows. What it changes beside the doubtful rows is
+    /// for the next tick.
+    fn reread(&mut self) -> bool {
+        match self.read_text() {
+            Ok(CacheListChange::Same) => self.watched.extend(self.memory.changed_rows()),
+            Ok(CacheListChange::Others) => self.stale = true,
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn is_doubtful(&self, row: &CellRow) -> bool {
+        match row_consistency(row) {
+            CountConsistency::Sound => false,
+            CountConsistency::Short => !self.shows_lower_order(row),
+            CountConsistency::Torn => true,
+        }
+    }
+
+    fn shows_lower_order(&self, row: &CellRow) -> bool {
+        !self.fallback.is_empty() && row_key(row).is_some_and(|key| self.fallback.contains(&key))
+    }
+
+    /// Takes the row of the new reading instead; says whether it is without contradiction. A cache that is gone by now
+    /// keeps its old row.
+    fn replace_row(&mut self, place: usize, row: &mut CellRow) -> bool {
+        let rows = self.memory.rows();
+        let same = |new: &&CellRow| new.get(..2) == row.get(..2);
+        let Some(new) = rows.get(place).filter(same).or_else(|| rows.iter().find(same)) else {
+            return false;
+        };
+        let earlier = row_counts(row);
+        row.clone_from(new);
+        let falls_back =
+            row_counts(row).zip(earlier).is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
+        if falls_back {
+            self.fallback.extend(row_key(row));
+        }
+        !self.is_doubtful(row)
+    }
+
+    /// How many slabs are partial stands in another file, which may change alone.
+    fn flag_estimate(&mut self, place: usize, row: &mut CellRow) {
+        let Some((cache, counts)) = cache_name(row).zip(row_counts(row)) else { return };
+        let (free, slabs) = (counts.objects.saturating_sub(counts.in_use), counts.slabs);
+        if !self.capped.can_be_estimated(free, slabs) {
+            return;
+        }
+        self.watched.insert(place);
+        if self.capped.is_estimated(cache) {
+            add_row_flag(row, "approximate");
+        }
+    }
+}
+
+/// A row that was not understood is flagged already, and reading it again would not help. A number that does not fit,
+/// as a negative one does not, is a contradiction too.
+fn row_consistency(row: &CellRow) -> CountConsistency {
+    let understood = matches!(row.last(), Some(TableCell::Text(flags)) if flags.is_empty());
+    match row_counts(row) {
+        _ if !understood => CountConsistency::Sound,
+        Some(counts) if read_active_slabs(row).is_some_and(|active| active <= counts.slabs) => {
+            counts.consistency()
+        }
+        _ => CountConsistency::Torn,
+    }
+}
+
+fn row_counts(row: &CellRow) -> Option<SlabCounts> {
+    Some(SlabCounts {
+        in_use: unsigned_cell(row, 2)?,
+        objects: unsigned_cell(row, 3)?,
+        per_slab: unsigned_cell(row, 5)?,
+        slabs: unsigned_cell(row, 8)?,
+    })
+}
+
+fn read_active_slabs(row: &CellRow) -> Option<u64> {
+    unsigned_cell(row, 7)
+}
+
+fn unsigned_cell(row: &CellRow, place: usize) -> Option<u64> {
+    match row.get(place)? {
+        TableCell::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+fn cache_name(row: &CellRow) -> Option<&str> {
+    match row.first()? {
+        TableCell::Text(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Name and ordinal.
+fn row_key(row: &CellRow) -> Option<(String, i64)> {
+    match row.get(1)? {
+        TableCell::Int(ordinal) => Some((cache_name(row)?.to_owned(), *ordinal)),
+        _ => None,
+    }
+}
+
+/// Lines above the first cache.
+const HEADER_LINES: usize = 2;
+
+/// The last text, and the row of each of its lines below the header.
+#[derive(Debug, Default)]
+struct UnchangedLines {
+    text: String,
+    /// Bytes of each line, its end with it.
+    lengths: Vec<usize>,
+    rows: Vec<CellRow>,
+    changed: Vec<usize>,
+}
+
+/// How a text compares with the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CacheListChange {
+    /// The same, line by line; [`UnchangedLines::changed`] are the rows that are not as they were.
+    Same,
+    /// Others, or in another order: all rows are new.
+    Others,
+}
+
+impl UnchangedLines {
+    /// Takes the next text.
+    ///
+    /// # Errors
+    /// As [`parse`]; nothing is remembered then.
+    fn update(&mut self, text: &str) -> Result<CacheListChange, MalformedLine> {
+        self.changed.clear();
+        let caches = match self.update_same_caches(text) {
+            Some(()) => CacheListChange::Same,
+            None => {
+                let mut rows = Vec::with_capacity(self.rows.len());
+                let parsed = parse_slabinfo(text, &mut rows);
+                parsed.inspect_err(|_| *self = UnchangedLines::default())?;
+                self.rows = rows;
+                self.lengths = text.split_inclusive('\n').map(str::len).collect();
+                CacheListChange::Others
+            }
+        };
+        self.text.clear();
+        self.text.push_str(text);
+        Ok(caches)
+    }
+
+    /// The rows of the last text, as [`parse`] makes them.
+    pub(crate) fn rows(&self) -> &[CellRow] {
+        &self.rows
+    }
+
+    /// The places of the rows that the last text changed; of no meaning where it brought other caches.
+    fn changed_rows(&self) -> &[usize] {
+        &self.changed
+    }
+
+    /// Makes the rows those of `text`; nothing where its names are not those of the last one, line by line, for then
+    /// ordinals may be others.
+    fn update_same_caches(&mut self, text: &str) -> Option<()> {
+        let (mut new, mut old) = (text, self.text.as_str());
+        let (header, lengths) = self.lengths.split_at_mut_checked(HEADER_LINES)?;
+        for length in header {
+            next_changed_line(&mut new, &mut old, length)?.is_err().then_some(())?;
+        }
+        for (place, length) in lengths.iter_mut().enumerate() {
+            let known = self.rows.get_mut(place)?;
+            if let Ok(line) = next_changed_line(&mut new, &mut old, length)? {
+                *known = parse_changed_line(line, known)?;
+                self.changed.push(place);
+            }
+        }
+        (new.is_empty() && self.rows.len() == lengths.len()).then_some(())
+    }
+}
+
+/// The next line is as it was.
+struct SameLineMarker;
+
+/// Takes a line off both texts, off the old one as long as it was: the new one, where it differs.
+fn next_changed_line<'a>(
+    new: &mut &'a str,
+    old: &mut &str,
+    length: &mut usize,
+) -> Option<Result<&'a str, SameLineMarker>> {
+    let (before, left) = old.split_at_checked(*length)?;
+    *old = left;
+    if let Some(left) = new.strip_prefix(before) {
+        *new = left;
+        return Some(Err(SameLineMarker));
+    }
+    *length = new.find('\n').map_or(new.len(), |end| end + 1);
+    let (line, left) = new.split_at_checked(*length)?;
+    *new = left;
+    Some(Ok(line))
+}
+
+/// The row of a line of the same cache.
+fn parse_changed_line(line: &str, known: &CellRow) -> Option<CellRow> {
+    let line = SlabinfoLine::parse(line);
+    match known.as_slice() {
+        [TableCell::Text(name), TableCell::Int(ordinal), ..] if name == line.name => {
+            Some(line.to_row(*ordinal))
+        }
+        _ => None,
+    }
+}
+
+/// The columns that are numbers of the line.
+const NUMBERS: std::ops::Range<usize> = 2..9;
+
+pub(crate) fn parse_slabinfo(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+    let first = text.lines().next().unwrap_or_default();
+    if !first.starts_with("slabinfo - version: 2.") {
+        return Err(MalformedLine::new(1, "`slabinfo - version: 2.`", "the first line", first));
+    }
+    let before = rows.len();
+    let mut ordinals = HashMap::with_capacity(512);
+    rows.extend(cache_lines(text).map(|line| {
+        let line = SlabinfoLine::parse(line);
+        let ordinal = ordinals.entry(line.name).and_modify(|ordinal| *ordinal += 1).or_insert(0);
+        line.to_row(*ordinal)
+    }));
+    match rows.len() > before {
+        true => Ok(()),
+        false => Err(MalformedLine::new(2, "at least one cache", "the file", "")),
+    }
+}
+
+/// The names in their order, a repeated one as often as it stands there.
+pub(crate) fn slabinfo_names(text: &str) -> impl Iterator<Item = &str> {
+    cache_lines(text).map(|line| SlabinfoLine::parse(line).name)
+}
+
+/// The lines below the header; the second line, of column names, is a comment.
+fn cache_lines(text: &str) -> impl Iterator<Item = &str> {
+    let is_header = |number, line: &str| number == 1 || (number == 2 && line.starts_with('#'));
+    numbered_lines(text).filter(move |(number, line)| !is_header(*number, line)).map(|(_, line)| line)
+}
+
+/// A line taken apart.
+struct SlabinfoLine<'a> {
+    pub(crate) name: &'a str,
+    /// A word for each of [`NUMBERS`]; nothing where the line is not made so.
+    numbers: Option<[&'a str; NUMBERS.end - NUMBERS.start]>,
+}
+
+impl<'a> SlabinfoLine<'a> {
+    pub(crate) fn parse(line: &'a str) -> Self {
+        let whole = SlabinfoLine::parse_whole(line);
+        // What CONFIG_DEBUG_SLAB appended until 6.7.
+        let cut = || SlabinfoLine::parse_whole(line.split_once(" : globalstat")?.0);
+        whole.or_else(cut).unwrap_or_else(|| SlabinfoLine { name: name_of_cut_line(line), numbers: None })
+    }
+
+    /// `NAME n n n n n : tunables n n n : slabdata n n n`, from its right end: a name may hold anything.
+    fn parse_whole(line: &'a str) -> Option<Self> {
+        let mut left = line;
+        let [_shared_avail, num_slabs, active_slabs] = pop_words(&mut left)?;
+        let [slabdata, colon] = pop_words(&mut left)?;
+        let [_shared_factor, _batch_count, _limit] = pop_words(&mut left)?;
+        let [tunables, other_colon] = pop_words(&mut left)?;
+        let [pages, per_slab, size, num_objs, active_objs] = pop_words(&mut left)?;
+        let name = left.trim_ascii_end();
+        let marks = [other_colon, tunables, colon, slabdata] == [":", "tunables", ":", "slabdata"];
+        let numbers = Some([active_objs, num_objs, size, per_slab, pages, active_slabs, num_slabs]);
+        (marks && !name.is_empty()).then_some(SlabinfoLine { name, numbers })
+    }
+
+    fn to_row(&self, ordinal: i64) -> CellRow {
+        let mut row = CellRow::with_capacity(COLUMNS.len());
+        row.extend([TableCell::Text(self.name.into()), TableCell::Int(ordinal)]);
+        let numbers = COLUMNS.get(NUMBERS).unwrap_or_default();
+        let words = self.numbers.unwrap_or_default();
+        let mut sound = true;
+        row.extend(numbers.iter().zip(words).map(|(column, word)| {
+            let cell = column.parse_cell(word);
+            sound &= cell.is_some();
+            cell.unwrap_or(TableCell::Missing)
+        }));
+        row.push(TableCell::Text(String::new()));
+        if !sound {
+            add_row_flag(&mut row, "malformed");
+        }
+        row
+    }
+}
+
+/// Takes the last words off `text`, the last one first.
+fn pop_words<'a, const WORDS: usize>(text: &mut &'a str) -> Option<[&'a str; WORDS]> {
+    let mut words = [""; WORDS];
+    for word in &mut words {
+        let trimmed = text.trim_ascii_end();
+        let start = trimmed.bytes().rposition(|byte| byte == b' ').map_or(0, |space| space + 1);
+        (*text, *word) = trimmed.split_at_checked(start)?;
+    }
+    Some(words)
+}
+
+/// What is left of the name of a line that was cut: everything before its numbers. Which numbers those are is not known.
+fn name_of_cut_line(line: &str) -> &str {
+    let mut name = line.split_once(" : ").map_or(line, |(left, _)| left).trim();
+    while let Some((left, last)) = name.rsplit_once(|c: char| c.is_ascii_whitespace()) {
+        if !last.bytes().all(|byte| byte.is_ascii_digit()) {
+            break;
+        }
+        name = left.trim_end();
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use perflab_model::{CellRow, Nanos, SeriesSchema, TableCell};
+    use proptest::prelude::*;
+
+    use super::{
+        COLUMNS, SlabinfoMonitor, SlabinfoSource, UnchangedLines, parse_slabinfo, row_consistency, row_counts,
+    };
+    use crate::error::ObserveError;
+    use crate::monitor::registry::{Monitor, MonitorReading};
+    use crate::monitor::slab_counts::{CountConsistency, REREADS, add_row_flag};
+    use crate::monitor::slab_tree::CountEstimates;
+    use crate::monitor::text_format::MalformedLine;
+    use crate::root::Root;
+
+    /// A slabinfo of caches: name, active objects, objects, objects of a slab, slabs.
+    fn build_slabinfo_text(caches: &[(&str, &str, u64, u64, u64)]) -> String {
+        let line = |(name, active, objects, per_slab, slabs): &(&str, &str, u64, u64, u64)| {
+            format!(
+                "{name} {active} {objects} 192 {per_slab} 1 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n"
+            )
+        };
+        let lines: String = caches.iter().map(line).collect();
+        format!("slabinfo - version: 2.1\n# name <active_objs>\n{lines}")
+    }
+
+    /// Texts, one a reading; no more after the last.
+    struct ScriptedSource(VecDeque<String>, String);
+
+    impl SlabinfoSource for ScriptedSource {
+        fn read(&mut self) -> Result<&str, ObserveError> {
+            let gone = || ObserveError::read_failed("/proc/slabinfo", std::io::ErrorKind::NotFound.into());
+            self.1 = self.0.pop_front().ok_or_else(gone)?;
+            Ok(&self.1)
+        }
+
+        fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
+            panic!("{malformed:?}: {}", self.1)
+        }
+    }
+
+    /// A monitor whose every reading is the next of these texts, and fails when they are used up.
+    fn scripted_monitor(root: &Root, texts: &[String]) -> impl Monitor + use<> {
+        let columns = COLUMNS.iter().map(crate::monitor::text_format::DeclaredColumn::column).collect();
+        let schema =
+            SeriesSchema { monitor: "slabinfo".into(), source: String::new(), interval: Nanos(1), columns };
+        SlabinfoMonitor::new(
+            schema,
+            CountEstimates::new(root),
+            ScriptedSource(texts.to_vec().into(), String::new()),
+        )
+    }
+
+    fn empty_root() -> Root {
+        Root("/nowhere".into())
+    }
+
+    /// Name, ordinal, active objects, objects and flags of each row of a tick.
+    fn read_tick_lines(monitor: &mut impl Monitor) -> Vec<String> {
+        let mut rows = Vec::new();
+        monitor.read_rows(&mut rows).unwrap();
+        let cell = |cell: &TableCell| match cell {
+            TableCell::Text(text) => text.clone(),
+            TableCell::Int(number) => number.to_string(),
+            _ => "-".to_owned(),
+        };
+        rows.iter().map(|row| [0, 1, 2, 3, 9].map(|place| cell(&row[place])).join(" ")).collect()
+    }
+
+    #[test]
+    fn a_torn_row_is_read_again_and_the_others_stay_as_they_were_first() {
+        let first = build_slabinfo_text(&[("a", "10", 20, 10, 2), ("b", "30", 20, 10, 2)]);
+        let second = build_slabinfo_text(&[("a", "11", 20, 10, 2), ("b", "15", 20, 10, 2)]);
+        assert_eq!(
+            read_tick_lines(&mut scripted_monitor(&empty_root(), &[first, second])),
+            ["a 0 10 20 ", "b 0 15 20 "]
+        );
+    }
+
+    #[test]
+    fn a_row_that_stays_torn_is_flagged_after_two_more_readings_and_has_the_last_values() {
+        let readings =
+            [30, 31, 32, 33].map(|active: u64| build_slabinfo_text(&[("a", &active.to_string(), 20, 10, 2)]));
+        let mut monitor = scripted_monitor(&empty_root(), &readings);
+        assert_eq!(read_tick_lines(&mut monitor), ["a 0 32 20 torn"]);
+    }
+
+    #[test]
+    fn more_objects_than_the_slabs_hold_are_torn_and_so_is_a_count_below_zero() {
+        let wrapped = u64::MAX.to_string();
+        let caches = build_slabinfo_text(&[
+            ("more", "1", 21, 10, 2),
+            ("wrapped", &wrapped, 20, 10, 2),
+            ("few", "0", 1, 10, 2),
+        ]);
+        let mut monitor = scripted_monitor(&empty_root(), &[caches.clone(), caches.clone(), caches]);
+        assert_eq!(
+            read_tick_lines(&mut monitor),
+            ["more 0 1 21 torn", "wrapped 0 - 20 torn", "few 0 0 1 torn"]
+        );
+    }
+
+    #[test]
+    fn slabs_of_a_lower_order_say_the_same_twice_and_cost_no_more_readings_then() {
+        let short = build_slabinfo_text(&[("a", "5", 15, 10, 2)]);
+        // The second tick has one reading left: a second one would fail.
+        let mut monitor = scripted_monitor(&empty_root(), &[short.clone(), short.clone(), short]);
+        assert_eq!(read_tick_lines(&mut monitor), ["a 0 5 15 "]);
+        assert_eq!(read_tick_lines(&mut monitor), ["a 0 5 15 "]);
+    }
+
+    #[test]
+    fn a_torn_cache_that_is_gone_at_the_next_reading_keeps_its_row() {
+        let first = build_slabinfo_text(&[("a", "30", 20, 10, 2), ("b", "1", 20, 10, 2)]);
+        let second = build_slabinfo_text(&[("b", "1", 20, 10, 2)]);
+        let mut monitor = scripted_monitor(&empty_root(), &[first, second.clone(), second]);
+        assert_eq!(read_tick_lines(&mut monitor), ["a 0 30 20 torn", "b 0 1 20 "]);
+    }
+
+    #[test]
+    fn a_second_reading_that_fails_leaves_the_first() {
+        let mut monitor = scripted_monitor(&empty_root(), &[build_slabinfo_text(&[("a", "30", 20, 10, 2)])]);
+        assert_eq!(read_tick_lines(&mut monitor), ["a 0 30 20 torn"]);
+    }
+
+    #[test]
+    fn repeated_names_are_told_apart_also_when_one_is_read_again() {
+        let first =
+            build_slabinfo_text(&[("a b", "1", 20, 10, 2), ("c", "1", 20, 10, 2), ("a b", "99", 20, 10, 2)]);
+        let second = build_slabinfo_text(&[("a b", "7", 20, 10, 2), ("a b", "9", 20, 10, 2)]);
+        let mut monitor = scripted_monitor(&empty_root(), &[first, second]);
+        assert_eq!(read_tick_lines(&mut monitor), ["a b 0 1 20 ", "c 0 1 20 ", "a b 1 9 20 "]);
+    }
+
+    /// A tree of a kernel of that release, whose cache `big` has so many partial slabs.
+    fn create_kernel_tree(release: &str, partial: Option<&str>) -> (tempfile::TempDir, Root) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root(directory.path().into());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("/proc/sys/kernel/osrelease", release);
+        partial.iter().for_each(|partial| write("/sys/kernel/slab/big/partial", partial));
+        (directory, root)
+    }
+
+    fn read_row_flags(release: &str, partial: Option<&str>) -> String {
+        let (_keep, root) = create_kernel_tree(release, partial);
+        let caches = build_slabinfo_text(&[("big", "100000", 200_000, 10, 20_000)]);
+        read_tick_lines(&mut scripted_monitor(&root, &[caches])).concat().replace("big 0 100000 200000 ", "")
+    }
+
+    #[test]
+    fn counts_of_long_partial_lists_are_estimates_on_new_kernels() {
+        assert_eq!(read_row_flags("6.18.44", Some("10001 N0=10001\n")), "approximate");
+        assert_eq!(read_row_flags("6.18.44", Some("10000 N0=10000\n")), "");
+        assert_eq!(read_row_flags("6.18.44", Some("16000 N0=8000 N1=8000\n")), "", "the limit is a node's");
+        assert_eq!(read_row_flags("6.9.1", Some("10001 N0=10001\n")), "");
+        assert_eq!(read_row_flags("7.0", None), "approximate", "not known to be counted");
+        assert_eq!(read_row_flags("5.0.0-31-generic", None), "");
+    }
+
+    fn parse_row_lines(text: &str) -> Vec<String> {
+        let mut rows = Vec::new();
+        parse_slabinfo(text, &mut rows).unwrap();
+        rows.iter().map(|row| format!("{row:?}")).collect()
+    }
+
+    const HEADER: &str = "slabinfo - version: 2.1\n# name <active_objs>\n";
+
+    #[test]
+    fn a_line_that_was_cut_is_a_row_without_numbers() {
+        for cut in [
+            "dentry 12 20 192",
+            "dentry",
+            "dentry 12 20 192 21 1 : tunab",
+            "dentry 1 2 3 4 5 : tunables 0 0 0 : slabdata 6",
+            "  dentry   1",
+        ] {
+            let row = parse_row_lines(&format!("{HEADER}{cut}\n")).concat();
+            assert!(row.starts_with("[Text(\"dentry\"), Int(0), Missing, Missing"), "{row}");
+            assert!(row.ends_with("Missing, Text(\"malformed\")]"), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_no_number_is_missing_and_the_rest_of_the_row_stays() {
+        let row =
+            parse_row_lines(&format!("{HEADER}a 1 2 oops 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).concat();
+        assert_eq!(
+            row,
+            "[Text(\"a\"), Int(0), Int(1), Int(2), Missing, Int(4), Int(5), Int(6), Int(7), Text(\"malformed\")]"
+        );
+    }
+
+    #[test]
+    fn what_the_debugging_slab_allocator_appended_is_left_out() {
+        let more = ": globalstat 1 2 3 4 5 6 7 8 9 : cpustat 1 2 3 4";
+        let row =
+            parse_row_lines(&format!("{HEADER}a b 1 2 3 4 5 : tunables 120 60 8 : slabdata 6 7 0 {more}\n"))
+                .concat();
+        let numbers = "Int(1), Int(2), Int(3), Int(4), Int(5), Int(6), Int(7)";
+        assert_eq!(row, format!("[Text(\"a b\"), Int(0), {numbers}, Text(\"\")]"));
+    }
+
+    #[test]
+    fn other_versions_and_texts_without_caches_are_errors_with_their_line() {
+        let error = |text: &str| {
+            let error = parse_slabinfo(text, &mut Vec::new()).unwrap_err();
+            format!("line {}: {}", error.line, error.description)
+        };
+        let version = "`slabinfo - version: 2.` was expected for the first line, found";
+        assert_eq!(error(""), format!("line 1: {version} ``"));
+        assert_eq!(
+            error("slabinfo - version: 1.1\n"),
+            format!("line 1: {version} `slabinfo - version: 1.1`")
+        );
+        assert_eq!(error(HEADER), "line 2: at least one cache was expected for the file, found ``");
+    }
+
+    #[test]
+    fn only_the_second_line_is_a_comment() {
+        assert_eq!(
+            parse_row_lines(&format!("{HEADER}# odd 1 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).len(),
+            1
+        );
+    }
+
+    /// Lines that change a little, come, go and are cut from one text to the next.
+    fn any_changing_texts() -> impl Strategy<Value = Vec<String>> {
+        let name = prop_oneof![Just("a"), Just("a b"), Just("c"), Just("")];
+        let line = (name, 0..2_u32, 0..8_u32).prop_map(|(name, number, cut)| match cut {
+            0 => format!("{name} {number}"),
+            1 => String::new(),
+            _ => format!("{name} {number} 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0"),
+        });
+        let text =
+            (proptest::collection::vec(line, 0..4), 0..6_u32).prop_map(|(lines, header)| match header {
+                0 => lines.join("\n"),
+                _ => format!("{HEADER}{}\n", lines.join("\n")),
+            });
+        proptest::collection::vec(text, 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_remembered_changes_no_row(texts in any_changing_texts()) {
+            let mut memory = UnchangedLines::default();
+            for text in texts {
+                let mut parsed = Vec::new();
+                let taken = memory.update(&text).map(|_| ());
+                prop_assert_eq!(&taken, &parse_slabinfo(&text, &mut parsed));
+                prop_assert!(taken.is_err() || memory.rows() == parsed, "{:?}: {:?} {:?}", text, memory.rows(), parsed);
+            }
+        }
+    }
+
+    /// Readings of the same caches, torn ones and slabs of a lower order among them, at times with one cache more.
+    fn any_torn_readings() -> impl Strategy<Value = Vec<String>> {
+        let cache =
+            (0..3_u64, 0..2_u64).prop_map(|(active, short)| ((active * 15).to_string(), 20 - short * 5));
+        let reading = (proptest::collection::vec(cache, 3), 0..8_u8).prop_map(|(caches, more)| {
+            let named = ["a", "b", "a"].iter().zip(&caches);
+            let more = (more == 0).then_some(("c", "1", 20, 10, 2));
+            let rows =
+                named.map(|(name, (active, objects))| (*name, active.as_str(), *objects, 10, 2)).chain(more);
+            build_slabinfo_text(&rows.collect::<Vec<_>>())
+        });
+        proptest::collection::vec(reading, 1..24)
+    }
+
+    /// What the monitor does, without memory: every reading is parsed whole, and every row of it looked at.
+    fn read_without_memory(readings: &[String]) -> Vec<Vec<CellRow>> {
+        let mut readings = readings.iter().map(|text| {
+            let mut rows = Vec::new();
+            parse_slabinfo(text, &mut rows).unwrap();
+            rows
+        });
+        let mut fallback: Vec<CellRow> = Vec::new();
+        let mut ticks = Vec::new();
+        while let Some(mut rows) = readings.next() {
+            let is_doubtful = |row: &CellRow, fallback: &[CellRow]| match row_consistency(row) {
+                CountConsistency::Short => !fallback.iter().any(|known| known[..] == row[..2]),
+                sound => sound != CountConsistency::Sound,
+            };
+            let mut doubtful: Vec<usize> =
+                (0..rows.len()).filter(|row| is_doubtful(&rows[*row], &fallback)).collect();
+            for _ in 0..REREADS {
+                let again = if doubtful.is_empty() { None } else { readings.next() };
+                doubtful.retain(|row| {
+                    let row = &mut rows[*row];
+                    let Some(new) = again.iter().flatten().find(|new| new[..2] == row[..2]) else {
+                        return true;
+                    };
+                    let earlier = std::mem::replace(row, new.clone());
+                    if row_counts(row).unwrap().shows_lower_order(&row_counts(&earlier).unwrap()) {
+                        fallback.push(row[..2].to_vec());
+                    }
+                    is_doubtful(row, &fallback)
+                });
+            }
+            doubtful.into_iter().for_each(|row| add_row_flag(&mut rows[row], "torn"));
+            ticks.push(rows);
+        }
+        ticks
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_told_as_changes_are_those_of_a_monitor_without_memory(readings in any_torn_readings()) {
+            let (mut whole, mut changing) = (scripted_monitor(&empty_root(), &readings), scripted_monitor(&empty_root(), &readings));
+            let mut restored: Vec<CellRow> = Vec::new();
+            for expected in read_without_memory(&readings) {
+                let mut rows = Vec::new();
+                whole.read_rows(&mut rows).unwrap();
+                prop_assert_eq!(&rows, &expected);
+                match changing.read_changes().unwrap() {
+                    MonitorReading::Whole(all) => restored = all,
+                    MonitorReading::Changed(changes) => for (place, row) in changes {
+                        prop_assert_ne!(&restored[place as usize], &row, "it is told without need");
+                        restored[place as usize] = row;
+                    },
+                }
+                prop_assert_eq!(&restored, &expected);
+            }
+            prop_assert!(whole.read_rows(&mut Vec::new()).is_err());
+        }
+    }
 }

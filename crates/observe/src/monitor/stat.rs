@@ -4,11 +4,12 @@
 
 use perflab_model::{CellRow, TableCell};
 
-use super::column::{DeclaredColumn, fill_row, parse_integer_cell};
-use super::kind::MonitorDescriptor;
-use super::line::{MalformedLine, numbered_lines};
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::{
+    DeclaredColumn, MalformedLine, fill_row, numbered_lines, parse_integer_cell,
+};
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "stat",
     source: "/proc/stat",
     about: "CPU time by state and CPU; interrupts, context switches, forks, runnable and blocked tasks",
@@ -47,7 +48,7 @@ const COLUMNS: &[DeclaredColumn] = &[
 /// Columns 1 to 10 are of a CPU, those after them of the system.
 const SYSTEM_WIDE: usize = 11;
 
-pub(super) fn parse_stat(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub(crate) fn parse_stat(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     let total = rows.len();
     for (number, line) in numbered_lines(text) {
         let mut words = line.split_ascii_whitespace();

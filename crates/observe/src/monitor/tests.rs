@@ -1,9 +1,12 @@
+//! Every monitor on recorded trees.
+
 use perflab_model::series::ColumnKind;
 use perflab_model::{CellRow, TableCell};
 use proptest::prelude::*;
 
-use super::line::MalformedLine;
 use super::*;
+use crate::monitor::text_format::{self, MalformedLine};
+use crate::monitor::{kvm_stats, slabinfo};
 use crate::{ObserveError, Root};
 
 type TextRowParser = fn(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine>;
@@ -25,16 +28,22 @@ const PARSERS: &[(&str, TextRowParser)] = &[
     ("net-dev", net_dev::parse_net_dev),
     ("schedstat", schedstat::parse_schedstat),
     ("kvm", |text, rows| {
-        rows.push(vec![kvm::parse_count_cell(text)]);
+        rows.push(vec![kvm_stats::parse_count_cell(text)]);
         Ok(())
     }),
     ("vmstat", |text, rows| {
-        wide::parse_name_value_row(text, &wide::discover_columns(text, vmstat::discover_vmstat_column)?)
-            .map(|row| rows.push(row))
+        text_format::parse_name_value_row(
+            text,
+            &text_format::discover_columns(text, vmstat::discover_vmstat_column)?,
+        )
+        .map(|row| rows.push(row))
     }),
     ("meminfo", |text, rows| {
-        wide::parse_name_value_row(text, &wide::discover_columns(text, meminfo::discover_meminfo_column)?)
-            .map(|row| rows.push(row))
+        text_format::parse_name_value_row(
+            text,
+            &text_format::discover_columns(text, meminfo::discover_meminfo_column)?,
+        )
+        .map(|row| rows.push(row))
     }),
 ];
 
@@ -119,14 +128,17 @@ fn rules_of_vmstat() {
 
 #[test]
 fn a_wide_file_may_change_its_order_and_its_names() {
-    let found = wide::discover_columns("a 1\nb 2\n", vmstat::discover_vmstat_column).unwrap();
+    let found = text_format::discover_columns("a 1\nb 2\n", vmstat::discover_vmstat_column).unwrap();
     assert_eq!(
-        wide::parse_name_value_row("b 3\nnew 4\na 5\n", &found),
+        text_format::parse_name_value_row("b 3\nnew 4\na 5\n", &found),
         Ok(vec![TableCell::Int(5), TableCell::Int(3)])
     );
-    assert_eq!(wide::parse_name_value_row("b 3\n", &found), Ok(vec![TableCell::Missing, TableCell::Int(3)]));
-    assert!(wide::parse_name_value_row("", &found).is_err());
-    let error = wide::parse_name_value_row("a x\n", &found).unwrap_err();
+    assert_eq!(
+        text_format::parse_name_value_row("b 3\n", &found),
+        Ok(vec![TableCell::Missing, TableCell::Int(3)])
+    );
+    assert!(text_format::parse_name_value_row("", &found).is_err());
+    let error = text_format::parse_name_value_row("a x\n", &found).unwrap_err();
     assert_eq!((error.line, error.description.as_str()), (1, "a number was expected for a, found `x`"));
 }
 

@@ -4,10 +4,10 @@
 use perflab_model::ColumnSpec;
 use perflab_model::series::ColumnKind::{self, Counter, Gauge};
 
-use super::kind::MonitorDescriptor;
-use super::wide::DiscoveredColumn;
+use crate::monitor::registry::MonitorDescriptor;
+use crate::monitor::text_format::DiscoveredColumn;
 
-pub(super) const KIND: MonitorDescriptor = MonitorDescriptor {
+pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
     name: "vmstat",
     source: "/proc/vmstat",
     about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
@@ -82,7 +82,7 @@ const RULES: &[VmstatRule] = &[
 /// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
 const DEFAULT_RULE: VmstatRule = ("*", Counter, "1", 1);
 
-pub(super) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
+pub(crate) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
     let (_, kind, unit, scale) =
         RULES.iter().find(|rule| matches_pattern(rule.0, name)).copied().unwrap_or(DEFAULT_RULE);
     let column = if kind == Gauge { ColumnSpec::gauge(name, unit) } else { ColumnSpec::counter(name, unit) };

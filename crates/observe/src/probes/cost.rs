@@ -1,9 +1,12 @@
+//! What a probe costs each time, measured on perflab itself.
+//!
 //! What a place costs each time a thread comes by: measured on tiny functions of perflab itself, which begin with what the
 //! kernel emulates (as USDT probes and most functions do), or with what it has to step over.
 //!
 //! It is not the same at all times: a virtual machine's host has a part in it. So it can be measured again and again. Time of
 //! the CPU is counted, not of the clock, and the functions lie in memory of which nobody else has a copy: neither a busy
 //! machine nor the probes of another perflab is taken for a cost.
+
 #![expect(
     unsafe_code,
     reason = "the places are functions of assembly, so that their first instruction is known, copied to a mapping"
@@ -18,9 +21,9 @@ use std::ptr::NonNull;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::record::ProbeEventKind;
 use super::{ProbeError, ProbePoint, ProbeRecorder, ProbeSite};
 use crate::Root;
+use crate::probes::recorder::ProbeEventKind;
 
 /// Calls of a round.
 const CALLS: u32 = 20;
@@ -50,24 +53,32 @@ macro_rules! places {
 
 #[cfg(target_arch = "x86_64")]
 places!("lea rax, [rdi + 1]");
+
 #[cfg(target_arch = "aarch64")]
 places!("add x0, x0, 1");
 
 /// Bytes of a function, and where each begins: one that is never probed, two that are where they begin, and one that is
 /// where it ends as well.
 const EACH: usize = 16;
+
 const BARE: usize = 0;
+
 const EMULATED: usize = EACH;
+
 const STEPPED: usize = 2 * EACH;
+
 const BOTH: usize = 3 * EACH;
+
 /// Bytes of all.
 const ALL: usize = 4 * EACH;
+
 /// Bytes from an emulated place to the return behind it.
 const RETURN: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 unsafe extern "C" {
     fn perflab_places(value: u64) -> u64;
+
 }
 
 /// What one event costs here, in nanoseconds.
@@ -129,7 +140,7 @@ impl ProbeCostMeter {
 
     /// The same where memory may not be executed that was written.
     #[cfg(test)]
-    pub(super) fn on_own_code(root: &Root) -> Result<Self, ProbeError> {
+    pub(crate) fn on_own_code(root: &Root) -> Result<Self, ProbeError> {
         Self::with_code(root, ProbedCode::locate_own(root))
     }
 

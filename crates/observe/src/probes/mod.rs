@@ -18,24 +18,18 @@
 //! | `attached` | events on all threads of a process, on every CPU |
 //! | `cost` | what a place costs each time, measured on perflab itself, as often as is wanted |
 
-mod arguments;
-mod attached;
-mod cost;
-mod error;
-mod event;
-mod function;
-mod note;
-mod order;
-mod program;
-mod record;
-mod uprobe_events;
+pub(crate) mod cost;
+pub(crate) mod error;
+pub(crate) mod function_code;
+pub(crate) mod points;
+pub(crate) mod recorder;
+pub(crate) mod uprobe_events;
+pub(crate) mod usdt_condition;
 
-pub use arguments::ArgumentFilter;
-pub use attached::{ProbeCondition, ProbePoint, ProbeRecorder, ProbeRecordingEnd};
 pub use cost::{ProbeCost, ProbeCostMeter};
 pub use error::ProbeError;
-pub use program::{ProbeSite, ProbedFunction, ProbedProgram};
-pub use record::{ProbeEvent, ProbeEventKind};
-
-#[cfg(test)]
-mod tests;
+pub use points::{ProbeSite, ProbedFunction, ProbedProgram};
+pub use recorder::{
+    ProbeCondition, ProbeEvent, ProbeEventKind, ProbePoint, ProbeRecorder, ProbeRecordingEnd,
+};
+pub use usdt_condition::ArgumentFilter;

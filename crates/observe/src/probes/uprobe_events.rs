@@ -18,14 +18,14 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel's list.
 #[derive(Debug, Clone)]
-pub(super) struct UprobeEvents {
+pub(crate) struct UprobeEvents {
     tracefs: TraceFs,
     list: PathBuf,
 }
 
 /// One of our probes in the list; taken out when it is dropped.
 #[derive(Debug)]
-pub(super) struct DefinedProbe {
+pub(crate) struct DefinedProbe {
     /// What events of it are called.
     pub id: u64,
     list: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct DefinedProbe {
 
 impl UprobeEvents {
     /// Finds it, and takes out what processes left there that are gone.
-    pub(super) fn find() -> Result<Self, ProbeError> {
+    pub(crate) fn find() -> Result<Self, ProbeError> {
         let tracefs =
             TraceFs::find().map_err(|source| ProbeError::NoConditions { reason: source.to_string() })?;
         let list = tracefs.path("uprobe_events");
@@ -47,7 +47,7 @@ impl UprobeEvents {
     }
 
     /// Puts a probe in, with what is to be fetched there (`arg2=+0(%r12):string`).
-    pub(super) fn define(
+    pub(crate) fn define(
         &self,
         path: &Path,
         site: ProbeSite,
@@ -73,7 +73,7 @@ impl UprobeEvents {
 }
 
 /// How often threads came by these probes, whether or not they met the conditions.
-pub(super) fn count_probe_hits(probes: &[DefinedProbe]) -> u64 {
+pub(crate) fn count_probe_hits(probes: &[DefinedProbe]) -> u64 {
     let Some(list) = probes.first().map(|probe| probe.list.with_file_name("uprobe_profile")) else {
         return 0;
     };

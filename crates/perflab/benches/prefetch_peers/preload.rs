@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use perflab_model::io::PAGE;
+use perflab_model::io_trace::PAGE;
 use perflab_prefetch::ProgramTraces;
 
 /// Only what is read counts: no scan of processes, half of the free memory, sorted by place, 30 readers at once, as shipped.

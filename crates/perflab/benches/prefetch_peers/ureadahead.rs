@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use perflab_model::io::PAGE;
+use perflab_model::io_trace::PAGE;
 use perflab_prefetch::{ProgramTraces, TracedFile};
 
 /// Room for a name, with what ends it.
@@ -67,7 +67,7 @@ fn ureadahead_pack(disk: &Path, rotates: bool, known: &ProgramTraces) -> anyhow:
 fn pack_blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
     let pieces = |(index, file): (usize, &&TracedFile)| {
         let pieces = file.extents_of(&file.pages).into_iter();
-        let block = move |(mark, count): (perflab_prefetch::trace::TracedExtent, u64)| {
+        let block = move |(mark, count): (perflab_prefetch::startup_trace::TracedExtent, u64)| {
             [index as u64, mark.page * PAGE, count * PAGE, mark.place.unwrap_or(0)]
         };
         pieces.map(block).collect::<Vec<_>>()

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use perflab_analyze::enough::relative_precision;
-use perflab_analyze::together::average_over_targets;
+use perflab_analyze::fairness::average_over_targets;
+use perflab_analyze::stopping_rule::relative_precision;
 use perflab_conduct::StopRequest;
 use perflab_model::study::StoppingRule;
 use perflab_model::{Manifest, Outcome, RunEvent, RunEventKind, Sample};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use perflab_conduct::{Connection, LocalMachine, agent, machine};
+use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
@@ -67,7 +67,7 @@ fn device_channel(path: &Path) -> anyhow::Result<Connection> {
 
 fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
     if let Some(address) = address.strip_prefix("vsock:") {
-        let stream = machine::vsock::connect_vsock(address);
+        let stream = perflab_conduct::guest::vsock::connect_vsock(address);
         return Ok(Connection::duplex(
             "host",
             stream.with_context(|| format!("cannot connect to vsock {address}"))?,

@@ -6,7 +6,7 @@ use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, Gate, SampleStatistic, benchstat, compare_levels,
     compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
 };
-use perflab_present::table::{self, OutputFormat};
+use perflab_present::comparison::{self, OutputFormat};
 
 use crate::arguments::{self, ComparisonStyle};
 use crate::context::App;
@@ -52,7 +52,7 @@ const MOST_FAIRNESS_LINES: usize = 12;
 /// How evenly the targets of each side were served.
 fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
     let of = |side: &ComparisonSide| {
-        let lines = side.runs.iter().flat_map(table::targets::fairness_lines);
+        let lines = side.runs.iter().flat_map(perflab_present::fairness::fairness_lines);
         lines.map(|line| format!("{}: {line}", side.name)).collect::<Vec<_>>()
     };
     let mut lines: Vec<String> = sides.iter().flat_map(of).collect();
@@ -133,17 +133,17 @@ fn comparison_text(
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match wanted.style {
         ComparisonStyle::Mmtests => mmtests_text(wanted, comparison, statistics, format)?,
-        ComparisonStyle::Lkp => table::render_lkp(&lkp::lkp_tables(comparison), format)?,
+        ComparisonStyle::Lkp => comparison::render_lkp(&lkp::lkp_tables(comparison), format)?,
         ComparisonStyle::Benchstat => {
-            table::render_benchstat(&benchstat::benchstat_tables(comparison), format)?
+            comparison::render_benchstat(&benchstat::benchstat_tables(comparison), format)?
         }
         ComparisonStyle::Perflab if wanted.ratio => {
-            table::render_gains(&recap_comparison(comparison), format, width)?
+            comparison::render_gains(&recap_comparison(comparison), format, width)?
         }
         ComparisonStyle::Perflab if !statistics.is_empty() => {
-            table::render_statistics(comparison, statistics, format, width, colour)?
+            comparison::render_statistics(comparison, statistics, format, width, colour)?
         }
-        ComparisonStyle::Perflab => table::render_comparison(comparison, format, width, colour)?,
+        ComparisonStyle::Perflab => comparison::render_comparison(comparison, format, width, colour)?,
     })
 }
 
@@ -153,7 +153,7 @@ fn mmtests_text(
     statistics: &[SampleStatistic],
     format: OutputFormat,
 ) -> anyhow::Result<String> {
-    use table::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
+    use comparison::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
     let text = match wanted.monitor.as_deref() {
         Some("duration") => render_mmtests_monitor(&mmtests::mmtests_duration_tables(comparison), format)?,
         Some(monitor) => {
@@ -182,7 +182,7 @@ fn compare_two_factors(
 ) -> anyhow::Result<Exit> {
     let side = join_named_runs(context, wanted)?;
     let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(wanted)?)?;
-    context.print_text(&table::render_interactions(
+    context.print_text(&comparison::render_interactions(
         &found,
         context.format,
         context.width,

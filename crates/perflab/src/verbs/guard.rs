@@ -1,9 +1,9 @@
 //! `perflab guard`
 
-use perflab_analyze::history::FEWEST_HISTORY_RUNS;
+use perflab_analyze::FEWEST_HISTORY_RUNS;
 use perflab_analyze::{MetricHistories, check_newest_run, metric_histories};
+use perflab_present::comparison::OutputFormat;
 use perflab_present::history::guard_grid;
-use perflab_present::table::OutputFormat;
 
 use super::history::{history_options, history_records, read_history_runs, write_history_report};
 use crate::arguments::history as arguments;

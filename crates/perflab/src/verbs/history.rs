@@ -3,9 +3,10 @@
 use perflab_analyze::{AnalysisOptions, MetricHistories, metric_histories};
 use perflab_archive::RunDir;
 use perflab_model::{Manifest, RunRecord, RunStatus};
+use perflab_present::ReportData;
+use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{history_chart, history_runs_grid, steps_grid};
-use perflab_present::report::{ReportData, render_report_with_history};
-use perflab_present::table::OutputFormat;
+use perflab_present::report::render_report_with_history;
 
 use crate::arguments::history as arguments;
 use crate::context::App;

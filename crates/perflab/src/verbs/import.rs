@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use perflab_archive::import::{ImportOptions, ImportOutcome, Importer, import_as_runs};
 use perflab_archive::{FileReport, import_portable_run, is_portable_run};
 use perflab_model::Bytes;
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 
 use crate::arguments;
 use crate::context::App;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use perflab_conduct::kernel::{KernelImage, KernelRecipes, KernelSource};
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_conduct::guest::kernel::KernelImage;
+use perflab_conduct::{KernelRecipes, KernelSource};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::arguments::vm::{self, KernelVerb};

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use perflab_conduct::emulated::remove_dead_emulated_disks;
-use perflab_conduct::executions::{EndedExecutions, end_abandoned_executions};
+use perflab_conduct::disk::remove_dead_emulated_disks;
+use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
 use perflab_conduct::settings::{RecoveredRun, recover_killed_runs};
 use perflab_conduct::startup::remove_abandoned_cgroups;
 use perflab_model::{Facts, Scalar};
 use perflab_observe::own_directories;
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::arguments;
@@ -68,7 +68,7 @@ pub fn undo_settings(context: &App, wanted: &arguments::UndoArgs) -> anyhow::Res
             .extend(context.archive().map(|archive| archive.remove_own_half_made_runs()).unwrap_or_default());
     }
     half_made.iter().for_each(|path| context.note(format!("removed {}, left half-made", path.display())));
-    let guests = perflab_conduct::machine::running::remove_abandoned_guests().unwrap_or_default();
+    let guests = perflab_conduct::guest::running_guest::remove_abandoned_guests().unwrap_or_default();
     guests
         .iter()
         .for_each(|path| context.note(format!("removed {}, of a guest that was killed", path.display())));

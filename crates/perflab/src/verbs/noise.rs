@@ -7,7 +7,7 @@ use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels
 use perflab_conduct::RunPermissions;
 use perflab_model::study::{Factor, FactorKind, FactorLevel};
 use perflab_model::{Scalar, Study};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use super::run;
 use crate::arguments::{self, history};
@@ -112,7 +112,7 @@ fn keep_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
     let path = noise_card_path(context);
     let mut card = card.clone();
     if let Some(old) = read_noise_card(context).unwrap_or_default().filter(|old| old.kernel == card.kernel) {
-        let is_new = |one: &perflab_analyze::noise_card::NoiseRow| {
+        let is_new = |one: &perflab_analyze::compare::noise_card::NoiseRow| {
             card.rows.iter().any(|row| row.subject == one.subject && row.metric == one.metric)
         };
         let kept: Vec<_> = old.rows.into_iter().filter(|row| !is_new(row)).collect();

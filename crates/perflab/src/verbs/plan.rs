@@ -1,8 +1,8 @@
 //! `perflab plan`
 
-use perflab_analyze::ahead::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
+use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, plan_sample_sizes};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments::history as arguments;
 use crate::context::App;

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use anyhow::Context as _;
-use perflab_prefetch::{CombinePolicy, TraceStore, store};
-use perflab_present::table::OutputFormat;
+use perflab_prefetch::{CombinePolicy, TraceStore, trace_store};
+use perflab_present::comparison::OutputFormat;
 
 use crate::arguments::prefetch::{PrefetchArgs, PrefetchVerb, TracePolicyName};
 use crate::context::App;
@@ -54,7 +54,7 @@ fn remembered_name(wanted: Option<&Path>, command: &[OsString]) -> anyhow::Resul
             Err(UsageError::new("--name: it is empty", "for example `--name report`").into())
         }
         Some(name) => Ok(name.into()),
-        None => Ok(store::trace_name(command)?),
+        None => Ok(trace_store::trace_name(command)?),
     }
 }
 

@@ -128,7 +128,8 @@ pub fn command_words(command: &[OsString]) -> Result<Vec<String>, UsageError> {
 
 /// Whether there is such a program, before anything is done for it.
 pub fn check_command_exists(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
-    let program = command.first().map(|first| perflab_prefetch::store::find_program_path(OsStr::new(first)));
+    let program =
+        command.first().map(|first| perflab_prefetch::trace_store::find_program_path(OsStr::new(first)));
     program.transpose().map(drop)
 }
 

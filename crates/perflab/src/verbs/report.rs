@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_archive::RunDir;
 use perflab_model::Outcome;
-use perflab_present::report::{ReportData, ReportRun, render_report};
-use perflab_present::table::render_comparisons;
+use perflab_present::comparison::render_comparisons;
+use perflab_present::report::render_report;
+use perflab_present::{ReportData, ReportRun};
 
 use crate::arguments;
 use crate::context::App;

@@ -5,16 +5,16 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::executions::end_abandoned_executions;
-use perflab_conduct::plan::study_warnings;
+use perflab_conduct::execution_records::end_abandoned_executions;
 use perflab_conduct::settings::setting_problems;
+use perflab_conduct::study_warnings;
 use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, StopRequest, SynchronisedRun,
     plan_study,
 };
 use perflab_model::study::TomlSource;
 use perflab_model::{Manifest, RunStatus, Study};
-use perflab_workload::run::ExecutionGuard;
+use perflab_workload::ExecutionGuard;
 
 use crate::arguments;
 use crate::consume::{PrecisionWatch, ProgressReporter, RecorderConsumer, feed_consumers};
@@ -102,7 +102,7 @@ pub fn prepare_manifest(
     let seed = wanted.seed.or(study.run.seed).unwrap_or_else(rand::random);
     study.run.seed = Some(seed);
     if let Some(profile) = &mut study.profile {
-        profile.symbols = perflab_analyze::flame::rules::shipped_anchors();
+        profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
     }
     let choices = PlanChoices { set: parse_level_choices(&wanted.set)?, only: wanted.only.clone(), seed };
     let plan =

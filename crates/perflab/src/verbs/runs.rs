@@ -6,7 +6,7 @@ use std::time::Duration;
 use perflab_analyze::run_differences;
 use perflab_archive::{Archive, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments;
 use crate::context::App;

@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use perflab_archive::RunDir;
 use perflab_model::series::SeriesGap;
 use perflab_model::{Case, IterationRecord, Manifest, Nanos, Outcome, RunRecord};
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat, targets};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::fairness;
 
 use super::runs::format_local_time;
 use crate::arguments;
@@ -24,7 +25,7 @@ pub fn show_run(context: &App, wanted: &arguments::ShowArgs) -> anyhow::Result<E
     } else if wanted.facts {
         context.print_grid(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
     } else if wanted.targets {
-        context.print_grid(&targets::fairness_grid(&run.read_record()?))?;
+        context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
         print_run_overview(context, &run)?;
     }
@@ -37,7 +38,7 @@ pub fn print_run_overview(context: &App, run: &RunDir) -> anyhow::Result<()> {
     for line in run_summary_lines(run, &record) {
         context.note_line(&line);
     }
-    context.print_grid(&targets::median_grid(&record))
+    context.print_grid(&fairness::median_grid(&record))
 }
 
 fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
@@ -67,8 +68,8 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
         lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
     }
-    lines.extend(targets::synchronisation_text(record));
-    lines.extend(targets::fairness_lines(record));
+    lines.extend(fairness::synchronisation_text(record));
+    lines.extend(fairness::fairness_lines(record));
     lines.extend(gap_lines(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines

@@ -2,7 +2,7 @@
 
 use perflab_conduct::{PlanChoices, plan_study};
 use perflab_model::{Case, RunPlan, Study};
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::arguments::{self, StudyVerb};

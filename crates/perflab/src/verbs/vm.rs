@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use perflab_conduct::StopRequest;
-use perflab_conduct::init::{GuestCommand, GuestWork};
-use perflab_conduct::leftovers::TemporaryFolder;
-use perflab_conduct::machine::boot::BootOptions;
-use perflab_conduct::machine::{
-    Guest, GuestError, GuestMachine, GuestRootSource, boot_guest, launch, running,
+use perflab_conduct::guest::boot::BootOptions;
+use perflab_conduct::guest::init_protocol::{GuestCommand, GuestWork};
+use perflab_conduct::guest::{
+    Guest, GuestError, GuestMachine, GuestRootSource, boot_guest, child_process, running_guest,
 };
+use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_observe::own_directories;
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments::vm::{self, BootArgs, VmVerb};
 use crate::context::App;
@@ -29,8 +29,8 @@ pub fn run_vm_verb(context: &App, wanted: &vm::VmArgs) -> anyhow::Result<ExitCod
         VmVerb::List => print_guests(context).map(ExitCode::from),
         VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
         VmVerb::Stop { guest } => {
-            let note = running::find_guest(guest)?;
-            running::stop_guest(&note)?;
+            let note = running_guest::find_guest(guest)?;
+            running_guest::stop_guest(&note)?;
             context.note(format!("{} is gone", note.id));
             Ok(Exit::Fine.into())
         }
@@ -39,8 +39,8 @@ pub fn run_vm_verb(context: &App, wanted: &vm::VmArgs) -> anyhow::Result<ExitCod
 
 /// `perflab launch`: only its failure comes back.
 pub fn launch_program(wanted: &vm::LaunchArgs) -> ExitCode {
-    let manner = launch::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
-    let error = launch::exec_child(wanted.parent, manner, &wanted.argv);
+    let manner = child_process::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
+    let error = child_process::exec_child(wanted.parent, manner, &wanted.argv);
     stderr_line!(
         "error: cannot start {}: {error}",
         wanted.argv.first().cloned().unwrap_or_default().display()
@@ -50,7 +50,7 @@ pub fn launch_program(wanted: &vm::LaunchArgs) -> ExitCode {
 
 /// `perflab terminal`: only its failure comes back.
 pub fn open_terminal(wanted: &vm::TerminalArgs) -> ExitCode {
-    let error = perflab_conduct::init::exec_on_terminal(&wanted.device, &wanted.argv);
+    let error = perflab_conduct::exec_on_terminal(&wanted.device, &wanted.argv);
     stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
     Exit::Unexpected.into()
 }
@@ -58,7 +58,7 @@ pub fn open_terminal(wanted: &vm::TerminalArgs) -> ExitCode {
 fn print_guests(context: &App) -> anyhow::Result<Exit> {
     let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
     let mut grid = Grid::new(columns.map(GridColumn::left));
-    let all = running::list_guests()?;
+    let all = running_guest::list_guests()?;
     if all.is_empty() {
         context.note("no guest runs; `perflab vm boot --stay` starts one that stays");
     }
@@ -79,8 +79,8 @@ fn print_guests(context: &App) -> anyhow::Result<Exit> {
 }
 
 fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
-    let note = running::find_guest(guest)?;
-    let stream = running::connect_shell(&note)?;
+    let note = running_guest::find_guest(guest)?;
+    let stream = running_guest::connect_shell(&note)?;
     context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
     console::attach_console(stream)?;
     Ok(Exit::Fine)

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_observe::io::residency::count_resident_pages;
-use perflab_prefetch::daemon::{DaemonStatus, ProgramRecord, ProgramState, status};
+use perflab_observe::io::page_residency::count_resident_pages;
+use perflab_prefetch::daemon::{DaemonStatus, ProgramRecord, ProgramState, service};
 use serde_json::Value;
 
 use crate::image::MountedImage;
@@ -75,7 +75,7 @@ impl DaemonBench {
         let daemon = start_daemon(&laboratory, &image, &socket, arguments, group);
         let bench = DaemonBench { daemon, socket, program, laboratory, image };
         wait_until("the daemon watches", || {
-            status::read_status(&bench.socket)
+            service::read_status(&bench.socket)
                 .ok()
                 .filter(|status| status.watched == [bench.image.mount_point()])
         });
@@ -83,7 +83,7 @@ impl DaemonBench {
     }
 
     fn status(&self) -> DaemonStatus {
-        wait_until("the daemon answers", || status::read_status(&self.socket).ok())
+        wait_until("the daemon answers", || service::read_status(&self.socket).ok())
     }
 
     fn status_text(&self) -> String {

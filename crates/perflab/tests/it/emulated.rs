@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::emulated::{
+use perflab_conduct::disk::{
     DiskDataSheet, DiskMechanics, DiskRequest, EmulatedDiskOptions, begin_emulated_disk, delay_switch,
     end_delays,
 };

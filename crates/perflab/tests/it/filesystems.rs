@@ -35,12 +35,12 @@ fn write_reading_program(image: &MountedImage) -> String {
 fn loop_device_number(place: &Path) -> String {
     let mounts = perflab_observe::io::MountTable::read();
     let mount = mounts.find_by_path(place).unwrap();
-    perflab_observe::io::mounts::disk_below(mount).unwrap().to_string()
+    perflab_observe::mounts::disk_below(mount).unwrap().to_string()
 }
 
 /// Pages of a file that are in memory.
 fn resident_page_count(path: &Path) -> u64 {
-    perflab_observe::io::residency::count_resident_pages(&fs::File::open(path).unwrap(), 0, 0).unwrap()
+    perflab_observe::io::page_residency::count_resident_pages(&fs::File::open(path).unwrap(), 0, 0).unwrap()
 }
 
 /// Everything that a reader might leave behind.

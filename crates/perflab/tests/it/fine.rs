@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_observe::io::{MountTable, mounts};
+use perflab_observe::io::MountTable;
+use perflab_observe::mounts;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

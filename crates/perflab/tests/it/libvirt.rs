@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::init::{self, GuestRoot, GuestWork, InitConfig};
-use perflab_conduct::initramfs::{CpioWriter, Initramfs};
-use perflab_conduct::kernel;
+use perflab_conduct::guest::init_protocol::{self, GuestRoot, GuestWork, InitConfig};
+use perflab_conduct::guest::initramfs::{CpioWriter, Initramfs};
+use perflab_conduct::guest::kernel;
 
 use crate::caches::CachesLock;
 use crate::laboratory::{Sandbox, skip_test, to_command_output};
@@ -113,7 +113,7 @@ fn build_domain_system(home: &Path, perflab: &Path, kernel: &kernel::KernelImage
         name: "box".into(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         root: GuestRoot::Bare,
-        work: GuestWork::Command(init::GuestCommand { argv, directory: "/".into(), environment }),
+        work: GuestWork::Command(init_protocol::GuestCommand { argv, directory: "/".into(), environment }),
         vsock: None,
     };
     let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"].map(str::to_owned);
@@ -178,7 +178,7 @@ fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
     let perflab = strip_perflab(home);
     ["host_key", "user_key"].iter().for_each(|name| ssh::make_ssh_key(&home.join(name)));
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let kernel = kernel::find_kernel("debian-cloud", None).unwrap();
+    let kernel = perflab_conduct::find_kernel("debian-cloud", None).unwrap();
     let initramfs = build_domain_system(home, &perflab, &kernel);
     fs::write(home.join("box.xml"), domain_xml(home, &kernel.image, &initramfs, port)).unwrap();
     let daemon = LibvirtDaemon::start(home);

@@ -241,7 +241,7 @@ fn bad_traces_are_named_and_stop_no_program() {
     let store = perflab_prefetch::TraceStore::locate(Some(&laboratory.path("store")));
     std::fs::create_dir_all(laboratory.path("store")).unwrap();
     let path = store.trace_path(&script.canonicalize().unwrap());
-    perflab_prefetch::file::write_trace_file(&path, &known).unwrap();
+    perflab_prefetch::trace_store::write_trace_file(&path, &known).unwrap();
     let good = std::fs::read(&path).unwrap();
     let mut damaged = good.clone();
     *damaged.last_mut().unwrap() ^= 1;

@@ -15,8 +15,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perflab_model::io::PAGE;
-use perflab_observe::io::{MountTable, file_generation, file_system_uuid, files};
+use perflab_model::io_trace::PAGE;
+use perflab_observe::io::{MountTable, file_generation, file_lookup, file_system_uuid};
 use perflab_prefetch::{
     ReadOrder, ReplayPlan, StartupTrace, TraceSource, TracedFile, TracedFileSystem, plan_replay,
 };
@@ -38,7 +38,7 @@ fn main() -> Result<(), ReplayBenchError> {
     let folder = words.get(1).map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     raise_file_limit()?;
     if let Some(trace) = words.get(2) {
-        let known = perflab_prefetch::file::read_trace_file(Path::new(trace))?;
+        let known = perflab_prefetch::trace_store::read_trace_file(Path::new(trace))?;
         let start = known.starts.last().ok_or("nothing was learnt")?;
         let plan = plan_replay(start, ReadOrder::Need, u64::MAX);
         let stretches: usize = plan.steps.iter().map(|step| step.pages.iter().count()).sum();
@@ -84,7 +84,7 @@ fn write_traced_files(folder: &Path, count: u64) -> Result<StartupTrace, ReplayB
     let system = TracedFileSystem {
         uuid: file_system_uuid(&opened),
         kind: mount.kind.clone(),
-        device: files::device_of(&opened.metadata()?),
+        device: file_lookup::device_of(&opened.metadata()?),
         place: mount.mount_point.display().to_string(),
         metadata: Default::default(),
     };
@@ -99,7 +99,7 @@ fn describe_file(path: &Path, turn: u32, stretches: u64) -> Result<TracedFile, R
         inode: about.ino(),
         generation: file_generation(&file),
         size: about.len(),
-        changed: files::modified_ns(&about),
+        changed: file_lookup::modified_ns(&about),
         path: path.display().to_string(),
         pages: (0..stretches).map(|at| (at * APART, LONG)).collect(),
         turn,

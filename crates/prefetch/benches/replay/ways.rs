@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::AtomicBool;
 
 use io_uring::{IoUring, opcode, squeue, types};
-use perflab_model::io::PAGE;
+use perflab_model::io_trace::PAGE;
 use perflab_prefetch::{ReplayBudget, ReplayPart, ReplayPlan, replay_part};
 
 use crate::ReplayBenchError;

@@ -25,20 +25,26 @@ use rustix::process::{Pid, Resource, Signal};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::open_exec_group;
+use crate::in_flight_requests::open_exec_group;
 
 /// After which silence of either side the other one acts.
 pub const SILENCE: Duration = Duration::from_secs(2);
+
 /// How often the guard looks whether the daemon was heard, and says that it lives itself.
 const LOOK: Duration = Duration::from_millis(500);
+
 /// For so long after the daemon has read an exec, the guard has let nobody through: the daemon was heard at most a look before.
-pub(super) const UNANSWERED: Duration = SILENCE.saturating_sub(LOOK);
+pub(crate) const UNANSWERED: Duration = SILENCE.saturating_sub(LOOK);
+
 /// How often it looks while it answers in the daemon's place.
 const STAND_IN: Duration = Duration::from_millis(20);
+
 /// How long the guard may take to be ready: nothing is held before.
 const READY: Duration = Duration::from_secs(20);
+
 /// Numbers of open files that are answered where the daemon's table cannot be looked at.
 const NUMBERS: i32 = 65_536;
+
 /// What a message of the guard is: how many execs it has let through so far.
 const MESSAGE: usize = size_of::<u64>();
 

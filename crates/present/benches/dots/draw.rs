@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use perflab_present::chart::{DotGrid, MarkInk, RgbColour, Scene, SceneMark, ScenePoint, TextAnchor};
-use perflab_present::trace::{ScaleKind, TimeScale};
+use perflab_present::operations::{ScaleKind, TimeScale};
 
 /// Bytes of a point in a file.
 const POINT: usize = 8;

@@ -13,10 +13,10 @@ mod spent;
 
 use std::ops::Range;
 
-use perflab_analyze::trace::{OutlierOptions, analyze_operations};
-use perflab_model::trace::OperationColumns;
+use perflab_analyze::operations::{OutlierOptions, analyze_operations};
+use perflab_model::operation::OperationColumns;
 use perflab_present::chart::SceneSurface;
-use perflab_present::trace::{OperationSceneOptions, operation_scene};
+use perflab_present::operations::{OperationSceneOptions, operation_scene};
 
 use spent::least_spent_of;
 

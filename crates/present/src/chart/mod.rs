@@ -18,40 +18,26 @@
 //! assert!(svg.starts_with("<svg "));
 //! ```
 
-mod axis;
-mod bars;
-mod canvas;
-mod colour;
-mod dots;
-pub(crate) mod font;
-mod frame;
-mod histogram;
-mod image;
-mod lines;
-mod number;
-mod pixels;
-mod png;
-mod scene;
-mod shape;
-mod stacked;
-mod stretches;
+pub(crate) mod axes;
+pub(crate) mod bar_charts;
+pub(crate) mod dot_charts;
+pub(crate) mod dot_grid;
+pub(crate) mod line_charts;
+pub(crate) mod palette;
+pub(crate) mod png;
+pub(crate) mod scene;
 pub(crate) mod svg;
-mod thin;
-pub(crate) mod ticks;
-
 #[cfg(test)]
 mod tests;
+pub(crate) mod thinning;
+pub(crate) mod typeface;
 
-pub use bars::{BarChart, ChartBar};
-pub use colour::{OTHERS_COLOUR, PALETTE, RgbColour};
-pub use dots::{ChartDot, DotChart, LevelLine, RangeLine};
-pub(crate) use font::{shorten_to_width, text_width};
-pub use frame::AxisBand;
-pub use histogram::HistogramChart;
-pub use lines::{ChartLine, LineChart};
-pub use number::AxisUnit;
-pub use pixels::DotGrid;
+pub use crate::number::chart::AxisUnit;
+pub use axes::AxisBand;
+pub use bar_charts::{BarChart, ChartBar, HistogramChart};
+pub use dot_charts::{ChartDot, ChartExtent, DotChart, ExtentChart, LevelLine, RangeLine};
+pub use dot_grid::DotGrid;
+pub use line_charts::{ChartLayer, ChartLine, LineChart, StackedChart};
+pub use palette::{OTHERS_COLOUR, PALETTE, RgbColour};
 pub use png::ChartError;
 pub use scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
-pub use stacked::{ChartLayer, StackedChart};
-pub use stretches::{ChartExtent, ExtentChart};

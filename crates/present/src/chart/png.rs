@@ -1,15 +1,30 @@
+//! A scene rasterised as PNG.
+//!
 //! Owns PNG: the scene drawn by a small software rasteriser, strip by strip, since what memory costs most is its first touch.
 //! It refuses another ground than white: a picture in a mail has no theme.
+//!
+//! Owns an image as it is written: one byte a pixel where it has few colours, as pictures of dots, lines and letters have,
+//! else three. It refuses to approximate a colour.
+//!
+//! Owns what a mark is in pixels: laid out once, filled in each strip of the image that it reaches. It refuses files.
 
-use tiny_skia::{Color, Pixmap};
+use std::ops::Range;
 
-use super::font;
-use super::image::{PixelFormat, RasterImage};
+use tiny_skia::{
+    Color, ColorU8, FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke,
+    StrokeDash, Transform,
+};
+use ttf_parser::Face;
+
 use super::scene::Scene;
-use super::shape::RasterShape;
+use crate::chart::dot_grid::{DotGrid, OccupiedCells};
+use crate::chart::palette::RgbColour;
+use crate::chart::scene::{MarkInk, SceneMark, ScenePoint, TextAnchor};
+use crate::chart::typeface;
 
 /// Pixels of the image for each of the scene's: sharp on dense screens and in print.
 const SCALE: f32 = 2.0;
+
 /// Rows of a strip at most.
 const STRIP: usize = 128;
 
@@ -31,7 +46,7 @@ pub enum ChartError {
 }
 
 /// The scene as a PNG file.
-pub(super) fn scene_to_png(scene: &Scene) -> Result<Vec<u8>, ChartError> {
+pub(crate) fn scene_to_png(scene: &Scene) -> Result<Vec<u8>, ChartError> {
     let (width, height) = pixel_size(scene);
     let (bytes, colours) = rasterise_strips(scene, STRIP)?.finish();
     encode_png(width, height, &bytes, colours)
@@ -48,7 +63,7 @@ fn rasterise_strips(scene: &Scene, most: usize) -> Result<RasterImage, ChartErro
     let (width, height) = pixel_size(scene);
     let mut strip = Pixmap::new(width as u32, most.min(height) as u32)
         .ok_or(ChartError::Size { width: scene.width, height: scene.height })?;
-    let face = font::embedded_face();
+    let face = typeface::embedded_face();
     let shapes: Vec<_> =
         scene.marks.iter().filter_map(|mark| RasterShape::from_mark(mark, SCALE, face.as_ref())).collect();
     let mut image = RasterImage::new(width * height);
@@ -77,7 +92,7 @@ fn strip_end(top: usize, mut end: usize, shapes: &[RasterShape]) -> usize {
 }
 
 /// The file of an image.
-pub(super) fn encode_png(
+pub(crate) fn encode_png(
     width: usize,
     height: usize,
     bytes: &[u8],
@@ -101,8 +116,278 @@ pub(super) fn encode_png(
     Ok(file)
 }
 
+/// Colours that a byte tells apart.
+const MOST: usize = 256;
+
+/// Bits of a place in the table of colours, which is four times as long as it has entries.
+const BITS: u32 = 10;
+
+/// Bytes of a pixel.
+const PIXEL: usize = 4;
+
+/// So many pixels of ground are skipped at once.
+const STRETCH: usize = 32;
+
+const GROUND: [u8; STRETCH * PIXEL] = [255; STRETCH * PIXEL];
+
+/// What the bytes of an image say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PixelFormat {
+    /// three of them are a pixel's colour
+    Many,
+    /// each is one of these colours
+    Few {
+        /// three bytes each
+        palette: Vec<u8>,
+        /// whether the first one lets the ground through
+        first_is_clear: bool,
+    },
+}
+
+/// An image on white that grows from above.
+struct RasterImage {
+    bytes: Vec<u8>,
+    /// none where the colours are too many
+    palette: Option<ColourIndex>,
+}
+
+impl RasterImage {
+    /// An empty one that will have so many pixels.
+    pub(crate) fn new(pixels: usize) -> Self {
+        RasterImage { bytes: Vec::with_capacity(pixels), palette: Some(ColourIndex::new()) }
+    }
+
+    /// Adds opaque pixels of four bytes each.
+    fn push_pixels(&mut self, pixels: &[u8]) {
+        let before = self.bytes.len();
+        if let Some(palette) = &mut self.palette {
+            if palette.push_indices(&mut self.bytes, pixels).is_some() {
+                return;
+            }
+            let so_far = self.bytes.iter().take(before);
+            self.bytes = so_far.flat_map(|index| palette.rgb_at(usize::from(*index))).collect();
+            self.palette = None;
+        }
+        let (pixels, _) = pixels.as_chunks::<PIXEL>();
+        self.bytes.extend(pixels.iter().flat_map(|[red, green, blue, _]| [red, green, blue]));
+    }
+
+    /// Its bytes, and what they say.
+    pub(crate) fn finish(self) -> (Vec<u8>, PixelFormat) {
+        let few = |palette: ColourIndex| PixelFormat::Few {
+            palette: (0..palette.colours.len()).flat_map(|index| palette.rgb_at(index)).collect(),
+            first_is_clear: false,
+        };
+        (self.bytes, self.palette.map_or(PixelFormat::Many, few))
+    }
+}
+
+/// The colours seen so far, white first, each found by a table with open addresses.
+struct ColourIndex {
+    colours: Vec<u32>,
+    /// one more than the index; 0 where nothing is
+    table: [u16; 1 << BITS],
+}
+
+impl ColourIndex {
+    fn new() -> Self {
+        let mut palette = ColourIndex { colours: Vec::with_capacity(MOST), table: [0; 1 << BITS] };
+        palette.index_of(u32::MAX);
+        palette
+    }
+
+    /// Adds the index of each pixel; none where the colours are too many.
+    fn push_indices(&mut self, indices: &mut Vec<u8>, pixels: &[u8]) -> Option<()> {
+        let before = indices.len();
+        indices.resize(before + pixels.len() / PIXEL, 0);
+        let new = indices.get_mut(before..)?;
+        for (to, from) in
+            new.chunks_mut(STRETCH).zip(pixels.chunks(GROUND.len())).filter(|(_, from)| *from != GROUND)
+        {
+            for (index, pixel) in to.iter_mut().zip(from.as_chunks().0) {
+                *index = self.index_of(u32::from_le_bytes(*pixel))?;
+            }
+        }
+        Some(())
+    }
+
+    /// The colour's index: a new one where it was not seen, none where there is none left.
+    #[inline]
+    fn index_of(&mut self, colour: u32) -> Option<u8> {
+        let mut at = colour.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS);
+        loop {
+            let place = self.table.get_mut(at as usize)?;
+            match usize::from(*place).checked_sub(1) {
+                Some(index) if self.colours.get(index) == Some(&colour) => return Some(index as u8),
+                Some(_) => at = (at + 1) % (1 << BITS),
+                None if self.colours.len() == MOST => return None,
+                None => {
+                    self.colours.push(colour);
+                    *place = self.colours.len() as u16;
+                }
+            }
+        }
+    }
+
+    fn rgb_at(&self, index: usize) -> [u8; 3] {
+        let [red, green, blue, _] = self.colours.get(index).copied().unwrap_or(u32::MAX).to_le_bytes();
+        [red, green, blue]
+    }
+}
+
+/// A mark in pixels.
+enum RasterShape<'a> {
+    /// an outline to be filled
+    Outline(Path, MarkInk),
+    /// outlines of letters
+    Letters(Path, MarkInk),
+    /// whole pixels, which need no blending: left, top, right, bottom
+    Block([usize; 4], RgbColour),
+    /// a grid of dots, where it is busy, its left and upper edge
+    Dots(&'a DotGrid, OccupiedCells, [usize; 2]),
+}
+
+impl<'a> RasterShape<'a> {
+    /// What a mark is where `scale` pixels are one of the scene's; none where it is nothing.
+    fn from_mark(mark: &'a SceneMark, scale: f32, face: Option<&Face<'_>>) -> Option<Self> {
+        let pixels = Transform::from_scale(scale, scale);
+        let (path, ink) = match mark {
+            SceneMark::Dots { at, pixels, .. } => {
+                let place = [at.x, at.y].map(|edge| (edge * f64::from(scale)).round() as usize);
+                return Some(RasterShape::Dots(pixels, pixels.occupied_cells(), place));
+            }
+            SceneMark::Rect { at, width, height, ink, .. } => {
+                if let (MarkInk::Own(colour), Some(edges)) =
+                    (ink, whole_pixel_rect(*at, *width, *height, scale))
+                {
+                    return Some(RasterShape::Block(edges, *colour));
+                }
+                let rect = Rect::from_xywh(at.x as f32, at.y as f32, *width as f32, *height as f32)?;
+                (PathBuilder::from_rect(rect), ink)
+            }
+            SceneMark::Area { points, ink, .. } => (points_path(points, true)?, ink),
+            SceneMark::Line { points, ink, width, dashed, .. } => {
+                (line_outline(points, *width, *dashed, scale)?, ink)
+            }
+            SceneMark::Text { at, anchor, size, ink, text } => {
+                let shift = match anchor {
+                    TextAnchor::Start => 0.0,
+                    TextAnchor::Middle => typeface::text_width(text, *size) / 2.0,
+                    TextAnchor::End => typeface::text_width(text, *size),
+                };
+                let place = pixels.pre_translate((at.x - shift) as f32, at.y as f32);
+                let letters = typeface::text_outline(face?, text, *size as f32)?;
+                return Some(RasterShape::Letters(letters.transform(place)?, *ink));
+            }
+        };
+        Some(RasterShape::Outline(path.transform(pixels)?, *ink))
+    }
+
+    /// The rows that it reaches over.
+    fn row_range(&self) -> Range<usize> {
+        match self {
+            RasterShape::Outline(path, _) | RasterShape::Letters(path, _) => {
+                path.bounds().top() as usize..path.bounds().bottom().ceil() as usize
+            }
+            RasterShape::Block([_, top, _, bottom], _) => *top..*bottom,
+            RasterShape::Dots(grid, _, [_, top]) => *top..top + grid.height(),
+        }
+    }
+
+    /// Fills what lies between these rows, which are the strip's.
+    fn fill_rows(&self, strip: &mut Pixmap, rows: &Range<usize>) {
+        match self {
+            _ if self.row_range().start >= rows.end || self.row_range().end <= rows.start => {}
+            RasterShape::Outline(path, ink) | RasterShape::Letters(path, ink) => {
+                let up = Transform::from_translate(0.0, -(rows.start as f32));
+                strip.fill_path(path, &ink_paint(*ink), FillRule::Winding, up, None);
+            }
+            RasterShape::Block([left, top, right, bottom], colour) => {
+                let width = strip.width() as usize;
+                let lines = strip.pixels_mut().chunks_exact_mut(width.max(1));
+                let lines =
+                    lines.take(bottom.saturating_sub(rows.start)).skip(top.saturating_sub(rows.start));
+                for line in lines.filter_map(|line| line.get_mut(*left..(*right).min(width))) {
+                    line.fill(opaque_colour(*colour));
+                }
+            }
+            RasterShape::Dots(grid, busy, place) => copy_dots(strip, rows, (grid, busy), *place),
+        }
+    }
+}
+
+/// The pixels of a rectangle whose edges lie between them, as those of the thousands of outliers' marks do.
+fn whole_pixel_rect(at: ScenePoint, width: f64, height: f64, scale: f32) -> Option<[usize; 4]> {
+    let edges = [at.x, at.y, at.x + width, at.y + height].map(|edge| edge * f64::from(scale));
+    edges.iter().all(|edge| edge.fract() == 0.0).then(|| edges.map(|edge| edge as usize))
+}
+
+/// Copies what lies between these rows, pixel by pixel.
+fn copy_dots(
+    strip: &mut Pixmap,
+    rows: &Range<usize>,
+    (grid, busy): (&DotGrid, &OccupiedCells),
+    [left, top]: [usize; 2],
+) {
+    let inks: Vec<_> = grid.shade_colours().into_iter().map(opaque_colour).collect();
+    let (width, first) = (strip.width() as usize, rows.start.saturating_sub(top));
+    let above = (top + first).saturating_sub(rows.start) * width + left;
+    let pixels = strip.pixels_mut();
+    grid.for_each_shade(busy, first..rows.end.saturating_sub(top), |column, row, shade| {
+        let place = above + (row - first) * width + column;
+        if let (true, Some(pixel), Some(ink)) =
+            (left + column < width, pixels.get_mut(place), inks.get(shade))
+        {
+            *pixel = *ink;
+        }
+    });
+}
+
+fn points_path(points: &[ScenePoint], closed: bool) -> Option<Path> {
+    let mut builder = PathBuilder::new();
+    let (first, rest) = points.split_first()?;
+    builder.move_to(first.x as f32, first.y as f32);
+    for point in rest {
+        builder.line_to(point.x as f32, point.y as f32);
+    }
+    if closed {
+        builder.close();
+    }
+    builder.finish()
+}
+
+/// The outline of a line; `scale` says how finely its joints are rounded.
+fn line_outline(points: &[ScenePoint], width: f64, dashed: bool, scale: f32) -> Option<Path> {
+    let stroke = Stroke { width: width as f32, line_join: LineJoin::Round, ..Stroke::default() };
+    let mut path = points_path(points, false)?;
+    if dashed {
+        path = path.dash(&StrokeDash::new(vec![4.0, 3.0], 0.0)?, scale)?;
+    }
+    path.stroke(&stroke, scale)
+}
+
+fn opaque_colour(colour: RgbColour) -> PremultipliedColorU8 {
+    ColorU8::from_rgba(colour.0, colour.1, colour.2, 255).premultiply()
+}
+
+fn ink_paint(ink: MarkInk) -> Paint<'static> {
+    let (colour, opacity) = match ink {
+        MarkInk::Text => (RgbColour(0x1b, 0x1b, 0x1b), 255),
+        MarkInk::Faint => (RgbColour(0x1b, 0x1b, 0x1b), 173),
+        MarkInk::Grid => (RgbColour(0x1b, 0x1b, 0x1b), 38),
+        MarkInk::Own(colour) => (colour, 255),
+        MarkInk::Pale(colour) => (colour, 115),
+    };
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(colour.0, colour.1, colour.2, opacity);
+    paint.anti_alias = true;
+    paint
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::chart::{DotGrid, MarkInk, RgbColour, SceneMark, ScenePoint, TextAnchor};
 
@@ -155,5 +440,43 @@ mod tests {
         for most in [64, 100, STRIP] {
             assert!(rasterise_strips(&mixed_scene(), most).unwrap().finish() == whole, "strips of {most}");
         }
+    }
+
+    fn sample_image(colours: &[u32]) -> (Vec<u8>, PixelFormat) {
+        let pixels: Vec<u8> =
+            colours.iter().flat_map(|colour| (colour | 0xff00_0000).to_le_bytes()).collect();
+        let mut image = RasterImage::new(colours.len());
+        pixels.chunks(128 * PIXEL).for_each(|strip| image.push_pixels(strip));
+        image.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn every_pixel_keeps_its_colour(
+            runs in proptest::collection::vec((0_u32..1 << 24, 1_usize..50, 0_usize..100), 0..400)
+        ) {
+            let run = |(colour, n, white)| [vec![colour; n], vec![0x00ff_ffff; white]].concat();
+            let wanted: Vec<u32> = runs.into_iter().flat_map(run).collect();
+            let (bytes, colours) = sample_image(&wanted);
+            let told: Vec<&[u8]> = match &colours {
+                PixelFormat::Many => bytes.chunks(3).collect(),
+                PixelFormat::Few { palette, .. } => {
+                    prop_assert_eq!(&palette[..3], &[255; 3]);
+                    bytes.iter().map(|index| &palette[usize::from(*index) * 3..][..3]).collect()
+                }
+            };
+            prop_assert_eq!(told.len(), wanted.len());
+            for (told, wanted) in told.iter().zip(wanted) {
+                prop_assert_eq!(*told, &wanted.to_le_bytes()[..3]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_257th_colour_is_one_too_many() {
+        let colours = |n: u32| sample_image(&(0..n).map(|n| n * 65_537).collect::<Vec<_>>());
+        // White is one, too.
+        assert!(matches!(colours(255), (bytes, PixelFormat::Few { .. }) if bytes.len() == 255));
+        assert!(matches!(colours(256), (bytes, PixelFormat::Many) if bytes.len() == 256 * 3));
     }
 }

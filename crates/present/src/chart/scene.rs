@@ -1,9 +1,13 @@
+//! A picture as shapes at places.
+//!
 //! Owns what a figure is once it is laid out: marks at places. It refuses scales and data: those are spent by now.
+//!
+//! Owns short words for marks. It refuses layout: its callers know the places.
 
-use super::colour::RgbColour;
-use super::pixels::DotGrid;
 use super::png::{self, ChartError};
 use super::svg;
+use crate::chart::dot_grid::DotGrid;
+use crate::chart::palette::RgbColour;
 
 /// What a figure lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,5 +142,45 @@ impl Scene {
     /// A figure too large or too small for an image.
     pub fn to_png(&self) -> Result<Vec<u8>, ChartError> {
         png::scene_to_png(self)
+    }
+}
+
+/// Pixels of ordinary text.
+pub(crate) const TEXT: f64 = 12.0;
+
+/// Pixels of a title.
+pub(crate) const TITLE: f64 = 16.0;
+
+pub(crate) fn text_mark(x: f64, y: f64, anchor: TextAnchor, text: impl Into<String>) -> SceneMark {
+    SceneMark::Text { at: ScenePoint { x, y }, anchor, size: TEXT, ink: MarkInk::Text, text: text.into() }
+}
+
+pub(crate) fn faint_text(x: f64, y: f64, anchor: TextAnchor, text: impl Into<String>) -> SceneMark {
+    SceneMark::Text { at: ScenePoint { x, y }, anchor, size: TEXT, ink: MarkInk::Faint, text: text.into() }
+}
+
+pub(crate) fn title_text(x: f64, y: f64, text: impl Into<String>) -> SceneMark {
+    SceneMark::Text {
+        at: ScenePoint { x, y },
+        anchor: TextAnchor::Start,
+        size: TITLE,
+        ink: MarkInk::Text,
+        text: text.into(),
+    }
+}
+
+pub(crate) fn line_mark(from: (f64, f64), to: (f64, f64), ink: MarkInk, dashed: bool) -> SceneMark {
+    let points = [from, to].map(|(x, y)| ScenePoint { x, y }).to_vec();
+    SceneMark::Line { points, ink, width: 1.0, dashed, title: String::new() }
+}
+
+/// A rectangle between two corners, whichever way round they are.
+pub(crate) fn rect_mark(a: (f64, f64), b: (f64, f64), ink: MarkInk, title: impl Into<String>) -> SceneMark {
+    SceneMark::Rect {
+        at: ScenePoint { x: a.0.min(b.0), y: a.1.min(b.1) },
+        width: (a.0 - b.0).abs(),
+        height: (a.1 - b.1).abs(),
+        ink,
+        title: title.into(),
     }
 }

@@ -1,3 +1,5 @@
+//! A scene as SVG.
+//!
 //! Owns SVG. It refuses scripts, style attributes and fonts from elsewhere, so that a figure stands inside a page
 //! whose policy allows none of them.
 
@@ -6,7 +8,7 @@ use std::fmt::Write;
 use super::scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
 
 /// The scene as one `<svg>` element.
-pub(super) fn scene_to_svg(scene: &Scene, surface: SceneSurface) -> String {
+pub(crate) fn scene_to_svg(scene: &Scene, surface: SceneSurface) -> String {
     let (width, height) = (format_coordinate(scene.width), format_coordinate(scene.height));
     let description = escape_xml(&scene.description);
     // Inside a page the height follows from the width that the page gives.

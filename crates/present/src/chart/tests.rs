@@ -1,6 +1,7 @@
 //! Figures as golden files, and what must hold for any figure.
 
 use super::*;
+use crate::chart::{axes, typeface};
 
 fn stacked_chart() -> StackedChart {
     let times: Vec<f64> = (0..40).map(f64::from).collect();
@@ -134,8 +135,8 @@ fn ticks_are_nice_at_any_size() {
     for power in -9..15 {
         for lead in [1.0, 1.3, 2.7, 4.9, 9.9] {
             let span = lead * 10f64.powi(power);
-            let step = ticks::nice_step(span, 6);
-            let count = ticks::tick_values(0.0, span, step).len();
+            let step = axes::nice_step(span, 6);
+            let count = axes::tick_values(0.0, span, step).len();
             assert!((3..=13).contains(&count), "{span}: {count} ticks of {step}");
         }
     }
@@ -143,10 +144,10 @@ fn ticks_are_nice_at_any_size() {
 
 #[test]
 fn the_typeface_is_sound() {
-    assert!(font::embedded_face().is_some());
-    assert!(font::text_width("iiii", 12.0) < font::text_width("mmmm", 12.0));
-    assert_eq!(font::shorten_to_width("kmalloc-8k", 12.0, 1000.0), "kmalloc-8k");
-    assert!(font::shorten_to_width("a_very_long_cache_name", 12.0, 60.0).ends_with('…'));
+    assert!(typeface::embedded_face().is_some());
+    assert!(typeface::text_width("iiii", 12.0) < typeface::text_width("mmmm", 12.0));
+    assert_eq!(typeface::shorten_to_width("kmalloc-8k", 12.0, 1000.0), "kmalloc-8k");
+    assert!(typeface::shorten_to_width("a_very_long_cache_name", 12.0, 60.0).ends_with('…'));
 }
 
 #[test]

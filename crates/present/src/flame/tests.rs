@@ -1,8 +1,6 @@
 use perflab_analyze::flame::{CallTreeOptions, CategoryRules, join_profiles};
-use perflab_model::profile::{
-    CommId, FrameKind, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder,
-};
-use perflab_model::{Nanos, Unit};
+use perflab_model::profile::{Profile, ProfileSummary, StackTreeBuilder};
+use perflab_model::{CommId, FrameKind, Nanos, StackFrame, StackSample, Unit};
 
 use super::*;
 
@@ -47,6 +45,7 @@ const BEFORE: [&[&str]; 2] = [
     &["bench;<main>;write;kmem_cache_alloc 30", "bench;<main>;read;kfree 60", "bench;<main> 9", "swapper 1"],
     &["bench;<main>;write;kmem_cache_alloc 32", "bench;<main>;read;kfree 58", "bench;<main> 10"],
 ];
+
 const AFTER: [&[&str]; 2] = [
     &["bench;<main>;write;kmem_cache_alloc 61", "bench;<main>;read;kfree 29", "bench;<main>;poll 10"],
     &["bench;<main>;write;kmem_cache_alloc 60", "bench;<main>;read;kfree 30", "bench;<main>;poll 10"],

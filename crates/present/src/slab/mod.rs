@@ -4,25 +4,18 @@
 //! `perflab_analyze::slab`. In JSON and CSV shares are fractions and sizes are bytes; people see per cent and binary
 //! units.
 
-mod cells;
-mod comparison;
-mod growth;
-mod histogram;
+pub(crate) mod grids;
 pub mod notebook;
-mod report;
-mod show;
-mod stack;
-mod timeline;
-mod what_if;
+pub(crate) mod scenes;
+pub(crate) mod section;
 
-pub use comparison::{slab_change_chart as comparison_figure, slab_comparison_grid as comparison_grid};
-pub use growth::{growth_chart as growth_figure, growth_grid};
-pub use histogram::{
-    efficiency_histogram_chart as histogram_figure, efficiency_histogram_grid as histogram_grid,
-    row_histogram_chart,
+pub use grids::{
+    GridWidth, WhatIfRow, cache_grid as show_grid, efficiency_histogram_chart as histogram_figure,
+    efficiency_histogram_grid as histogram_grid, growth_chart as growth_figure, growth_grid,
+    notebook_column_names, row_histogram_chart, slab_change_chart as comparison_figure,
+    slab_comparison_grid as comparison_grid, waste_chart as show_figure, what_if_grid,
 };
-pub(crate) use report::{SlabSection, slab_sections};
-pub use show::{GridWidth, cache_grid as show_grid, notebook_column_names, waste_chart as show_figure};
-pub use stack::slab_bytes_chart as stack_figure;
-pub use timeline::{efficiency_timeline_chart, mean_efficiency_chart, timeline_grid, waste_timeline_chart};
-pub use what_if::{WhatIfRow, what_if_grid};
+pub use scenes::{
+    efficiency_timeline_chart, mean_efficiency_chart, slab_bytes_chart as stack_figure, timeline_grid,
+    waste_timeline_chart,
+};

@@ -1,3 +1,5 @@
+//! Figures of the 2019 notebook beside ours, for --method notebook only.
+//!
 //! Owns how the notebook's figures stand beside ours: theirs under their own names and with six decimals, so that
 //! they can be checked digit by digit. It refuses to draw one without the other.
 
@@ -7,9 +9,9 @@ use perflab_analyze::slab::notebook::{
 };
 use perflab_model::Nanos;
 
-use super::cells;
 use crate::chart::{self, AxisUnit, BarChart, ChartBar, ChartLine, LineChart, Scene};
-use crate::table::{Grid, GridCell, GridColumn};
+use crate::grid::{Grid, GridCell, GridColumn};
+use crate::slab::grids;
 
 /// Six decimals, as the notebook prints.
 fn six_decimals_cell(value: f64) -> GridCell {
@@ -36,7 +38,7 @@ pub fn notebook_table_grid(table: &NotebookTable) -> Grid {
             six_decimals_cell(row.percent_efficient),
             own_percent_cell(row.overall),
             six_decimals_cell(row.space_normalized_in_kb),
-            row.slab_bytes.map_or_else(GridCell::missing, cells::mean_bytes_cell),
+            row.slab_bytes.map_or_else(GridCell::missing, grids::mean_bytes_cell),
             row.rows.into(),
         ]);
     }
@@ -67,7 +69,7 @@ pub fn notebook_timeline_grid(timeline: &NotebookTimeline, most: Option<usize>) 
     let titles = ["Average SLAB efficiency", "Weighted average", "ours: overall %"];
     let mut grid = Grid::new(notebook_columns("time", titles));
     let begun = timeline.points.first().map(|point| point.at).unwrap_or_default();
-    for point in super::timeline::pick_evenly(&timeline.points, most) {
+    for point in crate::slab::scenes::pick_evenly(&timeline.points, most) {
         let weighted = point.weighted.map_or_else(GridCell::missing, six_decimals_cell);
         grid.add_row([
             elapsed_cell(point.at, begun),
@@ -84,7 +86,7 @@ pub fn notebook_timeline_grid(timeline: &NotebookTimeline, most: Option<usize>) 
 pub fn notebook_cache_grid(cache: &NotebookCacheTimeline, most: Option<usize>) -> Grid {
     let mut grid = Grid::new(notebook_columns("time", ["percent_efficient", "ours: overall %"]));
     let begun = cache.points.first().map(|point| point.at).unwrap_or_default();
-    for point in super::timeline::pick_evenly(&cache.points, most) {
+    for point in crate::slab::scenes::pick_evenly(&cache.points, most) {
         grid.add_row([
             elapsed_cell(point.at, begun),
             six_decimals_cell(point.percent_efficient as f64),

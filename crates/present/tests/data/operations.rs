@@ -1,7 +1,7 @@
 //! Operations such as the study's, made by arithmetic: a body of some 300 ns whose low bits are as good as random, a page
 //! fault every 340th, and from 850,000 on a reap in about every 130th, of up to a millisecond.
 
-use perflab_model::trace::{NumberColumn, OperationColumns, SpanColumn};
+use perflab_model::operation::{NumberColumn, OperationColumns, SpanColumn};
 
 fn hash_index(at: u64) -> u64 {
     let z = at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::manifest::{ClockAnchor, Overhead, RunStatus};
 use perflab_model::plan::{RunPlan, Slot};
-use perflab_model::record::RunWarning;
+use perflab_model::run::RunWarning;
+use perflab_model::run::{ClockAnchor, Overhead, RunStatus};
 use perflab_model::series::{ColumnData, ColumnSpec, RowRuns, Series, SeriesGap, SeriesSchema};
 use perflab_model::{
     Case, Direction, Facts, IterationRecord, Manifest, Nanos, Outcome, RunRecord, Sample, Scalar, Study, Unit,
 };
-use perflab_present::report::ReportRun;
+use perflab_present::ReportRun;
 
 const FACTORS: [(&str, [&str; 2]); 2] = [("pages", ["ordinary", "huge"]), ("placebo", ["off", "on"])];
 const STUDY: &str = r#"title = "What do huge pages change for a memory sweep?"

@@ -1,9 +1,8 @@
 //! Made-up profiles for the browser: two sides of six iterations each, and a tree of 100,000 boxes.
 
 use perflab_analyze::flame::{CallTreeOptions, join_profiles};
-use perflab_model::profile::{
-    FrameKind, NodeId, Profile, ProfileSummary, StackFrame, StackSample, StackTreeBuilder,
-};
+use perflab_model::profile::{Profile, ProfileSummary, StackTreeBuilder};
+use perflab_model::{FrameKind, NodeId, StackFrame, StackSample};
 use perflab_model::{Nanos, Unit};
 use perflab_present::flame::{FlameCategories, FlameViewerData, flame_viewer_data};
 

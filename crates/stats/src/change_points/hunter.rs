@@ -1,12 +1,12 @@
 //! Owns Hunter's search: candidates by energy distance in overlapping windows, judged by Student's t, then merged. It
 //! refuses to take its p-values at face value: the place was chosen where they are small (see [`Hunter`]).
 
-use super::energy::best_candidate;
-use super::step::{ChangePoint, check_searchable, segment_mean, segment_ranges};
-use crate::StatsError;
-use crate::sample::check_open_fraction;
-use crate::student::t_two_sided;
 use std::ops::Range;
+
+use crate::StatsError;
+use crate::change_points::{ChangePoint, best_candidate, check_searchable, segment_mean, segment_ranges};
+use crate::error::check_open_fraction;
+use crate::student_t::t_two_sided;
 
 /// Whose details of the method apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Hunter {
     }
 
     /// Student's t-test with pooled variance; 1 where both segments are constant and equal, or of one value.
-    pub(super) fn p_value(&self, left: &[f64], right: &[f64]) -> f64 {
+    pub(crate) fn p_value(&self, left: &[f64], right: &[f64]) -> f64 {
         let (m, n) = (left.len() as f64, right.len() as f64);
         let freedom = m + n - 2.0;
         if freedom <= 0.0 {

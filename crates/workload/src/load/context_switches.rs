@@ -1,3 +1,5 @@
+//! A byte handed to and fro over a pair of pipes.
+//!
 //! Two threads or processes that hand one byte to and fro over a pair of pipes: each hand-over is a
 //! switch of context where they share a CPU, and a wake-up across CPUs where they do not.
 
@@ -10,7 +12,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
 use super::LoadError;
-use super::options::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
 
 #[derive(Clone, Copy)]
 enum SwitchBetween {
@@ -34,7 +36,7 @@ enum PingRole {
     Echo,
 }
 
-pub(super) fn measure_context_switches(
+pub(crate) fn measure_context_switches(
     options: &mut BuiltinLoadArgs,
 ) -> Result<serde_json::Value, LoadError> {
     let rounds = options.count("rounds", 50_000, 1)?;

@@ -1,20 +1,23 @@
+//! Traced random insertions into a slab list.
+//!
 //! Random insertions into a slab list, each of them traced: the driver of the slab-list study of 2012, under its name
 //! and with its modes. Keys come from a seed instead of /dev/urandom, so that two policies can be given the same ones,
 //! and lie in memory before the first insertion.
-
-mod keys;
-mod told;
+//!
+//! What the list does, told to the recorder: each piece of work a span, the list's state as numbers when it changes.
+//!
+//! The keys, the same for the same seed.
 
 use std::path::{Path, PathBuf};
 
 use optrace::{Recorder, Trace, TraceFile, Vocabulary};
 use serde_json::json;
-use slablist::{AnyReapPolicy, ListShape, Occupancy, SlabList, SlabSet};
+use slablist::{AnyReapPolicy, ListShape, Occupancy, SlabEvent, SlabList, SlabProbe, SlabSet, SlabWork};
 use tempfile::TempDir;
 
 use super::LoadError;
-use super::options::{BuiltinLoadArgs, invalid_value_error};
-use told::{INSERT, NUMBERS, RecordingProbe, SPANS};
+use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::random_order::Xorshift64;
 
 /// What is inserted, and whether the list keeps it sorted.
 #[derive(Clone, Copy)]
@@ -43,7 +46,7 @@ struct InsertionPlan {
 }
 
 /// `drv_rand_ops N MODE [--reap POLICY] [--shape SHAPE] [--seed SEED]`
-pub(super) fn measure_drv_rand_ops(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+pub(crate) fn measure_drv_rand_ops(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
     options.bind_positionals(&["elements", "mode"]);
     let elements = options.count("elements", 1_416_100, 1)?;
     let mode = options.choice("mode", MODES)?;
@@ -59,10 +62,10 @@ pub(super) fn measure_drv_rand_ops(options: &mut BuiltinLoadArgs) -> Result<serd
     let (path, _folder) = choose_trace_path()
         .map_err(|error| invalid_value_error("trace", &format!("no place for it: {error}")))?;
     let result = trace_insertions(&path, |recorder| match mode {
-        InsertionMode::SortedIntegers => insert_sorted(&plan, keys::random_integers(&plan), recorder),
-        InsertionMode::OrderedIntegers => insert_ordered(&plan, keys::random_integers(&plan), recorder),
-        InsertionMode::SortedTexts => insert_sorted(&plan, keys::random_texts(&plan), recorder),
-        InsertionMode::OrderedTexts => insert_ordered(&plan, keys::random_texts(&plan), recorder),
+        InsertionMode::SortedIntegers => insert_sorted(&plan, random_integers(&plan), recorder),
+        InsertionMode::OrderedIntegers => insert_ordered(&plan, random_integers(&plan), recorder),
+        InsertionMode::SortedTexts => insert_sorted(&plan, random_texts(&plan), recorder),
+        InsertionMode::OrderedTexts => insert_ordered(&plan, random_texts(&plan), recorder),
     })
     .and_then(|list| summarize_insertions(&path, &plan, &list));
     result.map_err(|error| invalid_value_error("trace", &error.to_string()))
@@ -103,7 +106,7 @@ fn insert_sorted<K: Copy + Ord>(plan: &InsertionPlan, keys: Vec<K>, recorder: &R
     let before = read_resident_bytes();
     for (elements, key) in (0..).zip(&keys) {
         recorder.begin(INSERT);
-        recorder.number(told::ELEMENTS, elements);
+        recorder.number(ELEMENTS, elements);
         set.probe_mut().record_pending_state();
         set.insert(*key);
         recorder.end();
@@ -118,7 +121,7 @@ fn insert_ordered<K: Copy>(plan: &InsertionPlan, keys: Vec<K>, recorder: &Record
     let before = read_resident_bytes();
     for (elements, key) in (0..).zip(&keys) {
         recorder.begin(INSERT);
-        recorder.number(told::ELEMENTS, elements);
+        recorder.number(ELEMENTS, elements);
         list.probe_mut().record_pending_state();
         list.push_back(*key);
         recorder.end();
@@ -161,4 +164,143 @@ fn summarize_insertions(
         "reaps": list.reaps.0, "saved": list.reaps.1,
         "lost": told.lost,
     }))
+}
+
+/// The kind of operation.
+const INSERT: u8 = 0;
+
+/// Names of the spans, in the order of their numbers.
+const SPANS: [&str; 5] = ["allocate", "spill", "shift", "reap", "reap-index"];
+
+const ALLOCATE: u8 = 0;
+
+const SPILL: u8 = 1;
+
+const SHIFT: u8 = 2;
+
+const REAP: u8 = 3;
+
+const REAP_INDEX: u8 = 4;
+
+/// Names of the numbers, in the order of theirs.
+const NUMBERS: [&str; 8] = [
+    "elements",
+    "slabs",
+    "index nodes",
+    "index levels",
+    "examined",
+    "saved",
+    "nodes examined",
+    "nodes saved",
+];
+
+const ELEMENTS: u8 = 0;
+
+const SLABS: u8 = 1;
+
+const NODES: u8 = 2;
+
+const LEVELS: u8 = 3;
+
+const EXAMINED: u8 = 4;
+
+const SAVED: u8 = 5;
+
+const NODES_EXAMINED: u8 = 6;
+
+const NODES_SAVED: u8 = 7;
+
+/// A probe that passes everything on to a recorder.
+struct RecordingProbe<'a> {
+    recorder: &'a Recorder<'a>,
+    reaps: u64,
+    saved: u64,
+    /// inside a reap: what the state is meanwhile is nobody's business
+    reaping: bool,
+    /// slabs, nodes and levels after a reap, for the next operation: this one's are those before it
+    after: [Option<i64>; 3],
+}
+
+impl<'a> RecordingProbe<'a> {
+    pub(crate) fn new(recorder: &'a Recorder<'a>) -> Self {
+        RecordingProbe { recorder, reaps: 0, saved: 0, reaping: false, after: [None; 3] }
+    }
+
+    /// Reaps of either level, and slabs and nodes that they saved.
+    fn reap_totals(&self) -> (u64, u64) {
+        (self.reaps, self.saved)
+    }
+
+    /// At the beginning of an operation: tells what the last one's reap left.
+    #[inline]
+    fn record_pending_state(&mut self) {
+        if self.after != [None; 3] {
+            for (kind, value) in [SLABS, NODES, LEVELS].into_iter().zip(std::mem::take(&mut self.after)) {
+                value.into_iter().for_each(|value| self.recorder.number(kind, value));
+            }
+        }
+    }
+
+    fn record_state(&mut self, kind: u8, value: i64) {
+        match kind {
+            _ if !self.reaping => self.recorder.number(kind, value),
+            SLABS => self.after[0] = Some(value),
+            NODES => self.after[1] = Some(value),
+            _ => self.after[2] = Some(value),
+        }
+    }
+
+    fn record_reap(&mut self, level: u8, examined: usize, saved: usize) {
+        self.reaping = false;
+        (self.reaps, self.saved) = (self.reaps + 1, self.saved + saved as u64);
+        self.recorder.leave();
+        let numbers = if level == 0 { (EXAMINED, SAVED) } else { (NODES_EXAMINED, NODES_SAVED) };
+        self.recorder.number(numbers.0, examined as i64);
+        self.recorder.number(numbers.1, saved as i64);
+    }
+}
+
+impl SlabProbe for RecordingProbe<'_> {
+    #[inline]
+    fn begin(&mut self, work: SlabWork) {
+        self.reaping |= matches!(work, SlabWork::Reap { .. });
+        self.recorder.enter(match work {
+            SlabWork::MakeSlab => ALLOCATE,
+            SlabWork::Spill => SPILL,
+            SlabWork::Shift => SHIFT,
+            SlabWork::Reap { level: 0 } => REAP,
+            _ => REAP_INDEX,
+        });
+    }
+
+    #[inline]
+    fn event(&mut self, event: SlabEvent) {
+        match event {
+            SlabEvent::SlabMade { slabs } => {
+                self.recorder.leave();
+                self.record_state(SLABS, slabs as i64);
+            }
+            SlabEvent::Spilled { .. } | SlabEvent::Shifted { .. } => self.recorder.leave(),
+            SlabEvent::SlabFreed { slabs } => self.record_state(SLABS, slabs as i64),
+            SlabEvent::NodeMade { nodes } | SlabEvent::NodeFreed { nodes } => {
+                self.record_state(NODES, nodes as i64)
+            }
+            SlabEvent::IndexGrown { levels } | SlabEvent::IndexShrunk { levels } => {
+                self.record_state(LEVELS, levels.into());
+            }
+            SlabEvent::Reaped { level, examined, saved, .. } => self.record_reap(level, examined, saved),
+            _ => {}
+        }
+    }
+}
+
+fn random_integers(plan: &InsertionPlan) -> Vec<u64> {
+    let mut random = Xorshift64::new(plan.seed);
+    std::iter::repeat_with(|| random.next()).take(plan.elements).collect()
+}
+
+/// Eight printable letters each, six random bits a letter.
+fn random_texts(plan: &InsertionPlan) -> Vec<[u8; 8]> {
+    let letters = |number: u64| std::array::from_fn(|at| b'0' + (number >> (at * 8) & 63) as u8);
+    random_integers(plan).into_iter().map(letters).collect()
 }

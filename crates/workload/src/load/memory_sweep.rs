@@ -1,3 +1,5 @@
+//! Dependent accesses over a large buffer.
+//!
 //! One access to each page (or line) of a large buffer, each access waiting for the one before: what
 //! the translation of addresses costs. Ordinary pages of 4 KiB miss the TLB where huge ones hit it.
 
@@ -6,12 +8,14 @@ use std::time::Instant;
 use memmap2::MmapMut;
 use serde_json::json;
 
-use super::options::{BuiltinLoadArgs, invalid_value_error};
-use super::pages::{self, PAGES};
-use super::{LoadError, order};
+use super::LoadError;
+use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::page_buffer::{self, PAGES};
+use crate::load::random_order;
 
 /// Bytes of a cache line on every machine that we know of, or half of one.
 const LINE: usize = 64;
+
 const LINK: usize = size_of::<u32>();
 
 #[derive(Clone, Copy)]
@@ -28,9 +32,9 @@ enum SweepBuffer {
     Fresh,
 }
 
-pub(super) fn measure_memory_sweep(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+pub(crate) fn measure_memory_sweep(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
     let size = options.size("size", 32 << 20)?;
-    let step = options.size("step", pages::system_page_size())?;
+    let step = options.size("step", page_buffer::system_page_size())?;
     let passes = options.count("passes", 1000, 1)?;
     let seed: u64 = options.value("seed", 1)?;
     let order =
@@ -44,10 +48,10 @@ pub(super) fn measure_memory_sweep(options: &mut BuiltinLoadArgs) -> Result<serd
             &format!("must be at least {LINE} and at most half of the size {size}"),
         ));
     }
-    let mut map = pages::map_buffer(size, pages)?;
+    let mut map = page_buffer::map_buffer(size, pages)?;
     let places = size / step;
     let next = match order {
-        SweepOrder::Random => order::single_cycle_order(places, seed),
+        SweepOrder::Random => random_order::single_cycle_order(places, seed),
         SweepOrder::Strided => (1..places as u32).chain([0]).collect(),
     };
     let nanos = match kind {

@@ -1,3 +1,5 @@
+//! First touches of fresh memory.
+//!
 //! First touches of fresh memory, over and over: what a page fault costs, and with huge pages how many
 //! fewer there are.
 
@@ -6,27 +8,27 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::LoadError;
-use super::options::BuiltinLoadArgs;
-use super::pages::{self, PAGES};
+use crate::load::args::BuiltinLoadArgs;
+use crate::load::page_buffer::{self, PAGES};
 
-pub(super) fn measure_page_faults(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
-    let size = options.size("size", 64 << 20)?.max(pages::system_page_size());
+pub(crate) fn measure_page_faults(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+    let size = options.size("size", 64 << 20)?.max(page_buffer::system_page_size());
     let rounds = options.count("rounds", 8, 1)?;
     let pages = options.choice("pages", PAGES)?;
     options.require_all_used()?;
     let before = read_minor_faults();
     let mut spent = Duration::ZERO;
     for _ in 0..rounds {
-        let mut map = pages::map_buffer(size, pages)?;
+        let mut map = page_buffer::map_buffer(size, pages)?;
         let start = Instant::now();
-        for byte in map.iter_mut().step_by(pages::system_page_size()) {
+        for byte in map.iter_mut().step_by(page_buffer::system_page_size()) {
             *byte = 1;
         }
         spent += start.elapsed();
         std::hint::black_box(&map);
     }
     let seconds = spent.as_secs_f64();
-    let touched = (size / pages::system_page_size() * rounds) as f64;
+    let touched = (size / page_buffer::system_page_size() * rounds) as f64;
     let mut result = json!({ "pages_per_second": touched / seconds, "page_ns": seconds * 1e9 / touched, "pages": touched });
     if let (Some(before), Some(after), Some(object)) = (before, read_minor_faults(), result.as_object_mut()) {
         object.insert("faults".into(), json!(after.saturating_sub(before)));

@@ -1,3 +1,5 @@
+//! Many small files: created, read, removed.
+//!
 //! Many small files: created and written, read, and removed, each phase on its own clock.
 
 use std::fs::{self, File};
@@ -8,7 +10,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::LoadError;
-use super::options::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
 
 struct SmallFilesPlan {
     paths: Vec<PathBuf>,
@@ -16,7 +18,7 @@ struct SmallFilesPlan {
     fsync: bool,
 }
 
-pub(super) fn measure_small_files(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
+pub(crate) fn measure_small_files(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
     let directory: String = options.value("directory", String::new())?;
     let files = options.count("files", 2000, 1)?;
     let folders = options.count("folders", 10, 1)?;

@@ -4,11 +4,10 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::results::BenchmarkResults;
-use super::bench::BenchmarkLogReader;
-use super::folder::PackedFolder;
-use super::open::BENCHMARKS;
-use super::times;
+use crate::import::benchmark_results::BenchmarkResults;
+use crate::import::mmtests::log_folder::BENCHMARKS;
+use crate::import::mmtests::plain_logs::{self, BenchmarkLogReader};
+use crate::import::packed_folder::PackedFolder;
 
 /// A log of each benchmark: its name, and text to damage.
 const LOGS: &[(&str, &str)] = &[
@@ -47,7 +46,7 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
         let mut bench =
             BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, took: &mut took };
         read(&folder, &mut bench).unwrap();
-        times::read_gnu_times(&folder, &mut bench, true).unwrap();
+        plain_logs::read_gnu_times(&folder, &mut bench, true).unwrap();
         assert!(took.iter().all(|took| took.rows_read == took.rows_used + took.rows_unusable), "{name}");
     }
 }

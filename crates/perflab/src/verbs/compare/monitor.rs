@@ -1,6 +1,6 @@
 //! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
 
-use perflab_analyze::monitor::{kernel_averages, monitor_readings, summarise_monitor};
+use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
 use perflab_analyze::{Comparison, ComparisonSide};
 use perflab_archive::{Archive, RunDir};
 

@@ -1,6 +1,6 @@
 //! `perflab flame export`
 
-use perflab_stacks::export::{ProfileSelection, write_firefox, write_folded, write_pprof, write_speedscope};
+use perflab_stacks::{ProfileSelection, write_firefox, write_folded, write_pprof, write_speedscope};
 
 use super::pictures::measured_tree_options;
 use super::stored::read_stored_profile;

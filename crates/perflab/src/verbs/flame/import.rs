@@ -17,7 +17,7 @@ pub fn import_profile_file(context: &App, wanted: &FlameImportArgs) -> anyhow::R
         event: wanted.event.clone(),
         kallsyms: wanted.kallsyms.clone(),
         vmlinux: wanted.vmlinux.clone(),
-        anchors: perflab_analyze::flame::rules::shipped_anchors(),
+        anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
     };
     crate::verbs::import::refuse_endless(&wanted.file)?;
     let imported = perflab_stacks::read_profile_file(&wanted.file, &options)?;

@@ -35,7 +35,7 @@ pub fn record_profile(context: &App, wanted: &FlameRecordArgs) -> anyhow::Result
     };
     let (status, found) = recorded.record(context, |study| {
         if let Some(profile) = &mut study.profile {
-            profile.symbols = perflab_analyze::flame::rules::shipped_anchors();
+            profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
         }
     })?;
     if let Ok(profile) = super::stored::read_first_profile(&found) {

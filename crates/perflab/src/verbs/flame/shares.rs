@@ -7,8 +7,8 @@ use perflab_analyze::flame::{CategoryRules, CategoryShareOptions, category_share
 use perflab_archive::RunDir;
 use perflab_model::Case;
 use perflab_model::expression::ExpressionScope;
+use perflab_present::comparison::OutputFormat;
 use perflab_present::flame;
-use perflab_present::table::OutputFormat;
 
 use crate::arguments::flame::FlameSharesArgs;
 use crate::context::{App, read_text_file};
@@ -41,7 +41,7 @@ pub fn read_rule_table(name: &str) -> anyhow::Result<CategoryRules> {
     }
     if !Path::new(name).exists() {
         let known: Vec<&str> =
-            perflab_analyze::flame::rules::SHIPPED_RULES.iter().map(|(name, _)| *name).collect();
+            perflab_analyze::flame::category_rules::SHIPPED_RULES.iter().map(|(name, _)| *name).collect();
         let hint = format!("name a file, or one of {}", known.join(", "));
         return Err(UsageError::new(format!("there is no rule table `{name}`"), hint).into());
     }

@@ -1,8 +1,9 @@
 //! `perflab io coverage`
 
-use perflab_analyze::io::{self, BlockStatus, PublishedCoverage};
+use perflab_analyze;
+use perflab_analyze::{BlockStatus, PublishedCoverage};
 use perflab_model::Bytes;
-use perflab_model::io::IoRecording;
+use perflab_model::io_trace::IoRecording;
 use perflab_present::chart::Scene;
 use perflab_present::io::{
     CoverageNames, blocks_grid, coverage_grid, published_grid, read_classes_chart, read_positions_chart,
@@ -26,7 +27,7 @@ pub fn show_coverage(context: &App, wanted: &CoverageArgs) -> anyhow::Result<Exi
         CoverageMethod::Blocks => None,
         CoverageMethod::Published => Some(published_figures(&recording, &evidence)?),
     };
-    let found = io::trace_coverage(&recording, &evidence.into_known_pages(context, &recording));
+    let found = perflab_analyze::trace_coverage(&recording, &evidence.into_known_pages(context, &recording));
     if let Some(published) = published {
         context.print_grid(&published_grid(&published, &found))?;
         note_file_coverage(context, &published, &found);
@@ -55,11 +56,12 @@ fn published_figures(
         );
     };
     let hint = "import the trace with its map: `perflab io import TRACE --map MAP`";
-    io::published_coverage(recording, ranges).map_err(|error| UsageError::new(error.to_string(), hint).into())
+    perflab_analyze::published_coverage(recording, ranges)
+        .map_err(|error| UsageError::new(error.to_string(), hint).into())
 }
 
 /// How much was found of what belongs to files, which is what a list of their pages could have had.
-fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &io::TraceCoverage) {
+fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &perflab_analyze::TraceCoverage) {
     let bytes = |statuses: &[BlockStatus]| -> u64 {
         statuses.iter().filter_map(|status| found.bytes.get(status)).sum()
     };
@@ -74,7 +76,7 @@ fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &io::
 }
 
 /// What cannot be told apart where uses of pages were not recorded.
-fn note_unrecorded_uses(context: &App, found: &io::TraceCoverage) {
+fn note_unrecorded_uses(context: &App, found: &perflab_analyze::TraceCoverage) {
     if found.bytes.get(&BlockStatus::NotInTrace).is_some_and(|bytes| *bytes > 0) {
         context.note(
             "not in trace: which pages were needed was not recorded, so what was missing and what was only read around stand \
@@ -83,7 +85,7 @@ fn note_unrecorded_uses(context: &App, found: &io::TraceCoverage) {
     }
 }
 
-fn coverage_scene(found: &io::TraceCoverage, wanted: &CoverageArgs) -> Scene {
+fn coverage_scene(found: &perflab_analyze::TraceCoverage, wanted: &CoverageArgs) -> Scene {
     let title = format!("Reads held against {}", wanted.trace.display());
     match wanted.drawn {
         IoSceneKind::Places => read_positions_chart(found, &title, CoverageNames::Trace),
@@ -92,7 +94,7 @@ fn coverage_scene(found: &io::TraceCoverage, wanted: &CoverageArgs) -> Scene {
 }
 
 /// The check of the analysis on itself.
-fn note_coverage_checks(context: &App, found: &io::TraceCoverage, lost: u64) {
+fn note_coverage_checks(context: &App, found: &perflab_analyze::TraceCoverage, lost: u64) {
     let sum: u64 = found.bytes.values().sum();
     let answers = &found.answers;
     context.note(match answers.contradiction(sum) {

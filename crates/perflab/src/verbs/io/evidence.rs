@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use perflab_analyze::io::TraceContents;
-use perflab_model::io::{IoRecording, PageRange};
-use perflab_prefetch::dump::{is_page_dump, read_page_dump};
+use perflab_analyze::TraceContents;
+use perflab_model::io_trace::{IoRecording, PageRange};
+use perflab_prefetch::trace_dump::{is_page_dump, read_page_dump};
 
 use crate::context::App;
 use crate::exit::UsageError;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use perflab_model::io::{IoEventKind, ThreadNames};
+use perflab_model::io_trace::{IoEventKind, ThreadNames};
 
 use crate::arguments::io::IoExportArgs;
 use crate::context::App;

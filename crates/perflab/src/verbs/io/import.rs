@@ -4,7 +4,7 @@ use std::path::Path;
 
 use perflab_archive::import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, Importer};
 use perflab_model::Bytes;
-use perflab_model::io::IoRecording;
+use perflab_model::io_trace::IoRecording;
 use perflab_observe::io::{match_sectors_to_files, require_disk_below};
 
 use super::evidence::refuse_bzip2;

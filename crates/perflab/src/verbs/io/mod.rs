@@ -9,8 +9,8 @@ mod sections;
 mod show;
 mod whose;
 
-use perflab_analyze::io::remove_stacked_requests;
-use perflab_model::io::IoRecording;
+use perflab_analyze::remove_stacked_requests;
+use perflab_model::io_trace::IoRecording;
 
 use crate::arguments::io::{IoSelection, IoVerb};
 use crate::context::App;

@@ -1,8 +1,8 @@
 //! `perflab io record`: an ordinary run, with its I/O traced.
 
-use perflab_analyze::io::{reads_by_directory, reads_by_file};
+use perflab_analyze::{reads_by_directory, reads_by_file};
 use perflab_model::Bytes;
-use perflab_model::io::{IoEventKind, IoRecording, PAGE, SECTOR};
+use perflab_model::io_trace::{IoEventKind, IoRecording, PAGE, SECTOR};
 
 use crate::arguments::io::IoRecordArgs;
 use crate::context::App;

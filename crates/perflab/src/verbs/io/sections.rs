@@ -1,12 +1,12 @@
 //! What a report says about the I/O that a run traced: sums by kind, every read at its place, and how they added up. Where a
 //! prefetch trace of the program is remembered here, it is held against that.
 
-use perflab_analyze::io::{TraceCoverage, remove_stacked_requests, trace_coverage};
+use perflab_analyze::{TraceCoverage, remove_stacked_requests, trace_coverage};
 use perflab_archive::{ArchiveError, RunDir};
 use perflab_model::Bytes;
-use perflab_model::io::{IoEventKind, IoRecording};
+use perflab_model::io_trace::{IoEventKind, IoRecording};
 use perflab_present::io::{CoverageNames, read_classes_chart, read_positions_chart};
-use perflab_present::trace::TraceSection;
+use perflab_present::operations::TraceSection;
 
 /// The parts of a report about a run's I/O; none for a run without any. The first traced iteration stands for all.
 pub fn io_sections(run: &RunDir) -> anyhow::Result<Vec<TraceSection>> {

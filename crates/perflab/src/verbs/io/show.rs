@@ -1,6 +1,6 @@
 //! `perflab io show`
 
-use perflab_analyze::io::{reads_by_directory, reads_by_file, reads_over_disk, reads_over_time};
+use perflab_analyze::{reads_by_directory, reads_by_file, reads_over_disk, reads_over_time};
 use perflab_present::io;
 
 use crate::arguments::io::{IoGrouping, IoShowArgs};

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use perflab_analyze::io::{TraceContents, trace_coverage};
+use perflab_analyze::{TraceContents, trace_coverage};
 use perflab_model::Nanos;
-use perflab_model::io::{IoEvent, IoEventKind, IoRecording, SECTOR};
-use perflab_observe::io::{MountTable, describe_file, match_sectors_to_files, mounts};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_model::io_trace::{IoEvent, IoEventKind, IoRecording, SECTOR};
+use perflab_observe::io::{MountTable, describe_file, match_sectors_to_files};
+use perflab_observe::mounts;
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments::io::BlockOwnerArgs;
 use crate::context::App;
@@ -73,7 +74,7 @@ fn block_owner_grid(place: &Path, sectors: &[String]) -> anyhow::Result<Grid> {
         let of = if block.name.is_empty() { "nobody that is known" } else { &block.name };
         let (inode, offset) = block
             .file
-            .map_or((None, None), |(inode, page)| (Some(inode), Some(page * perflab_model::io::PAGE)));
+            .map_or((None, None), |(inode, page)| (Some(inode), Some(page * perflab_model::io_trace::PAGE)));
         grid.add_row([
             block.sector.into(),
             block.sectors.into(),

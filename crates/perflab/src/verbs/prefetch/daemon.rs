@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use perflab_prefetch::daemon::{DaemonOptions, LearnThreshold, ProgramLists};
-use perflab_prefetch::{TraceStore, store};
+use perflab_prefetch::{TraceStore, trace_store};
 
 use super::replay::{parse_size_option, read_order, replay_mode};
 use crate::arguments::prefetch::{DaemonArgs, PrefetchGuardArgs};
@@ -71,7 +71,8 @@ fn daemon_settings(store: TraceStore, wanted: &DaemonArgs) -> Result<DaemonOptio
 /// must be named in full.
 fn resolve_programs(option: &str, all: &[PathBuf]) -> Result<Vec<PathBuf>, UsageError> {
     let one = |path: &PathBuf| {
-        let found = store::find_program_path(path.as_os_str()).ok().or_else(|| path.canonicalize().ok());
+        let found =
+            trace_store::find_program_path(path.as_os_str()).ok().or_else(|| path.canonicalize().ok());
         let whole = || Path::new(path).is_absolute().then(|| path.clone());
         let wrong =
             || UsageError::new(format!("{option}: there is no {}", path.display()), "name its whole path");

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use perflab_conduct::settings::Setting;
-use perflab_observe::io::{MountTable, mounts};
+use perflab_observe::io::MountTable;
+use perflab_observe::mounts;
 
 use crate::context::App;
 use crate::exit::UsageError;

@@ -4,13 +4,13 @@ use std::process::{Child, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::settings::drop_caches;
-use perflab_model::io::PAGE;
+use perflab_conduct::drop_caches;
+use perflab_model::io_trace::PAGE;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
-use perflab_prefetch::residency::FilesInUse;
-use perflab_prefetch::{StartupTrace, TraceStore, store};
-use perflab_present::table::OutputFormat;
+use perflab_prefetch::trace_builder::FilesInUse;
+use perflab_prefetch::{StartupTrace, TraceStore, trace_store};
+use perflab_present::comparison::OutputFormat;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub fn learn_program(context: &App, store: &TraceStore, wanted: &LearnArgs) -> a
     let limit = quantities::parse_time_option("--for", &wanted.duration)?;
     let (word, _) =
         wanted.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
-    let program = store::find_program_path(word)?;
+    let program = trace_store::find_program_path(word)?;
     let name = super::remembered_name(wanted.name.as_deref(), &wanted.command)?;
     let learning = |stop: &AtomicBool| {
         let _finely = wanted.fine.then(|| super::lower_read_ahead(context, &program)).transpose()?;

@@ -6,11 +6,11 @@ use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::Bytes;
 use perflab_prefetch::relayout::{
-    FileSystemLayout, RelayoutOutcome, file_system_layouts, refresh_extents, relayout_startup as exchange,
-    shares_files,
+    FileSystemLayout, RelayoutOutcome, file_system_layouts, relayout_startup as exchange,
 };
 use perflab_prefetch::{CombinePolicy, StartupTrace, TraceStore, combine_traces};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_prefetch::{refresh_extents, shares_files};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments::prefetch::RelayoutArgs;
 use crate::context::App;

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
-use perflab_model::io::PAGE;
+use perflab_model::io_trace::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::warm::{is_plan_resident, read_plan_files};
+use perflab_prefetch::replay::{is_plan_resident, read_plan_files};
 use perflab_prefetch::{
     ReadOrder, ReplayBudget, ReplayMode, ReplayPlan, ReplayResult, StartupTrace, TraceStore, combine_traces,
 };
-use perflab_present::table::OutputFormat;
+use perflab_present::comparison::OutputFormat;
 use serde_json::json;
 
 use crate::arguments::prefetch::{ReadOrderName, ReplayArgs, ReplayModeName};

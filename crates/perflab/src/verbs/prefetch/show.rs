@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::Bytes;
-use perflab_model::io::PAGE;
-use perflab_prefetch::{ProgramTraces, StartupTrace, TraceSource, TraceStore, combine_traces, file};
-use perflab_present::table::{Grid, GridCell, GridColumn};
+use perflab_model::io_trace::PAGE;
+use perflab_prefetch::{ProgramTraces, StartupTrace, TraceSource, TraceStore, combine_traces, trace_store};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::arguments::prefetch::{ForgetArgs, PrefetchShowArgs};
 use crate::context::App;
@@ -49,7 +49,7 @@ fn traced_program_grid(store: &TraceStore) -> Grid {
     let titles = std::iter::once(GridColumn::left("program")).chain(numbers);
     let mut grid = Grid::new(titles.chain(["known by", "last"].map(GridColumn::left)));
     for path in store.trace_paths() {
-        match file::read_trace_file(&path) {
+        match trace_store::read_trace_file(&path) {
             Ok(known) => add_program_rows(&mut grid, &known),
             Err(error) => stderr_line!("warning: {error}"),
         }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use perflab_model::{Bytes, Nanos};
 use perflab_prefetch::TraceStore;
 use perflab_prefetch::daemon::{self, DaemonStatus, ProgramRecord, ProgramState, ProgramStatus};
-use perflab_present::table::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::{Value, json};
 
 use crate::arguments::prefetch;
@@ -21,7 +21,7 @@ pub fn show_daemon_status(
     store: &TraceStore,
     wanted: &prefetch::PrefetchStatusArgs,
 ) -> anyhow::Result<Exit> {
-    let asked = daemon::status::read_status(&wanted.socket);
+    let asked = daemon::service::read_status(&wanted.socket);
     let daemon = match asked {
         Ok(status) => {
             note_daemon_status(context, &status);

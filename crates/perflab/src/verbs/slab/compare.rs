@@ -90,7 +90,7 @@ fn compare_slab_by_factor(read: &SlabRuns, factor: &str) -> anyhow::Result<SlabC
     for (stored, recording) in &read.runs {
         let factors = &stored.record.manifest.plan.factors;
         let levels = factors.get(factor).ok_or_else(|| {
-            let hint = perflab_model::nearest::suggest_name(factor, factors.keys().map(String::as_str));
+            let hint = perflab_model::problem::suggest_name(factor, factors.keys().map(String::as_str));
             UsageError::new(format!("the run has no factor `{factor}`"), hint)
         })?;
         for level in levels {

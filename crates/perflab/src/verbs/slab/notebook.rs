@@ -2,8 +2,8 @@
 
 use perflab_analyze::slab;
 use perflab_analyze::slab::notebook::{self, NotebookDifference, NumpyHistogram};
+use perflab_present::comparison::OutputFormat;
 use perflab_present::slab::notebook as present;
-use perflab_present::table::OutputFormat;
 
 use super::output;
 use super::stored::StoredSlabRun;

@@ -2,7 +2,7 @@
 
 use perflab_analyze::slab::SlabRowCounts;
 use perflab_present::chart::{Scene, SceneSurface};
-use perflab_present::table::{Grid, OutputFormat};
+use perflab_present::comparison::{Grid, OutputFormat};
 use serde::Serialize;
 
 use crate::context::App;

@@ -2,8 +2,8 @@
 
 use perflab_analyze::slab::{self, CacheTableOptions, SlabGrowthOptions};
 use perflab_archive::RunDir;
+use perflab_present::comparison::OutputFormat;
 use perflab_present::slab as present;
-use perflab_present::table::OutputFormat;
 use serde::Serialize;
 
 use super::output;

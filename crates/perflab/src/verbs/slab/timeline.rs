@@ -1,8 +1,8 @@
 //! `perflab slab timeline`
 
 use perflab_analyze::slab;
+use perflab_present::comparison::OutputFormat;
 use perflab_present::slab as present;
-use perflab_present::table::OutputFormat;
 
 use super::stored::read_stored_slab_run;
 use super::{notebook, output};

@@ -8,8 +8,8 @@ mod view;
 use std::io::IsTerminal;
 
 use perflab_analyze::slab::{self, CacheTableOptions};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_present::slab as present;
-use perflab_present::table::{Grid, GridCell, GridColumn};
 
 use self::live::LiveSlab;
 use super::{output, show};

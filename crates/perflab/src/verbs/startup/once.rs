@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use perflab_conduct::settings::{Setting, drop_caches};
+use perflab_conduct::drop_caches;
+use perflab_conduct::settings::Setting;
 use perflab_conduct::startup::{CachedFiles, DiskTraffic, StartupCost, StartupResult};
-use perflab_model::io::DeviceNumber;
+use perflab_model::io_trace::DeviceNumber;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::MountTable;
 use perflab_prefetch::{CombinePolicy, ReplayMode, TraceStore, combine_traces};

@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use perflab_analyze::io::reads_by_file;
-use perflab_conduct::settings::drop_caches;
+use perflab_analyze::reads_by_file;
+use perflab_conduct::drop_caches;
 use perflab_conduct::startup::{
     PackageRoot, ReadinessCondition, StartupError, StartupResult, disk_of_file, measure_startup,
 };
-use perflab_model::io::{DeviceNumber, FileClass, IoRecording, PAGE};
+use perflab_model::io_trace::{DeviceNumber, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
-use perflab_prefetch::{TraceStore, build_trace, store};
+use perflab_prefetch::{TraceStore, build_trace, trace_store};
 
 use crate::arguments::startup::StartOnceArgs;
 use crate::context::App;
@@ -42,8 +42,8 @@ impl StartupCommand {
         let ready_when: ReadinessCondition =
             ready_when.parse().map_err(|error| super::readiness_usage_error(&error))?;
         let limit = quantities::parse_time_option("--limit", limit)?;
-        let program = store::find_program_path(command.first().context("no command")?)?;
-        let trace = store::trace_name(command)?;
+        let program = trace_store::find_program_path(command.first().context("no command")?)?;
+        let trace = trace_store::trace_name(command)?;
         ready_when.check()?;
         let disk = disk_of_file(&program);
         Ok(StartupCommand { command: command.into(), disk, program, trace, inside: None, ready_when, limit })

@@ -13,7 +13,7 @@ use perflab_model::Nanos;
 use perflab_observe::probes::{
     ProbeCost, ProbeCostMeter, ProbeEvent, ProbeEventKind, ProbeRecorder, ProbeRecordingEnd, ProbedProgram,
 };
-use perflab_present::table::OutputFormat;
+use perflab_present::comparison::OutputFormat;
 use serde_json::json;
 
 use super::binaries::ProgramBinaries;
@@ -186,7 +186,7 @@ pub(super) fn find_command(command: &OsStr) -> anyhow::Result<PathBuf> {
     if command == "perflab" {
         return std::env::current_exe().context("cannot find perflab's own binary");
     }
-    Ok(perflab_prefetch::store::find_program_path(command)?)
+    Ok(perflab_prefetch::trace_store::find_program_path(command)?)
 }
 
 fn list_probe_points(context: &App, program: &ProbedProgram) -> anyhow::Result<Exit> {

@@ -1,8 +1,8 @@
 //! `perflab trace causes`
 
-use perflab_analyze::trace::{OperationReport, operation_conclusions};
-use perflab_present::table::OutputFormat;
-use perflab_present::trace::causes_grid;
+use perflab_analyze::operations::{OperationReport, operation_conclusions};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::operations::causes_grid;
 
 use super::stored::analyze_iteration;
 use crate::arguments::trace::CausesArgs;

@@ -1,13 +1,13 @@
 //! `perflab trace compare`
 
 use anyhow::Context as _;
-use perflab_analyze::trace::{
+use perflab_analyze::operations::{
     OperationComparison, OperationReport, compare_operations as compared, operation_conclusions,
 };
 use perflab_archive::RunDir;
-use perflab_model::trace::OperationColumns;
-use perflab_present::table::OutputFormat;
-use perflab_present::trace::changes_grid;
+use perflab_model::operation::OperationColumns;
+use perflab_present::comparison::OutputFormat;
+use perflab_present::operations::changes_grid;
 
 use super::stored::{TRACER, analyze_both, concatenate_operations, outlier_options, traced_slots};
 use crate::arguments::trace::TraceCompareArgs;
@@ -32,7 +32,7 @@ pub fn compare_traces(context: &App, wanted: &TraceCompareArgs) -> anyhow::Resul
     let found = compared((&before.name, &after.name), &before.report, &after.report);
     output::print_result(context, &found, || changes_grid(&found))?;
     if context.format == OutputFormat::Table {
-        let mut lines = perflab_analyze::trace::comparison_conclusions(&found);
+        let mut lines = perflab_analyze::operations::comparison_conclusions(&found);
         for side in [&before, &after] {
             lines.push(format!("\n{}:", side.name));
             lines.extend(operation_conclusions(&side.report));
@@ -70,7 +70,7 @@ fn first_two_levels(run: &RunDir, factor: &str) -> anyhow::Result<[String; 2]> {
     let plan = run.manifest()?.plan;
     let known = plan.factors.keys().map(String::as_str);
     let levels = plan.factors.get(factor).with_context(|| {
-        let hint = perflab_model::nearest::suggest_name(factor, known);
+        let hint = perflab_model::problem::suggest_name(factor, known);
         UsageError::new(format!("the run has no factor `{factor}`"), hint)
     })?;
     match levels.as_slice() {

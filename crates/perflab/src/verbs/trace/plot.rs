@@ -1,7 +1,7 @@
 //! `perflab trace plot`
 
 use perflab_present::chart::PALETTE;
-use perflab_present::trace::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
+use perflab_present::operations::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
 
 use super::stored::analyze_iteration;
 use crate::arguments::trace::{OperationPlotArgs, TimeScaleName};
@@ -30,7 +30,7 @@ pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Res
     for name in with.iter().flatten() {
         if !operations.spans.iter().any(|span| span.name == *name) {
             let names = operations.spans.iter().map(|span| span.name.as_str());
-            let hint = perflab_model::nearest::suggest_name(name, names);
+            let hint = perflab_model::problem::suggest_name(name, names);
             return Err(UsageError::new(format!("--with {name}: no such span in the trace"), hint).into());
         }
     }
@@ -39,7 +39,7 @@ pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Res
     if let Some(name) = wanted.over.as_deref().filter(|name| !is_of_all(name)) {
         let names =
             operations.numbers.iter().map(|number| number.name.as_str()).filter(|name| is_of_all(name));
-        let hint = perflab_model::nearest::suggest_name(name, names);
+        let hint = perflab_model::problem::suggest_name(name, names);
         return Err(
             UsageError::new(format!("--over {name}: operations have no such number each"), hint).into()
         );

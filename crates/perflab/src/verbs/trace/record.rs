@@ -3,8 +3,8 @@
 use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_model::RunStatus;
-use perflab_model::trace::OperationTraceSummary;
-use perflab_present::table::OutputFormat;
+use perflab_model::operation::OperationTraceSummary;
+use perflab_present::comparison::OutputFormat;
 use serde_json::json;
 
 use super::stored::TRACER;

@@ -1,15 +1,15 @@
 //! What the report of a run, and its end on the terminal, say about the operations that it traced: for each factor the
 //! first two levels compared, and each of them by itself.
 
-use perflab_analyze::trace::{
+use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock, compare_operations,
     comparison_conclusions, operation_conclusions,
 };
 use perflab_archive::RunDir;
-use perflab_model::trace::OperationColumns;
+use perflab_model::operation::OperationColumns;
 use perflab_present::chart::Scene;
-use perflab_present::table::OutputFormat;
-use perflab_present::trace::{
+use perflab_present::comparison::OutputFormat;
+use perflab_present::operations::{
     MOST_BYTES, OperationSceneOptions, ScaleKind, TraceSection, common_time_range, operation_scene,
     operation_viewer_data,
 };

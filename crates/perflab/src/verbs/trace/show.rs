@@ -1,7 +1,7 @@
 //! `perflab trace show`
 
-use perflab_analyze::trace::probe_conclusions;
-use perflab_present::trace::slowest_grid;
+use perflab_analyze::operations::probe_conclusions;
+use perflab_present::operations::slowest_grid;
 
 use super::stored::analyze_iteration;
 use crate::arguments::trace::{OperationSelection, TraceShowArgs};

@@ -1,10 +1,10 @@
 //! The operations of stored runs, read for analysis.
 
-use perflab_analyze::trace::{
+use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock,
 };
 use perflab_archive::RunDir;
-use perflab_model::trace::{OperationColumns, OperationTraceSummary};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary};
 
 use crate::arguments::trace::{OperationClockName, OperationSelection};
 use crate::context::App;

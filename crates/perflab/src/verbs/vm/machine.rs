@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use perflab_conduct::kernel;
-use perflab_conduct::machine::{AcceleratorRequest, GuestDisk, GuestMachine, GuestNumaNode, GuestRootSource};
+use perflab_conduct::guest::{AcceleratorRequest, GuestDisk, GuestMachine, GuestNumaNode, GuestRootSource};
 use perflab_model::Bytes;
 
 use crate::arguments::vm::{AcceleratorName, BootArgs};
@@ -16,7 +15,7 @@ pub fn machine_from_args(wanted: &BootArgs) -> anyhow::Result<GuestMachine> {
         let message = format!("there is no folder {} for --modules", modules.display());
         return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
     }
-    let kernel = kernel::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
+    let kernel = perflab_conduct::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
     let name = match &wanted.name {
         Some(name) => check_guest_name(name)?,
         None => guest_name_of_kernel(&wanted.kernel),

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use perflab_conduct::StopRequest;
-use perflab_conduct::init::{ControlFrame, GuestMessage, HostMessage};
-use perflab_conduct::machine::boot::log_tail;
-use perflab_conduct::machine::console::find_panic_in;
-use perflab_conduct::machine::{Guest, GuestError};
+use perflab_conduct::guest::boot::log_tail;
+use perflab_conduct::guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
+use perflab_conduct::guest::running_guest::find_panic_in;
+use perflab_conduct::guest::{Guest, GuestError};
 
 /// Passes everything through until the command has ended.
 pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result<ExitCode> {

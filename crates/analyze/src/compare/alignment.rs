@@ -1,0 +1,434 @@
+//! Which samples of all sides belong together; one value an iteration; what the sides must share, and the factors that set them apart.
+//!
+//! Owns the lining up of samples: which values belong to the same case and metric, on every side. It refuses to
+//! guess: a metric that changed its unit is another metric.
+//!
+//! Owns what the sides must have in common, and which factors set them apart. It refuses sides that cannot be
+//! compared, naming what each has.
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
+
+use indexmap::{Equivalent, IndexMap, IndexSet};
+use perflab_model::{Case, Direction, Nanos, Outcome, RunRecord, Sample, SharedStr, Unit};
+
+use crate::compare::comparison::{ComparedRun, SamplePoint, SampleValues};
+use crate::compare::diagnostic::ComparisonDiagnostic;
+use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::error::AnalyzeError;
+
+/// A metric as it is lined up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct MetricKey {
+    pub(crate) name: SharedStr,
+    pub(crate) unit: Unit,
+}
+
+#[derive(Hash)]
+struct MetricRef<'a> {
+    name: &'a str,
+    unit: &'a Unit,
+}
+
+impl Equivalent<MetricKey> for MetricRef<'_> {
+    fn equivalent(&self, key: &MetricKey) -> bool {
+        *self.name == *key.name && *self.unit == key.unit
+    }
+}
+
+/// A case without what is compared.
+#[derive(Debug, Clone)]
+pub(crate) struct CaseIdentity {
+    pub(crate) workload: String,
+    pub(crate) point: IndexMap<String, String>,
+}
+
+/// What is the same on all sides: names get their number here, in the order in which they are first met.
+#[derive(Debug, Default)]
+pub(crate) struct SampleIndex {
+    pub(crate) subjects: IndexMap<String, CaseIdentity>,
+    pub(crate) metrics: IndexSet<MetricKey>,
+    pub(crate) runs: Vec<ComparedRun>,
+    boots: IndexSet<(String, u32)>,
+    unknown_boots: BTreeSet<u32>,
+}
+
+/// Which cases belong to a side, and what their names leave out.
+#[derive(Debug, Default)]
+pub(crate) struct CaseSelection {
+    /// Factor and level that a case must have.
+    pub(crate) level: Option<(String, String)>,
+    /// Factors that are not part of a case's name, because they are what is compared.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// All values of one metric in one case on one side, in order of time.
+#[derive(Debug)]
+pub(crate) struct MetricSamples {
+    pub(crate) direction: Direction,
+    pub(crate) primary: bool,
+    pub(crate) margin: Option<f64>,
+    pub(crate) points: SampleValues,
+    pub(crate) not_numbers: usize,
+    pub(crate) warnings: Vec<ComparisonDiagnostic>,
+}
+
+/// Failed iterations of a case.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct CaseFailures {
+    pub(crate) count: usize,
+    pub(crate) reason: String,
+}
+
+/// One side, lined up: (subject, metric) -> values.
+#[derive(Debug)]
+pub(crate) struct AlignedSide {
+    pub(crate) name: String,
+    pub(crate) cells: HashMap<(usize, usize), MetricSamples>,
+    pub(crate) failures: BTreeMap<usize, CaseFailures>,
+    pub(crate) subjects: IndexSet<usize>,
+}
+
+impl SampleIndex {
+    /// Lines up one side.
+    pub(crate) fn align_side(
+        &mut self,
+        side: &ComparisonSide,
+        name: &str,
+        selection: &CaseSelection,
+        options: &AnalysisOptions,
+    ) -> AlignedSide {
+        let mut table = AlignedSide {
+            name: name.into(),
+            cells: HashMap::new(),
+            failures: BTreeMap::new(),
+            subjects: IndexSet::new(),
+        };
+        for run in &side.runs {
+            let number = self.run_number(run, &side.name);
+            let cases = run.manifest.plan.cases.iter();
+            let subjects: Vec<Option<usize>> =
+                cases.map(|case| self.subject_number(case, selection, options)).collect();
+            table.subjects.extend(subjects.iter().flatten());
+            self.add_samples(&mut table, run, number, &subjects, options);
+            count_failures(&mut table, run, &subjects);
+        }
+        for cell in table.cells.values_mut() {
+            let points = cell.points.to_mut();
+            points.sort_by_key(|point| (point.at, point.run, point.iteration));
+            points.shrink_to_fit();
+        }
+        table
+    }
+
+    fn run_number(&mut self, run: &RunRecord, side: &str) -> u32 {
+        let manifest = &run.manifest;
+        let known = self.runs.iter().position(|known| known.id == manifest.id);
+        let number = known.unwrap_or(self.runs.len());
+        if known.is_none() {
+            self.runs.push(ComparedRun {
+                side: side.into(),
+                id: manifest.id.clone(),
+                label: manifest.label.clone(),
+                study: manifest.study.title.clone(),
+                status: manifest.status,
+                order: manifest.plan.order.clone(),
+                seed: manifest.plan.seed,
+                boot_id: manifest.boot_id.clone(),
+                began: manifest.anchor.realtime,
+            });
+        }
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    fn subject_number(
+        &mut self,
+        case: &Case,
+        selection: &CaseSelection,
+        options: &AnalysisOptions,
+    ) -> Option<usize> {
+        let level = selection.level.as_ref();
+        let has_level = level.is_none_or(|(factor, level)| case.levels.get(factor) == Some(level));
+        if !has_level || !options.includes_workload(&case.workload) {
+            return None;
+        }
+        let visible: Vec<_> =
+            case.levels.iter().filter(|(factor, _)| !selection.hidden.contains(factor)).collect();
+        let name = visible
+            .iter()
+            .fold(case.label_without_levels(), |text, (factor, level)| format!("{text} {factor}={level}"));
+        if let Some(number) = self.subjects.get_index_of(&name) {
+            return Some(number);
+        }
+        let parameters = case.point.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        let levels = visible.into_iter().map(|(factor, level)| (factor.clone(), level.clone()));
+        let subject =
+            CaseIdentity { workload: case.workload.clone(), point: parameters.chain(levels).collect() };
+        Some(self.subjects.insert_full(name, subject).0)
+    }
+
+    fn add_samples(
+        &mut self,
+        table: &mut AlignedSide,
+        run: &RunRecord,
+        number: u32,
+        subjects: &[Option<usize>],
+        options: &AnalysisOptions,
+    ) {
+        let alike = |one: &Sample, next: &Sample| {
+            (one.case, one.boot) == (next.case, next.boot)
+                && (&one.metric, &one.unit) == (&next.metric, &next.unit)
+        };
+        let mut boots = HashMap::new();
+        // Values of one cell stand together more often than not: names are looked up once for all of them.
+        for samples in crate::fairness::average_over_targets(&run.samples).chunk_by(alike) {
+            let Some(sample) = samples.first() else { continue };
+            let subject = subjects.get(sample.case as usize).copied().flatten();
+            let Some(subject) = subject.filter(|_| options.includes_metric(sample)) else { continue };
+            let metric = self.metric_number(sample);
+            let boot =
+                *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot, options));
+            let cell = table
+                .cells
+                .entry((subject, metric))
+                .or_insert_with(|| MetricSamples::from_sample(sample, run));
+            let points = cell.points.to_mut();
+            points.reserve(samples.len());
+            let before = points.len();
+            let numbers = samples.iter().filter(|sample| sample.value.is_finite());
+            points.extend(numbers.map(|sample| SamplePoint { boot, ..sample_point(sample, run, number) }));
+            cell.not_numbers += samples.len() - (points.len() - before);
+        }
+    }
+
+    fn metric_number(&mut self, sample: &Sample) -> usize {
+        let wanted = MetricRef { name: &sample.metric, unit: &sample.unit };
+        let known = self.metrics.get_index_of(&wanted);
+        known.unwrap_or_else(|| {
+            self.metrics.insert_full(MetricKey { name: sample.metric.clone(), unit: sample.unit.clone() }).0
+        })
+    }
+
+    /// The number of a boot, as [`Manifest::boot_key`](perflab_model::Manifest::boot_key) tells them apart.
+    fn boot_number(&mut self, run: &RunRecord, boot: u32, options: &AnalysisOptions) -> u32 {
+        let manifest = &run.manifest;
+        let number = self.boots.insert_full(manifest.boot_key(boot, options.boots_differ)).0;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        if !options.boots_differ && !manifest.has_known_boots() {
+            self.unknown_boots.insert(number);
+        }
+        number
+    }
+
+    /// Whether it is the boot of runs of which nobody knows how many boots they are of.
+    pub(crate) fn is_unknown_boot(&self, boot: u32) -> bool {
+        self.unknown_boots.contains(&boot)
+    }
+
+    /// Whether a run's iterations were in randomised complete blocks.
+    pub(crate) fn has_blocks(&self, run: u32) -> bool {
+        self.runs.get(run as usize).is_some_and(|run| run.order == "randomised")
+    }
+}
+
+impl MetricSamples {
+    fn from_sample(sample: &Sample, run: &RunRecord) -> Self {
+        MetricSamples {
+            direction: sample.direction,
+            primary: sample.primary,
+            margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
+            points: SampleValues::default(),
+            not_numbers: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whether there is anything to compare.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// The values in order of time.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        self.points.iter().map(|point| point.value).collect()
+    }
+
+    /// How many boots gave a value.
+    pub(crate) fn boots(&self) -> usize {
+        self.consecutive_by_boot()
+            .filter_map(|points| Some(points.first()?.boot))
+            .collect::<BTreeSet<u32>>()
+            .len()
+    }
+
+    /// The values of each boot, in order of time; copied only where another boot stands among them.
+    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Cow<'_, [SamplePoint]>> {
+        let mut boots: BTreeMap<u32, Cow<'_, [SamplePoint]>> = BTreeMap::new();
+        for points in self.consecutive_by_boot() {
+            let Some(first) = points.first() else { continue };
+            match boots.entry(first.boot) {
+                Entry::Vacant(boot) => drop(boot.insert(Cow::Borrowed(points))),
+                Entry::Occupied(mut boot) => boot.get_mut().to_mut().extend(points),
+            }
+        }
+        boots
+    }
+
+    /// Values of one boot that follow one another.
+    fn consecutive_by_boot(&self) -> impl Iterator<Item = &[SamplePoint]> {
+        self.points.chunk_by(|one, next| one.boot == next.boot)
+    }
+}
+
+/// A sample in its place, on the clock of the wall; its boot has no number yet.
+fn sample_point(sample: &Sample, run: &RunRecord, number: u32) -> SamplePoint {
+    let anchor = run.manifest.anchor;
+    let at = Nanos(anchor.realtime.0.saturating_add(sample.start.0).saturating_sub(anchor.monotonic.0));
+    SamplePoint { value: sample.value, at, run: number, boot: 0, iteration: sample.iteration }
+}
+
+fn count_failures(table: &mut AlignedSide, run: &RunRecord, subjects: &[Option<usize>]) {
+    let slots = &run.manifest.plan.slots;
+    for iteration in &run.iterations {
+        let Some(reason) = failure_reason(&iteration.outcome) else { continue };
+        let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
+        let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
+        let failures = table.failures.entry(subject).or_default();
+        if failures.count == 0 {
+            failures.reason = reason;
+        }
+        failures.count += 1;
+    }
+}
+
+/// Why an iteration gave no value; a run that the user stopped did not fail.
+fn failure_reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Ok | Outcome::Interrupted => None,
+        Outcome::Failed { reason } => Some(reason.clone()),
+        Outcome::TimedOut { limit } => Some(format!("stopped at its time limit of {limit}")),
+    }
+}
+
+/// As many names are listed in an error.
+const MOST_NAMES: usize = 5;
+
+/// A factor with one level a side.
+#[derive(Debug)]
+pub(crate) struct ComparedFactor {
+    pub(crate) name: String,
+    /// Side and its level, if the side has the factor.
+    levels: Vec<(String, Option<String>)>,
+}
+
+impl ComparedFactor {
+    pub(crate) fn describe(&self) -> String {
+        let level = |(side, level): &(String, Option<String>)| {
+            format!("{} on {side}", level.as_deref().unwrap_or("not varied"))
+        };
+        let levels: Vec<String> = self.levels.iter().map(level).collect();
+        format!("compared across {}: {}", self.name, levels.join(", "))
+    }
+}
+
+/// Every side has a run.
+pub(crate) fn check_runs_present(sides: &[&ComparisonSide]) -> Result<(), AnalyzeError> {
+    match sides.iter().find(|side| side.runs.is_empty()) {
+        Some(side) => Err(AnalyzeError::NoRun { side: side.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Factors with at most one level a side, not the same everywhere.
+pub(crate) fn compared_factors(sides: &[&ComparisonSide]) -> Vec<ComparedFactor> {
+    let cases = || sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.manifest.plan.cases);
+    let names: IndexSet<&String> = cases().flat_map(|case| case.levels.keys()).collect();
+    names.into_iter().filter_map(|name| compared_factor(name, sides)).collect()
+}
+
+fn compared_factor(name: &str, sides: &[&ComparisonSide]) -> Option<ComparedFactor> {
+    let mut levels = Vec::new();
+    for side in sides {
+        let cases = side.runs.iter().flat_map(|run| &run.manifest.plan.cases);
+        let mut used: BTreeSet<&String> = cases.filter_map(|case| case.levels.get(name)).collect();
+        if used.len() > 1 {
+            return None;
+        }
+        levels.push((side.name.clone(), used.pop_first().cloned()));
+    }
+    let differ = levels.windows(2).any(|pair| pair.first().map(|a| &a.1) != pair.last().map(|b| &b.1));
+    differ.then(|| ComparedFactor { name: name.into(), levels })
+}
+
+/// Every side has samples, and each candidate shares a metric and a case with the baseline.
+pub(crate) fn check_sides_overlap(
+    index: &SampleIndex,
+    ours: &AlignedSide,
+    theirs: &[AlignedSide],
+    sides: &[&ComparisonSide],
+    options: &AnalysisOptions,
+) -> Result<(), AnalyzeError> {
+    let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
+    for table in std::iter::once(ours).chain(theirs) {
+        if !table.cells.values().any(MetricSamples::has_values) {
+            let (side, filter, known) = (table.name.clone(), filter.join(", "), sampled_metrics(sides));
+            return Err(AnalyzeError::NoSamples { side, filter, known });
+        }
+    }
+    theirs.iter().try_for_each(|candidate| check_case_in_common(index, ours, candidate))
+}
+
+/// Workloads and metrics that any side has samples of, for whoever chose none of them.
+fn sampled_metrics(sides: &[&ComparisonSide]) -> Vec<String> {
+    let mut names = IndexSet::new();
+    for run in sides.iter().flat_map(|side| &side.runs) {
+        for sample in &run.samples {
+            let workload = run.manifest.plan.case(sample.case).map(|case| case.workload.as_str());
+            names.insert(format!("{} {}", workload.unwrap_or_default(), sample.metric));
+        }
+    }
+    shorten_names(&names)
+}
+
+fn check_case_in_common(
+    index: &SampleIndex,
+    ours: &AlignedSide,
+    theirs: &AlignedSide,
+) -> Result<(), AnalyzeError> {
+    if ours.cells.keys().any(|key| theirs.cells.contains_key(key)) {
+        return Ok(());
+    }
+    let (baseline, candidate) = (ours.name.clone(), theirs.name.clone());
+    let (a, b) = (metric_names(index, ours), metric_names(index, theirs));
+    if a.is_disjoint(&b) {
+        let (baseline_metrics, candidate_metrics) = (shorten_names(&a), shorten_names(&b));
+        return Err(AnalyzeError::NoCommonMetric {
+            baseline,
+            candidate,
+            baseline_metrics,
+            candidate_metrics,
+        });
+    }
+    let (baseline_cases, candidate_cases) = (case_names(index, ours), case_names(index, theirs));
+    Err(AnalyzeError::NoCommonCase { baseline, candidate, baseline_cases, candidate_cases })
+}
+
+fn metric_names(index: &SampleIndex, table: &AlignedSide) -> IndexSet<String> {
+    let numbers: BTreeSet<usize> = table.cells.keys().map(|(_, metric)| *metric).collect();
+    let keys = numbers.into_iter().filter_map(|number| index.metrics.get_index(number));
+    keys.map(|key| format!("{} [{}]", key.name, key.unit)).collect()
+}
+
+fn case_names(index: &SampleIndex, table: &AlignedSide) -> Vec<String> {
+    let numbers: BTreeSet<usize> = table.cells.keys().map(|(subject, _)| *subject).collect();
+    let names = numbers.into_iter().filter_map(|number| Some(index.subjects.get_index(number)?.0.clone()));
+    shorten_names(&names.collect())
+}
+
+fn shorten_names(names: &IndexSet<String>) -> Vec<String> {
+    let first = names.iter().take(MOST_NAMES).cloned();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    first.chain((more > 0).then(|| format!("{more} more"))).collect()
+}

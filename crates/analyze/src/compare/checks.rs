@@ -1,0 +1,386 @@
+//! What is doubtful: in single samples (drift, modes, outliers), in sides and runs (boots, order, gaps, failures), beside the noise card.
+//!
+//! Owns the look at each sample by itself: drift, two modes, outliers. It refuses to repair: nothing is removed or
+//! straightened. Boots are looked at one by one, since steps between them are not drift.
+//!
+//! Owns the warnings that concern whole sides and cases, and the flags that they put on rows. It refuses the shape
+//! of single samples, which `diagnose` looks at.
+//!
+//! Owns the use of a noise card in a comparison. It refuses to change verdicts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::thread;
+
+use indexmap::IndexMap;
+use perflab_model::{RunRecord, RunStatus};
+use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes};
+
+use crate::compare::alignment::{AlignedSide, MetricSamples, SampleIndex};
+use crate::compare::comparison::{SamplePoint, SideSummary, Verdict};
+use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
+use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::compare::row_estimate::{self, RowEstimate};
+use crate::compare::run_differences::{FactDifference, PlanDifference};
+
+/// Drift is worth a warning below this p.
+const DRIFT_P: f64 = 0.01;
+
+/// Fills in the warnings of every cell of a side, by as many threads as there are processors.
+pub(crate) fn check_samples(table: &mut AlignedSide, index: &SampleIndex, default_margin: f64) {
+    let name = table.name.as_str();
+    let mut cells: Vec<_> = table.cells.iter_mut().collect();
+    let look = |cells: &mut [(&(usize, usize), &mut MetricSamples)]| {
+        for (key, cell) in cells {
+            let place = || diagnostic_location(name, **key, index);
+            cell.warnings = check_sample(cell, &place, cell.margin.unwrap_or(default_margin));
+        }
+    };
+    let part = row_estimate::chunk_length(cells.len());
+    thread::scope(|scope| {
+        for part in cells.chunks_mut(part) {
+            scope.spawn(|| look(part));
+        }
+    });
+}
+
+fn diagnostic_location(
+    side: &str,
+    (subject, metric): (usize, usize),
+    index: &SampleIndex,
+) -> DiagnosticLocation {
+    DiagnosticLocation {
+        side: side.into(),
+        subject: index.subjects.get_index(subject).map_or_else(String::new, |(name, _)| name.clone()),
+        metric: index.metrics.get_index(metric).map_or_else(String::new, |key| String::from(&key.name)),
+    }
+}
+
+fn check_sample(
+    cell: &MetricSamples,
+    place: &dyn Fn() -> DiagnosticLocation,
+    margin: f64,
+) -> Vec<ComparisonDiagnostic> {
+    let boots = cell.by_boot();
+    let mut found = Vec::new();
+    if cell.not_numbers > 0 {
+        found.push(ComparisonDiagnostic::NotNumbers { place: place(), values: cell.not_numbers });
+    }
+    for points in boots.values() {
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        found.extend(drift_diagnostic(&values, boots.len(), place));
+        found.extend(modes_diagnostic(&values, margin, place));
+        found.extend(outliers_diagnostic(points, &values, place));
+    }
+    found
+}
+
+/// With several boots, one of them drifts by chance more often.
+fn drift_diagnostic(
+    values: &[f64],
+    boots: usize,
+    place: &dyn Fn() -> DiagnosticLocation,
+) -> Option<ComparisonDiagnostic> {
+    let found = drift_correlation(values).ok()?;
+    let p = (found.p * boots as f64).min(1.0);
+    (p < DRIFT_P).then(|| ComparisonDiagnostic::Drift { place: place(), rho: found.rho, p })
+}
+
+/// Groups closer than the margin do not matter: steps of a coarse clock, for example.
+fn modes_diagnostic(
+    values: &[f64],
+    margin: f64,
+    place: &dyn Fn() -> DiagnosticLocation,
+) -> Option<ComparisonDiagnostic> {
+    let modes = find_two_modes(values).ok()??;
+    let matters = modes.high - modes.low > margin * modes.low.abs();
+    let high_share = modes.high_share;
+    matters.then(|| ComparisonDiagnostic::Modes {
+        place: place(),
+        low: modes.low,
+        high: modes.high,
+        high_share,
+    })
+}
+
+/// Iterations whose values lie far from the rest; not looked for among so few values that anything would.
+fn outliers_diagnostic(
+    points: &[SamplePoint],
+    values: &[f64],
+    place: &dyn Fn() -> DiagnosticLocation,
+) -> Option<ComparisonDiagnostic> {
+    if values.len() < 5 {
+        return None;
+    }
+    let found = find_outlying_values(values).ok()?;
+    let iterations: Vec<u32> =
+        found.iter().filter_map(|outlier| Some(points.get(outlier.index)?.iteration)).collect();
+    (!iterations.is_empty()).then(|| ComparisonDiagnostic::Outliers { place: place(), iterations })
+}
+
+/// What runs say about themselves: how they ended, their order, their monitors' gaps.
+pub(crate) fn check_runs(sides: &[&ComparisonSide]) -> Vec<ComparisonDiagnostic> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (side, run) in sides.iter().flat_map(|side| side.runs.iter().map(move |run| (side, run))) {
+        if seen.insert(&run.manifest.id) {
+            found.extend(check_run(&side.name, run));
+        }
+    }
+    found
+}
+
+fn check_run(side: &str, run: &RunRecord) -> Vec<ComparisonDiagnostic> {
+    let (side, id, status) = (side.to_owned(), run.manifest.id.clone(), run.manifest.status);
+    let ended = matches!(status, RunStatus::Finished | RunStatus::Failed);
+    let unfinished =
+        (!ended).then(|| ComparisonDiagnostic::NotFinished { side: side.clone(), run: id.clone(), status });
+    let sequential = run.manifest.plan.order == "sequential" && run.manifest.plan.cases.len() > 1;
+    let order = sequential.then(|| ComparisonDiagnostic::SequentialOrder { run: id.clone() });
+    let gaps = monitor_gaps(run);
+    let monitors =
+        (!gaps.is_empty()).then_some(ComparisonDiagnostic::MonitorGaps { side, run: id, monitors: gaps });
+    [unfinished, order, monitors].into_iter().flatten().collect()
+}
+
+/// Monitors with gaps, each with its first reason.
+fn monitor_gaps(run: &RunRecord) -> Vec<String> {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    for gap in &run.gaps {
+        first.entry(&gap.monitor).or_insert(&gap.reason);
+    }
+    first.into_iter().map(|(monitor, reason)| format!("{monitor}: {reason}")).collect()
+}
+
+/// The facts that differ between the baseline and one candidate.
+pub(crate) fn environment_diagnostic(
+    baseline: &str,
+    candidate: &str,
+    facts: &[FactDifference],
+) -> Option<ComparisonDiagnostic> {
+    let differing = || facts.iter().filter(|fact| fact.candidate_name == candidate);
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let line = |fact: &FactDifference| {
+        format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate))
+    };
+    let first: Vec<String> = differing().filter(|fact| fact.important).map(line).collect();
+    // What differs between any two runs is in the comparison's facts and in `perflab diff`: nobody reads a warning that always comes.
+    (!first.is_empty()).then(|| ComparisonDiagnostic::DifferentEnvironment {
+        baseline: baseline.into(),
+        candidate: candidate.into(),
+        facts: differing().count(),
+        important: first.len(),
+        first,
+    })
+}
+
+/// What was planned differently.
+pub(crate) fn study_diagnostic(
+    baseline: &str,
+    candidate: &str,
+    differences: &[PlanDifference],
+) -> Option<ComparisonDiagnostic> {
+    (!differences.is_empty()).then(|| ComparisonDiagnostic::DifferentStudy {
+        baseline: baseline.into(),
+        candidate: candidate.into(),
+        differences: differences.iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// What only the lined-up sides can tell: failures, missing data, boots, interleaving.
+pub(crate) fn check_aligned_sides(
+    index: &SampleIndex,
+    ours: &AlignedSide,
+    theirs: &[AlignedSide],
+    drafts: &[RowEstimate],
+) -> Vec<ComparisonDiagnostic> {
+    let mut found: Vec<ComparisonDiagnostic> =
+        std::iter::once(ours).chain(theirs).flat_map(|table| failure_diagnostics(index, table)).collect();
+    found.extend(one_sided_diagnostics(&ours.name, drafts));
+    found.extend(cases_without_values(index, ours, theirs, drafts));
+    // Whether any row of a candidate has one boot, was not measured in turn, or is of boots that nobody knows.
+    let mut about: HashMap<&str, (bool, bool, bool)> = HashMap::new();
+    for draft in drafts {
+        let (one_boot, in_turn, unknown_boot) = about.entry(&draft.row.candidate_name).or_default();
+        *unknown_boot |= draft.unknown_boot;
+        *one_boot |= draft.one_boot;
+        *in_turn = *in_turn || is_sequential(draft);
+    }
+    for table in theirs {
+        let (baseline, candidate) = (ours.name.clone(), table.name.clone());
+        let (one_boot, in_turn, unknown_boot) = about.get(table.name.as_str()).copied().unwrap_or_default();
+        if one_boot {
+            found.push(ComparisonDiagnostic::OneBoot {
+                baseline: baseline.clone(),
+                candidate: candidate.clone(),
+            });
+        }
+        if unknown_boot {
+            let (baseline, candidate) = (baseline.clone(), candidate.clone());
+            found.push(ComparisonDiagnostic::UnknownBoot { baseline, candidate });
+        }
+        if in_turn {
+            found.push(ComparisonDiagnostic::NotInterleaved { baseline, candidate });
+        }
+    }
+    found
+}
+
+/// Both sides in one boot, though in different runs, all of one side before the other.
+fn is_sequential(draft: &RowEstimate) -> bool {
+    let (Some(ours), Some(theirs)) = (&draft.row.baseline, &draft.row.candidate) else { return false };
+    let before = |a: &SideSummary, b: &SideSummary| {
+        a.values.last().map(|point| point.at) < b.values.first().map(|point| point.at)
+    };
+    let in_turn = before(ours, theirs) || before(theirs, ours);
+    !draft.one_boot && ours.boots == 1 && in_turn && !has_run_in_common(ours, theirs)
+}
+
+fn has_run_in_common(ours: &SideSummary, theirs: &SideSummary) -> bool {
+    let runs: BTreeSet<u32> = runs_of_side(ours).collect();
+    runs_of_side(theirs).any(|run| runs.contains(&run))
+}
+
+/// The runs of values that follow one another, each once.
+fn runs_of_side(side: &SideSummary) -> impl Iterator<Item = u32> {
+    let stretches = side.values.chunk_by(|one, next| one.run == next.run);
+    stretches.filter_map(|points| Some(points.first()?.run))
+}
+
+fn failure_diagnostics(index: &SampleIndex, table: &AlignedSide) -> Vec<ComparisonDiagnostic> {
+    let warning = |(subject, failures): (&usize, &crate::compare::alignment::CaseFailures)| {
+        Some(ComparisonDiagnostic::FailedIterations {
+            side: table.name.clone(),
+            subject: index.subjects.get_index(*subject)?.0.clone(),
+            failed: failures.count,
+            reason: failures.reason.clone(),
+        })
+    };
+    table.failures.iter().filter_map(warning).collect()
+}
+
+/// One warning a case and direction, with all its metrics.
+fn one_sided_diagnostics(baseline: &str, drafts: &[RowEstimate]) -> Vec<ComparisonDiagnostic> {
+    let mut found: IndexMap<(&str, &str, bool), Vec<String>> = IndexMap::new();
+    for row in drafts.iter().map(|draft| &draft.row).filter(|row| row.flags.contains(&RowFlag::OneSided)) {
+        let key = (row.subject.as_str(), row.candidate_name.as_str(), row.baseline.is_some());
+        found.entry(key).or_default().push(row.metric.clone());
+    }
+    let warning = |((subject, candidate, in_baseline), metrics): ((&str, &str, bool), Vec<String>)| {
+        let (present, absent) = if in_baseline { (baseline, candidate) } else { (candidate, baseline) };
+        ComparisonDiagnostic::OneSided {
+            present: present.into(),
+            absent: absent.into(),
+            subject: subject.into(),
+            metrics,
+        }
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// Cases that were planned and have no row at all.
+fn cases_without_values(
+    index: &SampleIndex,
+    ours: &AlignedSide,
+    theirs: &[AlignedSide],
+    drafts: &[RowEstimate],
+) -> Vec<ComparisonDiagnostic> {
+    let with: BTreeSet<&str> = drafts.iter().map(|draft| draft.row.subject.as_str()).collect();
+    let planned: BTreeSet<usize> =
+        std::iter::once(ours).chain(theirs).flat_map(|table| table.subjects.iter().copied()).collect();
+    let names = planned.into_iter().filter_map(|number| Some(index.subjects.get_index(number)?.0.clone()));
+    names
+        .filter(|name| !with.contains(name.as_str()))
+        .map(|subject| ComparisonDiagnostic::NoValues { subject })
+        .collect()
+}
+
+/// Puts flags on the rows that a warning about sides or runs concerns; then puts the flags in order.
+pub(crate) fn flag_rows(index: &SampleIndex, drafts: &mut [RowEstimate], warnings: &[ComparisonDiagnostic]) {
+    let concerned = FlaggedSubjects::from_diagnostics(index, warnings);
+    for draft in drafts {
+        let found = concerned.flags_for_row(draft);
+        draft.row.flags.extend(found);
+        draft.row.flags.sort_unstable();
+        draft.row.flags.dedup();
+    }
+}
+
+/// The sides and runs that warnings are about: all other warnings have flagged their rows where they were found.
+#[derive(Default)]
+struct FlaggedSubjects<'a> {
+    environments: HashMap<&'a str, RowFlag>,
+    sequential: HashMap<&'a str, RowFlag>,
+    runs: HashMap<u32, Vec<RowFlag>>,
+}
+
+impl<'a> FlaggedSubjects<'a> {
+    fn from_diagnostics(index: &SampleIndex, warnings: &'a [ComparisonDiagnostic]) -> Self {
+        let mut concerned = FlaggedSubjects::default();
+        for (warning, flag) in warnings.iter().filter_map(|warning| Some((warning, warning.flag()?))) {
+            match warning {
+                ComparisonDiagnostic::DifferentEnvironment { candidate, important: 1.., .. } => {
+                    concerned.environments.insert(candidate, flag);
+                }
+                ComparisonDiagnostic::NotInterleaved { candidate, .. } => {
+                    concerned.sequential.insert(candidate, flag);
+                }
+                ComparisonDiagnostic::SequentialOrder { run }
+                | ComparisonDiagnostic::MonitorGaps { run, .. } => {
+                    let number = index.runs.iter().position(|known| known.id == *run);
+                    let number = number.and_then(|number| u32::try_from(number).ok());
+                    number.into_iter().for_each(|run| concerned.runs.entry(run).or_default().push(flag));
+                }
+                _ => {}
+            }
+        }
+        concerned
+    }
+
+    fn flags_for_row(&self, draft: &RowEstimate) -> Vec<RowFlag> {
+        let name = draft.row.candidate_name.as_str();
+        let environment = self.environments.get(name);
+        let apart = self.sequential.get(name).filter(|_| is_sequential(draft));
+        let sides = draft.row.baseline.iter().chain(&draft.row.candidate);
+        let of_runs = sides.flat_map(runs_of_side).filter_map(|run| self.runs.get(&run)).flatten();
+        environment.into_iter().chain(apart).chain(of_runs).copied().collect()
+    }
+}
+
+/// Flags what is better or worse by no more than the machine's own reach.
+pub(crate) fn flag_within_noise(
+    drafts: &mut [RowEstimate],
+    options: &AnalysisOptions,
+) -> Vec<ComparisonDiagnostic> {
+    let Some(card) = &options.noise else { return Vec::new() };
+    let mut found = Vec::new();
+    for row in drafts.iter_mut().map(|draft| &mut draft.row) {
+        let decided = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+        let (Some(change), Some(reach)) =
+            (row.relative_change(), card.largest_change(&row.workload, &row.metric))
+        else {
+            continue;
+        };
+        if decided && change.abs() <= reach {
+            row.flags.push(RowFlag::Noise);
+            let place = DiagnosticLocation {
+                side: row.candidate_name.clone(),
+                subject: row.subject.clone(),
+                metric: row.metric.clone(),
+            };
+            found.push(ComparisonDiagnostic::WithinNoise { place, change, reach });
+        }
+    }
+    found
+}
+
+/// Whether the card holds for the newest run.
+pub(crate) fn noise_card_diagnostic(
+    sides: &[&ComparisonSide],
+    options: &AnalysisOptions,
+) -> Option<ComparisonDiagnostic> {
+    let card = options.noise.as_ref()?;
+    let manifests = sides.iter().flat_map(|side| &side.runs).map(|run| &run.manifest);
+    let newest = manifests.max_by_key(|manifest| manifest.anchor.realtime)?;
+    let doubts = card.reasons_for_doubt(newest);
+    (!doubts.is_empty()).then_some(ComparisonDiagnostic::OldNoiseCard { doubts })
+}

@@ -1,0 +1,294 @@
+//! The answer: verdict rows, their sides, samples, runs and method descriptions.
+//!
+//! Owns the shape of the answer: what a comparison holds, and nothing about how it is found or shown. It refuses
+//! made-up numbers: whatever is not known is absent.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Nanos, RunStatus, Unit};
+use serde::{Serialize, Serializer};
+
+use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+use crate::compare::run_differences::FactDifference;
+
+/// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
+pub const COMPARISON_FORMAT: u32 = 1;
+
+/// One side against the others, row by row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// [`COMPARISON_FORMAT`].
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Names of the candidates, in the order asked for.
+    pub candidates: Vec<String>,
+    /// The factor whose levels are the sides, where they are not runs.
+    pub by: Option<String>,
+    /// Confidence of the intervals, such as 0.95.
+    pub confidence: f64,
+    /// All runs on all sides.
+    pub runs: Vec<ComparedRun>,
+    /// One row a case, metric and candidate, in that order; primary metrics first within a case.
+    pub rows: Vec<VerdictRow>,
+    /// What to be careful about; in JSON each with its message and advice as texts.
+    #[serde(serialize_with = "crate::compare::diagnostic::serialize_with_texts")]
+    pub warnings: Vec<ComparisonDiagnostic>,
+    /// Facts that are not the same on both sides, the likely causes first.
+    pub facts: Vec<FactDifference>,
+    /// How the numbers came about, one sentence each.
+    pub notes: Vec<String>,
+    /// Whether metrics were chosen by name or kind: a table then folds none of them away.
+    #[serde(skip)]
+    pub chosen: bool,
+}
+
+/// A run that takes part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedRun {
+    /// The side it is on; empty where the sides are levels of a factor.
+    pub side: String,
+    /// ULID.
+    pub id: String,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// Its study's title.
+    pub study: String,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Order of its iterations.
+    pub order: String,
+    /// Seed of the order; 0 for a sequential order.
+    pub seed: u64,
+    /// The kernel's boot id; empty where unknown.
+    pub boot_id: String,
+    /// When it began, nanoseconds since 1970.
+    pub began: Nanos,
+}
+
+/// One metric of one case: baseline against one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VerdictRow {
+    /// The case in one line, without what is compared: `sweep threads=2`.
+    pub subject: String,
+    /// The workload's name in the study.
+    pub workload: String,
+    /// Matrix parameters and levels of the factors that are not compared, as texts.
+    pub point: IndexMap<String, String>,
+    /// Name of the candidate side.
+    pub candidate_name: String,
+    /// The metric's name.
+    pub metric: String,
+    /// Other metrics with the very same values, which have no rows of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<String>,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Which way is good.
+    pub direction: Direction,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// What the baseline measured; absent where it has no value.
+    pub baseline: Option<SideSummary>,
+    /// What the candidate measured; absent where it has no value.
+    pub candidate: Option<SideSummary>,
+    /// The change from baseline to candidate; absent where one of them is.
+    pub change: Option<MetricChange>,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Two-sided p-value of "no change".
+    pub p: Option<f64>,
+    /// The p-value adjusted for all rows of the family (Benjamini and Hochberg).
+    pub q: Option<f64>,
+    /// The relative change that matters, such as 0.03.
+    pub margin: f64,
+    /// What to be careful about, as letters with a footnote.
+    pub flags: Vec<RowFlag>,
+    /// How the change was estimated; absent without a change.
+    pub method: Option<EstimationMethod>,
+    /// Why there is no verdict though there are numbers: what differs between the two sides' cases of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+    /// About how many repetitions (of [`EstimationMethod::level`]) a side would decide an unclear row.
+    pub needed: Option<usize>,
+}
+
+/// What one side measured of one metric in one case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SideSummary {
+    /// Median of all values, in the row's unit.
+    pub median: f64,
+    /// Number of values.
+    pub n: usize,
+    /// Boots that they come from.
+    pub boots: usize,
+    /// Iterations of the case that gave no value.
+    pub failed: usize,
+    /// Every value, in order of time.
+    pub values: SampleValues,
+}
+
+/// The values of a metric in a case on one side, held once for all rows in which they stand: fifty runs that are compared
+/// with one are fifty rows with the same baseline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SampleValues(Arc<Vec<SamplePoint>>);
+
+impl SampleValues {
+    /// The values, to be changed: those who share them keep them as they were.
+    pub(crate) fn to_mut(&mut self) -> &mut Vec<SamplePoint> {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl Deref for SampleValues {
+    type Target = [SamplePoint];
+
+    fn deref(&self) -> &[SamplePoint] {
+        &self.0
+    }
+}
+
+impl Serialize for SampleValues {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// One measured value, and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SamplePoint {
+    /// In the row's unit.
+    pub value: f64,
+    /// When its iteration began, nanoseconds since 1970.
+    pub at: Nanos,
+    /// Index of its run in [`Comparison::runs`].
+    pub run: u32,
+    /// Index of its boot, counted over the whole comparison from 0.
+    pub boot: u32,
+    /// Index of its iteration in that run, from 0.
+    pub iteration: u32,
+}
+
+/// A change from baseline to candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MetricChange {
+    /// Whether the numbers are fractions of the baseline or in the row's unit.
+    pub scale: ChangeScale,
+    /// The estimate: 0.02 is 2 % more, 0 no change.
+    pub value: f64,
+    /// At the comparison's confidence; absent where the sample is too small for one.
+    pub interval: Option<ChangeInterval>,
+    /// At the level with twice the error, from which "same" is judged.
+    pub narrow: Option<ChangeInterval>,
+}
+
+/// The unit of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeScale {
+    /// candidate / baseline - 1
+    Ratio,
+    /// candidate - baseline in the metric's unit, where a value is zero or negative
+    Absolute,
+}
+
+/// A confidence interval of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangeInterval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+    /// The level that it really has, at least the comparison's `confidence`, which was asked for.
+    #[serde(rename = "coverage")]
+    pub level: f64,
+}
+
+/// What a change means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// a change the good way
+    Better,
+    /// a change the bad way
+    Worse,
+    /// no change that matters
+    Same,
+    /// the data do not decide; also a clear change of a metric without a direction, see [`RowFlag::Changed`]
+    Unclear,
+}
+
+/// The repetition level that was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RepetitionLevel {
+    /// medians of boots
+    Boot,
+    /// iterations
+    Iteration,
+}
+
+/// How a change was estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EstimationMethod {
+    /// What was compared.
+    pub level: RepetitionLevel,
+    /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
+    /// Hodges-Lehmann and Mann-Whitney.
+    pub paired: bool,
+    /// Whether means were compared by Welch's t, two or three boots a side being too few for ranks.
+    pub by_means: bool,
+    /// Baseline values (or pairs) that were compared.
+    pub baseline: usize,
+    /// Candidate values (or pairs) that were compared.
+    pub candidate: usize,
+}
+
+impl Verdict {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unclear => "unclear",
+        }
+    }
+}
+
+impl VerdictRow {
+    /// The word that people should read: the verdict's, or "changed" for a clear change of a metric without a
+    /// direction, "missing" where one side has no value, or "withheld" where the sides did different things.
+    #[must_use]
+    pub fn verdict_word(&self) -> &'static str {
+        if self.flags.contains(&RowFlag::OneSided) {
+            "missing"
+        } else if self.withheld.is_some() {
+            "withheld"
+        } else if self.flags.contains(&RowFlag::Changed) {
+            "changed"
+        } else {
+            self.verdict.word()
+        }
+    }
+
+    /// The change as a fraction of the baseline, also where it was estimated in the metric's unit; absent
+    /// without a change, or for a baseline of zero.
+    #[must_use]
+    pub fn relative_change(&self) -> Option<f64> {
+        let change = self.change?;
+        match change.scale {
+            ChangeScale::Ratio => Some(change.value),
+            ChangeScale::Absolute => {
+                let median = self.baseline.as_ref()?.median.abs();
+                (median > 0.0).then(|| change.value / median)
+            }
+        }
+    }
+}

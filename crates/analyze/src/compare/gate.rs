@@ -1,0 +1,112 @@
+//! `--fail-if`: which rows make a comparison fail.
+//!
+//! Owns `--fail-if`: which rows make a comparison fail. It refuses exit codes: the binary has them.
+
+use std::str::FromStr;
+
+use crate::compare::comparison::{Comparison, Verdict, VerdictRow};
+use crate::compare::diagnostic::RowFlag;
+
+/// What is not acceptable: any of its rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    rules: Vec<GateRule>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct GateRule {
+    term: GateTerm,
+    /// The change, as a fraction, that is still acceptable.
+    beyond: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum GateTerm {
+    Verdict(Verdict),
+    Missing,
+}
+
+/// A text that is no gate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a condition: {reason}; write for example worse, worse:2%, unclear or worse:2%,missing"
+)]
+pub struct GateParseError {
+    text: String,
+    reason: String,
+}
+
+const GATE_TERMS: &[(&str, GateTerm)] = &[
+    ("better", GateTerm::Verdict(Verdict::Better)),
+    ("worse", GateTerm::Verdict(Verdict::Worse)),
+    ("same", GateTerm::Verdict(Verdict::Same)),
+    ("unclear", GateTerm::Verdict(Verdict::Unclear)),
+    ("missing", GateTerm::Missing),
+];
+
+impl FromStr for Gate {
+    type Err = GateParseError;
+
+    /// Reads `worse`, `worse:2%`, `unclear`, `missing`, or several with commas between.
+    fn from_str(text: &str) -> Result<Self, GateParseError> {
+        let refuse = |reason| GateParseError { text: text.into(), reason };
+        let rules = text.split(',').map(|rule| GateRule::parse(rule.trim()).map_err(refuse));
+        Ok(Gate { rules: rules.collect::<Result<_, _>>()? })
+    }
+}
+
+impl GateRule {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (word, limit) = text.split_once(':').map_or((text, None), |(word, limit)| (word, Some(limit)));
+        let found = GATE_TERMS.iter().find(|(known, _)| *known == word.trim());
+        let Some((_, what)) = found else {
+            let words: Vec<&str> = GATE_TERMS.iter().map(|(word, _)| *word).collect();
+            return Err(format!("`{}` is none of {}", word.trim(), words.join(", ")));
+        };
+        let changes = matches!(what, GateTerm::Verdict(Verdict::Better | Verdict::Worse));
+        match limit {
+            None => Ok(GateRule { term: *what, beyond: 0.0 }),
+            Some(limit) if changes => Ok(GateRule { term: *what, beyond: parse_percentage(limit.trim())? }),
+            Some(_) => Err(format!("only better and worse take a size, `{word}` does not")),
+        }
+    }
+
+    fn matches_row(&self, row: &VerdictRow) -> bool {
+        let one_sided = row.flags.contains(&RowFlag::OneSided);
+        match self.term {
+            GateTerm::Missing => one_sided,
+            GateTerm::Verdict(verdict) => {
+                // A change from a baseline of zero has no relative size, and is beyond any.
+                let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
+                let beyond = self.beyond == 0.0 || size > self.beyond;
+                !one_sided && row.verdict_word() == verdict.word() && beyond
+            }
+        }
+    }
+}
+
+/// `2%` as a fraction. A number without its sign is refused: 2 may mean 2 % or 200 %.
+fn parse_percentage(text: &str) -> Result<f64, String> {
+    let Some(number) = text.strip_suffix('%') else {
+        return Err(match text.parse::<f64>() {
+            Ok(_) => format!("`{text}` has no unit, as in `{text}%`"),
+            Err(_) => format!("`{text}` is not a percentage"),
+        });
+    };
+    let value: f64 = number.trim().parse().map_err(|_| format!("`{text}` is not a percentage"))?;
+    if value >= 0.0 && value.is_finite() {
+        return Ok(value / 100.0);
+    }
+    Err(format!("`{text}` is not zero or more"))
+}
+
+impl Comparison {
+    /// The rows that a gate does not accept. Where the comparison has primary metrics, only they decide.
+    #[must_use]
+    pub fn violations(&self, gate: &Gate) -> Vec<&VerdictRow> {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        let decides = |row: &&VerdictRow| row.primary || !has_primary;
+        let hit = |row: &&VerdictRow| gate.rules.iter().any(|rule| rule.matches_row(row));
+        self.rows.iter().filter(decides).filter(hit).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! What this machine shows where nothing changed.
+//!
+//! Owns a machine's noise card: what an A/A run (one variant under two labels) showed, and how comparisons use it. It refuses
+//! to change a verdict: a change that is smaller than what this machine shows without any is flagged, not hidden.
+
+use perflab_model::{Manifest, Nanos, Unit};
+use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};
+use serde::{Deserialize, Serialize};
+
+use crate::compare::comparison::{ChangeScale, Comparison, SideSummary, VerdictRow};
+
+/// Version of a stored card.
+pub const NOISE_CARD_FORMAT: u32 = 1;
+
+/// A card older than this is told to be old.
+pub const LONGEST_CARD_AGE: Nanos = Nanos(30 * 86_400_000_000_000);
+
+/// Iterations a side of the small experiments that are cut out of the run.
+const WINDOW: usize = 6;
+
+const ALPHA: f64 = 0.05;
+
+/// What an A/A run showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoiseCard {
+    /// [`NOISE_CARD_FORMAT`].
+    pub format: u32,
+    /// The run's id.
+    pub run: String,
+    /// When it began, nanoseconds since 1970.
+    pub made: Nanos,
+    /// The kernel that it ran under; empty where unknown.
+    pub kernel: String,
+    /// The processor; empty where unknown.
+    pub cpu: String,
+    /// One row a case and metric.
+    pub rows: Vec<NoiseRow>,
+}
+
+/// One metric of one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoiseRow {
+    /// The case.
+    pub subject: String,
+    /// Its workload.
+    pub workload: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Values under each label.
+    pub n: usize,
+    /// Standard deviation of one iteration, relative.
+    pub noise: f64,
+    /// The change that was seen although nothing changed.
+    pub change: f64,
+    /// The largest relative change that the interval of that change admits.
+    pub reach: f64,
+    /// The smallest relative change that as many iterations find in 80 % of experiments.
+    pub detects: Option<f64>,
+    /// Share of false alarms at 5 % in small experiments cut out of this run whose sides were interleaved.
+    pub interleaved: Option<f64>,
+    /// The same where one side was measured after the other.
+    pub in_turn: Option<f64>,
+}
+
+impl NoiseCard {
+    /// The card of an A/A comparison, and the rows that have no card, each with the reason.
+    #[must_use]
+    pub fn from_comparison(comparison: &Comparison, manifest: &Manifest) -> (Self, Vec<String>) {
+        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
+        let (mut rows, mut without) = (Vec::new(), Vec::new());
+        for row in &comparison.rows {
+            match build_noise_row(row, comparison.confidence) {
+                Some(Ok(found)) => rows.push(found),
+                Some(Err(error)) => without.push(format!("{}, {}: {error}", row.subject, row.metric)),
+                None => without
+                    .push(format!("{}, {}: no relative change with an interval", row.subject, row.metric)),
+            }
+        }
+        let card = NoiseCard {
+            format: NOISE_CARD_FORMAT,
+            run: manifest.id.clone(),
+            made: manifest.anchor.realtime,
+            kernel: fact("kernel.release"),
+            cpu: fact("cpu.model"),
+            rows,
+        };
+        (card, without)
+    }
+
+    /// The largest change that this machine shows for a metric of a workload without any.
+    pub(crate) fn largest_change(&self, workload: &str, metric: &str) -> Option<f64> {
+        let rows = self.rows.iter().filter(|row| row.workload == workload && row.metric == metric);
+        rows.map(|row| row.reach).reduce(f64::max)
+    }
+
+    /// Why the card may not hold for a run that began then and there; empty where it does.
+    pub(crate) fn reasons_for_doubt(&self, manifest: &Manifest) -> Vec<String> {
+        let age = manifest.anchor.realtime.since(self.made);
+        let days = age.0 / 86_400_000_000_000;
+        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
+        let changed = |what: &str, ours: &str, theirs: String| {
+            (!ours.is_empty() && !theirs.is_empty() && ours != theirs)
+                .then(|| format!("{what} was {ours}, now {theirs}"))
+        };
+        let old = (age > LONGEST_CARD_AGE).then(|| format!("it is {days} days old"));
+        let kernel = changed("the kernel", &self.kernel, fact("kernel.release"));
+        let cpu = changed("the processor", &self.cpu, fact("cpu.model"));
+        [old, kernel, cpu].into_iter().flatten().collect()
+    }
+}
+
+fn build_noise_row(row: &VerdictRow, confidence: f64) -> Option<Result<NoiseRow, StatsError>> {
+    let change = row.change.filter(|change| change.scale == ChangeScale::Ratio)?;
+    let interval = change.interval?;
+    let logarithms = |side: &Option<SideSummary>| -> Option<Vec<f64>> {
+        Some(side.as_ref()?.values.iter().map(|point| point.value.ln()).collect())
+    };
+    let (x, y) = (logarithms(&row.baseline)?, logarithms(&row.candidate)?);
+    Some(measure_noise(row, (&x, &y), change.value, (interval.low, interval.high), confidence))
+}
+
+fn measure_noise(
+    row: &VerdictRow,
+    (x, y): (&[f64], &[f64]),
+    change: f64,
+    (low, high): (f64, f64),
+    confidence: f64,
+) -> Result<NoiseRow, StatsError> {
+    let pooled = sd(x)?.powi(2).midpoint(sd(y)?.powi(2)).sqrt();
+    let n = x.len().min(y.len());
+    let rules = PowerRules { pairing: SamplePairing::Independent, confidence, ..PowerRules::default() };
+    let detects = if pooled > 0.0 { rules.detectable_change(pooled, n).ok() } else { None };
+    let pairs: Vec<(f64, f64)> = x.iter().copied().zip(y.iter().copied()).collect();
+    Ok(NoiseRow {
+        subject: row.subject.clone(),
+        workload: row.workload.clone(),
+        metric: row.metric.clone(),
+        unit: row.unit.clone(),
+        n,
+        noise: pooled,
+        change,
+        reach: low.abs().max(high.abs()),
+        detects,
+        interleaved: false_alarm_rate(pairs.windows(WINDOW).map(|window| {
+            let (x, y): (Vec<f64>, Vec<f64>) = window.iter().copied().unzip();
+            Ok(signed_rank(&x, &y)?.p)
+        }))?,
+        in_turn: false_alarm_rate(pairs.windows(WINDOW).map(|window| {
+            let order: Vec<f64> = window.iter().flat_map(|(x, y)| [*x, *y]).collect();
+            let (first, second) = order.split_at(WINDOW);
+            Ok(mann_whitney(first, second)?.p)
+        }))?,
+    })
+}
+
+fn false_alarm_rate(
+    p_values: impl Iterator<Item = Result<f64, StatsError>>,
+) -> Result<Option<f64>, StatsError> {
+    let found = p_values.collect::<Result<Vec<f64>, _>>()?;
+    let alarming = found.iter().filter(|p| **p < ALPHA).count();
+    Ok((!found.is_empty()).then(|| alarming as f64 / found.len() as f64))
+}

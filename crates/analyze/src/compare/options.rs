@@ -1,0 +1,91 @@
+//! What is compared and how: sides and options.
+//!
+//! Owns the choices of whoever compares. It refuses choices that belong into the study, such as the margin of a
+//! metric, which is fixed before the first sample.
+//!
+//! Owns what is put on one side of a comparison. It refuses to read it: the caller brings runs in memory.
+
+use perflab_model::{RunRecord, Sample};
+
+use crate::compare::noise_card::NoiseCard;
+use crate::error::AnalyzeError;
+
+/// How to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnalysisOptions {
+    /// Confidence of the intervals inside (0.5, 1); "same" is judged at the level with twice the error. 0.95.
+    pub confidence: f64,
+    /// The relative change that matters, for metrics to which the study gives none. 0.03, which is 3 %.
+    pub default_margin: f64,
+    /// Only metrics of these names, or of these kinds: `primary` for those that decide, `explanatory` for those that
+    /// explain; all where empty.
+    pub metrics: Vec<String>,
+    /// Only workloads of these names in the study; all where empty.
+    pub workloads: Vec<String>,
+    /// The level that others are compared with by a factor; its first where absent.
+    pub baseline: Option<String>,
+    /// Whether cases of one name are judged though their commands, parameters or definitions differ.
+    pub across: bool,
+    /// Whether runs of which nobody knows the boot are of boots of their own: the user says so.
+    pub boots_differ: bool,
+    /// Whether explanatory metrics with the very same values are one row: counters that the kernel keeps twice.
+    pub merge_twins: bool,
+    /// What this machine showed where nothing changed, if it was measured.
+    pub noise: Option<NoiseCard>,
+}
+
+impl Default for AnalysisOptions {
+    fn default() -> Self {
+        AnalysisOptions {
+            confidence: 0.95,
+            default_margin: 0.03,
+            metrics: Vec::new(),
+            workloads: Vec::new(),
+            baseline: None,
+            across: false,
+            boots_differ: false,
+            merge_twins: false,
+            noise: None,
+        }
+    }
+}
+
+impl AnalysisOptions {
+    /// The level at which "same" is judged: 0.90 for 0.95.
+    #[must_use]
+    pub fn narrow_confidence(&self) -> f64 {
+        2.0 * self.confidence - 1.0
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), AnalyzeError> {
+        if !(self.confidence > 0.5 && self.confidence < 1.0) {
+            return Err(AnalyzeError::Confidence { value: self.confidence });
+        }
+        if !(self.default_margin >= 0.0 && self.default_margin.is_finite()) {
+            return Err(AnalyzeError::Margin { value: self.default_margin });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn includes_metric(&self, sample: &Sample) -> bool {
+        let kind = if sample.primary { "primary" } else { "explanatory" };
+        is_chosen(&self.metrics, &sample.metric) || is_chosen(&self.metrics, kind)
+    }
+
+    pub(crate) fn includes_workload(&self, name: &str) -> bool {
+        is_chosen(&self.workloads, name)
+    }
+}
+
+fn is_chosen(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|one| one == name)
+}
+
+/// One side of a comparison: runs that are repetitions of one another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparisonSide {
+    /// What people call it: a label, a short run id, a level.
+    pub name: String,
+    /// Its runs, at least one.
+    pub runs: Vec<RunRecord>,
+}

@@ -1,0 +1,256 @@
+//! The two questions, runs against runs and levels of a factor, as a sequence of the steps below.
+//!
+//! Owns the two questions: these runs against those, and one level of a factor against the others. It refuses
+//! details: lining up, numbers and verdicts have their own modules.
+//!
+//! Owns `--by FACTOR`: the levels of one factor against its first, everything else equal. It refuses to pool other
+//! factors: each combination of their levels is a case of its own.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexSet;
+
+use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
+use crate::compare::checks::{self, check_samples};
+use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
+use crate::compare::diagnostic::ComparisonDiagnostic;
+use crate::compare::edited_cases::EditedCases;
+use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::compare::row_estimate::{RowEstimate, estimate_rows};
+use crate::compare::run_differences::{self, FactDifference};
+use crate::compare::verdict::{TestFamilySizes, set_verdicts};
+use crate::error::AnalyzeError;
+
+/// Compares runs with other runs: `perflab compare A B [C...]`.
+///
+/// Cases are lined up by workload, matrix parameters and levels. A factor that has one level on each side, and
+/// not the same one everywhere (the booted kernel, say), is what is compared and not part of a case's name.
+///
+/// # Errors
+/// A side without runs or samples; no candidate; sides without a metric or without a case in common; options out
+/// of range.
+pub fn compare_sides(
+    baseline: &ComparisonSide,
+    candidates: &[ComparisonSide],
+    options: &AnalysisOptions,
+) -> Result<Comparison, AnalyzeError> {
+    options.validate()?;
+    if candidates.is_empty() {
+        return Err(AnalyzeError::NoCandidate { baseline: baseline.name.clone() });
+    }
+    let sides: Vec<&ComparisonSide> = std::iter::once(baseline).chain(candidates).collect();
+    crate::compare::alignment::check_runs_present(&sides)?;
+    let compared = crate::compare::alignment::compared_factors(&sides);
+    let hidden: Vec<String> = compared.iter().map(|factor| factor.name.clone()).collect();
+    let mut index = SampleIndex::default();
+    let selection = CaseSelection { level: None, hidden: hidden.clone() };
+    let mut tables = sides.iter().map(|side| index.align_side(side, &side.name, &selection, options));
+    let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: baseline.name.clone() })?;
+    let theirs: Vec<AlignedSide> = tables.collect();
+    crate::compare::alignment::check_sides_overlap(&index, &ours, &theirs, &sides, options)?;
+    let facts: Vec<FactDifference> = candidates
+        .iter()
+        .flat_map(|side| run_differences::fact_differences(&baseline.runs, &side.name, &side.runs))
+        .collect();
+    let mut warnings = Vec::new();
+    let mut edited = Vec::new();
+    for side in candidates {
+        if let Some(first) = baseline.runs.first() {
+            let others = baseline.runs.iter().skip(1).chain(&side.runs);
+            let cases = run_differences::edited_cases(&first.manifest, others, &hidden, &hidden);
+            edited.push(EditedCases { candidate: side.name.clone(), cases });
+        }
+    }
+    for (side, edited) in candidates.iter().zip(&edited) {
+        warnings.extend(edited.diagnostics(&baseline.name, options));
+        let differences = run_differences::side_rule_differences(&baseline.runs, &side.runs, &hidden);
+        warnings.extend(crate::compare::checks::study_diagnostic(&baseline.name, &side.name, &differences));
+        warnings.extend(crate::compare::checks::environment_diagnostic(&baseline.name, &side.name, &facts));
+    }
+    warnings.extend(crate::compare::checks::check_runs(&sides));
+    warnings.extend(crate::compare::checks::noise_card_diagnostic(&sides, options));
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
+    found.notes.extend(compared.iter().map(crate::compare::alignment::ComparedFactor::describe));
+    found.facts = facts;
+    Ok(found)
+}
+
+/// Everything after the sides are lined up.
+fn conclude_comparison(
+    index: SampleIndex,
+    mut ours: AlignedSide,
+    mut theirs: Vec<AlignedSide>,
+    mut warnings: Vec<ComparisonDiagnostic>,
+    edited: &[EditedCases],
+    options: &AnalysisOptions,
+) -> Result<Comparison, AnalyzeError> {
+    for table in std::iter::once(&mut ours).chain(&mut theirs) {
+        check_samples(table, &index, options.default_margin);
+    }
+    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, options)?;
+    if options.merge_twins {
+        crate::compare::twin_rows::merge_twin_rows(&mut drafts);
+    }
+    let families = set_verdicts(&mut drafts, options);
+    warnings.extend(families.too_many_rows.clone());
+    warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
+    warnings.extend(from_rows);
+    warnings.extend(sample_diagnostics(&ours, &theirs));
+    warnings.extend(crate::compare::checks::flag_within_noise(&mut drafts, options));
+    crate::compare::checks::flag_rows(&index, &mut drafts, &warnings);
+    drafts
+        .iter_mut()
+        .for_each(|draft| crate::compare::edited_cases::withhold_verdict(&mut draft.row, edited, options));
+    Ok(Comparison {
+        format: COMPARISON_FORMAT,
+        writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
+        baseline: ours.name,
+        candidates: theirs.into_iter().map(|table| table.name).collect(),
+        by: None,
+        confidence: options.confidence,
+        runs: index.runs,
+        notes: describe_methods(&drafts, &families, options),
+        rows: drafts.into_iter().map(|draft| draft.row).collect(),
+        warnings,
+        facts: Vec::new(),
+        chosen: !options.metrics.is_empty(),
+    })
+}
+
+/// The findings in every cell, in the order of the rows.
+fn sample_diagnostics(ours: &AlignedSide, theirs: &[AlignedSide]) -> Vec<ComparisonDiagnostic> {
+    let tables = || std::iter::once(ours).chain(theirs);
+    let keys: BTreeSet<(usize, usize)> = tables().flat_map(|table| table.cells.keys().copied()).collect();
+    let cells = keys.iter().flat_map(|key| tables().filter_map(move |table| table.cells.get(key)));
+    cells.flat_map(|cell| cell.warnings.iter().cloned()).collect()
+}
+
+/// How the numbers came about.
+fn describe_methods(
+    drafts: &[RowEstimate],
+    families: &TestFamilySizes,
+    options: &AnalysisOptions,
+) -> Vec<String> {
+    let percent = |fraction: f64| (fraction * 1000.0).round() / 10.0;
+    let uses =
+        |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
+    let mut notes = Vec::new();
+    if uses(true) {
+        let how = "the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test";
+        notes.push(format!("change of paired rows: {how}"));
+    }
+    if uses(false) {
+        let rows = if uses(true) { "all other" } else { "all" };
+        let how = "Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test";
+        notes.push(format!("change of {rows} rows: {how}"));
+    }
+    if drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means)) {
+        let how = "Welch's t on the boots' medians: two or three boots a side are too few for ranks";
+        notes.push(format!("change of rows with few boots: {how}"));
+    }
+    notes.push(format!(
+        "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",
+        percent(options.narrow_confidence()),
+        percent(options.confidence),
+        percent(1.0 - options.confidence) / 100.0,
+    ));
+    notes.push(format!(
+        "q: Benjamini and Hochberg over {} primary and {} explanatory rows, each family by itself",
+        families.primary, families.explanatory,
+    ));
+    notes
+}
+
+/// Compares the levels of `factor` within runs (one, or repetitions of one another), the first level being the
+/// baseline; one row a combination of the other factors' levels.
+///
+/// # Errors
+/// No run; a factor that was not varied, naming those that were; a factor with one level only; a level without
+/// samples; options out of range.
+pub fn compare_levels(
+    side: &ComparisonSide,
+    factor: &str,
+    options: &AnalysisOptions,
+) -> Result<Comparison, AnalyzeError> {
+    options.validate()?;
+    alignment::check_runs_present(&[side])?;
+    let levels = put_baseline_first(factor_levels(side, factor)?, factor, side, options)?;
+    let mut index = SampleIndex::default();
+    let mut tables = levels.iter().map(|level| {
+        let selection =
+            CaseSelection { level: Some((factor.into(), level.clone())), hidden: vec![factor.into()] };
+        index.align_side(side, level, &selection, options)
+    });
+    let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: side.name.clone() })?;
+    let theirs: Vec<AlignedSide> = tables.collect();
+    alignment::check_sides_overlap(&index, &ours, &theirs, &[side], options)?;
+    for run in &mut index.runs {
+        run.side.clear();
+    }
+    let edited = edited_repetition_cases(side, factor, theirs.iter().map(|table| table.name.clone()));
+    let mut warnings = edited.first().map_or(Vec::new(), |one| one.diagnostics(&ours.name, options));
+    warnings.extend(checks::check_runs(&[side]));
+    warnings.extend(checks::noise_card_diagnostic(&[side], options));
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
+    found.by = Some(factor.into());
+    Ok(found)
+}
+
+/// Cases that were edited between the runs that are taken for repetitions of one another.
+fn edited_repetition_cases(
+    side: &ComparisonSide,
+    factor: &str,
+    candidates: impl Iterator<Item = String>,
+) -> Vec<EditedCases> {
+    let Some(first) = side.runs.first() else { return Vec::new() };
+    let cases =
+        run_differences::edited_cases(&first.manifest, side.runs.iter().skip(1), &[], &[factor.into()]);
+    candidates.map(|candidate| EditedCases { candidate, cases: cases.clone() }).collect()
+}
+
+/// The levels with the wanted baseline in front.
+fn put_baseline_first(
+    mut levels: Vec<String>,
+    factor: &str,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
+) -> Result<Vec<String>, AnalyzeError> {
+    let Some(wanted) = &options.baseline else { return Ok(levels) };
+    let at = levels.iter().position(|level| level == wanted).ok_or_else(|| AnalyzeError::UnknownLevel {
+        factor: factor.into(),
+        level: wanted.clone(),
+        side: side.name.clone(),
+        known: levels.clone(),
+    })?;
+    levels.get_mut(..=at).unwrap_or_default().rotate_right(1);
+    Ok(levels)
+}
+
+/// Its levels that were run, in the order of the study.
+pub(crate) fn factor_levels(side: &ComparisonSide, factor: &str) -> Result<Vec<String>, AnalyzeError> {
+    let plans = || side.runs.iter().map(|run| &run.manifest.plan);
+    let used: IndexSet<&String> =
+        plans().flat_map(|plan| &plan.cases).filter_map(|case| case.levels.get(factor)).collect();
+    let declared = plans().flat_map(|plan| plan.factors.get(factor)).flatten();
+    let ordered: IndexSet<&String> = declared.filter(|level| used.contains(level)).collect();
+    let levels: IndexSet<&String> = ordered.into_iter().chain(used).collect();
+    match levels.len() {
+        0 => Err(unknown_factor(side, factor)),
+        1 => Err(AnalyzeError::OneLevel {
+            factor: factor.into(),
+            level: levels.iter().map(|level| (*level).clone()).collect(),
+            side: side.name.clone(),
+        }),
+        _ => Ok(levels.into_iter().cloned().collect()),
+    }
+}
+
+fn unknown_factor(side: &ComparisonSide, factor: &str) -> AnalyzeError {
+    let cases = side.runs.iter().flat_map(|run| &run.manifest.plan.cases);
+    let known: IndexSet<&String> = cases.flat_map(|case| case.levels.keys()).collect();
+    AnalyzeError::UnknownFactor {
+        factor: factor.into(),
+        side: side.name.clone(),
+        known: known.into_iter().cloned().collect(),
+    }
+}

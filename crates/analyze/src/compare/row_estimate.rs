@@ -1,0 +1,268 @@
+//! One row a case, metric and candidate, with its numbers and without a verdict.
+//!
+//! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
+//! anything: what one side lacks becomes a row that says so.
+//!
+//! Owns how much of a long list one thread takes. It refuses to start threads.
+
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::thread;
+
+use perflab_stats::{StatsError, median};
+
+use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
+use crate::compare::change::estimate_change;
+use crate::compare::comparison::{ChangeScale, SideSummary, Verdict, VerdictRow};
+use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
+use crate::compare::experimental_unit::ComparisonUnits;
+use crate::compare::options::AnalysisOptions;
+use crate::error::AnalyzeError;
+
+/// Fewest values a side that, being all equal on both, count as exact.
+const FEWEST_EXACT: usize = 3;
+
+/// A row on its way to a verdict.
+#[derive(Debug)]
+pub(crate) struct RowEstimate {
+    pub(crate) row: VerdictRow,
+    /// As in [`Estimated`](crate::fill_estimate::Estimated).
+    pub(crate) sd: Option<f64>,
+    /// The verdict is capped.
+    pub(crate) one_boot: bool,
+    /// Of some of several runs nobody knows whether they are of one boot.
+    pub(crate) unknown_boot: bool,
+    /// All values of both sides are one and the same number.
+    pub(crate) constant: bool,
+}
+
+/// Where a row stands.
+struct RowPosition<'a> {
+    subject: usize,
+    name: &'a str,
+    identity: &'a CaseIdentity,
+    metric: &'a MetricKey,
+    baseline: (&'a AlignedSide, Option<&'a MetricSamples>),
+    candidate: (&'a AlignedSide, Option<&'a MetricSamples>),
+}
+
+/// All rows in order: by case; primary metrics first; by metric; by candidate. The warnings are those that only
+/// the comparison of two cells can give.
+pub(crate) fn estimate_rows(
+    index: &SampleIndex,
+    baseline: &AlignedSide,
+    candidates: &[AlignedSide],
+    options: &AnalysisOptions,
+) -> Result<RowEstimates, AnalyzeError> {
+    let keys = row_keys(baseline, candidates);
+    let of = |part: &[(usize, usize)]| -> Result<RowEstimates, AnalyzeError> {
+        let mut found = RowEstimates::default();
+        part.iter().try_for_each(|key| {
+            estimate_metric_rows(*key, (index, baseline, candidates), options, &mut found)
+        })?;
+        Ok(found)
+    };
+    let mut all = RowEstimates::default();
+    thread::scope(|scope| {
+        let parts = keys.chunks(chunk_length(keys.len()));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| of(part))).collect();
+        parts.into_iter().try_for_each(|part| {
+            let (found, warnings) = part.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            all.0.extend(found);
+            all.1.extend(warnings);
+            Ok(())
+        })
+    })?;
+    Ok(all)
+}
+
+/// Rows, and the warnings that belong to them.
+type RowEstimates = (Vec<RowEstimate>, Vec<ComparisonDiagnostic>);
+
+/// The rows of one metric of a case.
+fn estimate_metric_rows(
+    key: (usize, usize),
+    (index, baseline, candidates): (&SampleIndex, &AlignedSide, &[AlignedSide]),
+    options: &AnalysisOptions,
+    (found, warnings): &mut RowEstimates,
+) -> Result<(), AnalyzeError> {
+    let (subject, number) = key;
+    let (Some((name, what)), Some(metric)) =
+        (index.subjects.get_index(subject), index.metrics.get_index(number))
+    else {
+        return Ok(());
+    };
+    for candidate in candidates {
+        let baseline = (baseline, find_metric_samples(baseline, key));
+        let candidate = (candidate, find_metric_samples(candidate, key));
+        let spot = RowPosition { subject, name, identity: what, metric, baseline, candidate };
+        found.extend(spot.estimate_row(index, options, warnings)?);
+    }
+    Ok(())
+}
+
+fn find_metric_samples(table: &AlignedSide, key: (usize, usize)) -> Option<&MetricSamples> {
+    table.cells.get(&key).filter(|cell| cell.has_values())
+}
+
+/// Every case with the metrics that any side has of it, primary ones first.
+fn row_keys(baseline: &AlignedSide, candidates: &[AlignedSide]) -> Vec<(usize, usize)> {
+    let mut primary: HashMap<(usize, usize), bool> = HashMap::new();
+    let cells = std::iter::once(baseline).chain(candidates).flat_map(|table| &table.cells);
+    for (key, cell) in cells.filter(|(_, cell)| cell.has_values()) {
+        *primary.entry(*key).or_default() |= cell.primary;
+    }
+    let mut keys: Vec<_> = primary.into_iter().collect();
+    keys.sort_by_key(|((subject, metric), is_primary)| (*subject, !is_primary, *metric));
+    keys.into_iter().map(|(key, _)| key).collect()
+}
+
+impl RowPosition<'_> {
+    /// The row, unless neither of the two sides has a value.
+    fn estimate_row(
+        &self,
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+        warnings: &mut Vec<ComparisonDiagnostic>,
+    ) -> Result<Option<RowEstimate>, AnalyzeError> {
+        let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
+        let mut draft = RowEstimate {
+            row: self.build_row(any, options)?,
+            sd: None,
+            one_boot: false,
+            unknown_boot: false,
+            constant: false,
+        };
+        match (self.baseline.1, self.candidate.1) {
+            (Some(baseline), Some(candidate)) => {
+                let found = self.fill_estimate(&mut draft, baseline, candidate, index, options);
+                warnings.extend(found.unwrap_or_else(|error| {
+                    draft.row.flags.push(RowFlag::Few);
+                    Some(ComparisonDiagnostic::NotComputed {
+                        place: self.diagnostic_location(),
+                        reason: error.to_string(),
+                    })
+                }));
+            }
+            _ => draft.row.flags.push(RowFlag::OneSided),
+        }
+        Ok(Some(draft))
+    }
+
+    fn build_row(&self, any: &MetricSamples, options: &AnalysisOptions) -> Result<VerdictRow, AnalyzeError> {
+        let margin = [self.baseline.1, self.candidate.1].into_iter().flatten().find_map(|cell| cell.margin);
+        Ok(VerdictRow {
+            subject: self.name.into(),
+            workload: self.identity.workload.clone(),
+            point: self.identity.point.clone(),
+            candidate_name: self.candidate.0.name.clone(),
+            metric: String::from(&self.metric.name),
+            twins: Vec::new(),
+            unit: self.metric.unit.clone(),
+            direction: any.direction,
+            primary: any.primary,
+            baseline: self.summarise_side(self.baseline)?,
+            candidate: self.summarise_side(self.candidate)?,
+            change: None,
+            verdict: Verdict::Unclear,
+            p: None,
+            q: None,
+            margin: margin.unwrap_or(options.default_margin),
+            flags: self.side_flags(),
+            method: None,
+            withheld: None,
+            needed: None,
+        })
+    }
+
+    fn summarise_side(
+        &self,
+        side: (&AlignedSide, Option<&MetricSamples>),
+    ) -> Result<Option<SideSummary>, AnalyzeError> {
+        let Some(cell) = side.1 else { return Ok(None) };
+        Ok(Some(SideSummary {
+            median: median(&cell.values()).map_err(|source| self.statistic_error(source))?,
+            n: cell.points.len(),
+            boots: cell.boots(),
+            failed: side.0.failures.get(&self.subject).map_or(0, |failures| failures.count),
+            values: cell.points.clone(),
+        }))
+    }
+
+    /// What each side says about itself.
+    fn side_flags(&self) -> Vec<RowFlag> {
+        let sides = [self.baseline, self.candidate];
+        let failed = sides.iter().any(|(table, _)| table.failures.contains_key(&self.subject));
+        let cells = sides.into_iter().filter_map(|(_, cell)| cell);
+        let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(ComparisonDiagnostic::flag));
+        found.chain(failed.then_some(RowFlag::Failed)).collect()
+    }
+
+    /// Fills in what the data say; a warning where they say little.
+    fn fill_estimate(
+        &self,
+        draft: &mut RowEstimate,
+        baseline: &MetricSamples,
+        candidate: &MetricSamples,
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+    ) -> Result<Option<ComparisonDiagnostic>, StatsError> {
+        let units = ComparisonUnits::choose(baseline, candidate, index)?;
+        let found = estimate_change(&units, options)?;
+        draft.row.method = Some(units.estimation_method());
+        draft.row.change = Some(found.change);
+        draft.row.p = Some(found.p);
+        draft.sd = found.sd;
+        (draft.one_boot, draft.unknown_boot) = (units.one_boot, units.unknown_boot);
+        draft.constant = is_constant(baseline, candidate);
+        draft.row.flags.extend(units.one_boot.then_some(RowFlag::OneBoot));
+        draft.row.flags.extend(units.unknown_boot.then_some(RowFlag::UnknownBoot));
+        draft
+            .row
+            .flags
+            .extend((units.paired && has_disagreeing_medians(&draft.row)).then_some(RowFlag::Paired));
+        let is_enough = found.change.interval.is_some() || draft.constant;
+        draft.row.flags.extend((!is_enough).then_some(RowFlag::Few));
+        Ok((!is_enough).then(|| self.too_few_diagnostic(&units)))
+    }
+
+    fn too_few_diagnostic(&self, units: &ComparisonUnits) -> ComparisonDiagnostic {
+        let (baseline, candidate) = (units.baseline.len(), units.candidate.len());
+        ComparisonDiagnostic::TooFew {
+            place: self.diagnostic_location(),
+            baseline,
+            candidate,
+            level: units.level,
+        }
+    }
+
+    fn diagnostic_location(&self) -> DiagnosticLocation {
+        let side = self.candidate.0.name.clone();
+        DiagnosticLocation { side, subject: self.name.into(), metric: String::from(&self.metric.name) }
+    }
+
+    fn statistic_error(&self, source: StatsError) -> AnalyzeError {
+        AnalyzeError::Statistic { subject: self.name.into(), metric: String::from(&self.metric.name), source }
+    }
+}
+
+/// Whether who divides the medians gets a change that differs from the row's by more than matters.
+fn has_disagreeing_medians(row: &VerdictRow) -> bool {
+    let (Some(change), Some(ours), Some(theirs)) = (row.change, &row.baseline, &row.candidate) else {
+        return false;
+    };
+    let is_ratio = change.scale == ChangeScale::Ratio && ours.median > 0.0;
+    is_ratio && (theirs.median / ours.median - 1.0 - change.value).abs() > row.margin
+}
+
+/// Whether both sides are one and the same number throughout, often enough to be no accident.
+fn is_constant(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
+    let enough = baseline.points.len().min(candidate.points.len()) >= FEWEST_EXACT;
+    let values = || baseline.points.iter().chain(candidate.points.iter()).map(|point| point.value);
+    enough && values().zip(values().skip(1)).all(|(one, next)| one == next)
+}
+
+/// The length of the parts of a list, one for each processor; at least 1.
+pub(crate) fn chunk_length(length: usize) -> usize {
+    length.div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1)
+}

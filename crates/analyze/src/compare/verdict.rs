@@ -1,0 +1,216 @@
+//! Test families, the verdict on a row, and the power that an unclear row lacks.
+//!
+//! Owns the verdict on a row. It refuses to look at raw
+//! values: intervals, q and the margin are all it needs.
+//!
+//! Owns which rows are looked at together, so that many metrics do not make many false alarms: primary metrics are
+//! one family, explanatory metrics another. It refuses to mix them: a hundred counters must not hide the one
+//! number that decides.
+//!
+//! Owns how many repetitions would decide what is unclear. It refuses precision: the answer comes from an estimate of
+//! the change and of the noise, and is good to a tenth at best.
+
+use std::collections::HashMap;
+
+use perflab_model::Direction;
+use perflab_stats::{PowerGoal, PowerRules, SamplePairing, benjamini_hochberg, smallest_p};
+
+use crate::compare::comparison::{ChangeScale, RepetitionLevel, Verdict};
+use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+use crate::compare::options::AnalysisOptions;
+use crate::compare::row_estimate::RowEstimate;
+
+/// Sets the verdict of a row whose q is known, and what would decide it.
+fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &AnalysisOptions) {
+    let Some(margin) = draft.margin_on_scale() else { return };
+    if draft.constant || (is_shown_same(draft, margin) && !draft.one_boot) {
+        draft.row.verdict = Verdict::Same;
+    } else if draft.one_boot {
+        draft.row.verdict = Verdict::Unclear;
+    } else if is_clearly_changed(draft, options) {
+        set_changed_verdict(draft);
+    } else {
+        draft.row.needed = planner.repetitions_to_decide(draft, margin);
+    }
+}
+
+/// Whether the narrow interval lies inside ± the margin.
+fn is_shown_same(draft: &RowEstimate, margin: f64) -> bool {
+    let narrow = draft.row.change.and_then(|change| change.narrow);
+    narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin)
+}
+
+/// Whether the interval excludes "no change" and the family agrees.
+fn is_clearly_changed(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
+    let interval = draft.row.change.and_then(|change| change.interval);
+    let excludes = interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
+    excludes && draft.row.q.is_some_and(|q| q < 1.0 - options.confidence)
+}
+
+fn set_changed_verdict(draft: &mut RowEstimate) {
+    let up = draft.row.change.is_some_and(|change| change.value > 0.0);
+    draft.row.verdict = match (draft.row.direction, up) {
+        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
+        (Direction::Neither, _) => {
+            draft.row.flags.push(RowFlag::Changed);
+            Verdict::Unclear
+        }
+    };
+}
+
+impl RowEstimate {
+    /// The margin in the unit of the change.
+    fn margin_on_scale(&self) -> Option<f64> {
+        match self.row.change?.scale {
+            ChangeScale::Ratio => Some(self.row.margin),
+            ChangeScale::Absolute => Some(self.row.margin * self.row.baseline.as_ref()?.median.abs()),
+        }
+    }
+}
+
+/// Sizes of the two families, and what is to be said of the one that decides.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TestFamilySizes {
+    pub(crate) primary: usize,
+    pub(crate) explanatory: usize,
+    pub(crate) too_many_rows: Option<ComparisonDiagnostic>,
+}
+
+/// Adjusts the p-values of each family and judges its rows.
+pub(crate) fn set_verdicts(drafts: &mut [RowEstimate], options: &AnalysisOptions) -> TestFamilySizes {
+    let primary = set_family_verdicts(drafts, true, options);
+    let explanatory = set_family_verdicts(drafts, false, options);
+    let (decides, size) = if primary > 0 { (true, primary) } else { (false, explanatory) };
+    let members: Vec<&RowEstimate> =
+        drafts.iter().filter(|draft| draft.row.primary == decides && draft.row.p.is_some()).collect();
+    TestFamilySizes { primary, explanatory, too_many_rows: too_many_rows_diagnostic(&members, size, options) }
+}
+
+/// Whether there are so many rows that none of them could be significant alone, whatever it measured.
+fn too_many_rows_diagnostic(
+    members: &[&RowEstimate],
+    size: usize,
+    options: &AnalysisOptions,
+) -> Option<ComparisonDiagnostic> {
+    let decided = |draft: &&&RowEstimate| {
+        draft.row.verdict != Verdict::Unclear || draft.row.flags.contains(&RowFlag::Changed)
+    };
+    let is_judged = |draft: &&&RowEstimate| {
+        !draft.constant && draft.row.change.is_some_and(|change| change.interval.is_some())
+    };
+    // Rows that show no change are the same without q.
+    let changed = |draft: &&&RowEstimate| decided(draft) && draft.row.verdict != Verdict::Same;
+    if members.iter().any(|draft| changed(&draft)) {
+        return None;
+    }
+    let methods = members
+        .iter()
+        .filter(is_judged)
+        .filter_map(|draft| draft.row.method)
+        .filter(|method| !method.by_means);
+    let most = methods.max_by_key(|method| method.baseline.min(method.candidate))?;
+    let repetitions = most.baseline.min(most.candidate);
+    let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);
+    let noun = match (most.level, most.paired) {
+        (RepetitionLevel::Boot, _) => "boots",
+        (RepetitionLevel::Iteration, true) => "blocks",
+        (RepetitionLevel::Iteration, false) => "iterations",
+    };
+    (repetitions < needed).then(|| ComparisonDiagnostic::TooManyRows {
+        rows: size,
+        repetitions,
+        needed,
+        noun: noun.into(),
+    })
+}
+
+fn set_family_verdicts(drafts: &mut [RowEstimate], primary: bool, options: &AnalysisOptions) -> usize {
+    let belongs = |draft: &&mut RowEstimate| draft.row.primary == primary && draft.row.p.is_some();
+    let mut members: Vec<&mut RowEstimate> = drafts.iter_mut().filter(belongs).collect();
+    let p_values: Vec<f64> = members.iter().filter_map(|draft| draft.row.p).collect();
+    let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
+    let size = q_values.len();
+    let mut planner = PowerPlanner::new(size, options);
+    for (draft, q) in members.iter_mut().zip(q_values) {
+        draft.row.q = Some(q);
+        set_verdict(draft, &mut planner, options);
+    }
+    size
+}
+
+/// Sizes are rounded to steps of 2 %, so that thousands of rows share a few hundred answers.
+const STEPS: f64 = 50.0;
+
+/// Beyond so many repetitions nothing is significant that was not before.
+const MOST_FOR_FAMILY: usize = 200;
+
+/// What repetitions are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum PowerAim {
+    Detect,
+    ShowSame,
+}
+
+/// Plans for the rows of one family.
+#[derive(Debug)]
+struct PowerPlanner {
+    confidence: f64,
+    family: usize,
+    known: HashMap<(PowerAim, bool, i64), Option<usize>>,
+}
+
+impl PowerPlanner {
+    /// For a family of so many rows.
+    pub(crate) fn new(family: usize, options: &AnalysisOptions) -> Self {
+        PowerPlanner { confidence: options.confidence, family, known: HashMap::new() }
+    }
+
+    /// About how many repetitions a side would decide: enough to find a change of the size that was estimated, or
+    /// to show that it is inside the margin (in the unit of the change), whichever is less. At least half as many
+    /// again as did not decide now. Absent where nothing is known of the noise, or a million would not do.
+    fn repetitions_to_decide(&mut self, draft: &RowEstimate, margin: f64) -> Option<usize> {
+        let (method, sd) = (draft.row.method?, draft.sd?);
+        let effect = effect_in_noise_units(draft)?.abs();
+        let least = self.fewest_repetitions(method.paired);
+        let detect = if sd > 0.0 {
+            self.repetitions_for(PowerAim::Detect, method.paired, effect / sd).map(|n| n.max(least))
+        } else {
+            Some(least)
+        };
+        let is_inside = sd > 0.0 && effect < margin;
+        let same = is_inside
+            .then(|| self.repetitions_for(PowerAim::ShowSame, method.paired, (margin - effect) / sd))
+            .flatten();
+        let have = method.baseline.min(method.candidate);
+        detect.into_iter().chain(same).min().map(|n| n.max((have * 3).div_ceil(2)))
+    }
+
+    /// Repetitions that reach a goal of `size` standard deviations.
+    fn repetitions_for(&mut self, aim: PowerAim, paired: bool, size: f64) -> Option<usize> {
+        if size <= 0.0 || !size.is_finite() {
+            return None;
+        }
+        let step = (size.ln() * STEPS).round();
+        let rounded = (step / STEPS).exp();
+        let pairing = if paired { SamplePairing::Paired } else { SamplePairing::Independent };
+        let goal =
+            if aim == PowerAim::Detect { PowerGoal::Detect(rounded) } else { PowerGoal::ShowSame(rounded) };
+        let plan = PowerRules { pairing, confidence: self.confidence, ..PowerRules::default() };
+        let found = || plan.needed_repetitions(1.0, goal).ok().flatten();
+        *self.known.entry((aim, paired, step as i64)).or_insert_with(found)
+    }
+
+    /// The fewest repetitions with which a lone change of the family can be significant at all.
+    fn fewest_repetitions(&self, paired: bool) -> usize {
+        let alpha = (1.0 - self.confidence) / self.family.max(1) as f64;
+        let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
+        (2..MOST_FOR_FAMILY).find(|n| least(*n) < alpha).unwrap_or(MOST_FOR_FAMILY)
+    }
+}
+
+/// The change in the unit of the noise.
+fn effect_in_noise_units(draft: &RowEstimate) -> Option<f64> {
+    let change = draft.row.change?;
+    Some(if change.scale == ChangeScale::Ratio { change.value.ln_1p() } else { change.value })
+}

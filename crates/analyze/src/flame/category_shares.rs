@@ -1,0 +1,376 @@
+//! Operations and categories as shares, with denominators and intervals.
+//!
+//! The share of each operation and category, each with its denominator, and its interval from iterations.
+//!
+//! Owns the partition: a sample is in one operation and one category, or in none. Refuses an interval from sample
+//! counts: iterations of one load differ by several times the binomial error of one of them (measured: about six
+//! times), so intervals come from repeated iterations alone.
+
+use std::collections::BTreeMap;
+
+use perflab_model::profile::{IterationProfile, Profile, SampleCounts};
+use perflab_model::{NodeId, StackSample};
+use perflab_stats::{ConfidenceInterval, mean_with_interval};
+use serde::Serialize;
+
+use crate::flame::call_tree::ProfileAmount;
+use crate::flame::categories::{ProfileCategories, StackCategory, UNRECOGNISED, categorise_profile};
+use crate::flame::category_rules::CategoryRules;
+
+/// The confidence of intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Names of functions without a rule that are listed.
+const LISTED: usize = 20;
+
+/// What to look at.
+#[derive(Debug, Clone, Default)]
+pub struct CategoryShareOptions {
+    /// Only these slots; all where left out. Warm-ups should be.
+    pub slots: Option<Vec<u32>>,
+    /// Only samples of this command.
+    pub comm: Option<String>,
+    /// Operations that one iteration does, by the operation's name: what a sample's time is divided by.
+    pub counts: BTreeMap<String, f64>,
+}
+
+/// A share, in every iteration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ShareEstimate {
+    /// over all iterations together, in [0, 1]; `None` where there is nothing to be a share of
+    pub value: Option<f64>,
+    /// confidence interval of the mean over iterations: low, high; `None` with fewer than two
+    pub interval: Option<(f64, f64)>,
+}
+
+/// A row of the partition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CategoryShareRow {
+    /// `allocation`; `allocation and free` for the sum
+    pub operation: String,
+    /// `slow`; `None` for the whole operation
+    pub category: Option<String>,
+    /// its samples
+    pub amount: ProfileAmount,
+    /// of all samples that were looked at
+    pub of_all: ShareEstimate,
+    /// of the operation's samples
+    pub of_operation: ShareEstimate,
+    /// of the operation's samples: those that pass the category anywhere, whatever they are counted as
+    pub touching: Option<f64>,
+    /// its time divided by the number of operations, in the profile's unit
+    pub per_operation: Option<CostPerOperation>,
+}
+
+/// Time per operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostPerOperation {
+    /// mean over iterations, in the profile's unit
+    pub value: f64,
+    /// confidence interval of that mean
+    pub interval: Option<(f64, f64)>,
+    /// the unit
+    pub unit: String,
+}
+
+/// How samples of the operations were recognised.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RuleCoverage {
+    /// samples in an operation by the name of a function
+    pub by_name: u64,
+    /// samples in an operation by its place in the kernel's text
+    pub by_window: u64,
+    /// samples that sound as if a rule were missing
+    pub undecided: u64,
+    /// why the window was not used, if so
+    pub no_window: Option<String>,
+    /// functions without a rule: name and samples
+    pub without_rule: Vec<(String, u64)>,
+}
+
+/// The whole answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CategoryShares {
+    /// which table
+    pub rules: String,
+    /// what the kernel is: `SLUB`
+    pub variant: Option<String>,
+    /// samples that were looked at: the denominator of `of_all`
+    pub all: ProfileAmount,
+    /// iterations that were looked at
+    pub iterations: usize,
+    /// operations and their categories
+    pub rows: Vec<CategoryShareRow>,
+    /// operations' samples that end in such a function: name and share of the operations' samples
+    pub leaves: Vec<(String, ShareEstimate)>,
+    /// what is next to the operations: name, share of all samples, inclusive
+    pub beside: Vec<(String, ShareEstimate)>,
+    /// how samples were recognised
+    pub coverage: RuleCoverage,
+    /// patterns that no function of the profile fits, for who writes a table
+    pub unmatched: Vec<String>,
+}
+
+/// One iteration's sums.
+#[derive(Debug, Clone, Default)]
+struct CategoryTally {
+    all: ProfileAmount,
+    /// by operation and category
+    cells: BTreeMap<(u8, u8), ProfileAmount>,
+    /// samples of an operation that pass a category anywhere
+    touching: BTreeMap<(u8, u8), u64>,
+    leaves: BTreeMap<u8, u64>,
+    beside: Vec<u64>,
+    by_window: u64,
+    undecided: u64,
+}
+
+/// Divides the samples of a profile among the operations and categories of a table.
+pub fn category_shares(
+    profile: &Profile,
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+) -> CategoryShares {
+    let verdicts = categorise_profile(profile, rules);
+    let wanted = |piece: &&IterationProfile| {
+        options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.summary.slot))
+    };
+    let pieces: Vec<&IterationProfile> = profile.iterations.iter().filter(wanted).collect();
+    let tallies: Vec<CategoryTally> =
+        pieces.iter().map(|piece| tally_piece(profile, piece, &verdicts, rules, options)).collect();
+    let unit = pieces.first().map_or("", |piece| piece.summary.unit.0.as_str());
+    let mut coverage = rule_coverage(profile, &pieces, &verdicts, options);
+    coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
+    coverage.by_window = saturating_sum(tallies.iter().map(|tally| tally.by_window));
+    coverage.undecided = saturating_sum(tallies.iter().map(|tally| tally.undecided));
+    let recognised = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, |_| true).samples));
+    coverage.by_name = recognised.saturating_sub(coverage.by_window);
+    CategoryShares {
+        rules: rules.name.clone(),
+        variant: verdicts.variant.clone(),
+        all: sum_amounts(tallies.iter().map(|tally| tally.all)),
+        iterations: tallies.len(),
+        rows: share_rows(&tallies, rules, options, unit),
+        leaves: leaf_shares(&tallies, rules),
+        beside: beside_shares(&tallies, rules),
+        coverage,
+        unmatched: unmatched_patterns(profile, rules),
+    }
+}
+
+/// What became of the samples of the pieces that shares are of.
+pub fn profile_parts(profile: &Profile, slots: Option<&[u32]>) -> SampleCounts {
+    let wanted = |piece: &&IterationProfile| slots.is_none_or(|slots| slots.contains(&piece.summary.slot));
+    profile.iterations.iter().filter(wanted).fold(SampleCounts::default(), |mut sum, piece| {
+        sum += piece.sample_counts();
+        sum
+    })
+}
+
+fn is_selected_sample(profile: &Profile, sample: &StackSample, options: &CategoryShareOptions) -> bool {
+    options.comm.as_ref().is_none_or(|comm| profile.comm(sample.comm) == comm)
+}
+
+fn tally_piece(
+    profile: &Profile,
+    piece: &IterationProfile,
+    verdicts: &ProfileCategories,
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+) -> CategoryTally {
+    let mut tally = CategoryTally { beside: vec![0; rules.beside.len()], ..CategoryTally::default() };
+    for sample in piece.samples.iter().filter(|sample| is_selected_sample(profile, sample, options)) {
+        let amount = ProfileAmount { samples: sample.count, weight: sample.weight };
+        tally.all += amount;
+        let verdict = sample.leaf.and_then(|leaf| verdicts.nodes.get(leaf.0 as usize));
+        if let Some(verdict) = verdict {
+            tally.add_sample(*verdict, amount, rules.categories.len());
+        }
+    }
+    tally
+}
+
+impl CategoryTally {
+    fn add_sample(&mut self, verdict: StackCategory, amount: ProfileAmount, categories: usize) {
+        for (at, samples) in self.beside.iter_mut().enumerate() {
+            let more = if verdict.beside >> at & 1 == 1 { amount.samples } else { 0 };
+            *samples = samples.saturating_add(more);
+        }
+        let Some(operation) = verdict.operation else {
+            let more = if verdict.is_suspect { amount.samples } else { 0 };
+            self.undecided = self.undecided.saturating_add(more);
+            return;
+        };
+        *self.cells.entry((operation, verdict.category)).or_default() += amount;
+        let more = if verdict.by_window { amount.samples } else { 0 };
+        self.by_window = self.by_window.saturating_add(more);
+        for category in
+            (0..categories).filter(|at| verdict.overlay.checked_shr(*at as u32).unwrap_or(0) & 1 == 1)
+        {
+            let samples = self.touching.entry((operation, category as u8)).or_default();
+            *samples = samples.saturating_add(amount.samples);
+        }
+        if let Some(leaf) = verdict.leaf {
+            let samples = self.leaves.entry(leaf).or_default();
+            *samples = samples.saturating_add(amount.samples);
+        }
+    }
+}
+
+/// The sum of numbers of samples.
+fn saturating_sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+fn sum_amounts(amounts: impl Iterator<Item = ProfileAmount>) -> ProfileAmount {
+    amounts.fold(ProfileAmount::default(), |mut sum, amount| {
+        sum += amount;
+        sum
+    })
+}
+
+/// The sum of a tally's cells whose operation and category are wanted.
+fn sum_cells(tally: &CategoryTally, wanted: impl Fn(&(u8, u8)) -> bool) -> ProfileAmount {
+    sum_amounts(tally.cells.iter().filter(|(cell, _)| wanted(cell)).map(|(_, amount)| *amount))
+}
+
+/// A row each for the sum of all operations, each operation, and each of its categories that has samples.
+fn share_rows(
+    tallies: &[CategoryTally],
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+    unit: &str,
+) -> Vec<CategoryShareRow> {
+    let operations: Vec<(u8, &str)> =
+        (0..).zip(rules.operations.iter().map(|one| one.name.as_str())).collect();
+    let names: Vec<&str> = operations.iter().map(|(_, name)| *name).collect();
+    let unrecognised =
+        tallies.iter().any(|tally| tally.cells.keys().any(|(operation, _)| *operation == UNRECOGNISED));
+    let all_of = operations.into_iter().chain(unrecognised.then_some((UNRECOGNISED, "unrecognised")));
+    let line =
+        |operation: &str, category, of: &dyn Fn(&(u8, u8)) -> bool, within: &dyn Fn(&(u8, u8)) -> bool| {
+            let touching = None;
+            let per_operation =
+                options.counts.get(operation).and_then(|count| cost_per_operation(tallies, of, *count, unit));
+            let amount = sum_amounts(tallies.iter().map(|tally| sum_cells(tally, of)));
+            let of_all =
+                estimate_share(tallies.iter().map(|tally| (sum_cells(tally, of).samples, tally.all.samples)));
+            let of_operation = estimate_share(
+                tallies.iter().map(|tally| (sum_cells(tally, of).samples, sum_cells(tally, within).samples)),
+            );
+            CategoryShareRow {
+                operation: operation.into(),
+                category,
+                amount,
+                of_all,
+                of_operation,
+                touching,
+                per_operation,
+            }
+        };
+    let mut rows = Vec::new();
+    if rules.operations.len() < 4 {
+        rows.push(line(&names.join(" and "), None, &|_| true, &|_| true));
+    }
+    for (operation, name) in all_of {
+        let within = move |cell: &(u8, u8)| cell.0 == operation;
+        rows.push(line(name, None, &within, &within));
+        for (category, named) in (0..).zip(&rules.categories) {
+            let of = move |cell: &(u8, u8)| *cell == (operation, category);
+            let mut row = line(name, Some(named.name.clone()), &of, &within);
+            let touching = tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category)));
+            let touching = saturating_sum(touching.copied());
+            let base = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, within).samples));
+            row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
+            rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
+        }
+    }
+    rows
+}
+
+/// The share of all iterations together, and the interval of the mean over them.
+fn estimate_share(counts: impl Iterator<Item = (u64, u64)>) -> ShareEstimate {
+    let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
+    let part = saturating_sum(counts.iter().map(|(part, _)| *part));
+    let all = saturating_sum(counts.iter().map(|(_, all)| *all));
+    let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
+    let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
+    ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
+}
+
+fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
+    mean_with_interval(values, CONFIDENCE).ok().filter(|_| values.len() > 1)?.interval
+}
+
+fn cost_per_operation(
+    tallies: &[CategoryTally],
+    of: impl Fn(&(u8, u8)) -> bool,
+    count: f64,
+    unit: &str,
+) -> Option<CostPerOperation> {
+    if count <= 0.0 || !["ns", "cycles"].contains(&unit) {
+        return None;
+    }
+    let each: Vec<f64> = tallies.iter().map(|tally| sum_cells(tally, &of).weight as f64 / count).collect();
+    let value = perflab_stats::mean(&each).ok()?;
+    let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high));
+    Some(CostPerOperation { value, interval, unit: unit.into() })
+}
+
+fn leaf_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
+    let of =
+        |at: u8| {
+            estimate_share(tallies.iter().map(|tally| {
+                (tally.leaves.get(&at).copied().unwrap_or(0), sum_cells(tally, |_| true).samples)
+            }))
+        };
+    (0..).zip(&rules.leaves).map(|(at, named)| (named.name.clone(), of(at))).collect()
+}
+
+fn beside_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
+    let of = |at: usize| {
+        estimate_share(
+            tallies.iter().map(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples)),
+        )
+    };
+    rules.beside.iter().enumerate().map(|(at, named)| (named.name.clone(), of(at))).collect()
+}
+
+/// The functions by which samples were taken for an operation without a rule, or sound like one.
+fn rule_coverage(
+    profile: &Profile,
+    pieces: &[&IterationProfile],
+    verdicts: &ProfileCategories,
+    options: &CategoryShareOptions,
+) -> RuleCoverage {
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    // By node that is odd: the outermost odd one below it, which is the function that the verdict began with.
+    let is_odd =
+        |verdict: &StackCategory| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
+    let mut began: Vec<Option<u32>> = Vec::with_capacity(profile.nodes.len());
+    for ((at, node), verdict) in (0..).zip(&profile.nodes).zip(&verdicts.nodes) {
+        let caller = || node.parent.and_then(|parent| began.get(parent.0 as usize).copied().flatten());
+        began.push(is_odd(verdict).then(|| caller().unwrap_or(at)));
+    }
+    let samples = pieces.iter().flat_map(|piece| &piece.samples);
+    for sample in samples.filter(|sample| is_selected_sample(profile, sample, options)) {
+        let Some(leaf) = sample.leaf else { continue };
+        let Some(Some(node)) = began.get(leaf.0 as usize) else { continue };
+        let frame = profile.node(NodeId(*node)).and_then(|node| profile.frame(node.frame));
+        let samples: &mut u64 = functions.entry(frame.map_or("", |frame| &frame.name)).or_default();
+        *samples = samples.saturating_add(sample.count);
+    }
+    let mut without_rule: Vec<(String, u64)> =
+        functions.into_iter().map(|(name, count)| (name.into(), count)).collect();
+    without_rule.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    without_rule.truncate(LISTED);
+    RuleCoverage { without_rule, ..RuleCoverage::default() }
+}
+
+fn unmatched_patterns(profile: &Profile, rules: &CategoryRules) -> Vec<String> {
+    let all = rules.operations.iter().chain(&rules.categories).flat_map(|named| &named.patterns);
+    let fits = |pattern: &crate::flame::category_rules::NamePattern| {
+        profile.frames.iter().any(|frame| pattern.matches(&frame.name))
+    };
+    all.filter(|pattern| !fits(pattern)).map(|pattern| pattern.text().to_owned()).collect()
+}

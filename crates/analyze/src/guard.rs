@@ -1,0 +1,287 @@
+//! The newest run against its history, and its alarms.
+//!
+//! Owns the judgement of the newest run against its history. It refuses a history that is too short to know its own noise,
+//! and says so.
+//!
+//! Two questions, both over the stretch since the last step before the newest run: does the newest value fall out of the
+//! prediction interval of those before it (one family, Benjamini and Hochberg's q); and does E-divisive see a step for the
+//! worse among the last runs, which a slow single-run test would miss. Only changes beyond the margin count.
+
+use perflab_model::Unit;
+use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
+use serde::Serialize;
+
+use crate::compare::comparison::{ChangeInterval, ChangeScale, MetricChange, Verdict};
+use crate::compare::options::AnalysisOptions;
+use crate::error::AnalyzeError;
+use crate::history::{self, MetricHistories, MetricHistory, SHORTEST_SEGMENT};
+
+/// Fewest runs before the newest one that make a history.
+pub const FEWEST_HISTORY_RUNS: usize = 5;
+
+/// A step alarms while no more runs than these lie behind it.
+const RECENT_STEP_RUNS: usize = 10;
+
+/// The newest run against its history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardReport {
+    /// The newest run.
+    pub run: String,
+    /// One row a series that the newest run has.
+    pub rows: Vec<GuardRow>,
+    /// Series that the run before had and the newest has not, as `case, metric`.
+    pub lost: Vec<String>,
+    /// How the numbers came about.
+    pub notes: Vec<String>,
+}
+
+/// One series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardRow {
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// The newest value.
+    pub value: f64,
+    /// Runs of the reference: those since the last step before the newest run.
+    pub runs: usize,
+    /// Where the newest value was expected, at the confidence asked for; absent where the reference is too short.
+    pub expected: Option<ChangeInterval>,
+    /// The interval of the newest value itself; absent where it has too few iterations.
+    pub own: Option<ChangeInterval>,
+    /// The level of the reference; absent where it is too short.
+    pub level: Option<f64>,
+    /// From the reference to the newest value.
+    pub change: Option<MetricChange>,
+    /// How surprising the newest value is.
+    pub p: Option<f64>,
+    /// The same, adjusted for all series.
+    pub q: Option<f64>,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Why it alarms, if it does.
+    pub alarm: Option<GuardAlarm>,
+}
+
+/// An alarm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardAlarm {
+    /// What was seen.
+    pub reason: AlarmReason,
+    /// The last run that was good.
+    pub last_good: String,
+    /// The first run that was not.
+    pub first_bad: String,
+    /// The size of the change for the worse, and its interval where it has one.
+    pub change: MetricChange,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AlarmReason {
+    /// the newest value falls out of its history
+    Outside,
+    /// a step for the worse among the last runs
+    Step,
+}
+
+/// Judges the newest run of a history.
+///
+/// # Errors
+/// A history of one run; numbers that no statistic takes.
+pub fn check_newest_run(
+    history: &MetricHistories,
+    options: &AnalysisOptions,
+) -> Result<GuardReport, AnalyzeError> {
+    let (newest, before) =
+        history.runs.split_last().ok_or_else(|| AnalyzeError::NoRun { side: "the history".into() })?;
+    if before.is_empty() {
+        return Err(AnalyzeError::NoCandidate { baseline: newest.id.clone() });
+    }
+    let last = before.len();
+    let in_newest = |series: &&MetricHistory| series.points.last().is_some_and(|point| point.run == last);
+    let mut rows = Vec::new();
+    for series in history.series.iter().filter(in_newest) {
+        rows.push(guard_row(series, history, options)?);
+    }
+    set_guard_verdicts(&mut rows, history, options);
+    let is_there = |series: &MetricHistory| {
+        rows.iter().any(|row| (&row.subject, &row.metric) == (&series.subject, &series.metric))
+    };
+    // What the run before measured and this one, of the same study, did not.
+    let same_study = before.last().is_some_and(|run| run.study == newest.study);
+    let had = |series: &&MetricHistory| {
+        same_study && series.points.last().is_some_and(|point| point.run + 1 == last) && !is_there(series)
+    };
+    let lost =
+        history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
+    let lost: Vec<String> = lost.collect();
+    Ok(GuardReport { run: newest.id.clone(), rows, lost, notes: describe_guard_methods(options) })
+}
+
+fn describe_guard_methods(options: &AnalysisOptions) -> Vec<String> {
+    let percent = options.confidence * 100.0;
+    vec![format!(
+        "expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
+         Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest value's own interval, or a step (E-divisive) among the last \
+         {RECENT_STEP_RUNS} runs",
+        1.0 - options.confidence
+    )]
+}
+
+/// Everything but q and what follows from it.
+fn guard_row(
+    series: &MetricHistory,
+    history: &MetricHistories,
+    options: &AnalysisOptions,
+) -> Result<GuardRow, AnalyzeError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let error = |source| AnalyzeError::Statistic {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        source,
+    };
+    let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
+    let start = history::change_point_indexes(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let reference = before.get(start..).unwrap_or_default();
+    let mut row = GuardRow {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        unit: series.unit.clone(),
+        primary: series.primary,
+        value,
+        runs: reference.len(),
+        expected: None,
+        own: series.points.last().and_then(|point| point.interval),
+        level: None,
+        change: None,
+        p: None,
+        q: None,
+        verdict: Verdict::Unclear,
+        alarm: None,
+    };
+    if reference.len() >= FEWEST_HISTORY_RUNS {
+        predict_newest(&mut row, reference, value, options).map_err(error)?;
+    }
+    row.alarm = recent_step_alarm(series, history);
+    Ok(row)
+}
+
+fn predict_newest(
+    row: &mut GuardRow,
+    reference: &[f64],
+    value: f64,
+    options: &AnalysisOptions,
+) -> Result<(), perflab_stats::StatsError> {
+    let positive = value > 0.0 && reference.iter().all(|value| *value > 0.0);
+    let scaled = |value: f64| if positive { value.ln() } else { value };
+    let past: Vec<f64> = reference.iter().map(|value| scaled(*value)).collect();
+    let on = |shift: f64| if positive { shift.exp_m1() } else { shift };
+    let back = |value: f64| if positive { value.exp() } else { value };
+    let found = prediction_interval(&past, options.confidence)?;
+    let shift = scaled(value) - found.value;
+    row.level = Some(back(found.value));
+    row.expected =
+        found.interval.map(|i| ChangeInterval { low: back(i.low), high: back(i.high), level: i.level });
+    let interval = found.interval.map(|i| {
+        let (low, high) = (scaled(value) - i.high, scaled(value) - i.low);
+        ChangeInterval { low: on(low), high: on(high), level: i.level }
+    });
+    let scale = if positive { ChangeScale::Ratio } else { ChangeScale::Absolute };
+    row.change = Some(MetricChange { scale, value: on(shift), interval, narrow: None });
+    row.p = Some(prediction_p(&past, scaled(value))?);
+    Ok(())
+}
+
+/// A step for the worse among the last runs, the newest lying behind it.
+fn recent_step_alarm(series: &MetricHistory, history: &MetricHistories) -> Option<GuardAlarm> {
+    let step = series.steps.last().filter(|step| step.verdict == Verdict::Worse)?;
+    let behind = series.points.len() - step.at;
+    let certain = step.change.interval.is_none_or(|i| i.low > 0.0 || i.high < 0.0);
+    let newest = history.runs.len() == series.points.last()?.run + 1;
+    (newest && certain && (SHORTEST_SEGMENT..=RECENT_STEP_RUNS).contains(&behind)).then(|| GuardAlarm {
+        reason: AlarmReason::Step,
+        last_good: step.last_good.clone(),
+        first_bad: step.first_bad.clone(),
+        change: step.change,
+    })
+}
+
+/// q, verdicts and the alarms that follow from them.
+fn set_guard_verdicts(rows: &mut [GuardRow], history: &MetricHistories, options: &AnalysisOptions) {
+    for primary in [true, false] {
+        let mut family: Vec<&mut GuardRow> =
+            rows.iter_mut().filter(|row| row.primary == primary && row.p.is_some()).collect();
+        let p_values: Vec<f64> = family.iter().filter_map(|row| row.p).collect();
+        let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
+        for (row, q) in family.iter_mut().zip(q_values) {
+            row.q = Some(q);
+            set_guard_verdict(row, history, options);
+        }
+    }
+    for row in rows {
+        if row.alarm.is_some() {
+            row.verdict = Verdict::Worse;
+        }
+    }
+}
+
+fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &AnalysisOptions) {
+    let last = history.runs.len() - 1;
+    let same = |series: &&MetricHistory| {
+        series.points.last().is_some_and(|point| point.run == last)
+            && series.subject == row.subject
+            && series.metric == row.metric
+            && series.unit == row.unit
+    };
+    let (Some(series), Some(change)) = (history.series.iter().find(same), row.change) else { return };
+    let reference = series.points.iter().rev().nth(1);
+    let Some(reference) = reference else { return };
+    // A run that cannot tell its own value from the old level is no news, however quiet its history is.
+    let holds_old_level =
+        row.own.zip(row.level).is_some_and(|(own, level)| own.low <= level && level <= own.high);
+    let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence) && !holds_old_level;
+    let margin = if change.scale == ChangeScale::Ratio {
+        series.margin
+    } else {
+        series.margin * reference.value.abs()
+    };
+    let inside = change.interval.is_some_and(|i| -margin < i.low && i.high < margin);
+    row.verdict = match (surprising, inside) {
+        (true, _) => history::step_verdict(change, reference.value, series),
+        (false, true) => Verdict::Same,
+        (false, false) => Verdict::Unclear,
+    };
+    if row.verdict == Verdict::Worse && row.alarm.is_none() {
+        let id = |run: usize| history.runs.get(run).map_or(String::new(), |run| run.id.clone());
+        row.alarm = Some(GuardAlarm {
+            reason: AlarmReason::Outside,
+            last_good: id(reference.run),
+            first_bad: id(history.runs.len() - 1),
+            change,
+        });
+    }
+}
+
+impl GuardReport {
+    /// Whether nothing that decides could be held against a history.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        let mut deciding = self.rows.iter().filter(|row| row.primary || !has_primary);
+        !deciding.any(|row| row.expected.is_some() || row.alarm.is_some())
+    }
+
+    /// The rows that alarm. Where there are primary metrics, only they decide.
+    #[must_use]
+    pub fn alarms(&self) -> Vec<&GuardRow> {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        self.rows.iter().filter(|row| row.alarm.is_some() && (row.primary || !has_primary)).collect()
+    }
+}

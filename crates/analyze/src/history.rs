@@ -1,0 +1,663 @@
+//! A metric over the runs of an archive, with its change points.
+//!
+//! Owns a metric over the runs of an archive: one value a run, the steps between them, and whether the newest run falls out
+//! of its history. It refuses to blame: a step lies between two runs, and whoever wants to know measures those again.
+//!
+//! Steps are found by E-divisive (energy distance, permutations with a seed) on the logarithms where all values are above
+//! zero. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since its p-value
+//! belongs to a place chosen beforehand (`crates/stats/tests/simulation_history.rs`).
+//!
+//! Owns the value of a metric in each run. It refuses to join what has different units: each unit is a series of its own.
+//!
+//! Owns the steps of a series: where, how large, between which runs, and with what else. It refuses series that are too
+//! short for one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use indexmap::IndexMap;
+use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
+use perflab_stats::{EDivisive, PairwiseShifts, StatsError, median, median_with_interval};
+use serde::Serialize;
+
+use crate::compare::comparison::{ChangeInterval, ChangeScale, ComparedRun, MetricChange, Verdict};
+use crate::compare::run_differences::{self, case_differences};
+use crate::{AnalysisOptions, AnalyzeError};
+
+/// Version of the shape of [`MetricHistories`] as JSON.
+pub const HISTORY_FORMAT: u32 = 1;
+
+/// Fewest runs between two steps, so at least twice as many for a step to be found at all.
+pub const SHORTEST_SEGMENT: usize = 3;
+
+/// Metrics over runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricHistories {
+    /// [`HISTORY_FORMAT`].
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// The runs, the oldest first.
+    pub runs: Vec<ComparedRun>,
+    /// One series a case, metric and unit.
+    pub series: Vec<MetricHistory>,
+    /// How the numbers came about, and what was left out.
+    pub notes: Vec<String>,
+}
+
+/// One metric of one case over the runs that have it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricHistory {
+    /// The case, with the levels of its factors.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Which way is good.
+    pub direction: Direction,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// The relative change that matters.
+    pub margin: f64,
+    /// Where the case was edited since the series of this name before it: what differs, as `key: before -> after`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
+    /// One value a run, the oldest first.
+    pub points: Vec<HistoryPoint>,
+    /// The steps, the oldest first.
+    pub steps: Vec<HistoryChangePoint>,
+}
+
+/// A step between two runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryChangePoint {
+    /// First point after the step, index into [`MetricHistory::points`].
+    pub at: usize,
+    /// The last run before it.
+    pub last_good: String,
+    /// The first run after it.
+    pub first_bad: String,
+    /// Runs of the archive between the two that do not have the metric: the step may lie at any of them.
+    pub between: Vec<String>,
+    /// From the segment before to the segment after.
+    pub change: MetricChange,
+    /// What it means: *same* where it is smaller than the margin, *unclear* where the metric has no direction.
+    pub verdict: Verdict,
+    /// How surprising it is, were there none; no smaller than one over the number of permutations.
+    pub p: f64,
+    /// Other series that have a step at the same run.
+    pub together: usize,
+    /// Facts that differ between the two runs, the likely causes first, as `key: before -> after`.
+    pub facts: Vec<String>,
+}
+
+/// The history of the metrics chosen in the options.
+///
+/// # Errors
+/// No run; no sample of what was chosen; options out of range.
+pub fn metric_histories(
+    runs: &[RunRecord],
+    options: &AnalysisOptions,
+) -> Result<MetricHistories, AnalyzeError> {
+    options.validate()?;
+    let mut ordered: Vec<&RunRecord> = runs.iter().collect();
+    ordered.sort_by_key(|run| (run.manifest.anchor.realtime, run.manifest.id.clone()));
+    if ordered.is_empty() {
+        return Err(AnalyzeError::NoRun { side: "the history".into() });
+    }
+    let mut series = collect_series(&ordered, options)?;
+    for one in &mut series {
+        one.steps = find_change_points(one, &ordered, options)?;
+    }
+    count_simultaneous(&mut series);
+    Ok(MetricHistories {
+        format: HISTORY_FORMAT,
+        writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
+        runs: ordered.iter().map(|run| compared_run(run)).collect(),
+        notes: describe_history_methods(&series, &ordered),
+        series,
+    })
+}
+
+fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
+    let mut notes = vec![
+        "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
+         and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
+            .to_owned(),
+    ];
+    let mut named = std::collections::BTreeSet::new();
+    for one in series.iter().filter(|one| !one.edited.is_empty()) {
+        let run = one.points.first().and_then(|point| runs.get(point.run));
+        let id = run.map_or("", |run| run.manifest.id.as_str());
+        if named.insert((one.subject.clone(), id)) {
+            notes.push(format!(
+                "{} was edited at run {id} and is a series of its own since: {}",
+                one.subject,
+                one.edited.join("; ")
+            ));
+        }
+    }
+    let short = series.iter().filter(|one| one.points.len() < 2 * SHORTEST_SEGMENT).count();
+    if short > 0 {
+        notes.push(format!(
+            "{short} series have fewer than {} runs: too few to look for steps",
+            2 * SHORTEST_SEGMENT
+        ));
+    }
+    notes
+}
+
+/// One run's value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryPoint {
+    /// Index of its run in [`History::runs`](MetricHistories::runs).
+    pub run: usize,
+    /// When the run began, nanoseconds since 1970.
+    pub at: Nanos,
+    /// Median of the boots' medians, in the unit of the series.
+    pub value: f64,
+    /// Interval of the median over boots, or over iterations where there is one boot; absent where there are too few.
+    pub interval: Option<ChangeInterval>,
+    /// Values.
+    pub n: usize,
+    /// Boots.
+    pub boots: usize,
+}
+
+/// Case, metric, unit, and which version of the case.
+type HistorySeriesKey<'a> = (String, &'a str, &'a str, usize);
+
+/// The versions of every case: what stands under one name, but does something else, is another series.
+#[derive(Default)]
+struct CaseVersions<'a>(IndexMap<String, Vec<(&'a Manifest, &'a Case)>>);
+
+impl<'a> CaseVersions<'a> {
+    /// The latest version that does the same; a new one where none does.
+    fn version_number(&mut self, run: &'a Manifest, case: &'a Case) -> usize {
+        let known = self.0.entry(case.label()).or_default();
+        let same = known.iter().rposition(|version| case_differences(*version, (run, case)).is_empty());
+        same.unwrap_or_else(|| {
+            known.push((run, case));
+            known.len() - 1
+        })
+    }
+
+    /// What a version does differently from the one before it.
+    fn edits_of_version(&self, label: &str, number: usize) -> Vec<String> {
+        let version = |number: usize| self.0.get(label)?.get(number).copied();
+        let pair = number.checked_sub(1).and_then(version).zip(version(number));
+        pair.map(|(before, after)| case_differences(before, after))
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+}
+
+/// What is known of a series before its statistics.
+struct HistorySamples<'a> {
+    sample: &'a Sample,
+    margin: Option<f64>,
+    runs: BTreeMap<usize, BTreeMap<u32, Vec<f64>>>,
+}
+
+/// All series of the runs, in the order in which they are first met.
+fn collect_series(
+    runs: &[&RunRecord],
+    options: &crate::compare::options::AnalysisOptions,
+) -> Result<Vec<MetricHistory>, crate::error::AnalyzeError> {
+    let mut found: IndexMap<HistorySeriesKey<'_>, HistorySamples<'_>> = IndexMap::new();
+    let mut versions = CaseVersions::default();
+    for (number, run) in runs.iter().enumerate() {
+        let cases = run.manifest.plan.cases.iter();
+        let labels: Vec<Option<(String, usize)>> = cases
+            .map(|case| {
+                let version = versions.version_number(&run.manifest, case);
+                options.includes_workload(&case.workload).then(|| (case.label(), version))
+            })
+            .collect();
+        for sample in run.samples.iter().filter(|sample| options.includes_metric(sample)) {
+            let Some(Some((label, version))) = labels.get(sample.case as usize) else { continue };
+            let known = found
+                .entry((label.clone(), &sample.metric, &sample.unit.0, *version))
+                .or_insert_with(|| HistorySamples {
+                    sample,
+                    margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
+                    runs: BTreeMap::new(),
+                });
+            if sample.value.is_finite() {
+                known.runs.entry(number).or_default().entry(sample.boot).or_default().push(sample.value);
+            }
+        }
+    }
+    found.retain(|_, one| !one.runs.is_empty());
+    if found.is_empty() {
+        return Err(no_series_error(runs, options));
+    }
+    found
+        .into_iter()
+        .map(|(key, one)| {
+            let edited = versions.edits_of_version(&key.0, key.3);
+            Ok(MetricHistory { edited, ..metric_history(key, &one, runs, options)? })
+        })
+        .collect()
+}
+
+fn no_series_error(
+    runs: &[&RunRecord],
+    options: &crate::compare::options::AnalysisOptions,
+) -> crate::error::AnalyzeError {
+    let names: std::collections::BTreeSet<&str> =
+        runs.iter().flat_map(|run| &run.samples).map(|sample| sample.metric.as_str()).collect();
+    let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
+    crate::error::AnalyzeError::NoSamples {
+        side: "the history".into(),
+        filter: filter.join(", "),
+        known: names.into_iter().take(20).map(str::to_owned).collect(),
+    }
+}
+
+fn metric_history(
+    (subject, metric, _, _): HistorySeriesKey<'_>,
+    found: &HistorySamples<'_>,
+    runs: &[&RunRecord],
+    options: &crate::compare::options::AnalysisOptions,
+) -> Result<MetricHistory, crate::error::AnalyzeError> {
+    let error = |source| crate::error::AnalyzeError::Statistic {
+        subject: subject.clone(),
+        metric: metric.into(),
+        source,
+    };
+    let point = |(number, boots): (&usize, &BTreeMap<u32, Vec<f64>>)| {
+        let at = runs.get(*number).map(|run| run.manifest.anchor.realtime).unwrap_or_default();
+        history_point(*number, at, boots, options.confidence)
+    };
+    let points = found.runs.iter().map(point).collect::<Result<Vec<_>, _>>().map_err(error)?;
+    let Sample { unit, direction, primary, .. } = found.sample;
+    let (direction, primary): (Direction, bool) = (*direction, *primary);
+    let margin = found.margin.unwrap_or(options.default_margin);
+    Ok(MetricHistory {
+        metric: metric.into(),
+        unit: unit.clone(),
+        subject,
+        direction,
+        primary,
+        margin,
+        edited: Vec::new(),
+        points,
+        steps: Vec::new(),
+    })
+}
+
+fn history_point(
+    run: usize,
+    at: Nanos,
+    boots: &BTreeMap<u32, Vec<f64>>,
+    confidence: f64,
+) -> Result<HistoryPoint, perflab_stats::StatsError> {
+    let medians: Vec<f64> = boots.values().map(|values| median(values)).collect::<Result<_, _>>()?;
+    let units = if let (1, Some(only)) = (boots.len(), boots.values().next()) { only } else { &medians };
+    let interval = median_with_interval(units, confidence)?.interval;
+    Ok(HistoryPoint {
+        run,
+        at,
+        value: median(&medians)?,
+        interval: interval.map(|i| ChangeInterval { low: i.low, high: i.high, level: i.level }),
+        n: boots.values().map(Vec::len).sum(),
+        boots: boots.len(),
+    })
+}
+
+/// What a history says of a run.
+fn compared_run(run: &RunRecord) -> ComparedRun {
+    let manifest = &run.manifest;
+    ComparedRun {
+        side: String::new(),
+        id: manifest.id.clone(),
+        label: manifest.label.clone(),
+        study: manifest.study.title.clone(),
+        status: manifest.status,
+        order: manifest.plan.order.clone(),
+        seed: manifest.plan.seed,
+        boot_id: manifest.boot_id.clone(),
+        began: manifest.anchor.realtime,
+    }
+}
+
+/// Longer histories are searched from here back only: the search takes time with the square.
+const LONGEST_HISTORY: usize = 1_000;
+
+/// The steps of one series.
+fn find_change_points(
+    series: &MetricHistory,
+    runs: &[&RunRecord],
+    options: &crate::compare::options::AnalysisOptions,
+) -> Result<Vec<HistoryChangePoint>, crate::error::AnalyzeError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let error = |source| crate::error::AnalyzeError::Statistic {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        source,
+    };
+    let found = change_point_indexes(&values).map_err(error)?;
+    let ends: Vec<usize> = found.iter().map(|(at, _)| *at).chain([values.len()]).collect();
+    let mut steps = Vec::new();
+    let mut start = 0;
+    for ((at, p), end) in found.iter().zip(ends.iter().skip(1)) {
+        let (before, after) =
+            (values.get(start..*at).unwrap_or_default(), values.get(*at..*end).unwrap_or_default());
+        let change = estimate_step_change(before, after, options).map_err(error)?;
+        steps.extend(describe_change_point(series, runs, *at, *p, change));
+        start = *at;
+    }
+    Ok(steps)
+}
+
+/// Index and p of each step, on logarithms where there are such.
+pub(crate) fn change_point_indexes(values: &[f64]) -> Result<Vec<(usize, f64)>, StatsError> {
+    let skipped = values.len().saturating_sub(LONGEST_HISTORY);
+    let recent = values.get(skipped..).unwrap_or_default();
+    if recent.len() < 2 * SHORTEST_SEGMENT {
+        return Ok(Vec::new());
+    }
+    let positive = recent.iter().all(|value| *value > 0.0);
+    let scaled: Vec<f64> =
+        if positive { recent.iter().map(|value| value.ln()).collect() } else { recent.to_vec() };
+    let found = EDivisive { shortest: SHORTEST_SEGMENT, ..EDivisive::default() }.find(&scaled)?;
+    Ok(found.into_iter().map(|step| (step.index + skipped, step.p)).collect())
+}
+
+/// From one segment to the next.
+fn estimate_step_change(
+    before: &[f64],
+    after: &[f64],
+    options: &crate::compare::options::AnalysisOptions,
+) -> Result<MetricChange, StatsError> {
+    let positive = before.iter().chain(after).all(|value| *value > 0.0);
+    let shifts = if positive {
+        let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+        PairwiseShifts::absolute(&logarithms(before), &logarithms(after))?
+    } else {
+        PairwiseShifts::absolute(before, after)?
+    };
+    let on = |shift: f64| if positive { shift.exp_m1() } else { shift };
+    let (wide, narrow) =
+        (shifts.estimate(options.confidence)?, shifts.estimate(options.narrow_confidence())?);
+    let interval = |i: perflab_stats::ConfidenceInterval| ChangeInterval {
+        low: on(i.low),
+        high: on(i.high),
+        level: i.level,
+    };
+    Ok(MetricChange {
+        scale: if positive { ChangeScale::Ratio } else { ChangeScale::Absolute },
+        value: on(wide.value),
+        interval: wide.interval.map(interval),
+        narrow: narrow.interval.map(interval),
+    })
+}
+
+fn describe_change_point(
+    series: &MetricHistory,
+    runs: &[&RunRecord],
+    at: usize,
+    p: f64,
+    change: MetricChange,
+) -> Option<HistoryChangePoint> {
+    let (last, first) = (series.points.get(at.checked_sub(1)?)?, series.points.get(at)?);
+    let (good, bad) = (runs.get(last.run)?, runs.get(first.run)?);
+    let id = |run: &&RunRecord| run.manifest.id.clone();
+    let between = runs.get(last.run + 1..first.run).unwrap_or_default();
+    let differences = run_differences::facts_between(good, "after", bad);
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let facts = differences.iter().filter(|fact| fact.important);
+    Some(HistoryChangePoint {
+        at,
+        last_good: id(good),
+        first_bad: id(bad),
+        between: between.iter().map(id).collect(),
+        verdict: step_verdict(change, last.value, series),
+        change,
+        p,
+        together: 0,
+        facts: facts
+            .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
+            .collect(),
+    })
+}
+
+/// What a change means for a series.
+pub(crate) fn step_verdict(change: MetricChange, before: f64, series: &MetricHistory) -> Verdict {
+    let margin =
+        if change.scale == ChangeScale::Ratio { series.margin } else { series.margin * before.abs() };
+    if change.value.abs() <= margin {
+        return Verdict::Same;
+    }
+    match (series.direction, change.value > 0.0) {
+        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
+        (Direction::Neither, _) => Verdict::Unclear,
+    }
+}
+
+/// Tells every step how many other series moved at the same run.
+fn count_simultaneous(series: &mut [MetricHistory]) {
+    let mut moved: HashMap<String, usize> = HashMap::new();
+    for step in series.iter().flat_map(|one| &one.steps) {
+        *moved.entry(step.first_bad.clone()).or_default() += 1;
+    }
+    for step in series.iter_mut().flat_map(|one| &mut one.steps) {
+        step.together = moved.get(&step.first_bad).copied().unwrap_or(1).saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::Direction;
+
+    use super::metric_histories;
+    use crate::build::{RunBuilder, SplitMixNoise, primary_metric};
+    use crate::compare::comparison::Verdict;
+    use crate::compare::options::AnalysisOptions;
+    use crate::error::AnalyzeError;
+    use crate::guard::{AlarmReason, check_newest_run};
+
+    /// A run a value, an hour apart; four iterations around each.
+    fn runs_of_values(values: &[f64], seed: u64) -> Vec<perflab_model::RunRecord> {
+        let mut noise = SplitMixNoise(seed);
+        let run = |(at, value): (usize, &f64)| {
+            let lab = RunBuilder::new(&format!("01JD{at:04}")).with(|lab| {
+                lab.boot_id = format!("boot-{at}");
+                lab.iterations = 4;
+            });
+            let mut run = lab.build_run(|_| Some(noise.lognormal_around(*value, 0.001)));
+            run.manifest.anchor.realtime.0 += 3_600_000_000_000 * at as u64;
+            run.manifest.facts.add(
+                "kernel.release",
+                format!("6.{}", usize::from(at >= 12)).as_str(),
+                "uname",
+            );
+            run
+        };
+        values.iter().enumerate().map(run).collect()
+    }
+
+    fn noisy_values(seed: u64, n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut noise = SplitMixNoise(seed);
+        (0..n).map(|at| noise.lognormal_around(level(at), 0.01)).collect()
+    }
+
+    #[test]
+    fn a_step_has_its_size_its_range_of_runs_and_the_facts_that_changed() {
+        let values = noisy_values(7, 20, |at| if at < 12 { 1.0 } else { 1.1 });
+        let mut all = runs_of_values(&values, 1);
+        all.reverse();
+        all[8].samples.clear(); // the first run after the step has no value
+        let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        let [series] = &found.series[..] else { panic!() };
+        let [step] = &series.steps[..] else { panic!("{:?}", series.steps) };
+        assert_eq!((step.last_good.as_str(), step.first_bad.as_str()), ("01JD0010", "01JD0012"));
+        assert_eq!(step.between, ["01JD0011"]);
+        let interval = step.change.interval.unwrap();
+        assert!(interval.low < 0.1 && 0.1 < interval.high && interval.low > 0.08, "{interval:?}");
+        assert_eq!((step.verdict, step.together), (Verdict::Worse, 0));
+        assert_eq!(step.facts, ["kernel.release: 6.0 -> 6.1"]);
+    }
+
+    #[test]
+    fn the_newest_run_alarms_where_it_falls_out_and_only_there() {
+        let judged = |newest: f64| {
+            let mut values = noisy_values(3, 15, |_| 1.0);
+            values.push(newest);
+            let found = metric_histories(&runs_of_values(&values, 2), &AnalysisOptions::default()).unwrap();
+            check_newest_run(&found, &AnalysisOptions::default()).unwrap()
+        };
+        let worse = judged(1.1);
+        let [row] = &worse.alarms()[..] else { panic!("{worse:?}") };
+        let alarm = row.alarm.as_ref().unwrap();
+        assert_eq!((alarm.reason, alarm.first_bad.as_str()), (AlarmReason::Outside, "01JD0015"));
+        assert_eq!(judged(1.0).rows[0].verdict, Verdict::Same);
+        assert_eq!(judged(0.9).rows[0].verdict, Verdict::Better);
+        // Beyond its noise, but of no interest: the margin is 3 %.
+        assert!(judged(1.028).alarms().is_empty());
+    }
+
+    #[test]
+    fn a_small_step_alarms_although_no_single_run_does() {
+        let values = noisy_values(11, 24, |at| if at < 16 { 1.0 } else { 1.04 });
+        let found = metric_histories(
+            &runs_of_values(&values, 3),
+            &AnalysisOptions { default_margin: 0.02, ..AnalysisOptions::default() },
+        )
+        .unwrap();
+        let options = AnalysisOptions { default_margin: 0.02, ..AnalysisOptions::default() };
+        let judged = check_newest_run(&found, &options).unwrap();
+        let [row] = &judged.alarms()[..] else { panic!("{judged:?}") };
+        let alarm = row.alarm.as_ref().unwrap();
+        assert_eq!(alarm.reason, AlarmReason::Step);
+        assert!((14..=17).any(|at| alarm.first_bad == format!("01JD{at:04}")), "{alarm:?}");
+    }
+
+    /// Flat histories of 12 runs, every change counting: 5 % by the prediction interval, and less by steps.
+    #[test]
+    fn a_flat_history_alarms_rarely() {
+        let options = AnalysisOptions { default_margin: 0.0, ..AnalysisOptions::default() };
+        let alarm = |seed: u64| {
+            let values = noisy_values(seed * 7919, 12, |_| 1.0);
+            let found = metric_histories(&runs_of_values(&values, seed), &options).unwrap();
+            usize::from(!check_newest_run(&found, &options).unwrap().alarms().is_empty())
+        };
+        let alarms: usize = (1..=200).map(alarm).sum();
+        assert!(
+            (2..=14).contains(&alarms),
+            "{alarms} of 200; only changes for the worse alarm, so 2.5 % and some steps"
+        );
+    }
+
+    #[test]
+    fn short_histories_lost_metrics_and_unknown_names_are_told() {
+        let few =
+            metric_histories(&runs_of_values(&[1.0, 1.0, 5.0], 4), &AnalysisOptions::default()).unwrap();
+        assert!(few.notes[1].contains("too few"), "{:?}", few.notes);
+        let judged = check_newest_run(&few, &AnalysisOptions::default()).unwrap();
+        assert!(judged.rows[0].expected.is_none() && judged.alarms().is_empty());
+        let one = metric_histories(&runs_of_values(&[1.0], 4), &AnalysisOptions::default()).unwrap();
+        assert!(matches!(
+            check_newest_run(&one, &AnalysisOptions::default()),
+            Err(AnalyzeError::NoCandidate { .. })
+        ));
+        assert!(matches!(
+            metric_histories(&[], &AnalysisOptions::default()),
+            Err(AnalyzeError::NoRun { .. })
+        ));
+        let options = AnalysisOptions { metrics: vec!["tmie".into()], ..AnalysisOptions::default() };
+        let unknown = metric_histories(&runs_of_values(&[1.0], 4), &options);
+        assert!(matches!(unknown, Err(AnalyzeError::NoSamples { known, .. }) if known == ["time"]));
+        let mut lost = runs_of_values(&[1.0; 8], 5);
+        let extra = RunBuilder::new("01JD0007")
+            .with(|lab| lab.metrics = vec![primary_metric("other", "s", Direction::Lower)]);
+        lost[7].samples = extra.build_run(|_| Some(1.0)).samples;
+        let found = metric_histories(&lost, &AnalysisOptions::default()).unwrap();
+        assert_eq!(check_newest_run(&found, &AnalysisOptions::default()).unwrap().lost, ["sweep, time"]);
+    }
+
+    #[test]
+    fn a_metric_that_changed_its_unit_is_another_series() {
+        let mut all = runs_of_values(&[1.0; 8], 6);
+        for sample in all.iter_mut().skip(4).flat_map(|run| &mut run.samples) {
+            sample.unit = perflab_model::Unit::new("ms");
+        }
+        let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        assert_eq!(found.series.iter().map(|one| one.points.len()).collect::<Vec<_>>(), [4, 4]);
+    }
+
+    #[test]
+    fn zeros_and_constants_have_steps_in_the_unit_of_the_metric() {
+        let mut all = runs_of_values(&[1.0; 16], 7);
+        for (at, run) in all.iter_mut().enumerate() {
+            run.samples.iter_mut().for_each(|sample| sample.value = if at < 8 { 0.0 } else { 3.0 });
+        }
+        let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        let [step] = &found.series[0].steps[..] else { panic!() };
+        assert_eq!(
+            (step.change.scale, step.change.value),
+            (crate::compare::comparison::ChangeScale::Absolute, 3.0)
+        );
+    }
+
+    /// Review D2: `sleep 0.02` edited to `sleep 0.03` is no regression, and going back goes on with the first series.
+    #[test]
+    fn an_edited_case_is_a_series_of_its_own_and_leaves_the_guard_nothing_to_judge() {
+        let values: Vec<f64> = (0..12).map(|at| if at < 11 { 1.0 } else { 1.5 }).collect();
+        let mut all = runs_of_values(&values, 8);
+        for (at, run) in all.iter_mut().enumerate() {
+            let command = if at < 11 { "sleep 0.02" } else { "sleep 0.03" };
+            run.manifest.plan.cases[0]
+                .parameters
+                .insert("command".into(), perflab_model::Scalar::Text(command.into()));
+        }
+        let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        let shapes: Vec<(usize, &[String])> =
+            found.series.iter().map(|one| (one.points.len(), &one.edited[..])).collect();
+        assert_eq!(
+            shapes,
+            [(11, &[][..]), (1, &["sweep: command: sleep 0.02 -> sleep 0.03".to_owned()][..])]
+        );
+        let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+        assert!(judged.is_empty() && judged.alarms().is_empty(), "{judged:?}");
+        all[11].manifest.plan.cases[0] = all[0].manifest.plan.cases[0].clone();
+        let back = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        assert!(!check_newest_run(&back, &AnalysisOptions::default()).unwrap().is_empty());
+        assert_eq!(back.series.len(), 1);
+    }
+
+    /// Review D7: the newest value's own interval holds the old level.
+    #[test]
+    fn a_run_that_cannot_tell_its_value_from_the_old_level_does_not_alarm() {
+        let judged = |spread: f64| {
+            let mut all = runs_of_values(&noisy_values(3, 15, |_| 1.0), 2);
+            let mut newest = runs_of_values(&[1.1], 9).remove(0);
+            newest.manifest.anchor.realtime.0 += 3_600_000_000_000 * 100;
+            for (at, sample) in newest.samples.iter_mut().enumerate() {
+                sample.value = 1.1 + (at as f64 - 1.5) * spread;
+            }
+            // Four values have no interval at 95 %: eight do.
+            let more: Vec<_> = newest
+                .samples
+                .iter()
+                .cloned()
+                .map(|mut sample| {
+                    sample.iteration += 4;
+                    sample
+                })
+                .collect();
+            newest.samples.extend(more);
+            all.push(newest);
+            let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+            check_newest_run(&found, &AnalysisOptions::default()).unwrap()
+        };
+        let (wide, narrow) = (judged(0.2), judged(0.001));
+        assert!(wide.rows[0].own.unwrap().low < 1.0, "{wide:?}");
+        assert!(wide.alarms().is_empty() && !wide.is_empty());
+        assert_eq!(narrow.alarms().len(), 1);
+    }
+}

@@ -1,0 +1,744 @@
+//! MMTests' main, ratio and plain tables for a comparison, its band rule, and what it would print otherwise (`MmtestsDifference`).
+//!
+//! Owns the figures that people know from MMTests' `compare-mmtests.pl`: the same rows for the same data. It refuses its
+//! faults: the direction is each metric's own, what is missing is missing, no iteration is thrown away, and a star comes
+//! from a test. Where its own table would say something else, a note tells what.
+//!
+//! Formulas: `bin/lib/MMTests/Stat.pm` and `Summarise.pm` at 638401e (June 2026), restated in `perflab-stats`.
+//!
+//! Owns the main table: one row a statistic and operation, with the change from the baseline, positive being good. It
+//! refuses numbers for what is not there.
+//!
+//! Owns the ratio table: candidate over baseline for each operation, and the geometric mean over them. It refuses to mix
+//! directions (a metric of the other direction is turned round) and to take missing data for "no change".
+//!
+//! Owns the tables that MMTests prints without changes: the durations of each benchmark, and the means and maxima of what a
+//! monitor read. It refuses to pick the shortest of several iterations and readings that are of no benchmark's time;
+//! notes say what MMTests itself would print.
+//!
+//! Owns MMTests' own rule for a star, to say where it differs from ours: two means differ when their bands of ± 1.96
+//! standard deviations do not touch. The bands do not narrow with more samples. It refuses to decide anything.
+//!
+//! Owns the notes below MMTests' tables: what was left out and why, and where MMTests itself would print something
+//! else. It refuses to repeat what the table says.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+use perflab_stats::{BetterDirection, geometric_mean};
+
+use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
+use crate::mmtests_benchmarks::{
+    MmtestsBenchmark, MmtestsOperation, MmtestsTableKind, is_deciding_metric, mmtests_benchmarks,
+};
+use crate::statistic::SampleStatistic;
+
+/// The table of one benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsTable {
+    /// The benchmark's name.
+    pub benchmark: String,
+    /// Names of the sides, the baseline first.
+    pub sides: Vec<String>,
+    /// Decimals of its values.
+    pub decimals: usize,
+    /// The rows, by statistic, then by operation.
+    pub rows: Vec<MmtestsRow>,
+    /// For each operation whether it is marked, and MMTests' distance of the bands, a cell a side.
+    pub significant: Vec<MmtestsRow>,
+    /// What was left out, and what MMTests itself would print.
+    pub notes: Vec<String>,
+}
+
+/// One statistic of one operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsRow {
+    /// `Amean`
+    pub statistic: String,
+    /// `time-4`
+    pub operation: String,
+    /// The sides, the baseline first; absent where the statistic has no value.
+    pub cells: Vec<Option<MmtestsCell>>,
+}
+
+/// One side of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MmtestsCell {
+    /// In the metric's unit (percent for variations).
+    pub value: f64,
+    /// Change from the baseline in percent, positive being good; absent where the baseline gives none.
+    pub change: Option<f64>,
+    /// The change is more than chance: q below the error, on the row of the mean.
+    pub star: bool,
+}
+
+/// The tables of a comparison. `chosen` replaces the rows that MMTests prints; means and deviations then are what was
+/// asked for, whatever the direction.
+#[must_use]
+pub fn mmtests_tables(comparison: &Comparison, chosen: &[SampleStatistic]) -> Vec<MmtestsTable> {
+    let limit = 1.0 - comparison.confidence;
+    mmtests_benchmarks(comparison)
+        .iter()
+        .map(|benchmark| mmtests_table(benchmark, comparison, chosen, limit))
+        .collect()
+}
+
+fn mmtests_table(
+    benchmark: &MmtestsBenchmark,
+    comparison: &Comparison,
+    chosen: &[SampleStatistic],
+    limit: f64,
+) -> MmtestsTable {
+    let statistics = |better: BetterDirection| {
+        if chosen.is_empty() { benchmark.report.kind.statistics(better) } else { chosen.to_vec() }
+    };
+    let count = statistics(BetterDirection::Lower).len();
+    let of = |index: usize, operation: &MmtestsOperation| {
+        Some(mmtests_row(operation, *statistics(operation.better).get(index)?, benchmark, limit))
+    };
+    let row = |index: usize| benchmark.operations.iter().filter_map(move |operation| of(index, operation));
+    MmtestsTable {
+        benchmark: benchmark.name.clone(),
+        sides: std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect(),
+        decimals: table_decimals(benchmark),
+        rows: (0..count).flat_map(row).collect(),
+        significant: benchmark
+            .operations
+            .iter()
+            .map(|operation| significance_row(operation, limit))
+            .collect(),
+        notes: table_differences(benchmark, comparison, limit),
+    }
+}
+
+fn mmtests_row(
+    operation: &MmtestsOperation,
+    statistic: SampleStatistic,
+    benchmark: &MmtestsBenchmark,
+    limit: f64,
+) -> MmtestsRow {
+    let value = |values: &Vec<f64>| {
+        let found = statistic.compute(values, operation.better).ok();
+        // MMTests prints a deviation of one value as zero; a single value has none.
+        found.filter(|value| value.is_finite())
+    };
+    let values: Vec<Option<f64>> = operation.sides.iter().map(value).collect();
+    let base = values.first().copied().flatten();
+    let cell = |(side, value): (usize, &Option<f64>)| {
+        let value = (*value)?;
+        let star = is_mean(statistic) && has_star(operation, side, limit);
+        Some(MmtestsCell { value, change: signed_change(value, base, statistic, operation.better), star })
+    };
+    MmtestsRow {
+        statistic: row_statistic_name(statistic, operation.better, benchmark),
+        operation: operation.label.clone(),
+        cells: values.iter().enumerate().map(cell).collect(),
+    }
+}
+
+fn row_statistic_name(
+    statistic: SampleStatistic,
+    better: BetterDirection,
+    benchmark: &MmtestsBenchmark,
+) -> String {
+    if benchmark.report.kind == crate::mmtests_benchmarks::MmtestsTableKind::Singleops && is_mean(statistic) {
+        return "Ops".into();
+    }
+    mmtests_statistic_name(statistic, better)
+}
+
+/// The word that MMTests has for a statistic.
+fn mmtests_statistic_name(statistic: SampleStatistic, better: BetterDirection) -> String {
+    let mean = if better == BetterDirection::Lower { "BAmean" } else { "BHmean" };
+    match statistic {
+        SampleStatistic::Min => "Min".into(),
+        SampleStatistic::Max => "Max".into(),
+        SampleStatistic::Mean => "Amean".into(),
+        SampleStatistic::Harmonic => "Hmean".into(),
+        SampleStatistic::Geometric => "Gmean".into(),
+        SampleStatistic::Sd => "Stddev".into(),
+        SampleStatistic::HarmonicSd => "HStddev".into(),
+        SampleStatistic::Variation => "CoeffVar".into(),
+        SampleStatistic::HarmonicVariation => "HCoeffVar".into(),
+        SampleStatistic::Best(percent) => format!("{mean}.{percent}"),
+        SampleStatistic::BestPercentile(percent) => format!("Pctile.{percent}"),
+        other => other.to_string(),
+    }
+}
+
+fn is_mean(statistic: SampleStatistic) -> bool {
+    matches!(statistic, SampleStatistic::Mean | SampleStatistic::Harmonic)
+}
+
+/// Spreads are better small, whatever the metric.
+fn is_spread(statistic: SampleStatistic) -> bool {
+    use SampleStatistic::{HarmonicSd, HarmonicVariation, Mad, Quartiles, Sd, Variation};
+    matches!(statistic, Sd | HarmonicSd | Variation | HarmonicVariation | Mad | Quartiles)
+}
+
+/// Percent of the baseline, positive being good; nothing from a baseline of zero, unless nothing changed.
+fn signed_change(
+    value: f64,
+    base: Option<f64>,
+    statistic: SampleStatistic,
+    better: BetterDirection,
+) -> Option<f64> {
+    let base = base?;
+    if value == base {
+        return Some(0.0);
+    }
+    let up = (base > 0.0).then(|| 100.0 * value / base - 100.0)?;
+    Some(if better == BetterDirection::Lower || is_spread(statistic) { -up } else { up })
+}
+
+fn has_star(operation: &MmtestsOperation, side: usize, limit: f64) -> bool {
+    operation.q.get(side).copied().flatten().is_some_and(|q| q < limit)
+}
+
+fn significance_row(operation: &MmtestsOperation, limit: f64) -> MmtestsRow {
+    let cell = |side: usize| {
+        let value = f64::from(u8::from(has_star(operation, side, limit)));
+        let distance = if side == 0 { Some(0.0) } else { band_distance(operation, side) };
+        Some(MmtestsCell { value, change: distance.map(|s| 0.0 - s), star: false })
+    };
+    MmtestsRow {
+        statistic: "Significant".into(),
+        operation: operation.label.clone(),
+        cells: (0..operation.sides.len()).map(cell).collect(),
+    }
+}
+
+/// MMTests' decimals; for benchmarks that it does not know, enough to show four digits of the smallest mean.
+fn table_decimals(benchmark: &MmtestsBenchmark) -> usize {
+    benchmark.report.decimals.unwrap_or_else(|| {
+        let means = benchmark.operations.iter().flat_map(|operation| &operation.sides);
+        let sizes = means.filter_map(|values| perflab_stats::mean(values).ok()).map(f64::abs);
+        let smallest = sizes.filter(|size| *size > 0.0).fold(f64::INFINITY, f64::min);
+        if smallest.is_finite() { (3 - smallest.log10().floor() as i32).clamp(2, 9) as usize } else { 2 }
+    })
+}
+
+/// The ratios of one benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsRatioTable {
+    /// The benchmark's name.
+    pub benchmark: String,
+    /// Names of the sides, the baseline first.
+    pub sides: Vec<String>,
+    /// Decimals of its values.
+    pub decimals: usize,
+    /// Which way is good: `Lower` or `Higher`.
+    pub direction: &'static str,
+    /// One row an operation.
+    pub rows: Vec<MmtestsRatioRow>,
+    /// Mean, minimum and maximum of the distances of each side; absent where there is none.
+    pub distances: Vec<Option<[f64; 3]>>,
+    /// Geometric mean of the ratios of each side; absent where no operation has one.
+    pub geometric: Vec<Option<f64>>,
+    /// What was left out, and what MMTests itself would print.
+    pub notes: Vec<String>,
+}
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsRatioRow {
+    /// `time-4`
+    pub operation: String,
+    /// The sides, the baseline first; absent where there is no ratio.
+    pub cells: Vec<Option<MmtestsRatioCell>>,
+}
+
+/// One side of an operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MmtestsRatioCell {
+    /// Mean over mean of the baseline.
+    pub ratio: f64,
+    /// The same as a change in percent, positive being good.
+    pub change: f64,
+    /// The difference in sums of half-bands; absent where the bands have no width.
+    pub distance: Option<f64>,
+}
+
+/// The ratio tables of a comparison.
+#[must_use]
+pub fn mmtests_ratio_tables(comparison: &Comparison) -> Vec<MmtestsRatioTable> {
+    mmtests_benchmarks(comparison)
+        .into_iter()
+        .map(|benchmark| mmtests_ratio_table(&keep_deciding_operations(benchmark), comparison))
+        .collect()
+}
+
+/// The operations that MMTests' ratios are over.
+fn keep_deciding_operations(mut benchmark: MmtestsBenchmark) -> MmtestsBenchmark {
+    let name = &benchmark.name;
+    if benchmark.operations.iter().any(|operation| is_deciding_metric(name, &operation.metric)) {
+        benchmark.operations.retain(|operation| is_deciding_metric(name, &operation.metric));
+    }
+    benchmark
+}
+
+fn mmtests_ratio_table(benchmark: &MmtestsBenchmark, comparison: &Comparison) -> MmtestsRatioTable {
+    let main = majority_direction(benchmark);
+    let rows: Vec<MmtestsRatioRow> =
+        benchmark.operations.iter().map(|operation| mmtests_ratio_row(operation, main)).collect();
+    let sides: Vec<String> =
+        std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
+    let per_side = 0..sides.len();
+    MmtestsRatioTable {
+        benchmark: benchmark.name.clone(),
+        decimals: table_decimals(benchmark),
+        direction: if main == BetterDirection::Lower { "Lower" } else { "Higher" },
+        distances: per_side.clone().map(|side| band_distance_range(&rows, side)).collect(),
+        geometric: per_side.map(|side| geometric_mean_ratio(&rows, side)).collect(),
+        notes: ratio_differences(benchmark, main, &rows, &sides),
+        rows,
+        sides,
+    }
+}
+
+/// The direction of most operations; MMTests' own where they are split.
+fn majority_direction(benchmark: &MmtestsBenchmark) -> BetterDirection {
+    let lower =
+        benchmark.operations.iter().filter(|operation| operation.better == BetterDirection::Lower).count();
+    match (lower * 2).cmp(&benchmark.operations.len()) {
+        std::cmp::Ordering::Greater => BetterDirection::Lower,
+        std::cmp::Ordering::Less => BetterDirection::Higher,
+        std::cmp::Ordering::Equal => benchmark.report.direction.unwrap_or(BetterDirection::Lower),
+    }
+}
+
+fn mmtests_ratio_row(operation: &MmtestsOperation, main: BetterDirection) -> MmtestsRatioRow {
+    let statistic = if operation.better == BetterDirection::Lower {
+        SampleStatistic::Mean
+    } else {
+        SampleStatistic::Harmonic
+    };
+    let mean =
+        |values: &Vec<f64>| statistic.compute(values, operation.better).ok().filter(|mean| *mean > 0.0);
+    let means: Vec<Option<f64>> = operation.sides.iter().map(mean).collect();
+    let base = means.first().copied().flatten();
+    let turned = operation.better != main;
+    let cell = |(side, mean): (usize, &Option<f64>)| {
+        let (mean, base) = ((*mean)?, base?);
+        let ratio = if turned { base / mean } else { mean / base };
+        let distance = if side == 0 { Some(0.0) } else { band_distance(operation, side) };
+        Some(MmtestsRatioCell {
+            ratio,
+            change: if main == BetterDirection::Lower {
+                100.0 - 100.0 * ratio
+            } else {
+                100.0 * ratio - 100.0
+            },
+            distance: distance.map(|s| if turned { 0.0 - s } else { s }),
+        })
+    };
+    MmtestsRatioRow {
+        operation: operation.label.clone(),
+        cells: means.iter().enumerate().map(cell).collect(),
+    }
+}
+
+fn cells_of_side(rows: &[MmtestsRatioRow], side: usize) -> impl Iterator<Item = MmtestsRatioCell> {
+    rows.iter().filter_map(move |row| row.cells.get(side).copied().flatten())
+}
+
+fn band_distance_range(rows: &[MmtestsRatioRow], side: usize) -> Option<[f64; 3]> {
+    let known: Vec<f64> = cells_of_side(rows, side).filter_map(|cell| cell.distance).collect();
+    let of = |statistic: SampleStatistic| statistic.compute(&known, BetterDirection::Lower).ok();
+    Some([of(SampleStatistic::Mean)?, of(SampleStatistic::Min)?, of(SampleStatistic::Max)?])
+}
+
+fn geometric_mean_ratio(rows: &[MmtestsRatioRow], side: usize) -> Option<f64> {
+    geometric_mean(&cells_of_side(rows, side).map(|cell| cell.ratio).collect::<Vec<_>>()).ok()
+}
+
+/// The workload under which imports keep durations; its parameter `of` names the benchmark.
+pub(crate) const DURATION_WORKLOAD: &str = "duration";
+
+/// What follows the name of a benchmark in workloads that imports make of its other reports.
+const OTHER_REPORTS: [&str; 2] = ["-time", "-latency"];
+
+/// One benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsPlainTable {
+    /// The benchmark's name.
+    pub benchmark: String,
+    /// Names of the sides, the baseline first.
+    pub sides: Vec<String>,
+    /// The rows, by statistic.
+    pub rows: Vec<MmtestsPlainRow>,
+    /// What MMTests itself would print.
+    pub notes: Vec<String>,
+}
+
+/// One statistic of one figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MmtestsPlainRow {
+    /// `Duration`, `Amean` or `Max`.
+    pub statistic: String,
+    /// `User`, `vda-w_await`
+    pub operation: String,
+    /// Each side, the baseline first; absent where not known.
+    pub cells: Vec<Option<f64>>,
+}
+
+/// The durations of a comparison in seconds, a table a benchmark.
+#[must_use]
+pub fn mmtests_duration_tables(comparison: &Comparison) -> Vec<MmtestsPlainTable> {
+    let rows = comparison.rows.iter().filter(|row| row.workload == DURATION_WORKLOAD);
+    let benchmark = |row: &VerdictRow| row.point.values().cloned().collect::<Vec<_>>().join("-");
+    let mut tables =
+        mmtests_plain_tables(rows, benchmark, comparison, &[("Duration", SampleStatistic::Mean)]);
+    for (table, most) in &mut tables {
+        if *most > 1 {
+            table.notes.push(format!("the mean of {most} iterations; MMTests would print the shortest"));
+        }
+    }
+    tables.into_iter().map(|(table, _)| table).collect()
+}
+
+/// Means and maxima of what a monitor read while each benchmark ran, from a comparison whose samples are
+/// [readings](crate::monitor_metric).
+#[must_use]
+pub fn mmtests_monitor_tables(comparison: &Comparison, monitor: &str) -> Vec<MmtestsPlainTable> {
+    let names: BTreeSet<&str> = comparison.rows.iter().map(|row| row.workload.as_str()).collect();
+    let repeats = |name: &str| {
+        let of = |ending: &&str| name.strip_suffix(ending).is_some_and(|benchmark| names.contains(benchmark));
+        name == DURATION_WORKLOAD || OTHER_REPORTS.iter().any(of)
+    };
+    let rows = comparison.rows.iter().filter(|row| !repeats(&row.workload));
+    let wanted = [("Amean", SampleStatistic::Mean), ("Max", SampleStatistic::Max)];
+    let notes: Vec<String> = monitor_table_difference(monitor).map(String::from).into_iter().collect();
+    let found = mmtests_plain_tables(rows, |row| row.workload.clone(), comparison, &wanted).into_iter();
+    found.map(|(table, _)| MmtestsPlainTable { notes: notes.clone(), ..table }).collect()
+}
+
+/// Where MMTests' own table of a monitor differs.
+fn monitor_table_difference(monitor: &str) -> Option<&'static str> {
+    Some(match monitor {
+        "vmstat" => {
+            "MMTests prints one column (--sub-heading), counts the first row too, which is of the time since the machine was started, and prints memory in MiB; here it is bytes"
+        }
+        "iostat" => {
+            "MMTests reads the columns of sysstat before 12: with newer ones it prints w_await for the queue size, among others"
+        }
+        "mpstat" => "MMTests prints nothing of mpstat but pictures by node",
+        "perf-time-stat" => "MMTests calls the clock of the CPU `msec`",
+        "proc-vmstat" => {
+            "MMTests prints one column (--sub-heading), as growth from reading to reading also where it is a level (nr_…), with a first growth of 0 and without the last reading"
+        }
+        _ => return None,
+    })
+}
+
+/// A table a benchmark, each with the most values that a side has in a row.
+fn mmtests_plain_tables<'a>(
+    rows: impl Iterator<Item = &'a VerdictRow>,
+    benchmark: impl Fn(&VerdictRow) -> String,
+    comparison: &Comparison,
+    wanted: &[(&str, SampleStatistic)],
+) -> Vec<(MmtestsPlainTable, usize)> {
+    let sides: Vec<String> =
+        std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
+    let mut found: IndexMap<String, IndexMap<&str, Vec<Option<&SideSummary>>>> = IndexMap::new();
+    for row in rows {
+        let figures = found.entry(benchmark(row)).or_default();
+        let cells = figures.entry(row.metric.as_str()).or_insert_with(|| vec![None; sides.len()]);
+        let side = sides.iter().skip(1).position(|name| *name == row.candidate_name).map_or(0, |at| at + 1);
+        for (side, summary) in [(0, &row.baseline), (side, &row.candidate)] {
+            if let (Some(cell), Some(summary)) = (cells.get_mut(side), summary) {
+                *cell = Some(summary);
+            }
+        }
+    }
+    let table = |(benchmark, figures): (String, IndexMap<&str, Vec<Option<&SideSummary>>>)| {
+        let most = figures.values().flatten().flatten().map(|side| side.n).max().unwrap_or(0);
+        let rows = wanted.iter().flat_map(|(title, statistic)| {
+            figures.iter().map(move |(name, cells)| MmtestsPlainRow {
+                statistic: (*title).into(),
+                operation: (*name).into(),
+                cells: cells.iter().map(|side| side_statistic(*statistic, (*side)?)).collect(),
+            })
+        });
+        (MmtestsPlainTable { benchmark, sides: sides.clone(), rows: rows.collect(), notes: Vec::new() }, most)
+    };
+    found.into_iter().map(table).collect()
+}
+
+fn side_statistic(statistic: SampleStatistic, side: &SideSummary) -> Option<f64> {
+    let values: Vec<f64> = side.values.iter().map(|point| point.value).collect();
+    statistic.compute(&values, BetterDirection::Lower).ok()
+}
+
+/// Quantile of the normal distribution at 97.5 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The mean of MMTests and its standard deviation.
+fn band_moments(values: &[f64], better: BetterDirection) -> Option<(f64, f64)> {
+    let (mean, sd) = match better {
+        BetterDirection::Lower => (SampleStatistic::Mean, SampleStatistic::Sd),
+        BetterDirection::Higher => (SampleStatistic::Harmonic, SampleStatistic::HarmonicSd),
+    };
+    Some((mean.compute(values, better).ok()?, sd.compute(values, better).ok()?))
+}
+
+/// The difference of a side to the baseline in sums of both half-bands: MMTests' `s`, and a star beyond ± 1. Absent
+/// where a band is not known or both have no width.
+fn band_distance(operation: &MmtestsOperation, side: usize) -> Option<f64> {
+    let of = |side: usize| band_moments(operation.sides.get(side)?, operation.better);
+    let ((base, base_sd), (new, new_sd)) = (of(0)?, of(side)?);
+    let width = Z * (base_sd + new_sd);
+    // Rounding leaves constant values a width that is none.
+    let is_wide = width > 1e-12 * base.abs().max(new.abs());
+    is_wide.then(|| (new - base) / width)
+}
+
+/// Notes of the main table.
+fn table_differences(benchmark: &MmtestsBenchmark, comparison: &Comparison, limit: f64) -> Vec<String> {
+    let sides: Vec<&String> = std::iter::once(&comparison.baseline).chain(&comparison.candidates).collect();
+    let mut notes = vec![star_meaning(comparison, limit)];
+    notes.extend(direction_difference(benchmark));
+    notes.extend(undirected_metrics_difference(benchmark));
+    notes.extend(unread_metrics_difference(benchmark));
+    notes.extend(prepared_list_difference(benchmark));
+    notes.extend(lost_packets_difference(benchmark));
+    let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for operation in &benchmark.operations {
+        let of_sides = sides
+            .iter()
+            .enumerate()
+            .filter_map(|(side, name)| missing_values_difference(operation, side, name));
+        for reason in of_sides.chain(best_only_difference(benchmark, operation)) {
+            folded.entry(reason).or_default().push(&operation.label);
+        }
+    }
+    notes.extend(folded.into_iter().map(|(reason, labels)| format!("{}: {reason}", list_labels(&labels))));
+    for operation in &benchmark.operations {
+        notes.extend(
+            sides.iter().enumerate().filter_map(|(side, name)| star_difference(operation, side, name, limit)),
+        );
+    }
+    notes
+}
+
+/// As many names are listed.
+const MOST_NAMES: usize = 6;
+
+fn list_labels(labels: &[&str]) -> String {
+    let first = labels.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let more = labels.len().saturating_sub(MOST_NAMES);
+    if more > 0 { format!("{first} and {more} more") } else { first }
+}
+
+fn star_meaning(comparison: &Comparison, limit: f64) -> String {
+    let one_boot =
+        comparison.rows.iter().any(|row| row.flags.contains(&crate::compare::diagnostic::RowFlag::OneBoot));
+    let boots = if one_boot {
+        "; one boot a side: a star tells these two boots apart, the luck of a boot included"
+    } else {
+        ""
+    };
+    format!("* on the row of the mean: more than chance, q of perflab's rank test below {limit:.3}{boots}")
+        .replace("0.050", "0.05")
+}
+
+/// MMTests has one direction a report.
+fn direction_difference(benchmark: &MmtestsBenchmark) -> Option<String> {
+    let theirs = benchmark.report.direction?;
+    let wrong = |operation: &&MmtestsOperation| operation.has_direction && operation.better != theirs;
+    let names: Vec<&str> = benchmark.operations.iter().filter(wrong).map(|one| one.label.as_str()).collect();
+    let word = if theirs == BetterDirection::Lower { "lower" } else { "higher" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: MMTests takes {word} for better in all of {}, and would print these changes with the other sign and \
+             the other kind of mean",
+            list_labels(&names),
+            benchmark.name,
+        )
+    })
+}
+
+fn undirected_metrics_difference(benchmark: &MmtestsBenchmark) -> Option<String> {
+    let names: Vec<&str> =
+        benchmark.operations.iter().filter(|one| !one.has_direction).map(|one| one.label.as_str()).collect();
+    let word = if benchmark.report.direction == Some(BetterDirection::Higher) { "higher" } else { "lower" };
+    (!names.is_empty())
+        .then(|| format!("{}: no better or worse is known; signs as if {word} were better", names.join(", ")))
+}
+
+/// Metrics that its table does not have.
+fn unread_metrics_difference(benchmark: &MmtestsBenchmark) -> Option<String> {
+    let names: Vec<&str> = benchmark.unknown.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: left out, as MMTests reads no such metric; shown without --style mmtests",
+            list_labels(&names)
+        )
+    })
+}
+
+/// redis-benchmark fills a list before it reads it, and prints that under the name of the test that writes lists.
+fn prepared_list_difference(benchmark: &MmtestsBenchmark) -> Option<String> {
+    let is_prepared = |operation: &&MmtestsOperation| operation.metric.contains("-prepare-");
+    let names: Vec<&str> =
+        benchmark.operations.iter().filter(is_prepared).map(|one| one.label.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: what another test needed; MMTests pools it with the test of that name",
+            list_labels(&names)
+        )
+    })
+}
+
+/// Its reader of netperf's UDP logs ends at the first loss.
+fn lost_packets_difference(benchmark: &MmtestsBenchmark) -> Option<String> {
+    let is_received = |operation: &MmtestsOperation| operation.metric == "udpstream-recv";
+    benchmark.operations.iter().any(is_received).then(|| {
+        "udpstream: MMTests prints what was sent for what was received and for what was lost, and of an iteration that \
+         lost more than a tenth nothing further"
+            .into()
+    })
+}
+
+/// What a side lacks.
+fn missing_values_difference(operation: &MmtestsOperation, side: usize, name: &str) -> Option<String> {
+    let values = operation.sides.get(side)?;
+    let failed = operation.failed.get(side).copied().unwrap_or(0);
+    if values.is_empty() {
+        return Some(format!("{name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"));
+    }
+    let zeros = values.iter().filter(|value| **value <= 0.0).count();
+    if zeros > 0 && operation.better == BetterDirection::Higher {
+        let text = "MMTests would drop the whole column, or take the loss for no change";
+        return Some(format!(
+            "{name} has {zeros} of {} values that are not above zero, so no harmonic mean and no ratio; {text}",
+            values.len()
+        ));
+    }
+    if zeros > 0 && side == 0 {
+        return Some(format!(
+            "{name} has {zeros} of {} values that are not above zero, from which no change is told; MMTests would \
+             print -99.00% for a zero",
+            values.len()
+        ));
+    }
+    if values.len() == 1 {
+        return Some(format!(
+            "{name} has one value, so no deviation and no star; MMTests would print a Stddev of 0"
+        ));
+    }
+    (failed > 0).then(|| format!("{name} lost {failed} iterations that failed; MMTests would not say so"))
+}
+
+/// Where MMTests' band rule marks something else than the test.
+fn star_difference(operation: &MmtestsOperation, side: usize, name: &str, limit: f64) -> Option<String> {
+    let distance = if side == 0 { None } else { band_distance(operation, side) };
+    let (ours, theirs) = (has_star(operation, side, limit), distance?.abs() > 1.0);
+    let n = operation.sides.get(side)?.len();
+    let label = &operation.label;
+    match (ours, theirs) {
+        (true, false) => Some(format!(
+            "{label} ({name}): MMTests would not mark it: its bands of ± 1.96 standard deviations touch ({:+.2}s), however \
+             many samples there are",
+            distance?,
+        )),
+        (false, true) => Some(format!(
+            "{label} ({name}): MMTests would mark it ({:+.2}s); {n} values do not suffice",
+            distance?,
+        )),
+        _ => None,
+    }
+}
+
+/// A report of single values shows the best iteration and drops the others.
+fn best_only_difference(benchmark: &MmtestsBenchmark, operation: &MmtestsOperation) -> Option<String> {
+    let most = operation.sides.iter().map(Vec::len).max()?;
+    (benchmark.report.kind == MmtestsTableKind::Singleops && most > 1).then(|| {
+        format!("the mean of {most} values; MMTests would print one of them, the first in its order")
+    })
+}
+
+/// Notes of the ratio table.
+fn ratio_differences(
+    benchmark: &MmtestsBenchmark,
+    main: BetterDirection,
+    rows: &[MmtestsRatioRow],
+    sides: &[String],
+) -> Vec<String> {
+    let turned: Vec<&str> = benchmark
+        .operations
+        .iter()
+        .filter(|operation| operation.better != main)
+        .map(|operation| operation.label.as_str())
+        .collect();
+    let mut notes: Vec<String> = Vec::new();
+    if !turned.is_empty() {
+        let list = turned.join(", ");
+        notes.push(format!(
+            "{list}: turned round (baseline / candidate), so that all ratios mean the same; MMTests would not"
+        ));
+    }
+    for (side, name) in sides.iter().enumerate() {
+        notes.extend(ratio_members_difference(rows, side, name));
+    }
+    notes
+}
+
+/// Operations that the geometric mean of a side lacks.
+fn ratio_members_difference(rows: &[MmtestsRatioRow], side: usize, name: &str) -> Option<String> {
+    let is_there = |row: &&MmtestsRatioRow| row.cells.get(side).is_some_and(Option::is_some);
+    let missing: Vec<&str> =
+        rows.iter().filter(|row| !is_there(row)).map(|row| row.operation.as_str()).collect();
+    let members = rows.len() - missing.len();
+    (side > 0 && !missing.is_empty()).then(|| {
+        format!(
+            "{name}: Gmean over {members} of {} operations, without {} (no value, or none above zero); MMTests would count \
+             each of them as 1.00",
+            rows.len(),
+            missing.join(", "),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_stats::BetterDirection;
+
+    use super::signed_change;
+    use crate::mmtests_benchmarks::{MmtestsReport, MmtestsTableKind, is_deciding_metric, is_unread_metric};
+    use crate::statistic::SampleStatistic;
+
+    #[test]
+    fn the_longest_beginning_of_a_name_decides() {
+        assert_eq!(MmtestsReport::for_benchmark("redis-memtier").kind, MmtestsTableKind::Multiops);
+        assert_eq!(MmtestsReport::for_benchmark("redis").kind, MmtestsTableKind::Singleops);
+        assert_eq!(MmtestsReport::for_benchmark("sysbenchcpu").direction, Some(BetterDirection::Lower));
+        assert_eq!(MmtestsReport::for_benchmark("netperf-tcp-rr").direction, Some(BetterDirection::Higher));
+        assert_eq!(MmtestsReport::for_benchmark("my-own").direction, None);
+        assert_eq!(
+            MmtestsReport::for_benchmark("pgbench-time").direction,
+            Some(BetterDirection::Lower),
+            "as `-a exectime`"
+        );
+        assert_eq!(MmtestsReport::for_benchmark("fio-randread-latency").decimals, Some(4), "as `-a latency`");
+        assert!(
+            is_deciding_metric("redis", "GET-RPS")
+                && !is_deciding_metric("redis", "GET-lat99")
+                && !is_deciding_metric("stream", "Copy")
+        );
+        assert!(is_unread_metric("sysbenchcpu", "latency") && !is_unread_metric("sysbenchmutex", "latency"));
+    }
+
+    #[test]
+    fn a_total_loss_is_no_lack_of_change() {
+        let of = |value, base, better| signed_change(value, base, SampleStatistic::Mean, better);
+        assert_eq!(of(0.0, Some(100.0), BetterDirection::Higher), Some(-100.0));
+        assert_eq!(of(5.0, Some(0.0), BetterDirection::Lower), None);
+        assert_eq!(of(0.0, Some(0.0), BetterDirection::Lower), Some(0.0));
+        assert_eq!(of(5.0, None, BetterDirection::Lower), None);
+        assert_eq!(
+            signed_change(2.0, Some(1.0), SampleStatistic::HarmonicSd, BetterDirection::Higher),
+            Some(-100.0)
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! The directory of runs: open, list, begin a run.
+//!
+//! The archive's directory: where it is, what is in it, and beginning a run. Owns the rule that
+//! nothing is hidden: what cannot be read is listed with the reason.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use perflab_model::{Manifest, RunStatus};
+
+use crate::error::ArchiveError;
+use crate::fresh_file::{check_folder_owners, create_fresh_file};
+use crate::half_made::{HALF, own_name_prefix};
+use crate::journal::{JournalReader, event_kind, kind};
+use crate::portable::{UnpackFolderMaker, make_unpack_folder};
+use crate::recorder::RunRecorder;
+use crate::run_dir::status_now;
+use crate::run_layout::{JOURNAL, RUNS, RunLock};
+use crate::tables::samples;
+use crate::{manifest, run_id};
+
+/// A directory of runs.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    path: PathBuf,
+    pub(crate) make_unpack_folder: UnpackFolderMaker,
+}
+
+/// One line of a list of runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchiveEntry {
+    /// The run's id: the name of its directory.
+    pub id: String,
+    /// The shortest prefix that names it.
+    pub short: String,
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// What it is, or why it cannot be read.
+    pub summary: Result<RunSummary, String>,
+}
+
+/// What a list says about a run that can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary {
+    /// The name that the user gave it.
+    pub label: Option<String>,
+    /// The study's title.
+    pub title: String,
+    /// How it stands; `Running` only while a living process records it.
+    pub status: RunStatus,
+    /// When it began.
+    pub begun: Timestamp,
+    /// Iterations that ended, warm-ups included.
+    pub iterations: u64,
+    /// Iterations that were planned, warm-ups included.
+    pub planned: u64,
+}
+
+impl Archive {
+    /// The archive at `path`; one that is not there yet is empty, and made when the first run begins.
+    ///
+    /// # Errors
+    /// `path` is something else than a directory.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        if path.exists() && !path.is_dir() {
+            return Err(ArchiveError::NoDirectory { path: path.into() });
+        }
+        Ok(Archive { path: path.into(), make_unpack_folder })
+    }
+
+    /// The same; portable files that are read without being imported are unpacked to folders that `make` makes.
+    #[must_use]
+    pub fn with_unpack_folders(self, make: UnpackFolderMaker) -> Self {
+        Archive { make_unpack_folder: make, ..self }
+    }
+
+    /// Where the archive is: what the user said, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.
+    pub fn locate(explicit: Option<&Path>) -> PathBuf {
+        let variable = || std::env::var_os("PERFLAB_ARCHIVE").filter(|value| !value.is_empty());
+        explicit
+            .map(PathBuf::from)
+            .or_else(|| variable().map(PathBuf::from))
+            .unwrap_or("perflab-archive".into())
+    }
+
+    /// The archive's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn runs_directory(&self) -> PathBuf {
+        self.path.join(RUNS)
+    }
+
+    /// Makes the archive where it is not there yet, and tries whether a run could be begun in it: before anything is measured
+    /// that could not be kept.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotWritable`], [`ArchiveError::OthersArchive`].
+    pub fn ensure_writable(&self) -> Result<(), ArchiveError> {
+        let runs = self.runs_directory();
+        check_folder_owners(&runs, None)?;
+        let probe = runs.join(own_name_prefix() + "probe");
+        let tried = fs::create_dir_all(&runs).and_then(|()| fs::create_dir(&probe)).and_then(|()| {
+            // A directory may still fit where a file does not.
+            let written =
+                create_fresh_file(&probe.join(JOURNAL)).and_then(|mut file| file.write_all(&[b' '; 4096]));
+            fs::remove_dir_all(&probe).and(written)
+        });
+        tried.map_err(|source| ArchiveError::NotWritable { path: self.path.clone(), source })
+    }
+
+    /// Whether there is anything at the archive's place.
+    pub fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Begins a run: makes its directory with its `run.json` (status running) and takes its lock. The
+    /// caller then records all events, the first of them `Began`.
+    ///
+    /// # Errors
+    /// An id that is none or taken; a directory that cannot be written.
+    pub fn begin_run(&self, manifest: &Manifest) -> Result<RunRecorder, ArchiveError> {
+        RunRecorder::begin(&self.runs_directory(), manifest)
+    }
+
+    /// Gives a closed run another label, or none.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded; an id that none has; files that cannot be read or written.
+    pub fn set_label(&self, id: &str, label: Option<&str>) -> Result<(), ArchiveError> {
+        let run = self.runs_directory().join(id);
+        let _lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
+        let manifest = manifest::read_manifest(&run)?;
+        manifest::write_manifest(&run, &Manifest { label: label.map(String::from), ..manifest })
+    }
+
+    /// All runs, the oldest first; damaged ones with the reason.
+    ///
+    /// # Errors
+    /// The archive's directory cannot be read.
+    pub fn list_runs(&self) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+        let names = self.list_run_names()?;
+        let entry = |(id, short): (String, String)| {
+            let path = self.runs_directory().join(&id);
+            let summary = summarise_run(&path).map_err(|error| error.to_string());
+            ArchiveEntry { bytes: directory_size(&path), id, short, summary }
+        };
+        Ok(names.into_iter().map(entry).collect())
+    }
+
+    /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
+    pub(crate) fn list_run_names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
+        let runs = self.runs_directory();
+        let mut names = match fs::read_dir(&runs) {
+            Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+        .map_err(ArchiveError::io("read", &runs))?;
+        names.retain(|name| !name.to_string_lossy().starts_with(HALF));
+        let mut names: Vec<String> = names.into_iter().map(|name| name.to_string_lossy().into()).collect();
+        names.sort();
+        let shorts = run_id::shortest_prefixes(&names);
+        Ok(names.into_iter().zip(shorts).collect())
+    }
+}
+
+fn summarise_run(run: &Path) -> Result<RunSummary, ArchiveError> {
+    let head = manifest::read_manifest_head(run)?;
+    let begun = i64::try_from(head.anchor.realtime.0).unwrap_or(i64::MAX);
+    Ok(RunSummary {
+        label: head.label,
+        title: head.study.title,
+        status: status_now(run, head.status),
+        begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
+        iterations: if head.status == RunStatus::Running {
+            count_journal_iterations(run)?
+        } else {
+            samples::count_iterations(run)? as u64
+        },
+        planned: head.plan.slots as u64,
+    })
+}
+
+/// Iterations in the journal of a run that was not closed.
+fn count_journal_iterations(run: &Path) -> Result<u64, ArchiveError> {
+    let mut events = JournalReader::open(&run.join(JOURNAL))?;
+    let mut count = 0;
+    while events.next_line()? {
+        count += u64::from(event_kind(events.line()) == Some(kind::ITERATION_ENDED));
+    }
+    Ok(count)
+}
+
+/// Bytes of all files under `path`; what cannot be looked at counts as nothing.
+fn directory_size(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else {
+        return fs::symlink_metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
+    };
+    entries
+        .flatten()
+        .map(|entry| if entry.path().is_symlink() { 0 } else { directory_size(&entry.path()) })
+        .sum()
+}

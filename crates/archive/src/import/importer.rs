@@ -1,0 +1,437 @@
+//! Which importer a path is, and the import itself.
+//!
+//! The kinds of foreign results, and which one a path is.
+//!
+//! From a path to a run.
+
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, thread};
+
+use perflab_model::io_trace::IoRecording;
+use perflab_model::run::RunWarning;
+use perflab_model::{Bytes, RunEventKind};
+
+use crate::archive_dir::Archive;
+use crate::checksums;
+use crate::error::ArchiveError;
+use crate::finite_file::{ENDLESS_KIND, open_finite_file};
+use crate::import::block_trace::{self, BlockMapFile};
+use crate::import::document::{self, criterion};
+use crate::import::import_report::{FileReport, first_unreadable};
+use crate::import::import_source::ImportSource;
+use crate::import::mmtests::log_folder;
+use crate::import::{copied_tree, kernel_dump, lkp};
+use crate::recorder::BulkRecorder;
+use crate::run_dir::RunDir;
+use crate::run_id::new_run_id;
+
+/// A kind of foreign result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Importer {
+    /// The log directory of one MMTests run.
+    Mmtests,
+    /// fio's JSON.
+    FioJson,
+    /// perf stat's JSON or separated fields.
+    PerfStat,
+    /// hyperfine's JSON.
+    Hyperfine,
+    /// Google Benchmark's JSON.
+    GoogleBenchmark,
+    /// pyperf's JSON.
+    Pyperf,
+    /// A folder of Criterion's results.
+    Criterion,
+    /// The text of `go test -bench`.
+    GoBench,
+    /// Phoronix Test Suite's `composite.xml`.
+    Phoronix,
+    /// sar's recording as JSON.
+    Sar,
+    /// lkp-tests' `stats.json` or `matrix.json`, alone.
+    LkpStats,
+    /// The result folder of one lkp-tests run, or any part of it.
+    Lkp,
+    /// One log: `/proc/slabinfo` dumped once or again and again, or the kernel's slabinfo tool, or meminfo.
+    Dump,
+    /// A copy of `/sys/kernel/slab`, alone or in a copied root.
+    Sysfs,
+    /// blktrace's binary files, one for each CPU.
+    Blktrace,
+    /// The text that blkparse prints.
+    Blkparse,
+}
+
+impl Importer {
+    /// All kinds.
+    pub const ALL: [Importer; 16] = [
+        Importer::Mmtests,
+        Importer::Lkp,
+        Importer::LkpStats,
+        Importer::FioJson,
+        Importer::PerfStat,
+        Importer::Hyperfine,
+        Importer::GoogleBenchmark,
+        Importer::Pyperf,
+        Importer::Criterion,
+        Importer::GoBench,
+        Importer::Phoronix,
+        Importer::Sar,
+        Importer::Dump,
+        Importer::Sysfs,
+        Importer::Blktrace,
+        Importer::Blkparse,
+    ];
+
+    /// Its name on the command line and in facts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Importer::Mmtests => "mmtests",
+            Importer::Lkp => "lkp",
+            Importer::LkpStats => "lkp-stats",
+            Importer::FioJson => "fio",
+            Importer::PerfStat => "perf-stat",
+            Importer::Hyperfine => "hyperfine",
+            Importer::GoogleBenchmark => "google-benchmark",
+            Importer::Pyperf => "pyperf",
+            Importer::Criterion => "criterion",
+            Importer::GoBench => "go-bench",
+            Importer::Phoronix => "phoronix",
+            Importer::Sar => "sar",
+            Importer::Dump => "dump",
+            Importer::Sysfs => "sysfs",
+            Importer::Blktrace => "blktrace",
+            Importer::Blkparse => "blkparse",
+        }
+    }
+
+    /// What it is, in a line of help.
+    pub fn about(self) -> &'static str {
+        match self {
+            Importer::Mmtests => {
+                "log directory of an MMTests run: iter-N with logs of benchmarks and monitors"
+            }
+            Importer::Lkp => {
+                "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark"
+            }
+            Importer::LkpStats => "stats.json or matrix.json of lkp-tests",
+            Importer::FioJson => "output of fio --output-format=json",
+            Importer::PerfStat => "output of perf stat -j or -x",
+            Importer::Hyperfine => "output of hyperfine --export-json",
+            Importer::GoogleBenchmark => "output of Google Benchmark's --benchmark_format=json",
+            Importer::Pyperf => "JSON of pyperf",
+            Importer::Criterion => "target/criterion, or the project that holds it",
+            Importer::GoBench => "output of go test -bench, also with -json",
+            Importer::Phoronix => "composite.xml of the Phoronix Test Suite",
+            Importer::Sar => "output of sadf -j",
+            Importer::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
+            Importer::Sysfs => "copy of /sys/kernel/slab",
+            Importer::Blktrace => {
+                "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it"
+            }
+            Importer::Blkparse => "text of blkparse in its default format",
+        }
+    }
+
+    /// What `path` looks like.
+    ///
+    /// # Errors
+    /// It is not there, or looks like nothing that is known.
+    pub fn detect_importer(path: &Path) -> Result<Importer, ArchiveError> {
+        let found = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
+        if found.is_file() {
+            if let Some(kind) = block_trace::detect_block_trace(path) {
+                return Ok(kind);
+            }
+            return match document::detect_document(path)? {
+                Some(kind) => Ok(kind),
+                None if kernel_dump::is_kernel_dump(path)? => Ok(Importer::Dump),
+                None => Err(ArchiveError::not_importable(path, None, unknown_format_reason())),
+            };
+        }
+        if !found.is_dir() {
+            let reason = format!("{ENDLESS_KIND}: write what it gives to a file, and import that");
+            return Err(ArchiveError::not_importable(path, None, reason));
+        }
+        fs::read_dir(path).map_err(ArchiveError::io("read", path))?;
+        detect_folder(path)
+            .ok_or_else(|| ArchiveError::not_importable(path, None, explain_unknown_folder(path)))
+    }
+
+    /// The results that `path` holds: itself, or where it is a folder of several (`work/log` of MMTests), each of them.
+    ///
+    /// # Errors
+    /// As [`Importer::detect_importer`].
+    pub fn list_importable(path: &Path) -> Result<Vec<(Importer, PathBuf)>, ArchiveError> {
+        let runs = log_folder::mmtests_runs(path);
+        if log_folder::is_mmtests_log(path) || runs.is_empty() {
+            return Ok(vec![(Importer::detect_importer(path)?, path.into())]);
+        }
+        Ok(runs.into_iter().map(|run| (Importer::Mmtests, run)).collect())
+    }
+
+    /// The events of `path`, taken for this kind.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or whose beginning is not what it should be.
+    pub fn open(self, path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ArchiveError> {
+        match self {
+            Importer::Mmtests => log_folder::open_mmtests_log(path, options),
+            Importer::Lkp => lkp::open_lkp_result(path, options),
+            Importer::Criterion => criterion::open_criterion_folder(path, options),
+            Importer::Dump => kernel_dump::open_kernel_dump(path, options),
+            Importer::Sysfs => copied_tree::open_slab_tree(path, options),
+            Importer::Blktrace | Importer::Blkparse => block_trace::open_block_trace(self, path, options),
+            _ => document::open_document(self, path, options),
+        }
+    }
+}
+
+/// What a folder is.
+fn detect_folder(path: &Path) -> Option<Importer> {
+    type FolderDetector = fn(&Path) -> bool;
+    let known: [(Importer, FolderDetector); 4] = [
+        (Importer::Mmtests, log_folder::is_mmtests_log),
+        (Importer::Lkp, lkp::is_lkp_result),
+        (Importer::Criterion, criterion::is_criterion_folder),
+        (Importer::Sysfs, copied_tree::is_slab_tree),
+    ];
+    known.into_iter().find(|(_, looks)| looks(path)).map(|(kind, _)| kind)
+}
+
+/// Why a folder is none of the kinds.
+fn explain_unknown_folder(path: &Path) -> String {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let inner = entries.map(|entry| entry.path()).find(|entry| match entry.is_dir() {
+        true => detect_folder(entry).is_some(),
+        // A pipe would be waited for.
+        false => entry.is_file() && matches!(document::detect_document(entry), Ok(Some(_))),
+    });
+    if let Some(result) = inner {
+        return format!("it holds results and is none: import them one by one, such as {}", result.display());
+    }
+    unknown_format_reason()
+}
+
+fn unknown_format_reason() -> String {
+    let kinds = Importer::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
+    format!("it looks like none of {}. If you know which it is, say so with --kind", kinds.join("; "))
+}
+
+impl FromStr for Importer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Importer::ALL.map(Importer::name).join(", ");
+        let found = Importer::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no kind of import: {}", names()))
+    }
+}
+
+/// What the user says about the files.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// The run's label.
+    pub label: Option<String>,
+    /// The page size of the machine that was recorded; else what the files say.
+    pub page_size: Option<Bytes>,
+    /// What the path is; guessed where left out.
+    pub kind: Option<Importer>,
+    /// Take what a run of the same label was made of already.
+    pub again: bool,
+    /// The run's id; a fresh one where left out.
+    pub id: Option<String>,
+    /// For block traces: where the file system that was traced can be asked about its files.
+    pub on: Option<BlockTraceFileSystem>,
+    /// For block traces: whose the blocks of that file system were, as another tool wrote it down then.
+    pub block_map: Option<BlockMapFile>,
+}
+
+/// A file system that was traced, and who asks it: an import by itself looks at nothing but what it imports.
+#[derive(Debug, Clone)]
+pub struct BlockTraceFileSystem {
+    /// where it is mounted
+    pub mount_point: PathBuf,
+    /// adds the files of that place to which the recording's sectors belong
+    pub find: fn(&mut IoRecording, &Path),
+}
+
+/// A run that was made of foreign files.
+#[derive(Debug)]
+pub struct ImportOutcome {
+    /// The run, closed.
+    pub run: RunDir,
+    /// Its label: the one that was asked for, or the one that the files suggest.
+    pub label: Option<String>,
+    /// What the path was taken for.
+    pub kind: Importer,
+    /// What was taken of each file.
+    pub file_reports: Vec<FileReport>,
+    /// The warnings that the run carries.
+    pub warnings: Vec<RunWarning>,
+}
+
+/// Makes a run in `archive` of what other tools wrote at `path`.
+///
+/// # Errors
+/// [`ArchiveError::Foreign`], naming file and line, for what cannot be understood; no run is left behind
+/// then. Else what recording a run may fail with.
+pub fn import_as_run(
+    archive: &Archive,
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<ImportOutcome, ArchiveError> {
+    let kind = options.kind.map_or_else(|| Importer::detect_importer(path), Ok)?;
+    let mut source = kind.open(path, options)?;
+    let (mut recorder, label) = begin_imported_run(archive, source.as_mut(), path)?;
+    let (mut warnings, mut hash) = (Vec::new(), None);
+    for event in source.by_ref() {
+        let event = event?;
+        recorder.record(&event)?;
+        if let RunEventKind::Facts(facts) = &event.what {
+            hash = facts.value(HASH).map(ToString::to_string).or(hash);
+        }
+        if let RunEventKind::Warning { message, advice } = event.what {
+            warnings.push(RunWarning { message, advice });
+        }
+    }
+    let took = source.file_reports();
+    if took.iter().all(|took| took.rows_used == 0) {
+        return Err(unreadable_error(path, &took));
+    }
+    let twin = hash.and_then(|hash| find_earlier_import(archive, &hash, label.as_deref()));
+    if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
+        return Err(already_imported_error(path, twin, label.as_deref()));
+    }
+    if let Some(twin) = twin {
+        let message = format!("run {twin} was made of the very same files");
+        let advice = "compare runs of different measurements";
+        warnings.push(RunWarning { message, advice: advice.into() });
+    }
+    Ok(ImportOutcome {
+        run: recorder.finish(&archive.runs_directory())?,
+        label,
+        kind,
+        file_reports: took,
+        warnings,
+    })
+}
+
+/// Makes a run of each of several results, as many at a time as there are processors. Each comes out by itself, in the
+/// order of `results`, and so do the ids of the runs.
+pub fn import_as_runs(
+    archive: &Archive,
+    results: &[(Importer, PathBuf)],
+    options: &ImportOptions,
+) -> Vec<Result<ImportOutcome, ArchiveError>> {
+    let own: Vec<ImportOptions> = results
+        .iter()
+        .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: Some(new_run_id()), ..options.clone() })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some((_, path)), Some(options)) = (results.get(at), own.get(at)) else { return done };
+            done.push((at, import_as_run(archive, path, options)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, imported)| imported).collect()
+}
+
+/// The fact that tells files that were imported already.
+pub(crate) const HASH: &str = "import.sha256";
+
+/// Bytes of files that are read once more for their hash.
+const HASHED: u64 = 1 << 30;
+
+/// The run of that label that was made of the same files.
+fn find_earlier_import(archive: &Archive, hash: &str, label: Option<&str>) -> Option<String> {
+    let same = |entry: &crate::archive_dir::ArchiveEntry| {
+        entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label)
+    };
+    let manifest = |entry: &crate::archive_dir::ArchiveEntry| {
+        crate::manifest::read_manifest(&archive.runs_directory().join(&entry.id)).ok()
+    };
+    let is_twin = |entry: &crate::archive_dir::ArchiveEntry| {
+        manifest(entry)
+            .is_some_and(|manifest| manifest.facts.value(HASH).is_some_and(|known| known.to_string() == hash))
+    };
+    archive.list_runs().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+}
+
+fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> ArchiveError {
+    let reason = format!(
+        "run {twin} of the label `{}` was made of it already, and counts once; --again takes it once more",
+        label.unwrap_or_default()
+    );
+    ArchiveError::not_importable(path, None, reason)
+}
+
+/// The hash of all files that something was taken of; none where one cannot be read, or they are long.
+pub(crate) fn hash_imported_files(took: &[FileReport]) -> Option<String> {
+    let files: BTreeSet<&Path> =
+        took.iter().map(|took| took.file.as_path()).filter(|file| file.is_file()).collect();
+    let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
+    if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
+        return None;
+    }
+    let hashes = files.into_iter().map(|file| {
+        let mut opened = open_finite_file(file).ok()?;
+        checksums::sha256_hex(&mut opened).ok()
+    });
+    let hashes = hashes.collect::<Option<Vec<String>>>()?;
+    match &hashes[..] {
+        [only] => Some(only.clone()),
+        _ => checksums::sha256_hex(&mut hashes.join("\n").as_bytes()).ok(),
+    }
+}
+
+fn begin_imported_run(
+    archive: &Archive,
+    source: &mut dyn ImportSource,
+    path: &Path,
+) -> Result<(BulkRecorder, Option<String>), ArchiveError> {
+    let Some(first) = source.next().transpose()? else { return Err(empty_import_error(path)) };
+    let RunEventKind::Began(manifest) = &first.what else { return Err(empty_import_error(path)) };
+    let mut recorder = BulkRecorder::begin(&archive.runs_directory(), manifest)?;
+    recorder.record(&first)?;
+    Ok((recorder, manifest.label.clone()))
+}
+
+fn unreadable_error(path: &Path, took: &[FileReport]) -> ArchiveError {
+    if let Some(refused) = first_unreadable(took) {
+        return refused;
+    }
+    let first = took.iter().find_map(|took| Some((&took.file, took.unusable.first()?)));
+    first.map_or_else(
+        || empty_import_error(path),
+        |(file, first)| {
+            let place = if first.line > 0 { format!("line {}: ", first.line) } else { String::new() };
+            ArchiveError::not_importable(
+                file,
+                None,
+                format!("no row in it can be read; {place}{}", first.reason),
+            )
+        },
+    )
+}
+
+fn empty_import_error(path: &Path) -> ArchiveError {
+    ArchiveError::not_importable(path, None, "there is nothing in it to import")
+}

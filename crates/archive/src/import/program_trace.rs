@@ -1,0 +1,132 @@
+//! A file of operations as a run.
+//!
+//! A trace file becomes a run of one iteration: one that a program wrote by itself, or one of probes in a program that
+//! knows nothing of it. The file stays where it is.
+
+use std::path::Path;
+
+use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
+
+use crate::archive_dir::Archive;
+use crate::error::ArchiveError;
+use crate::import::benchmark_results::BenchmarkResults;
+use crate::import::imported_run::{RunMetadata, import_manifest};
+use crate::import::importer::ImportOptions;
+use crate::recorder::BulkRecorder;
+use crate::run_dir::RunDir;
+
+/// Makes a run in `archive` of a trace file.
+///
+/// # Errors
+/// [`ArchiveError::Trace`] for a file that is none or of another version; else what recording a run may fail with.
+pub fn import_program_trace(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+) -> Result<RunDir, ArchiveError> {
+    let changed = std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let dated = Nanos(since.map_or(0, |since| since.as_nanos() as u64));
+    record_program_trace(archive, path, label, program_trace_metadata(path), dated)
+}
+
+/// What a trace of probes was of.
+#[derive(Debug, Clone, Default)]
+pub struct ProbedRun {
+    /// The command, or the process.
+    pub command: String,
+    /// The begins and ends that were watched, as they were asked for.
+    pub places: String,
+    /// Nanoseconds that an event costs: the larger, what it cost before and what it cost at the end.
+    pub event_costs: [f64; 3],
+    /// Of each name of an operation or span: nanoseconds that an entry and an exit cost, the larger of before and the end.
+    pub costs: Vec<(String, f64, f64)>,
+    /// Of each name: what became of its entries, in words.
+    pub entries: Vec<(String, String)>,
+    /// When watching began.
+    pub began: Nanos,
+    /// How the program ended, if it did while it was watched.
+    pub ended: Option<String>,
+    /// How much slower it became, in words.
+    pub slowdown: String,
+    /// The share of the time that it was watched; none where that was all of it.
+    pub share: Option<f64>,
+}
+
+/// Makes a run in `archive` of a trace of probes.
+///
+/// # Errors
+/// As [`import_program_trace`].
+pub fn import_probed_program(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+    watched: &ProbedRun,
+) -> Result<RunDir, ArchiveError> {
+    let mut story = program_trace_metadata(path);
+    story.title = format!("Operations of `{}`", watched.command);
+    story.description = "Operations that probes in a program told of".into();
+    story.facts = Default::default();
+    story.facts.add("trace.command", watched.command.as_str(), "perflab");
+    story.facts.add("trace.places", watched.places.as_str(), "perflab");
+    for (name, cost) in ["", ".before", ".at-end"].into_iter().zip(watched.event_costs) {
+        story.facts.add(&format!("trace.event-cost-ns{name}"), cost.round() as i64, "perflab");
+    }
+    for (name, entry, exit) in &watched.costs {
+        story.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
+        story.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");
+    }
+    for (name, entries) in &watched.entries {
+        story.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
+    }
+    story.facts.add("trace.slowdown", watched.slowdown.as_str(), "perflab");
+    if let Some(share) = watched.share {
+        story.facts.add("trace.watched-percent", (share * 100.0).round() as i64, "perflab");
+    }
+    if let Some(ended) = &watched.ended {
+        story.facts.add("trace.ended", ended.as_str(), "perflab");
+    }
+    record_program_trace(archive, path, label, story, watched.began)
+}
+
+fn record_program_trace(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+    story: RunMetadata,
+    began: Nanos,
+) -> Result<RunDir, ArchiveError> {
+    // Looked at first: no run is to be left behind for what is no trace.
+    optrace::TraceFile::open(path).map_err(ArchiveError::Trace)?;
+    let options = ImportOptions { label, ..ImportOptions::default() };
+    let manifest = import_manifest(path, &options, &story, &[], began);
+    let mut recorder = BulkRecorder::begin(&archive.runs_directory(), &manifest)?;
+    let copy = tempfile::NamedTempFile::new().map_err(ArchiveError::io("create", path))?;
+    std::fs::copy(path, copy.path()).map_err(ArchiveError::io("read", path))?;
+    let file = copy.into_temp_path().keep().map_err(|error| ArchiveError::io("write", path)(error.error))?;
+    let events = [
+        RunEventKind::Began(Box::new(manifest)),
+        RunEventKind::IterationBegan { slot: 0 },
+        RunEventKind::Traced { slot: 0, tracer: "optrace".into(), file },
+        RunEventKind::IterationEnded { slot: 0, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(0) },
+        RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() },
+    ];
+    events.into_iter().try_for_each(|what| recorder.record(&RunEvent::new(Nanos(0), what)))?;
+    recorder.finish(&archive.runs_directory())
+}
+
+fn program_trace_metadata(path: &Path) -> RunMetadata {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let mut results = BenchmarkResults::default();
+    let case = results.find_or_add_case("program", Default::default());
+    results.next_execution(case, 0, None);
+    let mut story = RunMetadata {
+        title: format!("Operations {name}"),
+        description: "Operations that a program recorded of itself".into(),
+        results,
+        ..RunMetadata::default()
+    };
+    story.facts.add("import.kind", "optrace", "perflab");
+    story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+    story
+}

@@ -1,0 +1,227 @@
+//! From journal to tables in four steps that survive any kill.
+//!
+//! From a journal to tables, once, when a run ends or is recovered. Owns the order of the steps, which
+//! is what makes a kill at any moment harmless:
+//!
+//! 1. all tables are written and synced in `finishing/`, which no reader looks into;
+//! 2. they are renamed into place, where no reader trusts them yet;
+//! 3. `run.json` is replaced by one with the final status: from here on readers use the tables;
+//! 4. the journal is replaced by one without rows, stacks and outputs, which the tables hold now.
+//!
+//! Until step 3 everything is read from the journal, which is untouched.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use perflab_model::series::SeriesGap;
+use perflab_model::{IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus};
+
+use crate::error::ArchiveError;
+use crate::journal::{JournalReader, OutputLogWriter, event_kind, kind};
+use crate::run_layout::{JOURNAL, RAW, STAGE, TABLES};
+use crate::tables::operations;
+use crate::tables::samples::{IterationTableWriter, SampleTableWriter};
+use crate::tables::series::SeriesTableWriter;
+use crate::tables::stacks::StackTablesWriter;
+use crate::{checksums, manifest};
+
+/// Closes the run at `run`; its lock must be held. Does nothing twice.
+pub(crate) fn close_run(run: &Path) -> Result<(), ArchiveError> {
+    let stored = manifest::read_manifest(run)?;
+    if stored.status != RunStatus::Running {
+        // Killed between the last two steps: the tables stand, only space is to be won.
+        return trim_journal(run, &[]);
+    }
+    let closed = write_staged_tables(run, stored);
+    let notes =
+        closed.inspect_err(|_| discard_staged_tables(run)).map_err(|error| close_error(run, error))?;
+    // The run is complete already. A journal that stays long costs space and nothing else.
+    let _ = trim_journal(run, &notes);
+    let _ = fs::remove_dir_all(run.join(RAW));
+    Ok(())
+}
+
+/// Closes a run whose tables are in its stage already, and whose journal has nothing of them but outputs.
+pub(crate) fn close_bulk_run(run: &Path, stored: Manifest, sinks: RunTables) -> Result<(), ArchiveError> {
+    let notes = publish_tables(run, stored, sinks)?;
+    trim_journal(run, &notes)
+}
+
+fn write_staged_tables(run: &Path, stored: Manifest) -> Result<Vec<RunEvent>, ArchiveError> {
+    let stage = run.join(STAGE);
+    discard_staged_tables(run);
+    fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
+    let sinks = RunTables::create(&stage, &stored)?;
+    publish_tables(run, stored, sinks)
+}
+
+fn publish_tables(run: &Path, stored: Manifest, sinks: RunTables) -> Result<Vec<RunEvent>, ArchiveError> {
+    let stage = run.join(STAGE);
+    let ending = fill_tables(run, &stage, &stored, sinks)?;
+    for table in TABLES.iter().filter(|table| stage.join(table).exists()) {
+        let place = run.join(table);
+        fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
+    }
+    fs::remove_dir(&stage).map_err(ArchiveError::io("remove", &stage))?;
+    let (notes, closed) = ending.into_parts(stored);
+    manifest::write_manifest(run, &closed)?;
+    Ok(notes)
+}
+
+/// Removes whatever an earlier attempt left; the journal has it all.
+fn discard_staged_tables(run: &Path) {
+    for table in TABLES.iter().chain(&[STAGE]) {
+        let path = run.join(table);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+}
+
+fn close_error(run: &Path, error: ArchiveError) -> ArchiveError {
+    let kept = fs::metadata(run.join(JOURNAL)).map_or(0, |journal| journal.len());
+    ArchiveError::Close { path: run.into(), reason: error.to_string(), kept, source: Box::new(error) }
+}
+
+/// What the journal says that does not go into a table.
+struct ClosingFacts {
+    last: Nanos,
+    status: RunStatus,
+    overhead: perflab_model::Overhead,
+    facts: perflab_model::Facts,
+    misfits: Vec<SeriesGap>,
+    damaged: u64,
+    traced: Vec<(u32, String)>,
+}
+
+impl ClosingFacts {
+    fn from_manifest(stored: &Manifest) -> Self {
+        let (overhead, facts) = (stored.overhead, stored.facts.clone());
+        let (last, status) = (stored.anchor.monotonic, RunStatus::Interrupted);
+        ClosingFacts { last, status, overhead, facts, misfits: Vec::new(), damaged: 0, traced: Vec::new() }
+    }
+
+    /// Events to be added to the journal, and the manifest of the closed run.
+    fn into_parts(self, stored: Manifest) -> (Vec<RunEvent>, Manifest) {
+        let at = self.last;
+        let damage = (self.damaged > 0).then(|| RunEvent::new(at, damage_warning(self.damaged)));
+        let gaps = self.misfits.into_iter().map(|gap| RunEvent::new(at, RunEventKind::Gap(gap)));
+        let notes = gaps.chain(damage).collect();
+        let (status, overhead, facts) = (self.status, self.overhead, self.facts);
+        (notes, Manifest { status, overhead, facts, ..stored })
+    }
+}
+
+fn damage_warning(lines: u64) -> RunEventKind {
+    RunEventKind::Warning {
+        message: format!("{lines} torn or damaged lines of the journal were left out"),
+        advice:
+            "the last moments before the recording process died are missing; repeat the run if they matter"
+                .into(),
+    }
+}
+
+/// The tables of a run being written in its stage.
+pub(crate) struct RunTables {
+    pub(crate) samples: SampleTableWriter,
+    pub(crate) iterations: IterationTableWriter,
+    pub(crate) series: SeriesTableWriter,
+    pub(crate) stacks: StackTablesWriter,
+    outputs: OutputLogWriter<'static>,
+}
+
+impl RunTables {
+    pub(crate) fn create(stage: &Path, stored: &Manifest) -> Result<Self, ArchiveError> {
+        Ok(RunTables {
+            samples: SampleTableWriter::create(stage, stored)?,
+            iterations: IterationTableWriter::create(stage, stored)?,
+            series: SeriesTableWriter::create(stage)?,
+            stacks: StackTablesWriter::create(stage, &stored.plan)?,
+            outputs: OutputLogWriter::create(stage)?,
+        })
+    }
+}
+
+fn fill_tables(
+    run: &Path,
+    stage: &Path,
+    stored: &Manifest,
+    mut sinks: RunTables,
+) -> Result<ClosingFacts, ArchiveError> {
+    let mut ending = ClosingFacts::from_manifest(stored);
+    let mut events = JournalReader::open(&run.join(JOURNAL))?;
+    while events.next_line()? {
+        if event_kind(events.line()) == Some(kind::OUTPUT) {
+            sinks.outputs.push(events.line())?;
+        } else if let Some(event) = events.parse_event() {
+            if !route_event(event, &mut sinks, &mut ending)? {
+                events.count_damaged();
+            }
+        } else {
+            sinks.series.mark_lost();
+        }
+    }
+    ending.damaged = events.damaged_lines();
+    sinks.samples.close()?;
+    sinks.iterations.close()?;
+    sinks.stacks.close()?;
+    sinks.outputs.close()?;
+    ending.misfits = sinks.series.close()?;
+    manifest::write_facts_file(stage, &ending.facts)?;
+    operations::write_operation_tables(run, stage, &ending.traced)?;
+    checksums::write_checksums(stage)?;
+    Ok(ending)
+}
+
+/// Says whether something could be made of the event.
+fn route_event(
+    event: RunEvent,
+    sinks: &mut RunTables,
+    ending: &mut ClosingFacts,
+) -> Result<bool, ArchiveError> {
+    ending.last = event.at;
+    match event.what {
+        RunEventKind::Sample(sample) => sinks.samples.push(&sample)?,
+        RunEventKind::IterationEnded { slot, outcome, start, end } => {
+            sinks.iterations.push(&IterationRecord { target: event.target, slot, outcome, start, end })?;
+        }
+        RunEventKind::SeriesOpened(schema) => sinks.series.open_table(&schema)?,
+        what @ (RunEventKind::Rows { .. } | RunEventKind::Changed { .. }) => {
+            return sinks.series.push_tick(RunEvent { what, ..event });
+        }
+        RunEventKind::Stacks(batch) => sinks.stacks.push(&batch)?,
+        RunEventKind::Traced { slot, tracer, .. } => ending.traced.push((slot, tracer)),
+        RunEventKind::Facts(facts) => ending.facts.0.extend(facts.0),
+        RunEventKind::Ended { status, overhead } => {
+            (ending.status, ending.overhead) = (final_status(status), overhead)
+        }
+        _ => {}
+    }
+    Ok(true)
+}
+
+/// A closed run is not running, whatever its last event says.
+fn final_status(status: RunStatus) -> RunStatus {
+    if status == RunStatus::Running { RunStatus::Interrupted } else { status }
+}
+
+/// Replaces the journal by one without rows, stacks and outputs, with `notes` at its end.
+fn trim_journal(run: &Path, notes: &[RunEvent]) -> Result<(), ArchiveError> {
+    let path = run.join(JOURNAL);
+    let mut events = JournalReader::open(&path)?;
+    let fill = |file: &mut fs::File| {
+        let mut out = BufWriter::new(file);
+        while events.next_line().map_err(io::Error::other)? {
+            let tabled = [kind::ROWS, kind::CHANGED, kind::STACKS, kind::OUTPUT];
+            if !event_kind(events.line()).is_some_and(|kind| tabled.contains(&kind)) {
+                out.write_all(events.line())?;
+                out.write_all(b"\n")?;
+            }
+        }
+        for note in notes {
+            serde_json::to_writer(&mut out, note)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    manifest::replace_file(&path, fill).map_err(ArchiveError::io("write", &path))
+}

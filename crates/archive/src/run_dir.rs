@@ -1,0 +1,341 @@
+//! One run as it is read: its tables, or its journal before.
+//!
+//! Reading one run: from its tables once it is closed, from its journal before. Owns which of the two
+//! is to be trusted; refuses to write, even to a run whose process died.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perflab_model::io_trace::IoRecording;
+use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_model::run::RunWarning;
+use perflab_model::series::{RowRuns, Series, SeriesGap};
+use perflab_model::{
+    IterationRecord, Manifest, Outcome, Profile, RunEvent, RunEventKind, RunRecord, RunStatus,
+};
+
+use crate::checksums::open_verified;
+use crate::error::ArchiveError;
+use crate::journal::{self, JournalReader, kind};
+use crate::manifest;
+use crate::portable::UnpackFolder;
+use crate::run_layout::{self, JOURNAL, SAMPLES, series_path};
+use crate::tables::{io, operations, samples, series, stacks};
+
+/// One run on disk.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    path: PathBuf,
+    id: String,
+    short: String,
+    /// Keeps the directory that a portable file was unpacked to.
+    _unpacked: Option<Arc<dyn UnpackFolder>>,
+}
+
+impl RunDir {
+    /// Opens the directory of a run, in an archive or elsewhere.
+    ///
+    /// # Errors
+    /// A `run.json` that is missing, damaged, or newer than this program.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let id = manifest::read_manifest_head(path)?.id;
+        let short = id.chars().take(crate::run_id::SHORTEST).collect();
+        Ok(RunDir { path: path.into(), id, short, _unpacked: None })
+    }
+
+    /// A run of an archive, by its names there; nothing is read yet.
+    pub(crate) fn from_archive(path: PathBuf, id: String, short: String) -> Self {
+        RunDir { path, id, short, _unpacked: None }
+    }
+
+    /// A run that lives as long as `folder`.
+    pub(crate) fn from_unpacked(path: &Path, folder: Box<dyn UnpackFolder>) -> Result<Self, ArchiveError> {
+        let run = RunDir::open(path)?;
+        Ok(RunDir { _unpacked: Some(folder.into()), ..run })
+    }
+
+    /// The run's id, a ULID.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The shortest prefix that names the run in its archive.
+    pub fn short_id(&self) -> &str {
+        &self.short
+    }
+
+    /// The run's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the run stands: `Running` only while a living process holds its lock.
+    ///
+    /// # Errors
+    /// As [`RunDir::manifest`].
+    pub fn status(&self) -> Result<RunStatus, ArchiveError> {
+        Ok(status_now(&self.path, manifest::read_manifest_head(&self.path)?.status))
+    }
+
+    /// The run's manifest, with the status as [`RunDir::status`] says; facts and overhead of a run that
+    /// was not closed are those of its beginning.
+    ///
+    /// # Errors
+    /// A `run.json` that is missing, damaged, or newer than this program.
+    pub fn manifest(&self) -> Result<Manifest, ArchiveError> {
+        let stored = manifest::read_manifest(&self.path)?;
+        Ok(Manifest { status: status_now(&self.path, stored.status), ..stored })
+    }
+
+    /// The run in memory: all samples and iterations, gaps and warnings, without the series.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn read_record(&self) -> Result<RunRecord, ArchiveError> {
+        self.read_record_with(samples::read_iterations)
+    }
+
+    /// The same with those iterations only that did not end well: what is asked of many runs with many of them.
+    ///
+    /// # Errors
+    /// As [`RunDir::read_record`].
+    pub fn read_failed_record(&self) -> Result<RunRecord, ArchiveError> {
+        let mut record = self.read_record_with(samples::read_failed_iterations)?;
+        record.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
+        Ok(record)
+    }
+
+    fn read_record_with(
+        &self,
+        iterations: fn(&Path, &Manifest) -> Result<Vec<IterationRecord>, ArchiveError>,
+    ) -> Result<RunRecord, ArchiveError> {
+        let events = self.read_events()?;
+        let stored = manifest::read_manifest(&self.path)?;
+        let closed = stored.status != RunStatus::Running;
+        let manifest = Manifest { status: status_now(&self.path, stored.status), ..stored };
+        let (samples, iterations) = match closed {
+            true => (samples::read_samples(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
+            false => (Vec::new(), Vec::new()),
+        };
+        let mut record = RunRecord {
+            manifest,
+            samples,
+            iterations,
+            gaps: Vec::new(),
+            warnings: Vec::new(),
+            clock_bounds: Vec::new(),
+        };
+        events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
+            apply_event(&mut record, event?);
+            Ok(())
+        })?;
+        Ok(record)
+    }
+
+    /// The names of the run's monitors, sorted.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn list_monitors(&self) -> Result<Vec<String>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => series::list_monitors(&self.path),
+            (events, false) => series::list_journal_monitors(events),
+        }
+    }
+
+    /// All rows of one monitor.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoSeries`] with the nearest name; files that are missing or damaged.
+    pub fn read_series(&self, monitor: &str) -> Result<Series, ArchiveError> {
+        let found = match self.open_journal()? {
+            (_, true) if self.path.join(series_path(monitor)).exists() => {
+                Some(series::read_series(&self.path, monitor)?)
+            }
+            (_, true) => None,
+            (events, false) => series::read_journal_series(events, monitor)?,
+        };
+        found.map_or_else(|| Err(self.series_error(monitor, &self.list_monitors()?)), Ok)
+    }
+
+    /// The cases that have samples of call stacks, by their index in the plan.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn profiled_cases(&self) -> Result<Vec<u32>, ArchiveError> {
+        let plan = manifest::read_manifest(&self.path)?.plan;
+        match self.open_journal()? {
+            (_, true) => Ok(stacks::profiled_cases(&self.path, &plan)),
+            (events, false) => stacks::journal_profiled_cases(events, &plan),
+        }
+    }
+
+    /// The sampled call stacks of one case.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoStacks`] where it was not profiled; files that are missing or damaged.
+    pub fn read_profile(&self, case: u32) -> Result<Profile, ArchiveError> {
+        if !self.profiled_cases()?.contains(&case) {
+            return Err(ArchiveError::NoStacks { id: self.id.clone(), case });
+        }
+        match self.open_journal()? {
+            (events, true) => stacks::read_profile(&self.path, case, events),
+            (events, false) => stacks::read_journal_profile(
+                &self.path,
+                events,
+                case,
+                &manifest::read_manifest(&self.path)?.plan,
+            ),
+        }
+    }
+
+    /// The table of samples of a closed run, a Parquet file.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded; [`ArchiveError::Damaged`] of a run that was never closed.
+    pub fn samples_path(&self) -> Result<PathBuf, ArchiveError> {
+        let file = self.path.join(SAMPLES);
+        match self.status()? {
+            RunStatus::Running => Err(ArchiveError::Live { id: self.id.clone() }),
+            _ if !file.is_file() => {
+                Err(ArchiveError::damaged(&file)("the run was never closed, so it has no tables"))
+            }
+            _ => open_verified(&self.path, Path::new(SAMPLES)).map(|_| file),
+        }
+    }
+
+    /// All rows of one monitor, each once for all ticks at which it stood: how a long run, once it is closed, is read in
+    /// bounded memory.
+    ///
+    /// # Errors
+    /// As [`RunDir::read_series`].
+    pub fn read_series_spans(&self, monitor: &str) -> Result<RowRuns, ArchiveError> {
+        let (_, is_closed) = self.open_journal()?;
+        if is_closed && self.path.join(series_path(monitor)).exists() {
+            return series::read_series_spans(&self.path, monitor);
+        }
+        Ok(RowRuns::from_series(&self.read_series(monitor)?))
+    }
+
+    /// The tracers that wrote operations down, sorted; none for a run that is not closed.
+    ///
+    /// # Errors
+    /// Files that are damaged, or newer than this program.
+    pub fn list_tracers(&self) -> Result<Vec<String>, ArchiveError> {
+        operations::list_tracers(&self.path)
+    }
+
+    /// What a tracer said about each iteration that it traced, in order of time.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoTrace`]; files that are missing or damaged.
+    pub fn read_trace_summaries(&self, tracer: &str) -> Result<Vec<OperationTraceSummary>, ArchiveError> {
+        operations::read_trace_summaries(&self.path, &self.id, tracer)
+    }
+
+    /// Every operation of one iteration.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoTrace`] where there are none of this slot; files that are missing or damaged.
+    pub fn read_operations(&self, tracer: &str, slot: u32) -> Result<OperationColumns, ArchiveError> {
+        operations::read_operations(&self.path, &self.id, tracer, slot)
+    }
+
+    /// The I/O of each iteration in which it was traced, with the iteration's slot.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoIo`]; files that are missing or damaged.
+    pub fn read_io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+        io::read_io_recordings(&self.path, &self.id)
+    }
+
+    /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn read_output(&self, slot: Option<u32>, name: &str) -> Result<Option<String>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => journal::find_output(journal::open_output_log(&self.path)?, slot, name),
+            (events, false) => journal::find_output(events, slot, name),
+        }
+    }
+
+    /// The journal's events. Those of a closed run lack rows and outputs, which its tables hold.
+    ///
+    /// # Errors
+    /// A journal that is missing.
+    pub fn read_events(&self) -> Result<JournalReader, ArchiveError> {
+        JournalReader::open(&self.path.join(JOURNAL))
+    }
+
+    /// How many lines of the journal are torn or damaged and left out. A run that was recovered says so
+    /// among its warnings instead.
+    ///
+    /// # Errors
+    /// A journal that cannot be read.
+    pub fn count_damaged_lines(&self) -> Result<u64, ArchiveError> {
+        let mut events = self.read_events()?;
+        events.by_ref().try_for_each(|event| event.map(drop))?;
+        Ok(events.damaged_lines())
+    }
+
+    /// The journal, and whether the run is closed. Opened in this order because closing replaces the
+    /// journal last: what is open is whole as long as the manifest calls the run running afterwards.
+    fn open_journal(&self) -> Result<(JournalReader, bool), ArchiveError> {
+        let events = self.read_events()?;
+        Ok((events, manifest::read_manifest_head(&self.path)?.status != RunStatus::Running))
+    }
+
+    fn series_error(&self, monitor: &str, known: &[String]) -> ArchiveError {
+        let hint = match known {
+            [] => "no monitor watched it; a study names those that do under [monitors]".into(),
+            known => {
+                let nearest = perflab_model::problem::suggest_name(monitor, known.iter().map(String::as_str));
+                let all = if nearest.contains('?') {
+                    format!("; known here: {}", known.join(", "))
+                } else {
+                    "".into()
+                };
+                nearest + &all
+            }
+        };
+        ArchiveError::NoSeries { id: self.id.clone(), monitor: monitor.into(), hint }
+    }
+}
+
+/// What the tables of a closed run do not hold.
+const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK];
+
+/// What a record is made of.
+const RECORD: &[&str] =
+    &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
+
+fn apply_event(record: &mut RunRecord, event: RunEvent) {
+    match event.what {
+        RunEventKind::Sample(sample) => record.samples.push(sample),
+        RunEventKind::IterationEnded { slot, outcome, start, end } => {
+            record.iterations.push(IterationRecord { target: event.target, slot, outcome, start, end });
+        }
+        RunEventKind::Gap(gap) => record_gap(&mut record.gaps, gap),
+        RunEventKind::Clock(clock) => record.clock_bounds.push(clock.bound),
+        RunEventKind::Warning { message, advice } => record.warnings.push(RunWarning { message, advice }),
+        RunEventKind::Facts(facts) => record.manifest.facts.0.extend(facts.0),
+        _ => {}
+    }
+}
+
+/// A gap is told when it opens and again when it closes: the second telling replaces the first.
+fn record_gap(gaps: &mut Vec<SeriesGap>, gap: SeriesGap) {
+    match gaps.iter_mut().find(|old| gap.is_end_of(old)) {
+        Some(old) => *old = gap,
+        None => gaps.push(gap),
+    }
+}
+
+/// What a stored status means now.
+pub(crate) fn status_now(run: &Path, stored: RunStatus) -> RunStatus {
+    match stored {
+        RunStatus::Running if !run_layout::is_run_live(run) => RunStatus::Interrupted,
+        other => other,
+    }
+}

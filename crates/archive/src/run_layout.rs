@@ -1,0 +1,157 @@
+//! What lies where in a run's directory, its lock among it.
+//!
+//! Where everything lies in a run's directory, and how names become file names. Refuses I/O.
+//!
+//! The lock of a run that is being recorded. The kernel drops it with the process, however that died,
+//! so a held lock is the one proof of a living recorder. Refuses to wait.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use crate::error::ArchiveError;
+
+pub(crate) const RUNS: &str = "runs";
+
+pub(crate) const MANIFEST: &str = "run.json";
+
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+
+pub(crate) const LOCK: &str = "lock";
+
+pub(crate) const SAMPLES: &str = "samples.parquet";
+
+pub(crate) const ITERATIONS: &str = "iterations.parquet";
+
+pub(crate) const SERIES: &str = "series";
+
+pub(crate) const STACKS: &str = "stacks";
+
+pub(crate) const FRAMES: &str = "stacks/frames.parquet";
+
+pub(crate) const TREE: &str = "stacks/tree.parquet";
+
+/// Tables of tracers.
+pub(crate) const EVENTS: &str = "events";
+
+/// What tracers wrote, until it is in tables.
+pub(crate) const RAW: &str = "raw";
+
+pub(crate) const LOGS: &str = "logs";
+
+pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
+
+pub(crate) const FACTS: &str = "facts";
+
+pub(crate) const FACTS_FILE: &str = "facts/facts.json";
+
+/// The hashes of what is written when a run ends.
+pub(crate) const CHECKSUMS: &str = "SHA256SUMS";
+
+/// Tables are written here first and renamed together; whatever stands here is worth nothing.
+pub(crate) const STAGE: &str = "finishing";
+
+/// The end of the names of files that are being written.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// Everything that is written when a run ends, as it stands in the directory.
+pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS, CHECKSUMS];
+
+/// The table of a monitor, relative to the run.
+pub(crate) fn series_path(monitor: &str) -> PathBuf {
+    Path::new(SERIES).join(format!("{}.parquet", encode_file_name(monitor)))
+}
+
+/// The table of a case's stack samples, relative to the run.
+pub(crate) fn stacks_path(case: u32) -> PathBuf {
+    Path::new(STACKS).join(format!("{case}.parquet"))
+}
+
+/// The table of a tracer, relative to the run.
+pub(crate) fn events_path(tracer: &str) -> PathBuf {
+    Path::new(EVENTS).join(format!("{}.parquet", encode_file_name(tracer)))
+}
+
+/// What a tracer wrote in a slot, relative to the run.
+pub(crate) fn raw_trace_path(tracer: &str, slot: u32) -> PathBuf {
+    Path::new(RAW).join(format!("{slot}.{}", encode_file_name(tracer)))
+}
+
+/// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.
+fn encode_file_name(text: &str) -> String {
+    let plain = |at: usize, byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || (byte == b'.' && at > 0)
+    };
+    let encode = |(at, byte): (usize, u8)| {
+        if plain(at, byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().enumerate().map(encode).collect()
+}
+
+/// Readers look at the lock by taking it for an instant; a writer tries again rather than fail on that.
+const ATTEMPTS: u32 = 20;
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Held as long as it lives.
+#[derive(Debug)]
+pub(crate) struct RunLock {
+    file: File,
+}
+
+/// Closing the file would not do: a child that another thread is just starting has it open as well, until
+/// it becomes another program.
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+impl RunLock {
+    /// Takes the lock of the run at `run`; `None` while another process holds it.
+    pub(crate) fn try_lock(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
+        let path = run.join(LOCK);
+        let mut options = OpenOptions::new();
+        let opened =
+            options.write(true).create(true).truncate(false).custom_flags(lock_open_flags()).open(&path);
+        let file = opened.map_err(ArchiveError::io("open", &path))?;
+        for _ in 0..ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(RunLock { file })),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(source)) => return Err(ArchiveError::io("lock", &path)(source)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A copied archive may have anything in the place of a lock: a FIFO is not waited for, a link not followed.
+fn lock_open_flags() -> i32 {
+    (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed()
+}
+
+/// Whether a living process records the run at `run`. What cannot be found out counts as no.
+pub(crate) fn is_run_live(run: &Path) -> bool {
+    let opened = OpenOptions::new().read(true).custom_flags(lock_open_flags()).open(run.join(LOCK));
+    let Ok(file) = opened else { return false };
+    let tried = file.try_lock_shared();
+    let _ = file.unlock();
+    matches!(tried, Err(TryLockError::WouldBlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_its_directory() {
+        assert_eq!(encode_file_name("vmstat"), "vmstat");
+        assert_eq!(encode_file_name("net/dev"), "net%2Fdev");
+        assert_eq!(encode_file_name("../x"), "%2E.%2Fx");
+        assert_eq!(series_path("a.b"), Path::new("series/a.b.parquet"));
+    }
+}

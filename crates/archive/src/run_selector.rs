@@ -1,0 +1,107 @@
+//! From what a person types to runs: prefix, @latest, label, path.
+//!
+//! From what a person types to runs. Owns the order in which a selector is understood; refuses to
+//! guess where several runs fit a prefix.
+
+use std::path::Path;
+
+use crate::archive_dir::Archive;
+use crate::error::ArchiveError;
+use crate::run_dir::RunDir;
+use crate::{manifest, portable};
+
+/// Shorter beginnings of an id are not understood as one.
+const SHORTEST_PREFIX: usize = 4;
+
+impl Archive {
+    /// The runs that `selector` means, the oldest first, at least one.
+    ///
+    /// In this order: `@latest` and `@latest~N` (the N-th before it); a path, which has a `/` or ends in
+    /// `.perflab`, to a run's directory or a portable file; the beginning of an id, four characters at
+    /// least; a label, which may mean several runs: repetitions of one another.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotFound`] with a hint, [`ArchiveError::Ambiguous`], or a path that cannot be read.
+    pub fn find_runs(&self, selector: &str) -> Result<Vec<RunDir>, ArchiveError> {
+        if let Some(back) = selector.strip_prefix('@') {
+            return self.nth_latest(back).map(|run| vec![run]);
+        }
+        if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
+            return self.open_run_path(Path::new(selector)).map(|run| vec![run]);
+        }
+        if let Some(run) = self.find_by_prefix(selector)? {
+            return Ok(vec![run]);
+        }
+        let labelled = self.labelled_runs()?;
+        let named = labelled.iter().filter(|(_, label)| label.as_deref() == Some(selector));
+        let runs: Vec<RunDir> = named.map(|(run, _)| run.clone()).collect();
+        if runs.is_empty() { Err(self.not_found_error(selector, &labelled)) } else { Ok(runs) }
+    }
+
+    fn open_run_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
+        if path.is_dir() {
+            RunDir::open(path)
+        } else {
+            portable::open_portable_run(path, self.make_unpack_folder)
+        }
+    }
+
+    fn nth_latest(&self, back: &str) -> Result<RunDir, ArchiveError> {
+        let missing = |hint: &str| ArchiveError::NotFound {
+            selector: format!("@{back}"),
+            archive: self.path().into(),
+            hint: hint.into(),
+        };
+        let steps = match back.strip_prefix("latest").map(|rest| (rest, rest.strip_prefix('~'))) {
+            Some(("", _)) => Some(0),
+            Some((_, Some(steps))) => steps.parse().ok(),
+            _ => None,
+        };
+        let steps: usize = steps.ok_or_else(|| missing("write @latest, @latest~1, @latest~2 ..."))?;
+        let mut names = self.list_run_names()?;
+        let hint = format!("it holds {} runs", names.len());
+        let at = names.len().checked_sub(steps + 1).ok_or_else(|| missing(&hint))?;
+        let (id, short) = names.swap_remove(at);
+        Ok(self.run_named(id, short))
+    }
+
+    fn find_by_prefix(&self, prefix: &str) -> Result<Option<RunDir>, ArchiveError> {
+        let prefix = prefix.to_ascii_uppercase();
+        if prefix.len() < SHORTEST_PREFIX {
+            return Ok(None);
+        }
+        let mut found: Vec<_> =
+            self.list_run_names()?.into_iter().filter(|(id, _)| id.starts_with(&prefix)).collect();
+        if found.len() > 1 {
+            let candidates = found.into_iter().map(|(_, short)| short).collect();
+            return Err(ArchiveError::Ambiguous { selector: prefix, candidates });
+        }
+        Ok(found.pop().map(|(id, short)| self.run_named(id, short)))
+    }
+
+    /// All runs with their labels; a damaged one has none.
+    fn labelled_runs(&self) -> Result<Vec<(RunDir, Option<String>)>, ArchiveError> {
+        let label = |(id, short)| {
+            let run = self.run_named(id, short);
+            let label = manifest::read_manifest_head(run.path()).ok().and_then(|head| head.label);
+            (run, label)
+        };
+        Ok(self.list_run_names()?.into_iter().map(label).collect())
+    }
+
+    fn run_named(&self, id: String, short: String) -> RunDir {
+        RunDir::from_archive(self.runs_directory().join(&id), id, short)
+    }
+
+    fn not_found_error(&self, selector: &str, runs: &[(RunDir, Option<String>)]) -> ArchiveError {
+        let labels = runs.iter().filter_map(|(_, label)| label.as_deref());
+        let hint = match perflab_model::problem::nearest_name(selector, labels) {
+            _ if runs.is_empty() => "the archive is empty; `perflab run quickstart` makes a first run".into(),
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "give an id's first four characters or more, a label, @latest or a path; \
+                     `perflab list` shows what is there"
+                .into(),
+        };
+        ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }
+    }
+}

@@ -1,0 +1,578 @@
+//! One launch of the targets, driven through the barrier.
+//!
+//! One boot of all targets, from their start to their end: the barrier's inputs and actions, carried between it and the
+//! crew.
+
+use std::collections::VecDeque;
+
+use perflab_model::event::{RunPhase, TargetState, TargetStatus};
+use perflab_model::study::LostTargetPolicy;
+use perflab_model::{Nanos, RunEvent, RunEventKind, Slot};
+use perflab_observe::monotonic_now;
+
+use crate::barrier::{
+    Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, round_stages,
+};
+use crate::error::{ConductError, Refusal};
+use crate::guest::running_guest::find_panic;
+use crate::multiplexer::ReceivedReport;
+use crate::open_slot::{OpenSlot, event_memory};
+use crate::protocol::{AgentOrder, AgentReport};
+use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
+use crate::synchronised_run::RunState;
+use crate::targets::{ConnectedTargets, TargetSession};
+use crate::untrusted_text::remove_control_characters;
+
+/// How often a wish to stop is looked at.
+const TICK: Nanos = Nanos(50_000_000);
+
+/// From the greeting to a prepared target: facts, checks, a scratch directory.
+const PREPARATION_LIMIT: Nanos = Nanos(120_000_000_000);
+
+/// To bring settings about, or to undo them: commands of the user's may take their time.
+const SETTINGS: Nanos = Nanos(300_000_000_000);
+
+/// What ending an iteration takes: SIGTERM, SIGKILL, unmounting its disk, sending its output.
+const ENDING: Nanos = Nanos(30_000_000_000);
+
+/// How often those who watch are told where the targets are.
+const ACTIVITY_INTERVAL: Nanos = Nanos(250_000_000);
+
+/// How often that nothing has changed is said as well.
+const ACTIVITY_REPEAT: Nanos = Nanos(2_000_000_000);
+
+/// Between the order to start and the start: for the order to arrive and be understood,
+const LEAD: Nanos = Nanos(4_000_000);
+
+/// and for each further target, which may have to share a CPU with the others.
+const LEAD_EACH: Nanos = Nanos(1_000_000);
+
+/// How long a silent target is waited for once a wish to stop is there: its settings are undone when its stream ends.
+const PATIENCE: Nanos = Nanos(5_000_000_000);
+
+/// Reasons of a target that refuses a run which are told.
+const MAX_REFUSAL_REASONS: usize = 20;
+
+/// What a target may tell before the run begins, in bytes of memory: it is held until then.
+const MAX_EARLY_BYTES: usize = 16 << 20;
+
+/// A longer way than this to a target is no reason to hold up all the others.
+const LONGEST_LEAD: Nanos = Nanos(2_000_000_000);
+
+/// One boot.
+pub(crate) struct BootRound<'c, 'a> {
+    run_state: &'c mut RunState<'a>,
+    targets: ConnectedTargets,
+    barrier: Barrier,
+    open: Option<OpenSlot>,
+    /// Slots that were not come to yet.
+    pending_slots: VecDeque<(u32, Slot)>,
+    refused: Vec<Refusal>,
+    last: bool,
+    over: bool,
+    last_shown: ShownActivity,
+}
+
+/// When those who watch were last told where the targets are, and what.
+#[derive(Default)]
+struct ShownActivity {
+    at: Nanos,
+    what: Vec<TargetStatus>,
+}
+
+impl<'c, 'a> BootRound<'c, 'a> {
+    /// Starts all targets, hears their greeting, and compares clocks.
+    pub(crate) fn launch(
+        course: &'c mut RunState<'a>,
+        slots: Vec<(u32, Slot)>,
+        last: bool,
+    ) -> Result<Self, ConductError> {
+        let manifest = course.manifest;
+        course.stack_merger.restart();
+        let (mut crew, failed) =
+            ConnectedTargets::launch_all(&manifest.study, course.host, course.stop, &|all| {
+                course.report_activity(all)
+            })?;
+        crew.set_all_activity(TargetState::Prepares);
+        let count = crew.sessions.len();
+        let ahead = slots.iter().copied().collect();
+        let slots: Vec<(u32, Slot, Vec<usize>)> =
+            slots.into_iter().map(|(index, slot)| (index, slot, course.participants(&slot, count))).collect();
+        let rules = &manifest.study.run;
+        let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
+        let limits = StageLimits { first: PREPARATION_LIMIT, before: SETTINGS, after, last: SETTINGS };
+        let stages = round_stages(&slots, count, limits);
+        let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
+        let shown = ShownActivity::default();
+        let mut boot = BootRound {
+            run_state: course,
+            targets: crew,
+            barrier,
+            open: None,
+            pending_slots: ahead,
+            refused: Vec::new(),
+            last,
+            over: false,
+            last_shown: shown,
+        };
+        boot.continue_without(failed)?;
+        boot.await_hellos()?;
+        Ok(boot)
+    }
+
+    /// Those that could not be started end the run, unless the study says that the others go on.
+    fn continue_without(&mut self, failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
+        if failed.len() == self.targets.sessions.len() || !self.may_lose_targets() {
+            return join_launch_errors(failed);
+        }
+        for (target, error) in failed {
+            match error {
+                ConductError::Target { reason, .. } => {
+                    // What its console said is behind the first line.
+                    let (line, words) = reason.split_once('\n').unwrap_or((&reason, ""));
+                    self.drop_target(target, &remove_control_characters(line.trim_end_matches(':')))?;
+                    self.run_state.report_stderr(target, words.to_owned())?;
+                }
+                error => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the loss of a target is no reason to end the run.
+    fn may_lose_targets(&self) -> bool {
+        self.run_state.manifest.study.run.on_lost_target == LostTargetPolicy::Continue
+            && !self.run_state.stop.is_requested()
+    }
+
+    /// Waits until everybody has said hello.
+    fn await_hellos(&mut self) -> Result<(), ConductError> {
+        let deadline = Nanos(monotonic_now().0 + PREPARATION_LIMIT.0);
+        let is_silent = |mate: &TargetSession| mate.hello.is_none() && mate.lost.is_none();
+        while let Some(silent) = self.targets.sessions.iter().position(is_silent) {
+            let now = monotonic_now();
+            if self.run_state.stop.is_requested() {
+                let target = self.target_name(silent);
+                return Err(ConductError::Target { target, reason: "stopped before it had greeted".into() });
+            }
+            if now > deadline {
+                self.launch_failure(silent, format!("no greeting within {PREPARATION_LIMIT}"))?;
+                continue;
+            }
+            for heard in self.receive(Nanos(now.0 + TICK.0).min(deadline))? {
+                match (heard.report, self.targets.sessions.get_mut(heard.index)) {
+                    (_, Some(mate)) if mate.lost.is_some() => {}
+                    (Ok(AgentReport::Hello(hello)), Some(mate)) => mate.hello = Some(clean_hello(hello)),
+                    (Err(reason), _) => self.launch_failure(heard.index, reason)?,
+                    _ => self.launch_failure(heard.index, "it said something before hello".into())?,
+                }
+            }
+        }
+        let all: Vec<usize> = (0..self.targets.sessions.len()).collect();
+        self.synchronise_clocks(&all)
+    }
+
+    /// A target that never came to be one ends the run, unless the study says that the others go on.
+    fn launch_failure(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
+        let is_left = |(other, mate): (usize, &TargetSession)| other != target && mate.lost.is_none();
+        if self.may_lose_targets() && self.targets.sessions.iter().enumerate().any(is_left) {
+            return self.drop_target(target, &remove_control_characters(&reason));
+        }
+        let words = self.targets.drop_target(target, &reason);
+        let last: Vec<&str> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+        let said = last.into_iter().rev().map(clean_sentence).collect::<Vec<_>>().join(" | ");
+        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        Err(ConductError::Target {
+            target: self.target_name(target),
+            reason: remove_control_characters(&reason),
+        })
+    }
+
+    /// Goes through all stages.
+    pub(crate) fn run(mut self) -> Result<(), ConductError> {
+        let is_lost = |(target, mate): (usize, &TargetSession)| mate.lost.is_some().then_some(target);
+        for target in self.targets.sessions.iter().enumerate().filter_map(is_lost).collect::<Vec<_>>() {
+            self.advance(BarrierInput::Lost(target))?;
+        }
+        self.advance(BarrierInput::Time)?;
+        let mut asked_to_stop = false;
+        while !self.over {
+            if self.run_state.stop.is_requested() && !asked_to_stop {
+                asked_to_stop = true;
+                self.advance(BarrierInput::Stop)?;
+            }
+            self.targets.send_due_pings();
+            let next = Nanos(monotonic_now().0 + TICK.0);
+            let until = self.barrier.deadline().map_or(next, |deadline| deadline.min(next));
+            for heard in self.receive(until)? {
+                self.accept_report(heard)?;
+            }
+            self.drop_silent()?;
+            self.advance(BarrierInput::Time)?;
+            self.report_activity()?;
+        }
+        self.shut_down()
+    }
+
+    /// Tells those who watch where the targets are, where that changed.
+    fn report_activity(&mut self) -> Result<(), ConductError> {
+        let now = monotonic_now();
+        if now.since(self.last_shown.at) < ACTIVITY_INTERVAL {
+            return Ok(());
+        }
+        let what: Vec<TargetStatus> = self.targets.sessions.iter().map(TargetSession::status).collect();
+        if what != self.last_shown.what || now.since(self.last_shown.at) > ACTIVITY_REPEAT {
+            self.run_state.report_activity(what.clone())?;
+            self.last_shown = ShownActivity { at: now, what };
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, until: Nanos) -> Result<Vec<ReceivedReport>, ConductError> {
+        self.targets.receive(until).map_err(|source| ConductError::Speak { source })
+    }
+
+    fn synchronise_clocks(&mut self, who: &[usize]) -> Result<(), ConductError> {
+        self.targets.synchronise_clocks(who).map_err(|source| ConductError::Speak { source })
+    }
+
+    fn drop_silent(&mut self) -> Result<(), ConductError> {
+        let (now, limit) = (monotonic_now(), self.run_state.manifest.study.run.lost_after.0);
+        let limit = if self.run_state.stop.is_requested() { limit.min(PATIENCE) } else { limit };
+        for target in 0..self.targets.sessions.len() {
+            let silent = self.targets.sessions.get(target).map_or(Nanos(0), |mate| mate.silence(now));
+            if silent > limit {
+                self.lose_target(target, format!("it did not answer for {limit}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn accept_report(&mut self, heard: ReceivedReport) -> Result<(), ConductError> {
+        let target = heard.index;
+        if self.targets.sessions.get(target).is_none_or(|mate| mate.lost.is_some()) {
+            return Ok(());
+        }
+        match heard.report {
+            Ok(AgentReport::Event(event)) => self.accept_event(target, event),
+            Ok(AgentReport::Reached(point)) => {
+                self.targets.set_activity(&[target], activity_at(point));
+                self.advance(BarrierInput::Reached { target, point })
+            }
+            Ok(AgentReport::Refused(reasons)) => self.accept_refusal(target, reasons),
+            Ok(_) => self.lose_target(target, "it answered what nobody had asked".into()),
+            Err(reason) => self.lose_target(target, reason),
+        }
+    }
+
+    fn accept_refusal(&mut self, target: usize, reasons: Vec<String>) -> Result<(), ConductError> {
+        let name = self.target_name(target);
+        let is_guest = self.targets.sessions.get(target).is_some_and(|mate| mate.kind == "vm");
+        let mut told: Vec<String> =
+            reasons.iter().take(MAX_REFUSAL_REASONS).map(|reason| clean_sentence(reason)).collect();
+        if reasons.len() > MAX_REFUSAL_REASONS {
+            told.push(format!("and {} further reasons", reasons.len() - MAX_REFUSAL_REASONS));
+        }
+        if is_guest && told.iter().any(|reason| reason.contains("/tmp/")) {
+            told.push("a guest has a /tmp of its own: what lies in this host's is not there".into());
+        }
+        let refusal = |reason: &String| Refusal { what: format!("{name}: {reason}"), hint: String::new() };
+        if !self.run_state.has_begun() {
+            self.refused.extend(told.iter().map(refusal));
+        }
+        self.lose_target(target, told.join("; "))
+    }
+
+    fn accept_event(&mut self, target: usize, event: RunEvent) -> Result<(), ConductError> {
+        let Some(mate) = self.targets.sessions.get_mut(target) else { return Ok(()) };
+        let (manifest, begun, now) = (self.run_state.manifest, self.run_state.earliest, monotonic_now());
+        let ear = ReportValidator { manifest, target, open: self.open.as_ref(), begun, now };
+        match ear.validate(mate, event) {
+            Ok(ValidatedReport::Hold(event)) => {
+                let held = self.open.as_mut().map_or(Ok(()), |open| open.hold(target, event));
+                if let Err(reason) = held {
+                    self.lose_target(target, reason)?;
+                }
+            }
+            Ok(ValidatedReport::Pass(event)) => {
+                if !self.run_state.has_begun() {
+                    mate.early_bytes = mate.early_bytes.saturating_add(event_memory(&event));
+                    if mate.early_bytes > MAX_EARLY_BYTES {
+                        let reason =
+                            format!("it told more than {MAX_EARLY_BYTES} bytes before the run began");
+                        return self.lose_target(target, reason);
+                    }
+                }
+                self.run_state.send_or_hold(event)?
+            }
+            Ok(ValidatedReport::Cost(cost)) => self.run_state.add_overhead(cost),
+            Ok(ValidatedReport::Drop) => {}
+            Err(reason) => self.lose_target(target, reason)?,
+        }
+        Ok(())
+    }
+
+    /// Hands the barrier an input, and does what it says until it says no more.
+    fn advance(&mut self, input: BarrierInput) -> Result<(), ConductError> {
+        let mut todo: VecDeque<BarrierAction> = self.barrier.step(monotonic_now(), input).into();
+        while let Some(action) = todo.pop_front() {
+            match action {
+                BarrierAction::Go { who, point } => {
+                    for input in self.send_to_point(&who, point)? {
+                        todo.extend(self.barrier.step(monotonic_now(), input));
+                    }
+                }
+                BarrierAction::Cancel(who) => {
+                    who.iter().for_each(|target| self.targets.send(*target, &AgentOrder::Cancel))
+                }
+                BarrierAction::Lose { target, loss } => self.drop_target(target, &loss_reason(loss))?,
+                BarrierAction::Over => self.over = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// A target that is lost for a reason of its own.
+    fn lose_target(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
+        self.drop_target(target, &remove_control_characters(&reason))?;
+        self.advance(BarrierInput::Lost(target))
+    }
+
+    fn drop_target(&mut self, target: usize, reason: &str) -> Result<(), ConductError> {
+        if self.targets.sessions.get(target).is_none_or(|mate| mate.lost.is_some()) {
+            return Ok(());
+        }
+        let words = self.targets.drop_target(target, reason);
+        let is_guest = self.targets.sessions.get(target).is_some_and(|mate| mate.kind == "vm");
+        let panicked = find_panic(&words)
+            .filter(|_| is_guest)
+            .map(|line| format!("the guest's kernel panicked: {line}"));
+        // What an agent complained of last; a console's last line is any.
+        let said = words.lines().rev().find(|line| !is_guest && !line.trim().is_empty());
+        let said = said.map(|line| format!("{reason}; it last said: {}", clean_sentence(line.trim())));
+        let reason = panicked.or(said).unwrap_or_else(|| reason.to_owned());
+        let reason = reason.as_str();
+        if let Some(open) = &mut self.open {
+            open.lose_target(target, reason);
+        }
+        self.warn_dropped_output(target)?;
+        self.run_state.report_lost(target, &self.target_name(target), reason)?;
+        self.run_state.report_stderr(target, words)
+    }
+
+    /// Says what was dropped of what a target said.
+    fn warn_dropped_output(&mut self, target: usize) -> Result<(), ConductError> {
+        let dropped = self.targets.sessions.get(target).and_then(TargetSession::dropped_summary);
+        let Some(message) = dropped else { return Ok(()) };
+        self.run_state.report_target(
+            target,
+            RunEventKind::Warning { message, advice: "look into the target itself".into() },
+        )
+    }
+
+    fn target_name(&self, target: usize) -> String {
+        self.targets.sessions.get(target).map(|mate| mate.name.clone()).unwrap_or_default()
+    }
+
+    /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop, or
+    /// that they are there already because there is nothing to do.
+    fn send_to_point(
+        &mut self,
+        who: &[usize],
+        point: BarrierPoint,
+    ) -> Result<Vec<BarrierInput>, ConductError> {
+        self.targets.set_activity(who, activity_towards(point));
+        match point {
+            BarrierPoint::First => self.configure(who),
+            BarrierPoint::Before(index) => return self.prepare_slot(who, index),
+            BarrierPoint::After(_) if self.open.as_ref().is_some_and(OpenSlot::is_lacking) => {
+                let now = monotonic_now();
+                self.open.iter_mut().for_each(|open| open.set_released(now));
+                return Ok(reached_inputs(who, point));
+            }
+            BarrierPoint::After(index) => self.release_iteration(who, index)?,
+            BarrierPoint::Last => {
+                self.close_slot()?;
+                if !self.barrier.is_stopping() {
+                    self.skip_slots(None)?;
+                }
+                self.run_state.report_phase(RunPhase::Undo)?;
+                who.iter().for_each(|target| self.targets.send(*target, &AgentOrder::Undo));
+            }
+            BarrierPoint::End => {
+                if self.last {
+                    self.run_state.wait_quiet_time();
+                }
+                who.iter().for_each(|target| self.targets.send(*target, &AgentOrder::Leave));
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn configure(&mut self, who: &[usize]) {
+        for target in who {
+            let Some(mate) = self.targets.sessions.get(*target) else { continue };
+            let enrolment = self.run_state.agent_run_config(&mate.name, &mate.kind);
+            self.targets.send(*target, &AgentOrder::Enrol(Box::new(enrolment)));
+        }
+    }
+
+    fn prepare_slot(&mut self, who: &[usize], index: u32) -> Result<Vec<BarrierInput>, ConductError> {
+        self.close_slot()?;
+        self.begin_run()?;
+        self.skip_slots(Some(index))?;
+        let Some(slot) = self.run_state.slot(index) else { return Ok(vec![BarrierInput::Stop]) };
+        if self.run_state.must_stop()? || self.run_state.is_precision_reached(index)? {
+            return Ok(vec![BarrierInput::Stop]);
+        }
+        if let Some(why) = self.missing_targets_reason(who, &slot) {
+            self.open = Some(OpenSlot::new_lacking(index, slot, who.to_vec(), why));
+            return Ok(reached_inputs(who, BarrierPoint::Before(index)));
+        }
+        self.run_state.enter_slot(&slot)?;
+        self.open = Some(OpenSlot::new(index, slot, who.to_vec()));
+        let order = AgentOrder::Ready { index, slot };
+        who.iter().for_each(|target| self.targets.send(*target, &order));
+        Ok(Vec::new())
+    }
+
+    /// Tells the slots before `until` that the barrier has passed over, for nobody who belongs to them is left.
+    fn skip_slots(&mut self, until: Option<u32>) -> Result<(), ConductError> {
+        while let Some((index, slot)) =
+            self.pending_slots.pop_front().filter(|(index, _)| Some(*index) != until)
+        {
+            if let Some(why) = self.missing_targets_reason(&[], &slot) {
+                let who = self.run_state.participants(&slot, self.targets.sessions.len());
+                let mut open = OpenSlot::new_lacking(index, slot, who, why);
+                open.set_released(monotonic_now());
+                self.open = Some(open);
+                self.close_slot()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the slot's level cannot be met by those who are left; none where it can, or where no level says how many.
+    fn missing_targets_reason(&self, who: &[usize], slot: &Slot) -> Option<String> {
+        let (factor, level) = self.run_state.target_level(slot)?;
+        let wanted = self.run_state.participants(slot, self.targets.sessions.len());
+        let missing: Vec<String> = wanted
+            .into_iter()
+            .filter(|target| !who.contains(target))
+            .map(|target| self.target_name(target))
+            .collect();
+        let were = match missing.as_slice() {
+            [] => return None,
+            [one] => format!("{one} was"),
+            several => format!("{} were", several.join(", ")),
+        };
+        Some(format!("not begun: {were} lost before, and `{factor}={level}` cannot be met"))
+    }
+
+    /// The run begins when every target is prepared; a later boot only says what is new.
+    fn begin_run(&mut self) -> Result<(), ConductError> {
+        let now = monotonic_now();
+        if !self.run_state.has_begun() {
+            if !self.refused.is_empty() {
+                return Err(ConductError::Refused(std::mem::take(&mut self.refused)));
+            }
+            let lost: Vec<&TargetSession> =
+                self.targets.sessions.iter().filter(|mate| mate.lost.is_some()).collect();
+            let too_many = !self.may_lose_targets() || lost.len() == self.targets.sessions.len();
+            if let Some(lost) = lost.first().filter(|_| too_many) {
+                let reason = lost.lost.clone().unwrap_or_default();
+                return Err(ConductError::Target { target: lost.name.clone(), reason });
+            }
+            let records = self.targets.sessions.iter().map(|mate| mate.target_record(now)).collect();
+            self.run_state.begin(records)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the iteration begin at one instant, a little later, everywhere.
+    fn release_iteration(&mut self, who: &[usize], index: u32) -> Result<(), ConductError> {
+        self.synchronise_clocks(who)?;
+        let trips =
+            who.iter().filter_map(|target| self.targets.sessions.get(*target)).map(|mate| mate.longest.0);
+        let lead =
+            LEAD.0 + who.len() as u64 * LEAD_EACH.0 + (4 * trips.max().unwrap_or(0)).min(LONGEST_LEAD.0);
+        let start = Nanos(monotonic_now().0 + lead);
+        for target in who {
+            let Some(mate) = self.targets.sessions.get(*target) else { continue };
+            let at = mate.offset.to_theirs(start);
+            self.targets.send(*target, &AgentOrder::Start { index, at });
+        }
+        for target in who {
+            let clock = self.targets.sessions.get(*target).map(|mate| mate.clock(start)).unwrap_or_default();
+            self.run_state.report_target(*target, RunEventKind::Clock(clock))?;
+        }
+        self.open.iter_mut().for_each(|open| open.set_released(start));
+        self.run_state.report_host(RunEventKind::IterationBegan { slot: index })?;
+        let targets = u32::try_from(who.len()).unwrap_or(u32::MAX);
+        self.run_state.report_host(RunEventKind::Released { slot: index, start, targets })
+    }
+
+    /// Tells what was held of the iteration that is over.
+    fn close_slot(&mut self) -> Result<(), ConductError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let names: Vec<String> = self.targets.sessions.iter().map(|mate| mate.name.clone()).collect();
+        let (events, good) = open.close(monotonic_now(), &names);
+        self.run_state.close_slot(events, good, &names)
+    }
+
+    /// Ends the targets; what they said beside their streams is kept.
+    fn shut_down(mut self) -> Result<(), ConductError> {
+        self.close_slot()?;
+        for (target, words) in self.targets.shut_down() {
+            self.warn_dropped_output(target)?;
+            self.run_state.report_stderr(target, words)?;
+        }
+        self.begin_run()
+    }
+}
+
+/// One error that says of each target why it could not be started, with where its console is kept.
+fn join_launch_errors(mut failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let is_target = |(_, error): &(usize, ConductError)| matches!(error, ConductError::Target { .. });
+    let (_, first) = failed.remove(failed.iter().position(is_target).unwrap_or(0));
+    let ConductError::Target { target, mut reason } = first else { return Err(first) };
+    for (_, other) in failed {
+        reason.push('\n');
+        reason.push_str(&other.with_causes());
+    }
+    Err(ConductError::Target { target, reason })
+}
+
+/// They all have come.
+fn reached_inputs(who: &[usize], point: BarrierPoint) -> Vec<BarrierInput> {
+    who.iter().map(|target| BarrierInput::Reached { target: *target, point }).collect()
+}
+
+/// What a target does on its way to a point,
+fn activity_towards(point: BarrierPoint) -> TargetState {
+    match point {
+        BarrierPoint::First => TargetState::Prepares,
+        BarrierPoint::Before(_) => TargetState::Sets,
+        BarrierPoint::After(_) => TargetState::Works,
+        BarrierPoint::Last | BarrierPoint::End => TargetState::Leaves,
+    }
+}
+
+/// and when it is there.
+fn activity_at(point: BarrierPoint) -> TargetState {
+    match point {
+        BarrierPoint::First | BarrierPoint::Before(_) => TargetState::Ready,
+        BarrierPoint::After(_) => TargetState::Done,
+        BarrierPoint::Last | BarrierPoint::End => TargetState::Gone,
+    }
+}
+
+fn loss_reason(loss: TargetLoss) -> String {
+    match loss {
+        TargetLoss::Late(point) => format!("it did not come to {point} in time"),
+        TargetLoss::OutOfTurn(point) => format!("it claims to be at {point}, where it cannot be"),
+    }
+}

@@ -1,0 +1,254 @@
+//! The scratch directory: folder, mounted image, partition; check, mkfs, mount.
+//!
+//! The scratch directory of file-system workloads: a folder, a loop-mounted image, a partition.
+//!
+//! Whatever is made here is promised to the undo journal first, so that a killed run's image and
+//! mount go at the next start. A partition is formatted only where `--apply` allows it.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
+use perflab_model::{Bytes, Case, Scalar};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+use crate::child_command::run_command;
+use crate::disk::emulated_disk::{EmulatedDiskOptions, begin_emulated_disk, delay_switch};
+use crate::error::{ConductError, Refusal};
+use crate::leftovers::temporary_folder;
+use crate::run_context::RunPermissions;
+use crate::settings::undo_entry::UndoEntry;
+use crate::settings::undo_journal::UndoJournal;
+
+/// Files in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// The disk that a case wants: the study's, with the levels of factors over it.
+pub fn resolve_disk(study: &Study, case: &Case) -> Option<ScratchDisk> {
+    let mut disk = study.disk.clone()?;
+    for (name, level) in &case.levels {
+        let Some(factor) = study.factor.get(name).filter(|factor| factor.kind == FactorKind::Disk) else {
+            continue;
+        };
+        let value = factor.levels.iter().find(|one| one.name == *level).map(|one| one.value.to_string());
+        match factor.key.as_deref().unwrap_or(name) {
+            "filesystem" => disk.filesystem = value,
+            "mount" => disk.mount = value,
+            "model" => disk.model = value.and_then(|model| model.parse().ok()),
+            _ => {}
+        }
+    }
+    Some(disk)
+}
+
+/// The disks that a plan's cases are run on without being there.
+pub fn emulated_models<'a>(study: &Study, cases: impl IntoIterator<Item = &'a Case>) -> Vec<DiskModel> {
+    let mut models: Vec<DiskModel> =
+        cases.into_iter().filter_map(|case| resolve_disk(study, case)?.model).collect();
+    models.sort_by_key(|model| model.name());
+    models.dedup();
+    models
+}
+
+/// Whether the disk differs from case to case: every iteration then gets a fresh one.
+pub fn disk_varies(study: &Study) -> bool {
+    study.factor.values().any(|factor| factor.kind == FactorKind::Disk)
+}
+
+/// What the study's disk lacks here. Nothing is changed.
+pub fn check_disk(disk: Option<&ScratchDisk>, permissions: &RunPermissions) -> Vec<Refusal> {
+    let Some(disk) = disk else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut refuse = |bad: bool, what: String, hint: &str| {
+        if bad {
+            found.push(Refusal { what, hint: hint.into() });
+        }
+    };
+    let path = disk.path.clone().unwrap_or_default();
+    let mounts = disk.kind != DiskKind::Directory;
+    refuse(
+        mounts && !is_root(),
+        "mounting a disk needs root".into(),
+        "run as root, or use kind = \"directory\"",
+    );
+    let unsafe_partition = disk.kind == DiskKind::Partition && !permissions.apply;
+    refuse(
+        unsafe_partition,
+        format!("{path} would be formatted: everything on it is lost"),
+        "say --apply if that is meant",
+    );
+    let busy = disk.kind == DiskKind::Partition && is_device_claimed(&path);
+    refuse(
+        busy,
+        format!("{path} is in use: mounted, swapped to, or part of a RAID or volume"),
+        "give it up first, or name another partition",
+    );
+    let missing = disk.kind == DiskKind::Directory && !Path::new(&path).is_dir();
+    refuse(missing, format!("the scratch directory {path} is not there"), "create it, or name another");
+    let program = format!("mkfs.{}", disk_file_system(disk));
+    let no_mkfs = mounts && !is_on_path(&program);
+    refuse(no_mkfs, format!("{program} is not installed"), "install e2fsprogs, xfsprogs or btrfs-progs");
+    if disk.model.is_some() {
+        let no_fuse = !Path::new("/dev/fuse").exists();
+        refuse(no_fuse, "an emulated disk needs /dev/fuse".into(), "load it: modprobe fuse");
+        refuse(!is_on_path("losetup"), "losetup is not installed".into(), "install util-linux");
+    }
+    found
+}
+
+/// Makes the scratch directory. Its undoing is in the journal before each step.
+pub fn prepare_scratch_disk(
+    disk: Option<&ScratchDisk>,
+    id: &str,
+    scope: &ExpressionScope,
+    permissions: &RunPermissions,
+    perflab: &Path,
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
+    let base = permissions.scratch.clone().map_or_else(temporary_folder, Ok)?;
+    match disk {
+        None => make_scratch_folder(&base, id, journal),
+        Some(disk) => match (disk.kind, &disk.path) {
+            (DiskKind::Directory, path) => {
+                make_scratch_folder(path.as_deref().map_or(&base, Path::new), id, journal)
+            }
+            (DiskKind::Image, path) => {
+                let base = image_folder(disk, path.as_deref(), &base);
+                let (home, size) = (make_scratch_folder(&base, id, journal)?, disk_size(disk, scope)?);
+                let image = create_image(&home, size)?;
+                let Some(model) = disk.model else {
+                    return format_and_mount(disk, &image, &home, &["loop"], journal);
+                };
+                let wanted = EmulatedDiskOptions { perflab, model, image: &image, home: &home };
+                // Made before it is slow: what mkfs writes is no part of any measurement.
+                run_command(&mkfs_command(disk, &image))?;
+                let device = begin_emulated_disk(wanted, journal)?;
+                let place = mount_scratch_disk(disk, &device, &home, &[], journal)?;
+                journal.promise(UndoEntry::Hurry { switch: delay_switch(&place) })?;
+                Ok(place)
+            }
+            (DiskKind::Partition, path) => {
+                let home = make_scratch_folder(&base, id, journal)?;
+                let device = PathBuf::from(path.clone().unwrap_or_default());
+                format_and_mount(disk, &device, &home, &[], journal)
+            }
+        },
+    }
+}
+
+fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+    // Whoever undoes it may be elsewhere, and mounts are told by where they really are.
+    let base =
+        fs::canonicalize(base).map_err(|source| ConductError::Scratch { path: base.into(), source })?;
+    let path = base.join(format!("perflab-{id}"));
+    journal.promise(UndoEntry::Remove { path: path.clone() })?;
+    fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Where an image lies: that of an emulated disk in memory, so that no other disk's delays come on top.
+fn image_folder(disk: &ScratchDisk, path: Option<&str>, base: &Path) -> PathBuf {
+    match path {
+        None if disk.model.is_some() && Path::new(MEMORY).is_dir() => MEMORY.into(),
+        path => path.map_or(base, Path::new).into(),
+    }
+}
+
+/// An image that takes room only where it is written.
+fn create_image(home: &Path, size: u64) -> Result<PathBuf, ConductError> {
+    let path = home.join("disk.img");
+    let made = fs::File::create(&path).and_then(|file| file.set_len(size));
+    made.map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn format_and_mount(
+    disk: &ScratchDisk,
+    device: &Path,
+    home: &Path,
+    options: &[&str],
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
+    run_command(&mkfs_command(disk, device))?;
+    mount_scratch_disk(disk, device, home, options, journal)
+}
+
+fn mount_scratch_disk(
+    disk: &ScratchDisk,
+    device: &Path,
+    home: &Path,
+    options: &[&str],
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
+    let place = home.join("mount");
+    fs::create_dir(&place).map_err(|source| ConductError::Scratch { path: place.clone(), source })?;
+    journal.promise(UndoEntry::Unmount { path: place.clone() })?;
+    let options: Vec<&str> = options.iter().copied().chain(disk.mount.as_deref()).collect();
+    let mut argv: Vec<String> = vec!["mount".into()];
+    if !options.is_empty() {
+        argv.extend(["-o".into(), options.join(",")]);
+    }
+    argv.extend([device.display().to_string(), place.display().to_string()]);
+    run_command(&argv)?;
+    Ok(place)
+}
+
+fn mkfs_command(disk: &ScratchDisk, device: &Path) -> Vec<String> {
+    let force = if disk_file_system(disk) == "ext4" { "-F" } else { "-f" };
+    let mut argv = vec![format!("mkfs.{}", disk_file_system(disk)), "-q".into(), force.into()];
+    if disk.model.is_some() && disk_file_system(disk) == "ext4" {
+        // Else the kernel would go on making it while starts are measured, at the pace of a slow disk.
+        argv.extend(["-E", "lazy_itable_init=0,lazy_journal_init=0"].map(String::from));
+    }
+    argv.extend(disk.mkfs.iter().cloned());
+    argv.push(device.display().to_string());
+    argv
+}
+
+fn disk_file_system(disk: &ScratchDisk) -> &str {
+    disk.filesystem.as_deref().unwrap_or("ext4")
+}
+
+fn disk_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<u64, ConductError> {
+    let wanted = disk.size.clone().unwrap_or(Scalar::Int(0));
+    value_as_bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
+        let what = format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB");
+        ConductError::Refused(vec![Refusal {
+            what,
+            hint: "write \"1GiB\", or an expression in bytes".into(),
+        }])
+    })
+}
+
+fn value_as_bytes(value: &Scalar, scope: &ExpressionScope) -> Option<u64> {
+    let value = match value {
+        Scalar::Text(text) => match Bytes::parse(text) {
+            Ok(bytes) => return Some(bytes.0),
+            Err(_) => scope.evaluate(text).ok()?,
+        },
+        other => other.clone(),
+    };
+    value.as_number().filter(|number| *number > 0.0).map(|number| number as u64)
+}
+
+/// Whether the kernel or another program has claimed the disk, or a part of it: mounted anywhere, swapped to, part of a RAID or of
+/// a volume of device mapper. Nothing is opened that is no block device.
+fn is_device_claimed(device: &str) -> bool {
+    let is_block = fs::metadata(device).is_ok_and(|node| node.file_type().is_block_device());
+    let claims = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    is_block && open(device, claims, Mode::empty()).err() == Some(Errno::BUSY)
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())
+}
+
+/// Whether this process may do what root may.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

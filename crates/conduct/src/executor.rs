@@ -1,0 +1,450 @@
+//! Carries out slots on one machine: scratch, settings, one iteration, undo.
+//!
+//! One machine at work: its scratch directory and settings prepared, a slot made ready and carried out, everything
+//! undone. The host's own session goes through all slots; an agent does one when it is told to.
+//!
+//! One iteration: a fresh scratch folder, the workload's process, its output made into samples.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::FactorSide;
+use perflab_model::{Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot};
+use perflab_observe::RealtimeGuard;
+use perflab_workload::execution::WatcherAbsence;
+use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExecution};
+
+use crate::disk::{emulated_disk, scratch_disk};
+use crate::error::ConductError;
+use crate::execution_records::ExecutionRecord;
+use crate::iteration_trace::{self, IterationProfiler};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions, StopRequest};
+use crate::settings::applied_settings::{AppliedSettings, SettingChange};
+use crate::settings::setting::{FactorSetting, Setting, resolve_settings};
+use crate::settings::undo_entry::remove_tree;
+use crate::settings::undo_journal::UndoJournal;
+use crate::{plan, preflight};
+
+/// A machine that carries out the slots of a run.
+pub(crate) struct SlotExecutor<'a> {
+    pub(crate) host: &'a LocalMachine,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) stream: EventSender,
+    pub(crate) stop: &'a StopRequest,
+    pub(crate) scope: ExpressionScope,
+    pub(crate) scratch: Option<PathBuf>,
+    /// Whose settings are changed here; everybody's where the study has no targets.
+    side: Option<FactorSide>,
+    pub(crate) profiler: Option<IterationProfiler>,
+    permissions: &'a RunPermissions,
+    settings: AppliedSettings,
+    /// Factors and levels of which it was said that the kernel rounds them.
+    reported_roundings: BTreeSet<(String, String)>,
+    /// None where it cannot be written: then only the guard ends what a killed perflab was running.
+    _executions: Option<ExecutionRecord>,
+}
+
+impl<'a> SlotExecutor<'a> {
+    /// A machine on which nothing is changed yet.
+    pub(crate) fn new(
+        host: &'a LocalMachine,
+        manifest: &'a Manifest,
+        permissions: &'a RunPermissions,
+        stream: EventSender,
+        stop: &'a StopRequest,
+        side: Option<FactorSide>,
+    ) -> Self {
+        let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
+        let bench = AppliedSettings::new(journal).with_stop_flag(stop.flag());
+        let scope = plan::expression_scope(&manifest.study, &manifest.facts).unwrap_or_default();
+        SlotExecutor {
+            host,
+            manifest,
+            stream,
+            stop,
+            scope,
+            scratch: None,
+            side,
+            profiler: None,
+            permissions,
+            settings: bench,
+            reported_roundings: BTreeSet::new(),
+            _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
+        }
+    }
+
+    /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
+    pub(crate) fn prepare_run(mut self) -> Result<Self, ConductError> {
+        let profiler = IterationProfiler::for_study(self.manifest)?;
+        match self.make_scratch() {
+            Ok(scratch) => Ok(SlotExecutor { scratch, profiler, ..self }),
+            Err(error) => {
+                self.settings.undo_all();
+                Err(error)
+            }
+        }
+    }
+
+    fn make_scratch(&mut self) -> Result<Option<PathBuf>, ConductError> {
+        let manifest = self.manifest;
+        let needs = preflight::used_definitions(manifest, &self.host.catalogue);
+        let wanted = needs.iter().any(|definition| definition.needs.scratch);
+        let disk = manifest.study.disk.as_ref();
+        self.warn_emulated()?;
+        if scratch_disk::disk_varies(&manifest.study) {
+            return Ok(None); // each iteration makes its own
+        }
+        let journal = self.settings.journal();
+        (wanted || disk.is_some())
+            .then(|| {
+                scratch_disk::prepare_scratch_disk(
+                    disk,
+                    &manifest.id,
+                    &self.scope,
+                    self.permissions,
+                    &self.host.perflab,
+                    journal,
+                )
+            })
+            .transpose()
+    }
+
+    /// Figures of a disk that is not there are never shown as those of one that is.
+    fn warn_emulated(&self) -> Result<(), ConductError> {
+        let models = scratch_disk::emulated_models(&self.manifest.study, &self.manifest.plan.cases);
+        models.into_iter().try_for_each(|model| {
+            self.stream.send_warning(
+                format!(
+                    "the disk {} is emulated: an image, served with the delays of its data sheet",
+                    model.name()
+                ),
+                "figures say what such a disk would do, not what one of this machine's does",
+            )
+        })
+    }
+
+    /// Brings the settings to what the case wants, and drops caches where it wants that.
+    pub(crate) fn prepare_slot(&mut self, case: &Case) -> Result<(), ConductError> {
+        for what in self.apply_settings(case)? {
+            self.stream.send(what)?;
+        }
+        for wanted in &self.case_settings(case) {
+            if let Setting::DropCaches(which) = &wanted.setting {
+                crate::settings::setting::drop_caches(&self.host.root, *which)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the settings to what the case wants; gives what there is to tell of it.
+    pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
+        let mut told = Vec::new();
+        for FactorSetting { factor, level, setting: knob } in self.case_settings(case) {
+            let changes = self.settings.apply(std::slice::from_ref(&knob));
+            let changes = changes.map_err(|error| ConductError::Level {
+                factor: factor.clone(),
+                level: level.clone(),
+                source: Box::new(error),
+            })?;
+            for change in changes {
+                told.extend(self.rounding_warning(&factor, &level, &change));
+                let SettingChange { setting, from, to, asked } = change;
+                told.push(RunEventKind::SettingApplied { setting, from, to, asked });
+            }
+        }
+        Ok(told)
+    }
+
+    /// Said once for each level: what is compared is not what the study says.
+    fn rounding_warning(
+        &mut self,
+        factor: &str,
+        level: &str,
+        change: &SettingChange,
+    ) -> Option<RunEventKind> {
+        let asked = change.asked.as_ref()?;
+        self.reported_roundings.insert((factor.into(), level.into())).then(|| RunEventKind::Warning {
+            message: format!(
+                "factor `{factor}`, level `{level}`: the kernel made `{}` of `{asked}` in {}",
+                change.to, change.setting
+            ),
+            advice: "give the value that is in force, or take it as another level's name".into(),
+        })
+    }
+
+    /// Where a tracer writes what it saw of an iteration, until the recorder takes it.
+    pub(crate) fn tracer_path(&self, index: u32, tracer: &str) -> Result<PathBuf, ConductError> {
+        let folder = self.host.traces.path(&self.host.state, &self.manifest.boot_id)?;
+        Ok(folder.join(format!("{index}.{tracer}")))
+    }
+
+    fn case_settings(&self, case: &Case) -> Vec<FactorSetting> {
+        let wanted = resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
+        wanted.unwrap_or_default()
+    }
+
+    /// Carries out the slot's iteration; `begin` returns when its process is to be started. `false` where it failed.
+    pub(crate) fn carry_out(
+        &mut self,
+        index: u32,
+        slot: &Slot,
+        case: &Case,
+        begin: &dyn Fn() -> Option<RealtimeGuard>,
+    ) -> Result<bool, ConductError> {
+        if !scratch_disk::disk_varies(&self.manifest.study) {
+            return run_iteration(self, index, slot, case, begin);
+        }
+        let mark = self.settings.journal().next_number();
+        self.scratch = Some(self.make_fresh_disk(case)?);
+        let good = run_iteration(self, index, slot, case, begin);
+        self.settings.journal().undo_since(mark)?;
+        good
+    }
+
+    /// The case's own disk, made for one iteration.
+    fn make_fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
+        let disk = scratch_disk::resolve_disk(&self.manifest.study, case);
+        let id = &self.manifest.id;
+        let perflab = &self.host.perflab;
+        scratch_disk::prepare_scratch_disk(
+            disk.as_ref(),
+            id,
+            &self.scope,
+            self.permissions,
+            perflab,
+            self.settings.journal(),
+        )
+    }
+
+    /// Undoes everything where there is no run to tell it to. What fails stays in the journal for the next start.
+    pub(crate) fn undo_quietly(self) {
+        let _ = self.settings.undo_all();
+    }
+
+    /// Undoes everything; gives what is not back. Done even if nobody listens; an error says that nobody does.
+    pub(crate) fn undo_all(self) -> Result<Vec<String>, ConductError> {
+        let (undone, failed) = self.settings.undo_all();
+        for setting in undone {
+            self.stream.send(RunEventKind::SettingUndone { setting, to: "as before".into() })?;
+        }
+        let failed: Vec<String> = failed.iter().map(ConductError::with_causes).collect();
+        for error in &failed {
+            self.stream.send_warning(
+                format!("a setting could not be undone: {error}"),
+                "perflab tries again at its next start",
+            )?;
+        }
+        Ok(failed)
+    }
+}
+
+/// What a run ended with, given what is not back after it.
+pub(crate) fn with_undo_failures<T>(
+    outcome: Result<T, ConductError>,
+    mut left: Vec<String>,
+) -> Result<T, ConductError> {
+    if left.is_empty() {
+        return outcome;
+    }
+    left.extend(outcome.err().map(|error| format!("the run ended with: {}", error.with_causes())));
+    Err(ConductError::LeftChanged(left))
+}
+
+/// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
+pub(crate) fn run_iteration(
+    station: &SlotExecutor<'_>,
+    index: u32,
+    slot: &Slot,
+    case: &Case,
+    begin: &dyn Fn() -> Option<RealtimeGuard>,
+) -> Result<bool, ConductError> {
+    let Some(definition) = station.host.catalogue.get(&case.uses) else { return Ok(false) };
+    station.stream.send(RunEventKind::IterationBegan { slot: index })?;
+    let begun = perflab_observe::monotonic_now();
+    let (outcome, start, end) = match run_workload(station, (index, slot.warmup), case, definition, begin) {
+        Ok((finished, absence)) => {
+            send_output(station, index, &finished)?;
+            iteration_trace::report_program_trace(station, index, slot, definition)?;
+            let outcome = match absence {
+                Some(reason) if is_end_uncertain(&finished) => Outcome::Failed { reason },
+                absence => {
+                    absence.into_iter().try_for_each(|reason| warn_of_absence(station, case, &reason))?;
+                    determine_outcome(station, slot, case, definition, &finished)?
+                }
+            };
+            (outcome, finished.start, finished.end)
+        }
+        Err(error) => (failed_outcome(&error), begun, perflab_observe::monotonic_now()),
+    };
+    let good = outcome == Outcome::Ok;
+    station.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
+    Ok(good)
+}
+
+fn run_workload(
+    station: &SlotExecutor<'_>,
+    (index, warmup): (u32, bool),
+    case: &Case,
+    definition: &WorkloadDefinition,
+    begin: &dyn Fn() -> Option<RealtimeGuard>,
+) -> Result<(WorkloadExecution, Option<String>), ConductError> {
+    let scratch = station.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
+    let kept = station.scratch.as_deref().map(make_kept_folder).transpose()?;
+    let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
+    let invocation = definition.build_invocation(&case.parameters, &station.scope, &host)?;
+    let invocation = if station.host.runs_as_typed { invocation.as_typed() } else { invocation };
+    let mut environment = vec![state_variable(station)];
+    environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
+    environment.extend(iteration_trace::trace_variable(station, index, definition)?);
+    let limit = station.manifest.study.run.time_limit.0;
+    let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
+    let tracing = iteration_trace::start_io_trace(station.manifest)?;
+    let stop = station.stop.flag();
+    let hurry = || end_disk_delays(station, case);
+    let waited = perflab_observe::thread_wait_time();
+    let finished =
+        perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, begin, hurry);
+    let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
+    if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
+        profiler.finish(recorder, index, &station.stream)?;
+    }
+    if let Some(tracer) = tracing {
+        iteration_trace::finish_io_trace(tracer, station, index, warmup)?;
+    }
+    if let Some(folder) = scratch {
+        // What stays goes with the whole scratch directory at the end.
+        let _ = remove_tree(&folder);
+    }
+    Ok((finished?, absence))
+}
+
+/// What happened while perflab itself did not run for more than a second; `waited` is what this thread had waited for a processor
+/// before the execution.
+fn describe_absence(finished: &WorkloadExecution, waited: Option<Nanos>) -> Option<String> {
+    let WatcherAbsence { length, hid_the_end } = finished.absence?;
+    let waited = perflab_observe::thread_wait_time().zip(waited).map(|(now, before)| now.since(before));
+    let cause = perflab_observe::explain_absence(length, waited);
+    let told = format!("{cause} for {length} meanwhile");
+    Some(if hid_the_end { format!("{told}, so that how long it took is not known") } else { told })
+}
+
+/// Whether the times of an execution that ended by itself cannot be believed.
+fn is_end_uncertain(finished: &WorkloadExecution) -> bool {
+    finished.failure().is_none() && finished.absence.is_some_and(|absence| absence.hid_the_end)
+}
+
+/// An iteration whose end was seen in time counts: only its monitors and its output were not looked at.
+fn warn_of_absence(station: &SlotExecutor<'_>, case: &Case, reason: &str) -> Result<(), ConductError> {
+    station.stream.send_warning(
+        format!("an iteration of {}: {reason}", case.label()),
+        "its monitors have a gap, and what prints much was held up: leave it out where that matters",
+    )
+}
+
+/// What is still to be written to an emulated disk holds up nobody who is to end.
+fn end_disk_delays(station: &SlotExecutor<'_>, case: &Case) {
+    let is_emulated =
+        scratch_disk::resolve_disk(&station.manifest.study, case).is_some_and(|disk| disk.model.is_some());
+    if let Some(scratch) = station.scratch.as_deref().filter(|_| is_emulated) {
+        emulated_disk::end_delays(&emulated_disk::delay_switch(scratch));
+    }
+}
+
+/// A perflab that the workload starts keeps its promises where they are found again, whatever its HOME and its folder are.
+fn state_variable(station: &SlotExecutor<'_>) -> (String, String) {
+    let place = &station.host.state;
+    let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());
+    ("PERFLAB_STATE".into(), place.display().to_string())
+}
+
+fn make_fresh_folder(base: &Path, index: u32) -> Result<PathBuf, ConductError> {
+    let path = base.join(format!("iteration-{index}"));
+    fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn make_kept_folder(base: &Path) -> Result<PathBuf, ConductError> {
+    let path = base.join("kept");
+    fs::create_dir_all(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn failed_outcome(error: &ConductError) -> Outcome {
+    let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+    Outcome::Failed { reason: format!("{error}{cause}") }
+}
+
+fn send_output(
+    station: &SlotExecutor<'_>,
+    index: u32,
+    finished: &WorkloadExecution,
+) -> Result<(), ConductError> {
+    for (name, output) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
+        if !output.is_empty() {
+            station.stream.send(RunEventKind::Output {
+                slot: Some(index),
+                name: name.into(),
+                text: output.text(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// How the iteration went; a good one's samples are sent on the way, a warm-up's are not.
+fn determine_outcome(
+    station: &SlotExecutor<'_>,
+    slot: &Slot,
+    case: &Case,
+    definition: &WorkloadDefinition,
+    finished: &WorkloadExecution,
+) -> Result<Outcome, ConductError> {
+    if let Some(reason) = finished.failure() {
+        return Ok(match finished.outcome {
+            ExecutionEnd::TimedOut => Outcome::TimedOut { limit: station.manifest.study.run.time_limit.0 },
+            ExecutionEnd::Interrupted => Outcome::Interrupted,
+            ExecutionEnd::Exit { .. } | ExecutionEnd::Signal { .. } => Outcome::Failed { reason },
+        });
+    }
+    let samples = match parse_samples(case, slot, definition, finished, station) {
+        Ok(samples) => samples,
+        Err(error) => return Ok(Outcome::Failed { reason: error.to_string() }),
+    };
+    for sample in samples.into_iter().filter(|_| !slot.warmup) {
+        station.stream.send(RunEventKind::Sample(sample))?;
+    }
+    Ok(Outcome::Ok)
+}
+
+fn parse_samples(
+    case: &Case,
+    slot: &Slot,
+    definition: &WorkloadDefinition,
+    finished: &WorkloadExecution,
+    station: &SlotExecutor<'_>,
+) -> Result<Vec<Sample>, perflab_workload::MetricParseError> {
+    let values =
+        definition.parse_metrics(&finished.stdout.text(), &finished.stderr.text(), finished.wall_time())?;
+    let declared = station.manifest.plan.metrics.get(&case.uses);
+    let primary = |name: &str| {
+        declared
+            .and_then(|all| all.iter().find(|metric| metric.name == name))
+            .is_some_and(|metric| metric.primary)
+    };
+    let sample = |measured: perflab_workload::MetricValue| Sample {
+        boot: 0,
+        target: None,
+        case: slot.case,
+        iteration: slot.iteration,
+        primary: primary(&measured.metric.name),
+        metric: measured.metric.name.into(),
+        value: measured.value,
+        unit: measured.metric.unit,
+        direction: measured.metric.direction,
+        start: finished.start,
+        end: finished.end,
+    };
+    Ok(values.into_iter().map(sample).collect())
+}

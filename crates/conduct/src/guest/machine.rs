@@ -1,0 +1,216 @@
+//! What a guest is made of, and which accelerator it gets.
+//!
+//! What a guest is made of.
+//!
+//! Which accelerator a guest gets.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use perflab_model::{Bytes, Nanos};
+use perflab_observe::{KvmSpeed, probe_kvm_speed};
+use serde::{Deserialize, Serialize};
+
+use crate::guest::GuestError;
+use crate::guest::kernel::KernelImage;
+
+/// A guest to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestMachine {
+    /// Its name: in messages, in the run, as its host name.
+    pub name: String,
+    /// What it boots.
+    pub kernel: KernelImage,
+    /// Modules to be loaded besides those that perflab needs.
+    pub load: Vec<String>,
+    /// Words added to the kernel's command line, after perflab's own.
+    pub append: Vec<String>,
+    /// What its `/` is.
+    pub root: GuestRootSource,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Memory; with [`GuestMachine::nodes`], their sum.
+    pub memory: Bytes,
+    /// KVM, TCG, or whichever is right.
+    pub accelerator: AcceleratorRequest,
+    /// QEMU's name of the processor; none for the host's own (KVM) or all that can be emulated (TCG).
+    pub model: Option<String>,
+    /// QEMU's name of the board.
+    pub board: String,
+    /// Host CPUs of the virtual processors, in order; empty for wherever the scheduler puts them.
+    pub pin: Vec<u32>,
+    /// NUMA nodes; empty for a machine without.
+    pub nodes: Vec<GuestNumaNode>,
+    /// Size of the huge pages that back its memory; none for ordinary pages.
+    pub huge_pages: Option<Bytes>,
+    /// Disks besides the root.
+    pub disks: Vec<GuestDisk>,
+    /// Whether its agent is spoken to over vsock, and not over a port of virtio-serial.
+    pub vsock: bool,
+    /// How long each of two attempts to boot may take; none for what the accelerator and the host's load suggest.
+    pub boot_within: Option<Nanos>,
+}
+
+/// What `/` is in the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestRootSource {
+    /// The host's, read-only, under an overlay in the guest's memory: every program of the host's is there.
+    Host,
+    /// Nothing but perflab and these programs of the host's.
+    Bare {
+        /// names or paths
+        programs: Vec<String>,
+    },
+    /// A partition of a disk image, whose changes are thrown away.
+    Image {
+        /// the image
+        disk: GuestDisk,
+        /// which partition; 0 for an image without a table of partitions
+        partition: u32,
+    },
+}
+
+/// A disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestDisk {
+    /// The image.
+    pub path: PathBuf,
+    /// `raw`, `qcow2`.
+    pub format: String,
+    /// QEMU's cache mode: `none`, `writeback`, `writethrough`, `directsync`, `unsafe`.
+    pub cache: String,
+    /// Whether changes are thrown away at the end.
+    pub snapshot: bool,
+}
+
+impl GuestRootSource {
+    /// As it is written: `host`, `bare` (with these programs), or a disk image as IMAGE or IMAGE:PARTITION.
+    pub fn parse(text: &str, programs: &[String]) -> Option<GuestRootSource> {
+        match text {
+            "host" => Some(GuestRootSource::Host),
+            "bare" => Some(GuestRootSource::Bare { programs: programs.to_vec() }),
+            image => {
+                let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
+                let partition = partition.parse().ok().filter(|_| Path::new(path).is_file())?;
+                Some(GuestRootSource::Image { disk: GuestDisk::discarding_changes(path), partition })
+            }
+        }
+    }
+}
+
+impl GuestDisk {
+    /// An image whose changes are thrown away; its format is known by its ending.
+    pub fn discarding_changes(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let qcow2 = path.extension().is_some_and(|ending| ending == "qcow2");
+        GuestDisk {
+            path,
+            format: if qcow2 { "qcow2" } else { "raw" }.into(),
+            cache: "writeback".into(),
+            snapshot: true,
+        }
+    }
+}
+
+/// A NUMA node of the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestNumaNode {
+    /// How many of the virtual processors, in order.
+    pub cpus: u32,
+    /// How much of the memory.
+    pub memory: Bytes,
+    /// The host's node that the memory comes from; none for any.
+    pub host: Option<u32>,
+}
+
+impl GuestMachine {
+    /// One processor, 512 MiB, the host's root, and perflab's choice of everything else.
+    pub fn new(name: impl Into<String>, kernel: KernelImage) -> Self {
+        GuestMachine {
+            name: name.into(),
+            kernel,
+            load: Vec::new(),
+            append: Vec::new(),
+            root: GuestRootSource::Host,
+            cpus: 1,
+            memory: Bytes(512 << 20),
+            accelerator: AcceleratorRequest::Best,
+            model: None,
+            board: "q35".into(),
+            pin: Vec::new(),
+            nodes: Vec::new(),
+            huge_pages: None,
+            disks: Vec::new(),
+            vsock: false,
+            boot_within: None,
+        }
+    }
+}
+
+/// How a guest's code is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accelerator {
+    /// By the processor.
+    Kvm,
+    /// By QEMU's translator: everything takes several times as long, and only compares with itself.
+    Tcg,
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Accelerator::Kvm => "kvm",
+            Accelerator::Tcg => "tcg",
+        })
+    }
+}
+
+/// What the user wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcceleratorRequest {
+    /// KVM where it runs code at speed, else TCG.
+    #[default]
+    Best,
+    /// KVM or nothing.
+    Kvm,
+    /// TCG, for a comparison that must run everywhere.
+    Tcg,
+}
+
+/// What it became.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenAccelerator {
+    /// The accelerator.
+    pub accelerator: Accelerator,
+    /// Why, for people and for the run.
+    pub because: String,
+}
+
+impl AcceleratorRequest {
+    /// Chooses. The first call may time a loop in a guest of one page, which takes less than a second.
+    ///
+    /// # Errors
+    /// KVM is demanded, and is not what it should be.
+    pub fn choose(self) -> Result<ChosenAccelerator, GuestError> {
+        static SPEED: OnceLock<KvmSpeed> = OnceLock::new();
+        match self {
+            AcceleratorRequest::Tcg => {
+                Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because: "it was asked for".into() })
+            }
+            wish => wish.choose_by_speed(SPEED.get_or_init(probe_kvm_speed)),
+        }
+    }
+
+    pub(crate) fn choose_by_speed(self, speed: &KvmSpeed) -> Result<ChosenAccelerator, GuestError> {
+        let because = speed.to_string();
+        match (speed.is_fast(), self) {
+            (true, _) => Ok(ChosenAccelerator { accelerator: Accelerator::Kvm, because }),
+            (false, AcceleratorRequest::Kvm) => Err(GuestError::NoKvm { reason: because }),
+            (false, _) => Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because }),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Virtual machines that perflab starts with QEMU, and ends.
+//!
+//! Owns a guest from its description to the last of its processes and sockets: the accelerator, QEMU's command
+//! line, the sharing of the host's root, pinning, the console's log, the deadline of a boot and its one retry.
+//! What happens inside is [`crate::init`]'s; what is said to an agent there is [`crate::protocol`]'s. Nothing
+//! outlives the process that started it, not even one that was killed: QEMU and virtiofsd die with their parent.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`description`] | what a guest is made of |
+//! | [`accelerator`] | KVM where it really runs code, else TCG, and why |
+//! | `command_line` | the description in QEMU's words |
+//! | [`guest_key_problems`] | a running one |
+//! | [`mod@boot`] | the way there, with a deadline that knows how loaded the host is |
+//! | `memory` | whether it is enough to begin with |
+//! | `share` | the host's root, read-only |
+//! | [`vsock`] | the other way to its agent |
+//! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
+//! | [`exec_child`] | processes that end with their parent |
+//! | [`console_log`] | what it printed, within bounds |
+//! | [`running`] | which guests there are |
+
+pub mod boot;
+pub mod child_process;
+pub(crate) mod init;
+pub mod init_protocol;
+pub(crate) mod init_root;
+pub mod initramfs;
+pub mod kernel;
+pub(crate) mod kernel_recipe;
+pub mod machine;
+pub(crate) mod portable_program;
+pub(crate) mod qemu_command_line;
+pub(crate) mod qmp;
+pub(crate) mod root_share;
+pub mod running_guest;
+pub mod vsock;
+
+use std::path::PathBuf;
+
+use perflab_model::Bytes;
+
+use crate::guest::init_protocol::InitError;
+use crate::guest::initramfs::InitramfsError;
+use crate::guest::kernel::KernelError;
+
+pub use boot::boot_guest;
+pub use machine::{
+    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDisk, GuestMachine, GuestNumaNode,
+    GuestRootSource,
+};
+pub use running_guest::Guest;
+
+/// Why a guest does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuestError {
+    /// A program of the host is missing.
+    #[error("{program} is not installed; {hint}")]
+    NotInstalled {
+        /// which
+        program: &'static str,
+        /// how to get it
+        hint: &'static str,
+    },
+    /// KVM was demanded, and does not run code at speed.
+    #[error("KVM was asked for, but {reason}; say tcg, or leave the choice to perflab")]
+    NoKvm {
+        /// what the probe found
+        reason: String,
+    },
+    /// The kernel cannot mount what the host can share.
+    #[error("guest {name} cannot have the host's root: {reason}; use a kernel with 9p, or `--root bare`")]
+    NoShare {
+        /// the guest
+        name: String,
+        /// what is missing
+        reason: String,
+    },
+    /// The root is neither the host's, nor bare, nor a disk image that is there.
+    #[error(
+        "`{text}` is no root for a guest; write host, bare, or a disk image, as debian.qcow2:1 with its partition"
+    )]
+    NoRoot {
+        /// as it was written
+        text: String,
+    },
+    /// The host cannot give the guest a vsock device.
+    #[error("guest {name} cannot have vsock: {reason}; leave `channel` out for virtio-serial")]
+    NoVsock {
+        /// the guest
+        name: String,
+        /// what is missing
+        reason: String,
+    },
+    /// The guest's memory does not suffice to begin.
+    #[error(
+        "guest {name} has too little memory with {memory}: {why}; give it {good} or more (`--memory`, or `memory` in the \
+         study)"
+    )]
+    TooSmall {
+        /// the guest
+        name: String,
+        /// what it has
+        memory: Bytes,
+        /// how that is known
+        why: String,
+        /// what suffices
+        good: Bytes,
+    },
+    /// A process did not start.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// which
+        program: String,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The guest's emulator ended before the guest was ready.
+    #[error("guest {name} ended while it booted ({how}); its console's last words, from {console}:\n{words}")]
+    Died {
+        /// the guest
+        name: String,
+        /// what QEMU said
+        how: String,
+        /// its log
+        console: PathBuf,
+        /// the end of it
+        words: String,
+    },
+    /// The guest did not get ready in time.
+    #[error(
+        "guest {name} was not ready within {seconds} s, twice; its console's last words, from {console}:\n{words}"
+    )]
+    Late {
+        /// the guest
+        name: String,
+        /// the deadline
+        seconds: u64,
+        /// its log
+        console: PathBuf,
+        /// the end of it
+        words: String,
+    },
+    /// The guest could not get to work.
+    #[error("guest {name} could not begin: {reason}")]
+    Failed {
+        /// the guest
+        name: String,
+        /// its own words
+        reason: String,
+    },
+    /// The user asked to stop.
+    #[error("guest {name} was stopped")]
+    Stopped {
+        /// the guest
+        name: String,
+    },
+    /// There is no running guest of that name.
+    #[error("no guest `{name}` is running; {hint}")]
+    NotRunning {
+        /// as it was asked for
+        name: String,
+        /// near names
+        hint: String,
+    },
+    /// QEMU's monitor did not answer, or refused.
+    #[error("QEMU's monitor of guest {name}: {reason}")]
+    Monitor {
+        /// the guest
+        name: String,
+        /// why
+        reason: String,
+    },
+    /// A file of the guest's cannot be written or read.
+    #[error("{path}: {source}")]
+    File {
+        /// which
+        path: PathBuf,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The kernel.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The initramfs.
+    #[error(transparent)]
+    Initramfs(#[from] InitramfsError),
+    /// A guest's own trouble.
+    #[error(transparent)]
+    Init(#[from] InitError),
+}
+
+impl GuestError {
+    /// Whether it names the console's log, which has to stay then.
+    pub fn names_console(&self) -> bool {
+        matches!(self, GuestError::Died { .. } | GuestError::Late { .. })
+    }
+
+    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
+        let path = path.into();
+        move |source| GuestError::File { path, source }
+    }
+}

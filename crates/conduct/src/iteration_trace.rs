@@ -1,0 +1,186 @@
+//! What is recorded inside an iteration: stacks, I/O, the program's own trace.
+//!
+//! Call stacks sampled while an iteration runs, and named after it: naming must not be part of what is measured.
+//!
+//! I/O traced while an iteration runs. Names of files are looked up when it is over: asking must not be part of what is
+//! measured. The recording is a file beside the stream, which is too much for it.
+//!
+//! Traces that workloads write of themselves: where they may, and what becomes of them. The file lies outside the
+//! scratch directory, which goes before a consumer has seen the event; whoever records takes it away.
+
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use perflab_model::study::{ProfileScope, ProfileSpec};
+use perflab_model::{Manifest, RunEventKind, Slot, Unit};
+use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
+use perflab_observe::profiler::{ProfileError, SamplingScope, StackSampler};
+use perflab_stacks::LiveProfile;
+use perflab_workload::WorkloadDefinition;
+
+use crate::error::{ConductError, Refusal};
+use crate::executor::SlotExecutor;
+use crate::run_context::{EventSender, LocalMachine};
+
+/// The sampler of a run: its names hold for all iterations.
+pub(crate) struct IterationProfiler {
+    rules: ProfileSpec,
+    live: RefCell<LiveProfile>,
+}
+
+impl IterationProfiler {
+    /// The sampler that a study asks for, if any.
+    pub(crate) fn for_study(manifest: &Manifest) -> Result<Option<IterationProfiler>, ConductError> {
+        let make = |rules: &ProfileSpec| {
+            let live = LiveProfile::new(&rules.symbols).map_err(ProfileError::from)?;
+            Ok(IterationProfiler { rules: rules.clone(), live: RefCell::new(live) })
+        };
+        manifest.study.profile.as_ref().map(make).transpose()
+    }
+
+    /// Begins to sample.
+    pub(crate) fn start(&self, host: &LocalMachine) -> Result<StackSampler, ConductError> {
+        Ok(StackSampler::start(&host.root, profile_scope(&self.rules), self.rules.frequency.into())?)
+    }
+
+    /// Ends sampling, names the stacks and sends them.
+    pub(crate) fn finish(
+        &self,
+        recorder: StackSampler,
+        slot: u32,
+        stream: &EventSender,
+    ) -> Result<(), ConductError> {
+        let event = recorder.event();
+        let (recording, cost) = recorder.stop()?;
+        if recording.lost > 0 {
+            let kept: usize = recording.buffers.iter().map(Vec::len).sum();
+            let message = format!(
+                "{} samples were lost at the end: memory was kept for {} MiB of them",
+                recording.lost,
+                kept >> 20
+            );
+            stream.send_warning(message, "sample less often, or for less time")?;
+        }
+        let (batch, mut about) = self.live.borrow_mut().convert(&recording, slot);
+        about.event = event.name.into();
+        about.unit = Unit::new(event.unit);
+        about.hides = event.blind_spot();
+        about.frequency = Some(self.rules.frequency.into());
+        about.cost = cost;
+        stream.send(RunEventKind::Stacks(Box::new(batch)))?;
+        stream.send(RunEventKind::Profiled(Box::new(about)))
+    }
+}
+
+fn profile_scope(rules: &ProfileSpec) -> SamplingScope {
+    match (rules.pid, rules.scope) {
+        (Some(pid), _) => SamplingScope::Process(pid),
+        (None, ProfileScope::System) => SamplingScope::System,
+        (None, ProfileScope::Workload) => SamplingScope::Children,
+    }
+}
+
+/// Why the profile that a study asks for cannot be taken.
+pub(crate) fn check_profile(manifest: &Manifest, host: &LocalMachine) -> Option<Refusal> {
+    let rules = manifest.study.profile.as_ref()?;
+    let checked = perflab_observe::profiler::check_stack_sampling(
+        &host.root,
+        profile_scope(rules),
+        rules.frequency.into(),
+    );
+    checked.err().map(|error| Refusal { what: format!("[profile]: {error}"), hint: String::new() })
+}
+
+/// The name of the tracer, and of its table.
+const TRACER: &str = "io";
+
+/// Begins to trace, where the study wants it. The calling thread must be the one that starts the workload.
+pub(crate) fn start_io_trace(manifest: &Manifest) -> Result<Option<IoTracer>, ConductError> {
+    let wanted = manifest.study.io.as_ref().map(|rules| io_trace_scope(rules.scope));
+    Ok(wanted.map(IoTracer::start).transpose()?)
+}
+
+fn io_trace_scope(scope: ProfileScope) -> IoTraceScope {
+    match scope {
+        ProfileScope::System => IoTraceScope::All,
+        ProfileScope::Workload => IoTraceScope::Children,
+    }
+}
+
+/// Ends tracing, finds the files, and says where the recording lies. A warm-up's is nobody's.
+pub(crate) fn finish_io_trace(
+    tracer: IoTracer,
+    station: &SlotExecutor<'_>,
+    index: u32,
+    warmup: bool,
+) -> Result<(), ConductError> {
+    let mut recording = tracer.stop()?;
+    if warmup {
+        return Ok(());
+    }
+    resolve_files(&mut recording);
+    for missing in &recording.told.missing {
+        station
+            .stream
+            .send_warning(format!("this kernel lacks {missing}"), "a newer kernel has the event")?;
+    }
+    if recording.told.lost > 0 {
+        let message = format!("{} events of I/O were lost", recording.told.lost);
+        station
+            .stream
+            .send_warning(message, "trace less at a time: a command instead of the whole system")?;
+    }
+    let file = station.tracer_path(index, TRACER)?;
+    let failed = |source| ConductError::Scratch { path: file.clone(), source };
+    let mut out = std::io::BufWriter::new(std::fs::File::create_new(&file).map_err(failed)?);
+    serde_json::to_writer(&mut out, &recording).map_err(|error| failed(error.into()))?;
+    out.flush().map_err(failed)?;
+    station.stream.send(RunEventKind::Traced { slot: index, tracer: TRACER.into(), file })
+}
+
+/// Why the I/O that a study asks for cannot be traced.
+pub(crate) fn check_io_trace(manifest: &Manifest) -> Option<Refusal> {
+    manifest.study.io.as_ref()?;
+    let checked = perflab_observe::io::check_io_tracing();
+    checked.err().map(|error| Refusal { what: format!("[io]: {error}"), hint: String::new() })
+}
+
+/// The variable that tells the workload where to write, for one that does.
+pub(crate) fn trace_variable(
+    station: &SlotExecutor<'_>,
+    index: u32,
+    definition: &WorkloadDefinition,
+) -> Result<Option<(String, String)>, ConductError> {
+    if !definition.traced {
+        return Ok(None);
+    }
+    let file = program_trace_path(station, index)?.to_string_lossy().into_owned();
+    Ok(Some((perflab_workload::TRACE_VARIABLE.to_owned(), file)))
+}
+
+fn program_trace_path(station: &SlotExecutor<'_>, index: u32) -> Result<PathBuf, ConductError> {
+    station.tracer_path(index, "optrace")
+}
+
+/// Says that a trace was written. A warm-up's is nobody's.
+pub(crate) fn report_program_trace(
+    station: &SlotExecutor<'_>,
+    index: u32,
+    slot: &Slot,
+    definition: &WorkloadDefinition,
+) -> Result<(), ConductError> {
+    if !definition.traced {
+        return Ok(());
+    }
+    let file = program_trace_path(station, index)?;
+    if !file.exists() {
+        return Ok(());
+    }
+    if slot.warmup {
+        // One that stays costs room and nothing else.
+        let _ = std::fs::remove_file(file);
+        return Ok(());
+    }
+    station.stream.send(RunEventKind::Traced { slot: index, tracer: "optrace".into(), file })
+}

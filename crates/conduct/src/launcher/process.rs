@@ -1,0 +1,151 @@
+//! The handle of a launched agent; an agent as a child process.
+//!
+//! An agent as a process of this host.
+//!
+//! What a process says on standard error, kept within bounds: the last of it.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use perflab_model::study::{AgentChannel, TargetSpec};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::connection::Connection;
+use crate::guest::vsock::GuestVsock;
+use crate::launcher::{AgentHandle, LaunchedAgent};
+use crate::run_context::LocalMachine;
+
+/// How long an agent whose stream was closed may take to end its workload and undo its settings.
+const GRACE: Duration = Duration::from_secs(5);
+
+const TICK: Duration = Duration::from_millis(5);
+
+/// A child that speaks over its standard input and output.
+#[derive(Debug)]
+pub(crate) struct AgentProcess {
+    child: Child,
+    stderr: StderrTail,
+}
+
+impl AgentProcess {
+    /// `words` are those of the child.
+    pub(crate) fn new(child: Child, words: StderrTail) -> Self {
+        AgentProcess { child, stderr: words }
+    }
+
+    fn has_ended_within(&mut self, within: Duration) -> bool {
+        let begun = Instant::now();
+        while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+            if begun.elapsed() > within {
+                return false;
+            }
+            std::thread::sleep(TICK);
+        }
+        true
+    }
+}
+
+impl AgentHandle for AgentProcess {
+    fn end(&mut self) -> String {
+        // One that was stopped (SIGSTOP) could not see that its stream was closed.
+        let pid = Pid::from_child(&self.child);
+        if !self.has_ended_within(Duration::ZERO) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        if !self.has_ended_within(GRACE) {
+            let _ = self.child.kill();
+            self.has_ended_within(GRACE);
+        }
+        self.stderr.text()
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Starts `perflab agent` in a process group of its own: a ^C at the terminal is perflab's to pass on.
+pub(crate) fn launch_process_agent(
+    name: &str,
+    target: &TargetSpec,
+    host: &LocalMachine,
+) -> io::Result<LaunchedAgent> {
+    match target.channel {
+        Some(AgentChannel::Vsock) => launch_calling_agent(name, host),
+        _ => launch_paired_agent(name, host),
+    }
+}
+
+/// One that calls over vsock.
+fn launch_calling_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAgent> {
+    let vsock = GuestVsock::listen_locally()?;
+    let address = format!("vsock:{}:{}", vsock.cid, vsock.port);
+    let mut command = Command::new(&host.perflab);
+    command.args(["agent", "--connect", &address]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
+    let words = StderrTail::of_child(&mut child);
+    let mut process = AgentProcess::new(child, words);
+    match vsock.accept_call(|| !process.has_ended_within(Duration::ZERO)) {
+        Ok(stream) => {
+            Ok(LaunchedAgent { connection: Connection::duplex(name, stream)?, handle: Box::new(process) })
+        }
+        Err(error) => Err(io::Error::other(format!("{error}: {}", process.end().trim()))),
+    }
+}
+
+/// One with an end of a socket pair as its standard input and output.
+fn launch_paired_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAgent> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = OwnedFd::from(theirs);
+    let mut command = Command::new(&host.perflab);
+    command.arg("agent").stdin(theirs.try_clone()?).stdout(theirs).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn()?;
+    // The command holds their end: as long as it lives, the stream would not end with the child.
+    drop(command);
+    let words = StderrTail::of_child(&mut child);
+    let channel = Connection::duplex(name, ours)?;
+    Ok(LaunchedAgent { connection: channel, handle: Box::new(AgentProcess::new(child, words)) })
+}
+
+/// Bytes kept.
+const MOST: usize = 64 << 10;
+
+/// Listens to a child's standard error on a thread of its own, which ends with the stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
+
+impl StderrTail {
+    /// Listens to `child`, whose standard error is a pipe.
+    pub(crate) fn of_child(child: &mut Child) -> Self {
+        let words = StderrTail::default();
+        if let Some(mut stderr) = child.stderr.take() {
+            let heard = words.clone();
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = stderr.read(&mut buffer) {
+                    heard.append(buffer.get(..length).unwrap_or_default());
+                }
+            });
+        }
+        words
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.extend_from_slice(bytes);
+        let over = held.len().saturating_sub(MOST);
+        held.drain(..over);
+    }
+
+    /// What was said so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+}

@@ -1,0 +1,133 @@
+//! What killed runs left behind, put back; what the environment lacks for a plan, and installing it.
+//!
+//! What the environment lacks for a plan, found before anything is changed.
+
+use std::collections::BTreeSet;
+
+use perflab_model::study::{FactorKind, FactorSide};
+use perflab_model::{Case, Manifest, RunEventKind};
+use perflab_workload::{Catalogue, WorkloadDefinition, install};
+use rustix::fs::{Access, access};
+
+use crate::disk::scratch_disk;
+use crate::error::{ConductError, Refusal};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions};
+use crate::settings::setting::{Setting, resolve_settings};
+use crate::{iteration_trace, plan};
+
+/// Checks everything; all refusals come together. On a `side` of a study with targets, the settings of that side, and
+/// what the workloads need where the workloads run.
+pub(crate) fn check_environment(
+    manifest: &Manifest,
+    host: &LocalMachine,
+    permissions: &RunPermissions,
+    side: Option<FactorSide>,
+) -> Result<(), ConductError> {
+    let mut found = check_settings(manifest, host, side);
+    if side != Some(FactorSide::Host) {
+        found.splice(
+            ..0,
+            used_definitions(manifest, &host.catalogue).into_iter().filter_map(check_definition),
+        );
+        found.extend(iteration_trace::check_profile(manifest, host));
+        found.extend(iteration_trace::check_io_trace(manifest));
+        found.extend(check_disks(manifest, permissions));
+        found.extend(check_scratch_room(manifest, &host.catalogue, permissions));
+    }
+    if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
+}
+
+/// Installs what is missing; the installers' words are part of the stream.
+pub(crate) fn install_missing(
+    manifest: &Manifest,
+    catalogue: &Catalogue,
+    stream: &EventSender,
+) -> Result<(), ConductError> {
+    for definition in used_definitions(manifest, catalogue) {
+        if definition.check_requirements().is_err() {
+            let steps = install::plan_install(definition)?;
+            let name = format!("install {}", definition.name);
+            let mut heard = Ok(());
+            let mut say = |text: &str| {
+                let what = RunEventKind::Output { slot: None, name: name.clone(), text: text.into() };
+                heard = std::mem::replace(&mut heard, Ok(())).and_then(|()| stream.send(what));
+            };
+            install::run_install(&steps, &mut say)?;
+            heard?;
+        }
+    }
+    Ok(())
+}
+
+/// The catalogue's definitions that the plan uses, each once.
+pub(crate) fn used_definitions<'a>(
+    manifest: &Manifest,
+    catalogue: &'a Catalogue,
+) -> Vec<&'a WorkloadDefinition> {
+    let names: BTreeSet<&str> = manifest.plan.cases.iter().map(|case| case.uses.as_str()).collect();
+    names.into_iter().filter_map(|name| catalogue.get(name)).collect()
+}
+
+fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
+    let wanted = manifest.plan.cases.iter().map(|case| scratch_disk::resolve_disk(&manifest.study, case));
+    let mut found: Vec<Refusal> = Vec::new();
+    for refusal in wanted.flat_map(|disk| scratch_disk::check_disk(disk.as_ref(), permissions)) {
+        if !found.contains(&refusal) {
+            found.push(refusal);
+        }
+    }
+    found
+}
+
+fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
+    definition.check_requirements().err().map(Refusal::from)
+}
+
+fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorSide>) -> Vec<Refusal> {
+    let Ok(scope) = plan::expression_scope(&manifest.study, &manifest.facts) else { return Vec::new() };
+    let wanted =
+        |case: &Case| resolve_settings(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
+    let all = manifest.plan.cases.iter().flat_map(wanted);
+    let mut found: Vec<Refusal> = Vec::new();
+    for refusal in all.filter_map(|knob| check_setting(&knob.setting, host)) {
+        if !found.contains(&refusal) {
+            found.push(refusal);
+        }
+    }
+    found
+}
+
+fn check_setting(knob: &Setting, host: &LocalMachine) -> Option<Refusal> {
+    let (name, path) = match knob {
+        Setting::File { name, path, .. } => (name.as_str(), path.clone()),
+        Setting::DropCaches(_) => ("dropping caches", host.root.path("/proc/sys/vm/drop_caches")),
+        Setting::Commands { .. } => return None,
+    };
+    if !path.exists() {
+        let what = format!("{name}: {} is not there", path.display());
+        return Some(Refusal {
+            what,
+            hint: "this kernel lacks it: check the name, or leave the factor out".into(),
+        });
+    }
+    access(&path, Access::WRITE_OK).err().map(|errno| Refusal {
+        what: format!("{name}: {} cannot be written: {errno}", path.display()),
+        hint: format!("run as root, or leave the factor out ({} settings need root)", FactorKind::Sysctl),
+    })
+}
+
+fn check_scratch_room(
+    manifest: &Manifest,
+    catalogue: &Catalogue,
+    permissions: &RunPermissions,
+) -> Option<Refusal> {
+    // A disk of the study's own has the room that the study gives it.
+    if manifest.study.disk.is_some() {
+        return None;
+    }
+    let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
+    let full = used_definitions(manifest, catalogue)
+        .into_iter()
+        .find_map(|definition| definition.check_disk_room(&base).err())?;
+    Some(Refusal { what: full.to_string(), hint: "name another place with --scratch DIR".into() })
+}

@@ -1,0 +1,647 @@
+//! What a foreign target reports, held against the plan before it is believed.
+//!
+//! What a target tells, checked before it is believed. A target is somebody else's machine: it may name no slot,
+//! metric or monitor that the plan does not give it, its times lie between the beginning and now, and its texts carry no
+//! control characters. No message holds a path that this side would open.
+
+use perflab_model::profile::{ProfileSummary, StackBatch};
+use perflab_model::series::{CellRow, SeriesGap, TableCell};
+use perflab_model::{
+    Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr, StackSample,
+};
+
+use crate::open_slot::OpenSlot;
+use crate::protocol::AgentHello;
+use crate::targets::TargetSession;
+use crate::untrusted_text::remove_control_characters;
+
+/// Columns of a monitor: the widest known has under 300.
+const COLUMNS: usize = 4096;
+
+/// Characters of the name of an output.
+const NAME: usize = 64;
+
+/// Characters of a warning, and of its advice.
+const SENTENCE: usize = 2000;
+
+/// What one sample may weigh, for each nanosecond that the run has lasted: no processor counts so many cycles,
+const WEIGHT_EACH: u64 = 64;
+
+/// and what is counted or spent in a run that has hardly begun.
+const SHORTEST: Nanos = Nanos(1_000_000_000);
+
+/// What becomes of an event.
+#[derive(Debug)]
+pub(crate) enum ValidatedReport {
+    /// Belongs to the open slot.
+    Hold(RunEvent),
+    /// To be told at once.
+    Pass(RunEvent),
+    /// What the agent's own work cost.
+    Cost(Overhead),
+    /// Known already.
+    Drop,
+}
+
+/// Who tells, and what it may tell now.
+pub(crate) struct ReportValidator<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) target: usize,
+    pub(crate) open: Option<&'a OpenSlot>,
+    /// No time is before this one,
+    pub(crate) begun: Nanos,
+    /// or after this one.
+    pub(crate) now: Nanos,
+}
+
+impl ReportValidator<'_> {
+    /// The event on our time axis, or why the target cannot be believed.
+    pub(crate) fn validate(
+        &self,
+        mate: &mut TargetSession,
+        event: RunEvent,
+    ) -> Result<ValidatedReport, String> {
+        let at = self.to_run_time(mate, event.at);
+        let pass = |what| ValidatedReport::Pass(self.stamped_event(at, what));
+        let hold = |what| ValidatedReport::Hold(self.stamped_event(at, what));
+        Ok(match event.what {
+            RunEventKind::Facts(facts) => {
+                mate.facts = clean_facts(facts);
+                ValidatedReport::Drop
+            }
+            RunEventKind::IterationBegan { .. } => ValidatedReport::Drop,
+            RunEventKind::Ended { overhead, .. } => ValidatedReport::Cost(overhead),
+            RunEventKind::Sample(sample) => hold(RunEventKind::Sample(self.validate_sample(mate, sample)?)),
+            RunEventKind::IterationEnded { slot, outcome, start, end } => {
+                self.expect_open_slot(slot)?;
+                let (start, end) = (self.to_run_time(mate, start), self.to_run_time(mate, end));
+                hold(RunEventKind::IterationEnded { slot, outcome: clean_outcome(outcome), start, end })
+            }
+            RunEventKind::Output { slot: Some(slot), name, text } => {
+                self.expect_open_slot(slot)?;
+                hold(RunEventKind::Output {
+                    slot: Some(slot),
+                    name: clean_label(&name),
+                    text: remove_control_characters(&text),
+                })
+            }
+            RunEventKind::Output { slot: None, text, .. } if !mate.may_print(text.len()) => {
+                ValidatedReport::Drop
+            }
+            RunEventKind::Output { slot: None, name, text } => pass(RunEventKind::Output {
+                slot: None,
+                name: clean_label(&name),
+                text: remove_control_characters(&text),
+            }),
+            RunEventKind::Gap(_) if !mate.may_report_gap() => ValidatedReport::Drop,
+            RunEventKind::SettingApplied { .. } | RunEventKind::SettingUndone { .. }
+                if !mate.may_report_change() =>
+            {
+                ValidatedReport::Drop
+            }
+            RunEventKind::SeriesOpened(_)
+            | RunEventKind::Rows { .. }
+            | RunEventKind::Changed { .. }
+            | RunEventKind::Gap(_) => pass(self.validate_series(mate, event.what)?),
+            RunEventKind::SettingApplied { setting, from, to, asked } => {
+                let (setting, from, to) = (
+                    remove_control_characters(&setting),
+                    remove_control_characters(&from),
+                    remove_control_characters(&to),
+                );
+                pass(RunEventKind::SettingApplied {
+                    setting,
+                    from,
+                    to,
+                    asked: asked.map(|asked| remove_control_characters(&asked)),
+                })
+            }
+            RunEventKind::SettingUndone { setting, to } => pass(RunEventKind::SettingUndone {
+                setting: remove_control_characters(&setting),
+                to: remove_control_characters(&to),
+            }),
+            RunEventKind::Warning { .. } if !mate.may_warn() => ValidatedReport::Drop,
+            RunEventKind::Warning { message, advice } => {
+                let message = format!("{}: {}", mate.name, clean_sentence(&message));
+                pass(RunEventKind::Warning { message, advice: clean_sentence(&advice) })
+            }
+            RunEventKind::Stacks(mut batch) => {
+                self.expect_open_slot(batch.slot)?;
+                self.check_samples(&batch)?;
+                for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
+                    *at = self.to_run_time(mate, *at);
+                }
+                hold(RunEventKind::Stacks(batch))
+            }
+            RunEventKind::Profiled(mut about) => {
+                self.expect_open_slot(about.slot)?;
+                self.check_profile_size(&about)?;
+                (about.source, about.event) = (clean_label(&about.source), clean_label(&about.event));
+                about.hides = about.hides.as_deref().map(remove_control_characters);
+                about.anchors.iter_mut().for_each(|anchor| anchor.name = clean_label(&anchor.name));
+                hold(RunEventKind::Profiled(about))
+            }
+            _ => return Err("it told what only the host may tell".into()),
+        })
+    }
+
+    fn stamped_event(&self, at: Nanos, what: RunEventKind) -> RunEvent {
+        RunEvent { at, target: u32::try_from(self.target).ok(), what }
+    }
+
+    /// Refuses samples of which none can be.
+    fn check_samples(&self, batch: &StackBatch) -> Result<(), String> {
+        let most = self.run_duration().0.saturating_mul(WEIGHT_EACH);
+        let odd = batch.samples.iter().find(|one| one.count != 1 || one.weight > most);
+        let wrong = |odd: &StackSample| {
+            let (count, weight) = (odd.count, odd.weight);
+            format!("it told of a sample that counts {count} times and weighs {weight}, as none can")
+        };
+        odd.map_or(Ok(()), |odd| Err(wrong(odd)))
+    }
+
+    /// Refuses a profile that no run of this length can have: a sample each nanosecond is more than any kernel takes, or loses.
+    fn check_profile_size(&self, about: &ProfileSummary) -> Result<(), String> {
+        let most = self.run_duration();
+        let is_possible =
+            about.lost.max(about.unreadable) <= most.0 && about.cost.0 <= most.0.saturating_mul(WEIGHT_EACH);
+        let ProfileSummary { lost, unreadable, cost, .. } = about;
+        is_possible.then_some(()).ok_or_else(|| {
+            format!(
+                "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
+            )
+        })
+    }
+
+    /// How long the run has lasted.
+    fn run_duration(&self) -> Nanos {
+        self.now.since(self.begun).max(SHORTEST)
+    }
+
+    fn to_run_time(&self, mate: &TargetSession, theirs: Nanos) -> Nanos {
+        mate.offset.to_ours(theirs).clamp(self.begun, self.now.max(self.begun))
+    }
+
+    /// The open slot, if the target is at it, has not ended it, and means it.
+    fn expect_open_slot(&self, slot: u32) -> Result<&OpenSlot, String> {
+        let mine = |open: &&OpenSlot| {
+            open.has_target(self.target) && open.index == slot && !open.has_ended(self.target)
+        };
+        let open = self.open.filter(mine);
+        open.ok_or_else(|| format!("it told of iteration {slot}, where it is not"))
+    }
+
+    fn validate_sample(&self, mate: &TargetSession, sample: Sample) -> Result<Sample, String> {
+        let open = self.open.ok_or("it told of a value outside of any iteration")?;
+        self.expect_open_slot(open.index)?;
+        let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
+        let known = self.manifest.plan.metrics.get(uses).into_iter().flatten();
+        let metric = known.into_iter().find(|metric| metric.name == sample.metric);
+        let metric =
+            metric.ok_or_else(|| format!("it measured {:?}, which is not in the plan", sample.metric))?;
+        if open.slot.warmup || open.has_reported_metric(self.target, &metric.name) {
+            return Err(format!("it told of {} once too often", metric.name));
+        }
+        Ok(Sample {
+            boot: open.slot.boot,
+            target: u32::try_from(self.target).ok(),
+            case: open.slot.case,
+            iteration: open.slot.iteration,
+            metric: SharedStr::from(&metric.name),
+            value: sample.value,
+            unit: metric.unit.clone(),
+            direction: metric.direction,
+            primary: metric.primary,
+            start: self.to_run_time(mate, sample.start),
+            end: self.to_run_time(mate, sample.end),
+        })
+    }
+
+    /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.
+    fn validate_series(&self, mate: &mut TargetSession, what: RunEventKind) -> Result<RunEventKind, String> {
+        let own = |mate: &TargetSession, monitor: &str| format!("{monitor}.{}", mate.name);
+        match what {
+            RunEventKind::SeriesOpened(mut schema) => {
+                let wanted = self.manifest.study.monitors.contains_key(&schema.monitor);
+                if !wanted || schema.columns.len() > COLUMNS || mate.series.contains_key(&schema.monitor) {
+                    return Err(format!("it opened a monitor {:?} that is not wanted", schema.monitor));
+                }
+                mate.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
+                schema.monitor = own(mate, &schema.monitor);
+                schema.source = remove_control_characters(&schema.source);
+                schema
+                    .columns
+                    .iter_mut()
+                    .for_each(|column| column.name = remove_control_characters(&column.name));
+                Ok(RunEventKind::SeriesOpened(schema))
+            }
+            RunEventKind::Rows { monitor, rows } => {
+                let known = mate.series.get_mut(&monitor);
+                let fit = known.filter(|(width, _)| rows.iter().all(|row| row.len() == *width));
+                let (_, last) = fit.ok_or_else(|| column_mismatch(&monitor))?;
+                *last = rows.len();
+                let rows = rows.into_iter().map(clean_row).collect();
+                Ok(RunEventKind::Rows { monitor: own(mate, &monitor), rows })
+            }
+            RunEventKind::Changed { monitor, step, rows } => {
+                let known = mate.series.get(&monitor).copied();
+                let fits = |(place, row): &(u32, CellRow), (width, last): (usize, usize)| {
+                    row.len() == width && (*place as usize) < last
+                };
+                if known.is_none_or(|known| !rows.iter().all(|row| fits(row, known))) {
+                    return Err(column_mismatch(&monitor));
+                }
+                let rows = rows.into_iter().map(|(place, row)| (place, clean_row(row))).collect();
+                Ok(RunEventKind::Changed { monitor: own(mate, &monitor), step, rows })
+            }
+            RunEventKind::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => {
+                Ok(RunEventKind::Gap(SeriesGap {
+                    monitor: own(mate, &gap.monitor),
+                    from: self.to_run_time(mate, gap.from),
+                    to: gap.to.map(|to| self.to_run_time(mate, to)),
+                    reason: remove_control_characters(&gap.reason),
+                }))
+            }
+            _ => Err("it told of a monitor that is not wanted".into()),
+        }
+    }
+}
+
+fn column_mismatch(monitor: &str) -> String {
+    format!("its rows of {monitor:?} do not fit what it opened")
+}
+
+fn clean_row(row: CellRow) -> CellRow {
+    let cell = |cell| match cell {
+        TableCell::Text(text) => TableCell::Text(remove_control_characters(&text)),
+        other => other,
+    };
+    row.into_iter().map(cell).collect()
+}
+
+fn clean_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
+    match outcome {
+        perflab_model::Outcome::Failed { reason } => {
+            perflab_model::Outcome::Failed { reason: remove_control_characters(&reason) }
+        }
+        other => other,
+    }
+}
+
+/// A warning, advice or a reason: never longer than what somebody reads.
+pub(crate) fn clean_sentence(text: &str) -> String {
+    remove_control_characters(text).chars().take(SENTENCE).collect()
+}
+
+fn clean_label(name: &str) -> String {
+    remove_control_characters(name).chars().take(NAME).collect()
+}
+
+/// What an agent says of itself.
+pub(crate) fn clean_hello(hello: AgentHello) -> AgentHello {
+    let (program, kernel, boot_id) =
+        (clean_label(&hello.program), clean_label(&hello.kernel), clean_label(&hello.boot_id));
+    AgentHello { program, kernel, boot_id, cpus: hello.cpus }
+}
+
+fn clean_facts(facts: Facts) -> Facts {
+    let value = |value| match value {
+        Scalar::Text(text) => Scalar::Text(remove_control_characters(&text)),
+        other => other,
+    };
+    let fact =
+        |fact: Fact| Fact { value: value(fact.value), source: remove_control_characters(&fact.source) };
+    Facts(facts.0.into_iter().map(|(key, found)| (clean_label(&key), fact(found))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::event::RunPhase;
+    use perflab_model::run::ClockAnchor;
+    use perflab_model::series::{ColumnKind, ColumnType, SeriesSchema};
+    use perflab_model::study::TomlSource;
+    use perflab_model::{
+        Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan,
+        RunStatus, Slot, StackBatch, StackSample, Unit,
+    };
+
+    use super::*;
+
+    fn example_manifest() -> Manifest {
+        let text = "title = \"t\"\n[workload.echo]\n[target.guest]\nkind = \"process\"\ncount = 2\n[monitors]\nvmstat = \"1s\"\n";
+        let metric = Metric {
+            name: "speed".into(),
+            unit: Unit::new("ops/s"),
+            direction: Direction::Higher,
+            primary: true,
+        };
+        let case = Case {
+            workload: "echo".into(),
+            uses: "echo".into(),
+            point: Default::default(),
+            parameters: Default::default(),
+            environment: Default::default(),
+            levels: Default::default(),
+        };
+        let plan = RunPlan {
+            cases: vec![case],
+            slots: vec![example_slot()],
+            metrics: [("echo".to_owned(), vec![metric])].into_iter().collect(),
+            ..RunPlan::default()
+        };
+        Manifest {
+            format: FORMAT_VERSION,
+            writer: "test".into(),
+            id: "RUN".into(),
+            label: None,
+            study: TomlSource::new("s.toml", text).parse_study().unwrap(),
+            study_text: String::new(),
+            study_file: String::new(),
+            plan,
+            facts: Facts::default(),
+            boot_id: String::new(),
+            target: "host".into(),
+            targets: Vec::new(),
+            anchor: ClockAnchor::default(),
+            status: RunStatus::Running,
+            overhead: Overhead::default(),
+        }
+    }
+
+    fn example_slot() -> Slot {
+        Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }
+    }
+
+    #[derive(Debug)]
+    struct NoAgent;
+
+    impl crate::launcher::AgentHandle for NoAgent {
+        fn end(&mut self) -> String {
+            String::new()
+        }
+    }
+
+    struct ValidatorFixture {
+        manifest: Manifest,
+        open: OpenSlot,
+        mate: TargetSession,
+    }
+
+    impl ValidatorFixture {
+        fn new() -> Self {
+            let mate = TargetSession::new("guest1".into(), "process".into(), Some(Box::new(NoAgent)));
+            ValidatorFixture {
+                manifest: example_manifest(),
+                open: OpenSlot::new(0, example_slot(), vec![0]),
+                mate,
+            }
+        }
+
+        /// What becomes of `what` when target `target` tells it at a time far in the future.
+        fn validate(&mut self, target: usize, what: RunEventKind) -> Result<ValidatedReport, String> {
+            let (begun, now) = (Nanos(100), Nanos(200));
+            let ear =
+                ReportValidator { manifest: &self.manifest, target, open: Some(&self.open), begun, now };
+            ear.validate(&mut self.mate, RunEvent::new(Nanos(u64::MAX), what))
+        }
+    }
+
+    fn example_sample(metric: &str) -> Sample {
+        Sample {
+            boot: 7,
+            target: Some(9),
+            case: 5,
+            iteration: 4,
+            metric: metric.into(),
+            value: 1.0,
+            unit: Unit::new("lies"),
+            direction: Direction::Lower,
+            primary: false,
+            start: Nanos(0),
+            end: Nanos(u64::MAX),
+        }
+    }
+
+    fn opened_series(monitor: &str) -> RunEventKind {
+        let column = ColumnSpec {
+            name: "n\u{1b}[2J".into(),
+            unit: Unit::new("1"),
+            kind: ColumnKind::Gauge,
+            stored: ColumnType::Int,
+        };
+        let (monitor, source) = (monitor.to_owned(), "/proc/x".to_owned());
+        RunEventKind::SeriesOpened(SeriesSchema {
+            monitor,
+            source,
+            interval: Nanos(1),
+            columns: vec![column],
+        })
+    }
+
+    #[test]
+    fn a_value_is_put_where_the_plan_has_it_whatever_it_claims() {
+        let mut world = ValidatorFixture::new();
+        let Ok(ValidatedReport::Hold(event)) =
+            world.validate(0, RunEventKind::Sample(example_sample("speed")))
+        else {
+            panic!("not held")
+        };
+        let RunEventKind::Sample(found) = &event.what else { panic!("{event:?}") };
+        assert_eq!((found.boot, found.target, found.case, found.iteration), (0, Some(0), 0, 0));
+        assert_eq!(
+            (found.unit.0.as_str(), found.direction, found.primary),
+            ("ops/s", Direction::Higher, true)
+        );
+        assert_eq!((event.at, found.start, found.end), (Nanos(200), Nanos(100), Nanos(200)));
+        world.open.hold(0, event).unwrap();
+        assert!(
+            world
+                .validate(0, RunEventKind::Sample(example_sample("speed")))
+                .unwrap_err()
+                .contains("once too often")
+        );
+        assert!(
+            world
+                .validate(0, RunEventKind::Sample(example_sample("../../etc")))
+                .unwrap_err()
+                .contains("not in the plan")
+        );
+        assert!(
+            world.validate(1, RunEventKind::Sample(example_sample("speed"))).is_err(),
+            "it has no part in the slot"
+        );
+    }
+
+    #[test]
+    fn an_iteration_ends_once_and_only_the_one_that_is_open() {
+        let mut world = ValidatorFixture::new();
+        let end = |slot| RunEventKind::IterationEnded {
+            slot,
+            outcome: Outcome::Ok,
+            start: Nanos(0),
+            end: Nanos(1),
+        };
+        assert!(world.validate(0, end(1)).is_err());
+        let Ok(ValidatedReport::Hold(event)) = world.validate(0, end(0)) else { panic!("not held") };
+        world.open.hold(0, event).unwrap();
+        assert!(world.validate(0, end(0)).is_err());
+        assert!(world.validate(0, RunEventKind::Sample(example_sample("speed"))).is_err(), "too late");
+    }
+
+    #[test]
+    fn only_monitors_of_the_study_and_rows_that_fit() {
+        let mut world = ValidatorFixture::new();
+        assert!(world.validate(0, opened_series("../../../etc/passwd")).is_err());
+        let rows = |monitor: &str, width| RunEventKind::Rows {
+            monitor: monitor.into(),
+            rows: vec![vec![TableCell::Int(1); width]],
+        };
+        assert!(world.validate(0, rows("vmstat", 1)).is_err(), "it was not opened");
+        let Ok(ValidatedReport::Pass(event)) = world.validate(0, opened_series("vmstat")) else {
+            panic!("not passed")
+        };
+        let RunEventKind::SeriesOpened(schema) = event.what else { panic!("no schema") };
+        assert_eq!(
+            (schema.monitor.as_str(), schema.columns[0].name.as_str()),
+            ("vmstat.guest1", "n\u{fffd}[2J")
+        );
+        assert!(world.validate(0, opened_series("vmstat")).is_err(), "twice");
+        assert!(world.validate(0, rows("vmstat", 1)).is_ok());
+        assert!(world.validate(0, rows("vmstat", 2)).is_err());
+        let changed = |place| RunEventKind::Changed {
+            monitor: "vmstat".into(),
+            step: 1,
+            rows: vec![(place, vec![TableCell::Int(1)])],
+        };
+        assert!(world.validate(0, changed(0)).is_ok());
+        assert!(world.validate(0, changed(u32::MAX)).is_err());
+    }
+
+    #[test]
+    fn what_a_target_says_of_itself_is_inert_too() {
+        let mut world = ValidatorFixture::new();
+        let text = |text: &str| format!("{text}\u{1b}[2J");
+        let hello = AgentHello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
+        world.mate.hello = Some(clean_hello(hello));
+        let mut facts = Facts::default();
+        facts.add(&text("cpu.model"), text("a processor").as_str(), &text("/proc/cpuinfo"));
+        facts.add(&"k".repeat(1000), 7_i64, "");
+        assert!(matches!(world.validate(0, RunEventKind::Facts(facts)), Ok(ValidatedReport::Drop)));
+        let record = world.mate.target_record(Nanos(0));
+        let told = serde_json::to_string(&record).unwrap();
+        assert!(!told.contains("\\u001b") && told.contains("a processor\u{fffd}[2J"), "{told}");
+        assert!(record.facts.0.keys().all(|key| key.chars().count() <= NAME));
+    }
+
+    #[test]
+    fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
+        let mut world = ValidatorFixture::new();
+        let text = "\u{1b}[31mred\u{202e}\r\nline\n".into();
+        let output = RunEventKind::Output { slot: None, name: "../a\0b".into(), text };
+        let Ok(ValidatedReport::Pass(event)) = world.validate(0, output) else { panic!("not passed") };
+        assert_eq!(event.target, Some(0));
+        let expected = RunEventKind::Output {
+            slot: None,
+            name: "../a\u{fffd}b".into(),
+            text: "\u{fffd}[31mred\u{fffd}\nline\n".into(),
+        };
+        assert_eq!(event.what, expected);
+        assert!(world.validate(0, RunEventKind::Phase(RunPhase::Finish)).is_err());
+        assert!(world.validate(0, RunEventKind::Began(Box::new(example_manifest()))).is_err());
+        assert!(world.validate(0, RunEventKind::TargetLost { reason: String::new() }).is_err());
+    }
+
+    #[test]
+    fn warnings_and_prints_without_end_are_counted_and_not_passed_on() {
+        let mut world = ValidatorFixture::new();
+        let warning = || RunEventKind::Warning { message: "w".repeat(1 << 20), advice: String::new() };
+        let mut passed = 0;
+        for _ in 0..150 {
+            if let ValidatedReport::Pass(RunEvent { what: RunEventKind::Warning { message, .. }, .. }) =
+                world.validate(0, warning()).unwrap()
+            {
+                assert!(message.len() < 3000, "{}", message.len());
+                passed += 1;
+            }
+        }
+        assert_eq!(passed, 100);
+        let text = "o".repeat(1 << 20);
+        let output = || RunEventKind::Output { slot: None, name: "stdout".into(), text: text.clone() };
+        let passed =
+            (0..10).filter(|_| matches!(world.validate(0, output()), Ok(ValidatedReport::Pass(_)))).count();
+        assert_eq!(passed, 4);
+        let gap = || {
+            RunEventKind::Gap(SeriesGap {
+                monitor: "vmstat".into(),
+                from: Nanos(0),
+                to: None,
+                reason: "r".into(),
+            })
+        };
+        let passed =
+            (0..1500).filter(|_| matches!(world.validate(0, gap()), Ok(ValidatedReport::Pass(_)))).count();
+        assert_eq!(passed, 1000);
+        let change = || RunEventKind::SettingUndone { setting: "sysctl s".into(), to: "1".into() };
+        let passed = (0..100_001)
+            .filter(|_| matches!(world.validate(0, change()), Ok(ValidatedReport::Pass(_))))
+            .count();
+        assert_eq!(passed, 100_000);
+        insta::assert_snapshot!(world.mate.dropped_summary().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
+    }
+
+    #[test]
+    fn what_an_open_iteration_holds_of_a_target_has_an_end() {
+        let batches = |comms: usize| {
+            let batch = perflab_model::StackBatch { comms: vec![String::new(); comms], ..Default::default() };
+            RunEvent::new(Nanos(0), RunEventKind::Stacks(Box::new(batch)))
+        };
+        let outputs = |length: usize| {
+            let text = "o".repeat(length);
+            RunEvent::new(Nanos(0), RunEventKind::Output { slot: Some(0), name: "stdout".into(), text })
+        };
+        for event in [batches(100_000), outputs(3 << 20)] {
+            let mut open = OpenSlot::new(0, example_slot(), vec![0, 1]);
+            let times = (0..1000).take_while(|_| open.hold(0, event.clone()).is_ok()).count();
+            assert!((50..150).contains(&times), "{times}");
+            open.hold(1, event.clone()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_profile_that_no_run_of_that_length_can_have_is_not_believed() {
+        let sample = |count, weight| {
+            let (at, cpu, pid, tid, comm, leaf) = (Some(Nanos(u64::MAX)), None, None, None, CommId(0), None);
+            StackSample { at, cpu, pid, tid, comm, leaf, count, weight }
+        };
+        let batch = |count, weight| {
+            RunEventKind::Stacks(Box::new(StackBatch {
+                samples: vec![sample(count, weight)],
+                ..StackBatch::default()
+            }))
+        };
+        let about = |lost, unreadable, cost| {
+            RunEventKind::Profiled(Box::new(ProfileSummary {
+                lost,
+                unreadable,
+                cost: Nanos(cost),
+                ..ProfileSummary::default()
+            }))
+        };
+        let mut world = ValidatorFixture::new();
+        for honest in [batch(1, 0), batch(1, 10_000_000), about(1000, 1000, 50_000_000)] {
+            assert!(matches!(world.validate(0, honest), Ok(ValidatedReport::Hold(_))));
+        }
+        let most = u64::MAX;
+        let lies = [
+            batch(2, 1),
+            batch(0, 1),
+            batch(1, most),
+            about(most, 0, 0),
+            about(0, most, 0),
+            about(0, 0, most),
+        ];
+        for lie in lies {
+            assert!(world.validate(0, lie.clone()).is_err(), "{lie:?}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a run is given: this machine, permissions, stop request, event sender.
+//!
+//! The wish to stop, shared between the signal handler and whoever works.
+//!
+//! A target: whatever carries out a plan and tells what happens as a stream of events.
+//!
+//! The sending end of the one stream, with the clock that stamps it.
+//!
+//! This host as a target: checks, prepares, iterates, undoes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+use perflab_model::event::RunPhase;
+use perflab_model::{Manifest, RunEvent, RunEventKind, RunStatus};
+use perflab_observe::Root;
+use perflab_workload::Catalogue;
+
+use crate::error::ConductError;
+use crate::host_run::HostSession;
+use crate::leftovers::LazyTemporaryFolder;
+
+/// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the wish to end well, by whoever
+/// watches the precision; read between blocks.
+#[derive(Debug, Clone, Default)]
+pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicBool>);
+
+impl StopRequest {
+    /// A wish not yet expressed.
+    pub fn new() -> Self {
+        StopRequest::default()
+    }
+
+    /// Asks for a clean stop: data kept, settings undone.
+    pub fn request_stop(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Says that there is enough: the run ends well before its next block.
+    pub fn request_end(&self) {
+        self.1.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is enough.
+    pub fn is_end_requested(&self) -> bool {
+        self.1.load(Ordering::SeqCst)
+    }
+
+    /// Takes the wish back: the next iteration of an agent whose last one was ended.
+    pub(crate) fn withdraw(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
+    /// The flag itself, for signal handlers and process runners.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// What the user allowed on the command line, beyond what the study says.
+#[derive(Debug, Clone, Default)]
+pub struct RunPermissions {
+    /// `--apply`: a partition may be formatted.
+    pub apply: bool,
+    /// `--install`: missing workloads may be installed.
+    pub install: bool,
+    /// `--scratch DIR`: where scratch directories and images are made, instead of the temporary directory.
+    pub scratch: Option<PathBuf>,
+}
+
+/// Carries out a plan.
+///
+/// The stream: `Phase(Check)` (and `Phase(Install)`), then `Began` — a consumer opens its run there —,
+/// phases, iterations and rows, and `Ended` as the last. Whatever goes wrong after `Began`, settings
+/// are undone and `Ended` is sent, unless nobody listens.
+pub trait RunTarget {
+    /// Runs the manifest's plan. A refused environment is an error before `Began`: nothing was changed.
+    fn run(
+        &self,
+        manifest: &Manifest,
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError>;
+}
+
+/// Stamps and sends events.
+#[derive(Debug, Clone)]
+pub(crate) struct EventSender {
+    sink: Sender<RunEvent>,
+}
+
+impl EventSender {
+    pub(crate) fn new(sink: Sender<RunEvent>) -> Self {
+        EventSender { sink }
+    }
+
+    /// Sends one event, stamped now. An error means that its consumer is gone.
+    pub(crate) fn send(&self, what: RunEventKind) -> Result<(), ConductError> {
+        let event = RunEvent::new(perflab_observe::monotonic_now(), what);
+        self.sink.send(event).map_err(|_| ConductError::NobodyListens)
+    }
+
+    /// Sends an event that has its stamp.
+    pub(crate) fn forward(&self, event: RunEvent) -> Result<(), ConductError> {
+        self.sink.send(event).map_err(|_| ConductError::NobodyListens)
+    }
+
+    pub(crate) fn send_phase(&self, phase: RunPhase) -> Result<(), ConductError> {
+        self.send(RunEventKind::Phase(phase))
+    }
+
+    pub(crate) fn send_warning(
+        &self,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Result<(), ConductError> {
+        self.send(RunEventKind::Warning { message: message.into(), advice: advice.into() })
+    }
+
+    /// The raw end, for the sampler's thread.
+    pub(crate) fn sink(&self) -> Sender<RunEvent> {
+        self.sink.clone()
+    }
+}
+
+/// The machine that perflab runs on.
+#[derive(Debug)]
+pub struct LocalMachine {
+    /// Root of /proc and /sys; `/` but in tests.
+    pub root: Root,
+    /// Where undo journals lie.
+    pub state: PathBuf,
+    /// The perflab binary, for built-in loads.
+    pub perflab: PathBuf,
+    /// Definitions of the plan's workloads.
+    pub catalogue: Catalogue,
+    /// Whether commands get perflab's own standard input and language: for who records one as it is, and compares nothing.
+    pub runs_as_typed: bool,
+    /// Where tracers write until the recorder takes it: there until the host is dropped.
+    pub traces: LazyTemporaryFolder,
+}
+
+impl RunTarget for LocalMachine {
+    fn run(
+        &self,
+        manifest: &Manifest,
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError> {
+        let stream = EventSender::new(sink.clone());
+        stream.send_phase(RunPhase::Check)?;
+        if permissions.install {
+            stream.send_phase(RunPhase::Install)?;
+            crate::preflight::install_missing(manifest, &self.catalogue, &stream)?;
+        }
+        crate::preflight::check_environment(manifest, self, permissions, None)?;
+        let session = HostSession::begin(self, manifest, permissions, stream, stop)?;
+        session.run()
+    }
+}

@@ -1,0 +1,267 @@
+//! What is in force for a slot, and the way from one case's to the next one's.
+//!
+//! The bench: which settings are in force, and the way from one case's to the next one's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use indexmap::IndexMap;
+
+use crate::child_command::run_level_command;
+use crate::error::ConductError;
+use crate::settings::setting::{
+    FileIdentity, Setting, SettingContent, counterpart_file, dependent_files, is_same_value,
+};
+use crate::settings::undo_entry::UndoEntry;
+use crate::settings::undo_journal::UndoJournal;
+
+/// A setting that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingChange {
+    /// Which.
+    pub setting: String,
+    /// What it was.
+    pub from: String,
+    /// What it is, as it was read back.
+    pub to: String,
+    /// What was asked for, where the kernel made another value of it.
+    pub asked: Option<String>,
+}
+
+/// The settings in force. Only differences are applied, each promised to the journal first, and each is read back.
+#[derive(Debug)]
+pub struct AppliedSettings {
+    journal: UndoJournal,
+    /// By name: what is in force, and the promise that undoes it.
+    in_force: IndexMap<String, SettingInForce>,
+    /// Files that were changed: looked at once more when all is undone.
+    originals: Vec<OriginalValue>,
+    /// Ends a level's command.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// What a file held before anything was written to it.
+#[derive(Debug)]
+struct OriginalValue {
+    identity: FileIdentity,
+    path: PathBuf,
+    value: String,
+    promise: u32,
+}
+
+#[derive(Debug)]
+struct SettingInForce {
+    /// What was asked for.
+    value: String,
+    promise: u32,
+}
+
+impl AppliedSettings {
+    /// A bench on which nothing is changed yet.
+    pub fn new(journal: UndoJournal) -> Self {
+        AppliedSettings { journal, in_force: IndexMap::new(), originals: Vec::new(), stop: None }
+    }
+
+    /// Has a level's command that brings it into force ended by `stop`.
+    pub fn with_stop_flag(self, stop: Arc<AtomicBool>) -> Self {
+        AppliedSettings { stop: Some(stop), ..self }
+    }
+
+    /// The journal, for promises of others (mounts, scratch folders).
+    pub fn journal(&mut self) -> &mut UndoJournal {
+        &mut self.journal
+    }
+
+    /// Brings the settings to what `knobs` want; returns what changed.
+    pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, ConductError> {
+        let mut changes = Vec::new();
+        for knob in knobs {
+            match knob {
+                Setting::File { name, path, value } => changes.extend(self.write_setting(name, path, value)?),
+                Setting::Commands { factor, level, apply, undo } => {
+                    changes.extend(self.run_level(factor, level, apply, undo)?);
+                }
+                Setting::DropCaches(_) => {}
+            }
+        }
+        Ok(changes)
+    }
+
+    fn write_setting(
+        &mut self,
+        name: &str,
+        path: &Path,
+        value: &str,
+    ) -> Result<Option<SettingChange>, ConductError> {
+        if self.in_force.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
+            return Ok(None);
+        }
+        if !self.in_force.contains_key(name) {
+            self.promise_restore(name, path, value)?;
+        }
+        let from = SettingContent::read(path)?.value;
+        if is_same_value(&from, value) {
+            self.note_value(name, value);
+            return Ok(None);
+        }
+        match write_and_read_back(path, &from, value) {
+            Ok(to) => {
+                self.note_value(name, value);
+                let asked = (!is_same_value(&to, value)).then(|| value.to_owned());
+                Ok(Some(SettingChange { setting: name.into(), from, to, asked }))
+            }
+            Err(error) => {
+                self.withdraw_if_original(name, path);
+                Err(error)
+            }
+        }
+    }
+
+    fn note_value(&mut self, name: &str, value: &str) {
+        if let Some(held) = self.in_force.get_mut(name) {
+            held.value = value.into();
+        }
+    }
+
+    /// Promises to put a setting back; not one that is as it is wanted, and that nobody else will put back.
+    fn promise_restore(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
+        let now = SettingContent::read(path)?.value;
+        if is_same_value(&now, wanted) && !self.journal.held_by_others(path).is_some_and(|held| held.lives) {
+            return Ok(());
+        }
+        let _turn = self.journal.lock_settings()?;
+        // Whoever held it until now may have put it back since it was read.
+        let now = SettingContent::read(path)?.value;
+        // Before it, so that they are put back after it.
+        for dependent in dependent_files(path) {
+            let value = SettingContent::read(&dependent)?.value;
+            self.promise_original(&dependent, &value)?;
+        }
+        let promise = self.promise_original(path, &now)?;
+        if let Some((counterpart, value)) = counterpart_in_force(path, &now)? {
+            self.promise_original(&counterpart, &value)?;
+        }
+        self.in_force.insert(name.into(), SettingInForce { value: now, promise });
+        Ok(())
+    }
+
+    /// What a file held before the first of all changes is promised, and kept: what it holds now may be another factor's value.
+    fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
+        let identity = FileIdentity::of_path(path);
+        let known = self.originals.iter().position(|original| original.identity == identity);
+        let before = match known.and_then(|known| self.originals.get(known)) {
+            Some(original) if self.journal.pending().any(|(number, _)| number == original.promise) => {
+                return Ok(original.promise);
+            }
+            Some(original) => original.value.clone(),
+            None => self.journal.held_by_others(path).map_or_else(|| now.to_owned(), |held| held.value),
+        };
+        let promise = self.journal.promise(UndoEntry::Write { path: path.into(), value: before.clone() })?;
+        match known.and_then(|known| self.originals.get_mut(known)) {
+            Some(original) => original.promise = promise,
+            None => {
+                self.originals.push(OriginalValue { identity, path: path.into(), value: before, promise })
+            }
+        }
+        Ok(promise)
+    }
+
+    /// What could not be changed, and is what it was before *any* of our changes, needs no undoing.
+    fn withdraw_if_original(&mut self, name: &str, path: &Path) {
+        let Some(promise) = self.in_force.get(name).map(|held| held.promise) else { return };
+        let original = self.journal.pending().find_map(|(number, undo)| match undo {
+            UndoEntry::Write { value, .. } if number == promise => Some(value.clone()),
+            _ => None,
+        });
+        let is_original = |original: &String| {
+            SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, original))
+        };
+        if original.as_ref().is_some_and(is_original) && self.journal.mark_undone(promise).is_ok() {
+            self.in_force.retain(|_, held| held.promise != promise);
+        }
+    }
+
+    fn run_level(
+        &mut self,
+        factor: &str,
+        level: &str,
+        apply: &[String],
+        undo: &[String],
+    ) -> Result<Option<SettingChange>, ConductError> {
+        let held = self.in_force.get(factor).map(|held| (held.value.clone(), held.promise));
+        let from = held.as_ref().map_or("unchanged", |(value, _)| value).to_owned();
+        if from == level || (held.is_none() && apply.is_empty()) {
+            return Ok(None);
+        }
+        if let Some((_, promise)) = held {
+            self.journal.undo(promise)?;
+            self.in_force.shift_remove(factor);
+        }
+        if !apply.is_empty() {
+            let promise =
+                self.journal.promise(UndoEntry::Run { factor: factor.into(), argv: undo.to_vec() })?;
+            self.in_force.insert(factor.into(), SettingInForce { value: level.into(), promise });
+            run_level_command(apply, self.stop.as_deref())?;
+        }
+        Ok(Some(SettingChange { setting: factor.into(), from, to: level.into(), asked: None }))
+    }
+
+    /// Undoes everything in reverse, and looks at the end whether it is so. What fails is said, and stays in the journal for
+    /// the next start.
+    pub fn undo_all(mut self) -> (Vec<String>, Vec<ConductError>) {
+        let (mut undone, mut failed) = (Vec::new(), Vec::new());
+        let pending: Vec<(u32, String)> =
+            self.journal.pending().map(|(number, undo)| (number, undo.name())).collect();
+        for (number, name) in pending {
+            match self.journal.undo(number) {
+                Ok(()) => undone.push(name),
+                Err(error) => failed.push(error),
+            }
+        }
+        for OriginalValue { path, value, .. } in std::mem::take(&mut self.originals) {
+            failed.extend(self.restore_original(&path, value).err());
+        }
+        failed.extend(self.journal.close().err());
+        (undone, failed)
+    }
+
+    /// Another level's commands, or a file that moves with this one, may have changed what was put back before them: once more.
+    fn restore_original(&mut self, path: &Path, original: String) -> Result<(), ConductError> {
+        let undo = UndoEntry::Write { path: path.into(), value: original };
+        if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
+            return Ok(());
+        }
+        let turn = self.journal.lock_settings()?;
+        if self.journal.held_by_others(path).is_some() {
+            return Ok(());
+        }
+        let number = self.journal.promise(undo)?;
+        drop(turn);
+        self.journal.undo(number)
+    }
+}
+
+/// Writes a value; gives what the file holds then.
+fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String, ConductError> {
+    fs::write(path, value).map_err(|source| ConductError::SettingRefused {
+        path: path.into(),
+        asked: value.into(),
+        source,
+    })?;
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, before) && !is_same_value(&now, value) {
+        return Err(ConductError::SettingIgnored { path: path.into(), asked: value.into(), now });
+    }
+    Ok(now)
+}
+
+/// The other file of a pair and what it holds, where it, and not `path`, is in force.
+fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, ConductError> {
+    let Some(other) = counterpart_file(path).filter(|other| is_same_value(now, "0") && other.exists()) else {
+        return Ok(None);
+    };
+    let value = SettingContent::read(&other)?.value;
+    Ok((!is_same_value(&value, "0")).then_some((other, value)))
+}

@@ -1,0 +1,295 @@
+//! How one thing is put back.
+//!
+//! How one thing is put back.
+//!
+//! Folders of perflab's own, removed with all that lies in them; never what is mounted there.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+use std::{fs, io};
+
+use perflab_observe::io::MountTable;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx, unlinkat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::child_command::{run_command, run_level_command};
+use crate::error::ConductError;
+use crate::settings::setting::{SettingContent, counterpart_file, is_same_value};
+
+/// Between two attempts to unmount what is busy.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// How to put one thing back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UndoEntry {
+    /// Write a file's former content.
+    Write {
+        /// the file
+        path: PathBuf,
+        /// what it held
+        value: String,
+    },
+    /// Run a command.
+    Run {
+        /// whose level it is
+        factor: String,
+        /// its argv
+        argv: Vec<String>,
+    },
+    /// Unmount a file system.
+    Unmount {
+        /// the mount point
+        path: PathBuf,
+    },
+    /// Give a loop device back, if it still lies over this file.
+    Detach {
+        /// the loop device
+        device: PathBuf,
+        /// the file under it
+        file: PathBuf,
+    },
+    /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
+    Hurry {
+        /// the switch beside its image
+        switch: PathBuf,
+    },
+    /// Remove a folder that perflab made, or a file.
+    Remove {
+        /// the path
+        path: PathBuf,
+    },
+}
+
+impl UndoEntry {
+    /// Puts the thing back.
+    pub fn perform(&self) -> Result<(), ConductError> {
+        match self {
+            UndoEntry::Write { path, value } => write_back(path, value),
+            UndoEntry::Run { argv, .. } => run_level_command(argv, None),
+            UndoEntry::Unmount { path } => unmount_when_free(path),
+            UndoEntry::Detach { device, file } => detach_loop_device(device, file),
+            UndoEntry::Hurry { switch } => {
+                crate::disk::emulated_disk::end_delays(switch);
+                Ok(())
+            }
+            UndoEntry::Remove { path } => {
+                remove_tree(path).map_err(|source| ConductError::Scratch { path: path.clone(), source })
+            }
+        }
+    }
+
+    /// What is put back, for people.
+    pub fn name(&self) -> String {
+        match self {
+            UndoEntry::Write { path, value } => format!("{} = {value}", path.display()),
+            UndoEntry::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
+            UndoEntry::Unmount { path } => format!("unmount {}", path.display()),
+            UndoEntry::Detach { device, .. } => format!("detach {}", device.display()),
+            UndoEntry::Hurry { switch } => format!("delays off: {}", switch.display()),
+            UndoEntry::Remove { path } => format!("remove {}", path.display()),
+        }
+    }
+
+    /// Whether a setting's file holds what it is to hold again; other things are not looked at.
+    pub(crate) fn is_done(&self) -> bool {
+        match self {
+            UndoEntry::Write { path, value } => {
+                SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, value))
+            }
+            _ => false,
+        }
+    }
+
+    /// The file of a setting, which others may have changed, too.
+    pub(crate) fn setting_path(&self) -> Option<&Path> {
+        match self {
+            UndoEntry::Write { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether a reboot has undone it already.
+    pub(crate) fn is_undone_by_reboot(&self) -> bool {
+        matches!(
+            self,
+            UndoEntry::Write { .. }
+                | UndoEntry::Unmount { .. }
+                | UndoEntry::Detach { .. }
+                | UndoEntry::Hurry { .. }
+        )
+    }
+}
+
+/// Writes what a setting was, and reads back whether it is; what it is already is not written.
+fn write_back(path: &Path, value: &str) -> Result<(), ConductError> {
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, value) {
+        return Ok(());
+    }
+    let left =
+        |source, now| ConductError::NotPutBack { path: path.into(), before: value.into(), now, source };
+    let written = fs::write(path, value);
+    written
+        .or_else(|error| zero_by_counterpart(path, value).ok_or(error))
+        .map_err(|source| left(Some(source), now))?;
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, value) { Ok(()) } else { Err(left(None, now)) }
+}
+
+/// Of a pair of which neither was in force, the kernel refuses the zero of one: it comes with a change of the other.
+fn zero_by_counterpart(path: &Path, value: &str) -> Option<()> {
+    let other = counterpart_file(path).filter(|_| is_same_value(value, "0"))?;
+    let before = SettingContent::read(&other).ok()?.value;
+    let detour = if is_same_value(&before, "1") { "2" } else { "1" };
+    fs::write(&other, detour).and_then(|()| fs::write(&other, before)).ok()
+}
+
+fn unmount_when_free(path: &Path) -> Result<(), ConductError> {
+    if !MountTable::read().has_mount_at(path) {
+        return Ok(());
+    }
+    let argv = ["umount".into(), path.display().to_string()];
+    // Who looked at the disk only now (udev, a loop device on its way out) is gone in a moment.
+    for _ in 0..20 {
+        match run_command(&argv) {
+            Err(ConductError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
+            ended => return ended.map(drop),
+        }
+    }
+    run_command(&argv).map(drop)
+}
+
+fn detach_loop_device(device: &Path, file: &Path) -> Result<(), ConductError> {
+    let name = device.file_name().unwrap_or_default();
+    let under = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
+    if !under.is_ok_and(|under| Path::new(under.trim()) == file) {
+        return Ok(());
+    }
+    run_command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
+}
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Removes a file, or a folder with what lies in it. Nothing is removed where a file system is mounted there or below: that would
+/// take somebody's files with it.
+///
+/// # Errors
+/// A file system is mounted there, or something cannot be removed. What is not there is no error.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    let is_folder = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Directory,
+        Err(Errno::NOENT) => return Ok(()),
+        // Of one whose server is gone: it is mounted.
+        Err(Errno::NOTCONN) => return Err(mounted_error(path)),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(place) = MountTable::read().mount_points_within(path).first() {
+        return Err(mounted_error(place));
+    }
+    if is_folder {
+        let folder = openat(CWD, path, FOLDER | OFlags::RDONLY, Mode::empty())?;
+        remove_contents(&folder, mount_id(folder.as_fd())?, path)?;
+    }
+    let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    match unlinkat(CWD, path, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes what lies in a folder; `mount` is the mount that all of it lies on.
+fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> {
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let gone = match unlinkat(folder, name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => {
+                let place = path.join(OsStr::from_bytes(name.to_bytes()));
+                let below = openat(folder, name, FOLDER | OFlags::RDONLY, Mode::empty())?;
+                if mount_id(below.as_fd())? != mount {
+                    return Err(mounted_error(&place));
+                }
+                remove_contents(&below, mount, &place)?;
+                unlinkat(folder, name, AtFlags::REMOVEDIR)
+            }
+            gone => gone,
+        };
+        match gone {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The mount that an opened folder lies on; before Linux 5.8 its file system, which is one on each of its mounts.
+fn mount_id(folder: BorrowedFd<'_>) -> io::Result<u64> {
+    let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
+    let found = statx(folder, c"", AtFlags::EMPTY_PATH, wanted)?;
+    let has_mount = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
+    Ok(if has_mount { found.stx_mnt_id } else { device })
+}
+
+fn mounted_error(place: &Path) -> io::Error {
+    io::Error::other(format!("a file system is mounted on {}: `umount` it first", place.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_with_all_that_lies_in_it_and_links_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, other) = (home.path().join("sp ace"), home.path().join("other"));
+        fs::create_dir_all(folder.join("a/b")).unwrap();
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("kept"), "").unwrap();
+        fs::write(folder.join("a/b/file"), "").unwrap();
+        std::os::unix::fs::symlink(&other, folder.join("a/link")).unwrap();
+        remove_tree(&folder).unwrap();
+        assert!(!folder.exists() && other.join("kept").exists());
+        remove_tree(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_mounted_in_a_folder_stays_and_so_does_the_folder_root() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP what_is_mounted_in_a_folder_stays_and_so_does_the_folder_root: needs root");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let (folder, theirs) = (home.path().join("line\nand blank"), home.path().join("theirs"));
+        let place = folder.join("mount");
+        fs::create_dir_all(&place).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        for file in [folder.join("image"), theirs.join("kept")] {
+            fs::write(file, "").unwrap();
+        }
+        // A view of the same file system: no other device tells of it.
+        assert!(Command::new("mount").arg("--bind").arg(&theirs).arg(&place).status().unwrap().success());
+        let refused = remove_tree(&folder).map_err(|error| error.to_string());
+        let opened = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();
+        let walked = remove_contents(&opened, mount_id(opened.as_fd()).unwrap(), &folder);
+        let stays = (theirs.join("kept").exists(), place.join("kept").exists());
+        assert!(Command::new("umount").arg(&place).status().unwrap().success());
+        assert!(refused.unwrap_err().contains("mounted on"));
+        assert!(walked.is_err(), "nor does the walk go there, where no table told of it");
+        assert_eq!(stays, (true, true));
+        remove_tree(&folder).unwrap();
+        assert!(!folder.exists() && theirs.join("kept").exists());
+    }
+}

@@ -1,0 +1,702 @@
+//! The promises of a run on disk, the lock between runs, recovery after a kill.
+//!
+//! The undo journal: one file a run, outside the archive, so that the next start finds it wherever
+//! that run's archive was.
+//!
+//! A line per change, flushed to disk before the change is made; a line when it is undone. The file
+//! is locked while its run lives: an unlocked journal belongs to a run that was killed.
+//!
+//! Settings that several runs hold at a time: who comes later notes what they were before the first of them, and who ends last
+//! puts them back.
+//!
+//! What killed runs left behind, undone.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use perflab_observe::own_directories::{self, OwnFileAccess};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConductError;
+use crate::settings::setting::FileIdentity;
+use crate::settings::undo_entry::UndoEntry;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum UndoJournalLine {
+    Boot(String),
+    Change { number: u32, undo: UndoEntry },
+    Undone { number: u32 },
+}
+
+/// The journal of a living run. Its file is made with the first change: a run that changes nothing
+/// needs no place for it.
+#[derive(Debug)]
+pub struct UndoJournal {
+    path: PathBuf,
+    boot_id: String,
+    file: Option<File>,
+    pending: Vec<(u32, UndoEntry)>,
+    /// What is undone, and could not be noted: a full disk.
+    unnoted: Vec<u32>,
+    next: u32,
+}
+
+impl UndoJournal {
+    /// The journal of run `id` under `directory`.
+    pub fn new(directory: &Path, id: &str, boot_id: &str) -> Self {
+        let path = directory.join(format!("undo-{id}.jsonl"));
+        UndoJournal {
+            path,
+            boot_id: boot_id.into(),
+            file: None,
+            pending: Vec::new(),
+            unnoted: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
+    ///
+    /// # Errors
+    /// Another user could have written it: what it tells is not to be done.
+    fn open_abandoned(path: &Path, boot_id: &str) -> io::Result<Option<Self>> {
+        let Some(file) = open_own_journal(path, OwnFileAccess::Append)? else { return Ok(None) };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        let (boot, mut pending) = read_journal(&file);
+        if boot.as_deref() != Some(boot_id) {
+            pending.retain(|(_, undo)| !undo.is_undone_by_reboot());
+        }
+        let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
+        let (path, boot_id, unnoted) = (path.into(), boot_id.into(), Vec::new());
+        Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
+    }
+
+    fn open_if_closed(&mut self) -> Result<(), ConductError> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let file = create_locked_journal(&self.path)
+            .map_err(|source| ConductError::Journal { path: self.path.clone(), source })?;
+        self.file = Some(file);
+        self.write_line(&UndoJournalLine::Boot(self.boot_id.clone()))
+    }
+
+    /// Notes how to undo what is about to be done. Done only once this has returned.
+    pub fn promise(&mut self, undo: UndoEntry) -> Result<u32, ConductError> {
+        self.open_if_closed()?;
+        let number = self.next;
+        self.write_line(&UndoJournalLine::Change { number, undo: undo.clone() })?;
+        self.next += 1;
+        self.pending.push((number, undo));
+        Ok(number)
+    }
+
+    /// Notes that change `number` is undone, or was never made.
+    pub fn mark_undone(&mut self, number: u32) -> Result<(), ConductError> {
+        self.write_line(&UndoJournalLine::Undone { number })?;
+        self.pending.retain(|(pending, _)| *pending != number);
+        Ok(())
+    }
+
+    /// What is still to be undone, the latest first.
+    pub fn pending(&self) -> impl Iterator<Item = (u32, &UndoEntry)> {
+        self.pending.iter().rev().map(|(number, undo)| (*number, undo))
+    }
+
+    /// The number of the next change, for [`UndoJournal::undo_since`].
+    pub fn next_number(&self) -> u32 {
+        self.next
+    }
+
+    /// Undoes what was promised since `mark`, the latest first.
+    pub fn undo_since(&mut self, mark: u32) -> Result<(), ConductError> {
+        let numbers: Vec<u32> =
+            self.pending().map(|(number, _)| number).filter(|number| *number >= mark).collect();
+        numbers.into_iter().try_for_each(|number| self.undo(number))
+    }
+
+    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal; a setting that another run still
+    /// holds is left to that one.
+    pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
+        let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
+        let setting = undo.as_ref().and_then(UndoEntry::setting_path);
+        let _turn = setting.map(|_| self.lock_settings()).transpose()?;
+        let another = |path: &Path| self.held_by_others(path).is_some_and(|held| held.lives);
+        if let Some(undo) = undo.as_ref().filter(|_| !setting.is_some_and(another)) {
+            undo.perform()?;
+        }
+        if self.mark_undone(number).is_err() {
+            // It is done nevertheless. Where all is, the journal goes, which a full disk does not prevent.
+            self.pending.retain(|(pending, _)| *pending != number);
+            self.unnoted.push(number);
+        }
+        Ok(())
+    }
+
+    /// Until it is dropped, no other run makes promises about settings, or keeps them.
+    pub(crate) fn lock_settings(&self) -> Result<SettingsLock, ConductError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        SettingsLock::acquire(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
+    }
+
+    /// Who else has promised to put a setting back.
+    pub(crate) fn held_by_others(&self, path: &Path) -> Option<HeldSetting> {
+        find_other_holder(&self.path, &self.boot_id, path)
+    }
+
+    /// Removes the journal when nothing is pending; otherwise it stays for the next start.
+    ///
+    /// # Errors
+    /// It stays, and tells of something that is undone already.
+    pub fn close(mut self) -> Result<(), ConductError> {
+        // Left over, it would be found empty at the next start and removed then.
+        let gone = self.pending.is_empty() && self.file.is_some() && fs::remove_file(&self.path).is_ok();
+        let unnoted = if gone { Vec::new() } else { std::mem::take(&mut self.unnoted) };
+        // What was removed meanwhile may have made room.
+        unnoted
+            .into_iter()
+            .try_for_each(|number| self.write_line(&UndoJournalLine::Undone { number }))
+            .map_err(|error| match error {
+                ConductError::Journal { path, source } => ConductError::JournalBehind { path, source },
+                other => other,
+            })
+    }
+
+    fn write_line(&mut self, line: &UndoJournalLine) -> Result<(), ConductError> {
+        let failed = |source| ConductError::Journal { path: self.path.clone(), source };
+        let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let length = file.metadata().map_err(failed)?.len();
+        file.write_all(&text).and_then(|()| file.sync_data()).map_err(|source| {
+            // Half a line would swallow the next one. To cut it off needs no room.
+            let _ = file.set_len(length);
+            failed(source)
+        })
+    }
+}
+
+/// A fresh file, with the lock that says its run lives.
+fn create_locked_journal(path: &Path) -> std::io::Result<File> {
+    let folder = own_directories::create_own_directory(journal_folder(path))?;
+    let file =
+        own_directories::open_own_file(&folder, path.file_name().unwrap_or_default(), OwnFileAccess::New)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// A journal that is there, if it is this user's own; `None` where it has just gone.
+fn open_own_journal(path: &Path, access: OwnFileAccess) -> io::Result<Option<File>> {
+    let Some(folder) = own_directories::open_own_directory(journal_folder(path))? else { return Ok(None) };
+    match own_directories::open_own_file(&folder, path.file_name().unwrap_or_default(), access) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn journal_folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+fn is_journal_path(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("undo-") && name.ends_with(".jsonl")
+}
+
+/// The boot of the journal and what is pending in it. A torn last line is a change that was not made.
+fn read_journal(file: &File) -> (Option<String>, Vec<(u32, UndoEntry)>) {
+    let (mut boot, mut pending) = (None, Vec::new());
+    for line in BufReader::new(file).lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(UndoJournalLine::Boot(id)) => boot = Some(id),
+            Ok(UndoJournalLine::Change { number, undo }) => pending.push((number, undo)),
+            Ok(UndoJournalLine::Undone { number }) => pending.retain(|(other, _)| *other != number),
+            Err(_) => break,
+        }
+    }
+    (boot, pending)
+}
+
+/// While this is held, no other perflab decides what a setting was, or whether to put it back.
+#[derive(Debug)]
+pub(crate) struct SettingsLock {
+    _folder: OwnedFd,
+}
+
+impl SettingsLock {
+    /// Waits for it; `folder` is where journals lie.
+    pub fn acquire(folder: &Path) -> io::Result<Self> {
+        let folder = own_directories::create_own_directory(folder)?;
+        flock(&folder, FlockOperation::LockExclusive)?;
+        Ok(SettingsLock { _folder: folder })
+    }
+}
+
+/// What other runs have promised to make of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeldSetting {
+    /// what it held before them
+    pub value: String,
+    /// whether one of them goes on
+    pub lives: bool,
+}
+
+/// Who else has promised to put a file back: runs of this boot, by the journals beside one's `own`.
+fn find_other_holder(own: &Path, boot_id: &str, path: &Path) -> Option<HeldSetting> {
+    let entries = fs::read_dir(own.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let others = entries.filter(|journal| journal != own && is_journal_path(journal));
+    let identity = FileIdentity::of_path(path);
+    let all = others.filter_map(|journal| find_promise_in_journal(&journal, boot_id, path, &identity));
+    all.reduce(|one, other| if one.lives { one } else { other })
+}
+
+fn find_promise_in_journal(
+    journal: &Path,
+    boot_id: &str,
+    path: &Path,
+    identity: &FileIdentity,
+) -> Option<HeldSetting> {
+    let file = open_own_journal(journal, OwnFileAccess::Read).ok()??;
+    let (boot, pending) = read_journal(&file);
+    let value = pending.into_iter().find_map(|(_, undo)| match undo {
+        UndoEntry::Write { path: file, value } if identity.is_same_file(path, &file) => Some(value),
+        _ => None,
+    });
+    let lives = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+    value.filter(|_| boot.as_deref() == Some(boot_id)).map(|value| HeldSetting { value, lives })
+}
+
+/// What was found of a killed run, and what became of it.
+#[derive(Debug)]
+pub struct RecoveredRun {
+    /// The run.
+    pub run: String,
+    /// What was put back.
+    pub undone: Vec<String>,
+    /// What could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// Undoes what killed runs left behind. Journals of living runs are left alone.
+pub fn recover_killed_runs(directory: &Path, boot_id: &str) -> Vec<RecoveredRun> {
+    match own_directories::open_own_directory(directory) {
+        Ok(Some(_)) => {}
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![RecoveredRun::refused_journal(directory, &error)],
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let journals = entries.flatten().map(|entry| entry.path()).filter(|path| is_journal_path(path));
+    journals.filter_map(|path| recover_run(&path, boot_id)).collect()
+}
+
+fn recover_run(path: &Path, boot_id: &str) -> Option<RecoveredRun> {
+    let mut journal = match UndoJournal::open_abandoned(path, boot_id) {
+        Ok(journal) => journal?,
+        Err(error) => return Some(RecoveredRun::refused_journal(path, &error)),
+    };
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let mut found = RecoveredRun::new(name.trim_start_matches("undo-"));
+    let left: Vec<(u32, UndoEntry)> =
+        journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
+    for (number, undo) in left {
+        found.record_undo(&undo, || journal.undo(number));
+    }
+    found.failed.extend(journal.close().err().map(|error| error.with_causes()));
+    (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
+}
+
+impl RecoveredRun {
+    /// Nothing yet of this run.
+    pub(crate) fn new(run: &str) -> Self {
+        RecoveredRun { run: run.into(), undone: Vec::new(), failed: Vec::new() }
+    }
+
+    /// What somebody else may have written, and is not carried out.
+    fn refused_journal(path: &Path, error: &std::io::Error) -> Self {
+        RecoveredRun { failed: vec![format!("{}: {error}", path.display())], ..RecoveredRun::new("unknown") }
+    }
+
+    /// Notes what became of one change.
+    pub(crate) fn record_undo(&mut self, undo: &UndoEntry, done: impl FnOnce() -> Result<(), ConductError>) {
+        match done() {
+            Ok(()) => self.undone.push(undo.name()),
+            Err(error) => self.failed.push(format!("{}: {}", undo.name(), error.with_causes())),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::error::ConductError;
+    use crate::settings::*;
+
+    /// A journal with two changes, whose disk is full from here on.
+    fn journal_on_full_disk(home: &Path, setting: &Path) -> UndoJournal {
+        let mut journal = UndoJournal::new(&home.join("state"), "R1", "boot");
+        for path in [setting, Path::new("/proc/version")] {
+            journal.promise(UndoEntry::Write { path: path.into(), value: "60".into() }).unwrap();
+        }
+        journal.file = Some(File::options().write(true).open("/dev/full").unwrap());
+        journal
+    }
+
+    #[test]
+    fn what_is_put_back_is_said_to_be_though_the_journal_cannot_note_it() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = home.path().join("setting");
+        fs::write(&setting, "10").unwrap();
+        let mut journal = journal_on_full_disk(home.path(), &setting);
+        journal.undo(0).unwrap();
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
+        assert!(journal.undo(1).is_err());
+        let path = journal.path.clone();
+        // One change is still pending, so the journal stays, and still tells of the other.
+        assert!(matches!(journal.close(), Err(ConductError::JournalBehind { .. })));
+        fs::remove_file(&path).unwrap();
+
+        let mut journal = journal_on_full_disk(home.path(), &setting);
+        journal.pending.pop();
+        journal.undo(0).unwrap();
+        journal.close().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn half_a_line_of_a_full_disk_swallows_no_other_root() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP half_a_line_of_a_full_disk_swallows_no_other_root: mounting needs root");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let mount = |argv: &[&str]| {
+            let mut command = std::process::Command::new(argv[0]);
+            assert!(command.args(&argv[1..]).arg(home.path()).status().unwrap().success());
+        };
+        mount(&["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs"]);
+        let mut journal = UndoJournal::new(home.path(), "R1", "boot");
+        let undo = |path: &str| UndoEntry::Remove { path: path.into() };
+        let promised = [journal.promise(undo("/no/1")), journal.promise(undo("/no/2"))];
+        let refused = journal.promise(undo(&"long".repeat(2000)));
+        let settled = journal.mark_undone(0);
+        let told = read_journal(&File::open(&journal.path).unwrap());
+        drop(journal);
+        mount(&["umount"]);
+        assert!(promised.iter().all(Result::is_ok) && refused.is_err() && settled.is_ok(), "{settled:?}");
+        assert_eq!(told, (Some("boot".into()), vec![(1, undo("/no/2"))]));
+    }
+
+    fn make_file(directory: &Path, name: &str, text: &str) -> PathBuf {
+        let path = directory.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn file_setting(path: &Path, value: &str) -> Setting {
+        Setting::File { name: path.display().to_string(), path: path.into(), value: value.into() }
+    }
+
+    /// Recovers, with patience: a process that another test is just starting holds our lock until its exec.
+    pub(crate) fn recover_patiently(state: &Path, boot: &str) -> Vec<RecoveredRun> {
+        let attempt = |_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            Some(recover_killed_runs(state, boot)).filter(|found| !found.is_empty())
+        };
+        (0..50).find_map(attempt).unwrap_or_default()
+    }
+
+    fn new_applied_settings(directory: &Path) -> AppliedSettings {
+        AppliedSettings::new(UndoJournal::new(&directory.join("state"), "R1", "boot"))
+    }
+
+    #[test]
+    fn settings_come_back_in_reverse_and_the_journal_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let swappiness = make_file(home.path(), "swappiness", "60\n");
+        let thp = make_file(home.path(), "enabled", "always [madvise] never\n");
+        let mut bench = new_applied_settings(home.path());
+        let changes = bench.apply(&[file_setting(&swappiness, "10"), file_setting(&thp, "never")]).unwrap();
+        assert_eq!((changes[0].from.as_str(), changes[1].from.as_str()), ("60", "madvise"));
+        bench.apply(&[file_setting(&swappiness, "20"), file_setting(&thp, "never")]).unwrap();
+        assert_eq!(fs::read_to_string(&swappiness).unwrap(), "20");
+        let (undone, failed) = bench.undo_all();
+        assert_eq!((undone.len(), failed.len()), (2, 0));
+        assert!(undone[0].ends_with("enabled = madvise"), "{undone:?}");
+        assert_eq!(fs::read_to_string(&swappiness).unwrap(), "60");
+        assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_setting_that_is_already_so_is_not_touched() {
+        let home = tempfile::tempdir().unwrap();
+        let range = make_file(home.path(), "range", "32768\t60999\n");
+        let mut bench = new_applied_settings(home.path());
+        assert_eq!(bench.apply(&[file_setting(&range, "32768 60999")]).unwrap(), []);
+        assert_eq!(bench.undo_all().0.len(), 0);
+    }
+
+    #[test]
+    fn a_setting_of_several_runs_is_put_back_by_the_last_of_them() {
+        let home = tempfile::tempdir().unwrap();
+        let swappiness = make_file(home.path(), "swappiness", "60\n");
+        let now = || fs::read_to_string(&swappiness).unwrap();
+        let run = |id: &str, value: &str| {
+            let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+            bench.apply(&[file_setting(&swappiness, value)]).unwrap();
+            bench
+        };
+        let (first, same, other) = (run("R1", "10"), run("R2", "10"), run("R3", "20"));
+        assert_eq!((first.undo_all().1.len(), &*now()), (0, "20"), "two others hold it");
+        assert_eq!((other.undo_all().1.len(), &*now()), (0, "20"), "another holds it");
+        assert_eq!((same.undo_all().1.len(), &*now()), (0, "60"));
+        drop(run("killed", "10"));
+        let last = run("R4", "20");
+        assert_eq!(
+            (last.undo_all().1.len(), &*now()),
+            (0, "60"),
+            "what it was before the run that was killed"
+        );
+        assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_of_two_names_comes_back_to_what_it_was_before_both() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = make_file(home.path(), "setting", "60\n");
+        fs::create_dir(home.path().join("x")).unwrap();
+        let detour = home.path().join("x/../setting");
+        let mut one = new_applied_settings(home.path());
+        one.apply(&[file_setting(&setting, "10"), file_setting(&detour, "20"), file_setting(&setting, "30")])
+            .unwrap();
+        let (_, failed) = one.undo_all();
+        assert_eq!((&*fs::read_to_string(&setting).unwrap(), failed.len()), ("60", 0), "{failed:?}");
+
+        let run = |id: &str, path: &Path, value: &str| {
+            let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+            bench.apply(&[file_setting(path, value)]).unwrap();
+            bench
+        };
+        let (first, second) = (run("R1", &setting, "10"), run("R2", &detour, "20"));
+        assert_eq!(first.undo_all().1.len() + second.undo_all().1.len(), 0);
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60", "of two runs, too");
+    }
+
+    #[test]
+    fn what_cannot_be_set_needs_no_undoing() {
+        let home = tempfile::tempdir().unwrap();
+        let swappiness = make_file(home.path(), "swappiness", "60");
+        let mut bench = new_applied_settings(home.path());
+        let refused =
+            bench.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
+        assert!(refused.unwrap_err().to_string().contains("/proc/version"));
+        let (undone, failed) = bench.undo_all();
+        assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
+        assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn commands_undo_the_old_level_before_the_new_one() {
+        let home = tempfile::tempdir().unwrap();
+        let log = home.path().join("log");
+        let say = |word: &str| vec!["sh".into(), "-c".into(), format!("echo {word} >> {}", log.display())];
+        let level = |name: &str| Setting::Commands {
+            factor: "daemon".into(),
+            level: name.into(),
+            apply: say(&format!("+{name}")),
+            undo: say(&format!("-{name}")),
+        };
+        let off =
+            Setting::Commands { factor: "daemon".into(), level: "off".into(), apply: vec![], undo: vec![] };
+        let mut bench = new_applied_settings(home.path());
+        for knob in [off.clone(), level("a"), level("a"), level("b"), off, level("b")] {
+            bench.apply(&[knob]).unwrap();
+        }
+        bench.undo_all();
+        assert_eq!(
+            fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>(),
+            ["+a", "-a", "+b", "-b", "+b", "-b"]
+        );
+    }
+
+    #[test]
+    fn a_killed_run_is_undone_at_the_next_start_and_a_living_one_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join("state");
+        let setting = make_file(home.path(), "swappiness", "60\n");
+        let mut bench = new_applied_settings(home.path());
+        bench.apply(&[file_setting(&setting, "10")]).unwrap();
+        assert!(recover_killed_runs(&state, "boot").is_empty(), "its run lives: the journal is locked");
+        // Killed: the lock goes with the process, the journal stays.
+        drop(bench);
+        let found = recover_patiently(&state, "boot");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].run, "R1");
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
+        assert!(recover_killed_runs(&state, "boot").is_empty());
+    }
+
+    #[test]
+    fn a_reboot_has_undone_files_already() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = make_file(home.path(), "swappiness", "60\n");
+        let mut bench = new_applied_settings(home.path());
+        bench.apply(&[file_setting(&setting, "10")]).unwrap();
+        drop(bench);
+        fs::write(&setting, "the new boot's own").unwrap();
+        assert!(recover_killed_runs(&home.path().join("state"), "another boot").is_empty());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "the new boot's own");
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_said_and_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let mut bench = new_applied_settings(home.path());
+        let level = Setting::Commands {
+            factor: "daemon".into(),
+            level: "on".into(),
+            apply: vec!["true".into()],
+            undo: vec!["false".into()],
+        };
+        bench.apply(&[level]).unwrap();
+        let (undone, failed) = bench.undo_all();
+        assert_eq!((undone.len(), failed.len()), (0, 1));
+        let again = recover_patiently(&home.path().join("state"), "boot");
+        assert_eq!(again[0].failed.len(), 1);
+    }
+
+    #[test]
+    fn a_failing_apply_is_undone_too() {
+        let home = tempfile::tempdir().unwrap();
+        let trace = home.path().join("undone");
+        let mut bench = new_applied_settings(home.path());
+        let level = Setting::Commands {
+            factor: "daemon".into(),
+            level: "on".into(),
+            apply: vec!["sh".into(), "-c".into(), "echo no such daemon >&2; exit 3".into()],
+            undo: vec!["touch".into(), trace.display().to_string()],
+        };
+        let said = bench.apply(&[level]).unwrap_err().to_string();
+        assert!(said.contains("no such daemon"), "{said}");
+        bench.undo_all();
+        assert!(trace.exists());
+    }
+
+    /// Files that refuse and round need a kernel: this machine's own, where it may be changed.
+    fn kernel_setting_file(name: &str) -> Option<(PathBuf, String)> {
+        let path = Path::new("/proc/sys").join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        if rustix::process::geteuid().is_root() {
+            return Some((path, text));
+        }
+        println!("SKIP {name}: needs root");
+        None
+    }
+
+    #[test]
+    fn a_level_refused_after_one_that_took_leaves_nothing_changed() {
+        let Some((burst, before)) = kernel_setting_file("kernel/printk_ratelimit_burst") else { return };
+        let home = tempfile::tempdir().unwrap();
+        let mut bench = new_applied_settings(home.path());
+        assert_eq!(bench.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
+        let refused = bench.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
+        assert!(matches!(refused, ConductError::SettingRefused { .. }), "{refused:?}");
+        let (undone, failed) = bench.undo_all();
+        assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
+        assert_eq!(fs::read_to_string(&burst).unwrap(), before);
+    }
+
+    #[test]
+    fn a_value_that_the_kernel_rounds_is_recorded_as_it_is() {
+        let Some((largest, before)) = kernel_setting_file("fs/pipe-max-size") else { return };
+        let home = tempfile::tempdir().unwrap();
+        let mut bench = new_applied_settings(home.path());
+        let changes = bench.apply(&[file_setting(&largest, "262143")]).unwrap();
+        let SettingChange { from, to, asked, .. } = &changes[0];
+        assert_eq!((from.as_str(), to.as_str(), asked.as_deref()), (before.trim(), "262144", Some("262143")));
+        assert_eq!(bench.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
+        let kept = bench.apply(&[file_setting(&largest, "262142")]).unwrap_err();
+        assert!(matches!(kept, ConductError::SettingIgnored { .. }), "{kept:?}");
+        assert_eq!(bench.undo_all().1.len(), 0);
+        assert_eq!(fs::read_to_string(&largest).unwrap(), before);
+    }
+
+    #[test]
+    fn a_pair_of_which_one_zeroes_the_other_comes_back_whole() {
+        let (Some((bytes, _)), Some((ratio, _))) =
+            (kernel_setting_file("vm/dirty_bytes"), kernel_setting_file("vm/dirty_ratio"))
+        else {
+            return;
+        };
+        let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
+        let before = now();
+        let home = tempfile::tempdir().unwrap();
+        let mut bench = new_applied_settings(home.path());
+        bench.apply(&[file_setting(&bytes, "268435456")]).unwrap();
+        assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
+        let (_, failed) = bench.undo_all();
+        assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
+    }
+
+    #[test]
+    fn each_of_a_pair_comes_back_whichever_was_in_force_and_with_both_changed() {
+        let pair = [
+            kernel_setting_file("vm/dirty_background_bytes"),
+            kernel_setting_file("vm/dirty_background_ratio"),
+        ];
+        let [Some((bytes, _)), Some((ratio, before))] = pair else { return };
+        let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
+        let home = tempfile::tempdir().unwrap();
+        let neither = ("0\n".to_owned(), "0\n".to_owned());
+        for original in [&ratio, &bytes] {
+            fs::write(original, if *original == ratio { "10" } else { "100000000" }).unwrap();
+            let was = now();
+            for knobs in [
+                vec![file_setting(&bytes, "200000000"), file_setting(&ratio, "9")],
+                vec![file_setting(&ratio, "9"), file_setting(&bytes, "200000000")],
+                vec![file_setting(&ratio, "9")],
+                vec![file_setting(&bytes, "200000000")],
+            ] {
+                let mut bench = new_applied_settings(home.path());
+                bench.apply(&knobs).unwrap();
+                let (_, failed) = bench.undo_all();
+                assert_eq!((now(), failed.len()), (was.clone(), 0), "{knobs:?}: {failed:?}");
+            }
+        }
+        fs::write(&ratio, "0").unwrap();
+        assert_eq!(now(), neither);
+        let mut bench = new_applied_settings(home.path());
+        bench.apply(&[file_setting(&bytes, "200000000")]).unwrap();
+        let (_, failed) = bench.undo_all();
+        let came_back = now();
+        fs::write(&ratio, before.trim()).unwrap();
+        assert_eq!((came_back, failed.len()), (neither, 0), "the kernel takes no 0 for bytes: {failed:?}");
+    }
+
+    #[test]
+    fn what_does_not_come_back_is_said_with_what_it_holds_and_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = make_file(home.path(), "setting", "60\n");
+        let mut bench = new_applied_settings(home.path());
+        bench.apply(&[file_setting(&setting, "10")]).unwrap();
+        fs::remove_file(&setting).unwrap();
+        std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
+        let (undone, failed) = bench.undo_all();
+        assert_eq!((undone.len(), failed.len()), (0, 1));
+        let ConductError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
+        assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");
+        assert_eq!(
+            recover_patiently(&home.path().join("state"), "boot")[0].failed.len(),
+            1,
+            "the journal stays"
+        );
+    }
+}

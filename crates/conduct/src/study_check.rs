@@ -1,0 +1,166 @@
+//! Mistakes of a study that only catalogue, monitors and facts can tell.
+//!
+//! What a study can get wrong that only the catalogue, the monitors and the facts can tell.
+
+use std::collections::BTreeSet;
+
+use perflab_model::expression::ExpressionScope;
+use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_model::{Metric, Problem};
+use perflab_workload::Catalogue;
+
+use crate::case_expansion::{catalogue_name, factor_concerns};
+
+/// All such problems.
+pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &ExpressionScope) -> Vec<Problem> {
+    let mut found = Vec::new();
+    check_workloads(study, catalogue, &mut found);
+    for (name, factor) in &study.factor {
+        found.extend(factor_problem(name, factor, study, catalogue));
+        check_levels(name, factor, scope, &mut found);
+    }
+    check_monitors(study, &mut found);
+    check_fact_families(study, &mut found);
+    check_metrics(study, catalogue, &mut found);
+    found
+}
+
+/// What is no mistake, and yet hardly meant: a factor that varies nothing, a value that nobody uses.
+pub fn study_warnings(study: &Study) -> Vec<Problem> {
+    let single = study.factor.iter().filter(|(_, factor)| {
+        factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
+    });
+    let single = single.map(|(name, _)| {
+        let problem = Problem::new(format!("factor.{name}.levels"), "has one level, so nothing is compared");
+        problem.with_hint("add a second level, or set it for all with `parameters` or `environment`")
+    });
+    let texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
+    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    let used: BTreeSet<&str> = texts.iter().flat_map(|text| text.split(|part| !is_name(part))).collect();
+    let unused = study.values.keys().filter(|name| !used.contains(name.as_str()));
+    let unused = unused.map(|name| {
+        Problem::new(format!("values.{name}"), "nobody uses this value")
+            .with_hint(format!("write `{name}` in an expression, or remove it"))
+    });
+    single.chain(unused).collect()
+}
+
+/// Every text of a document that is no key.
+fn collect_texts(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::String(text) => vec![text.clone()],
+        serde_json::Value::Array(list) => list.iter().flat_map(collect_texts).collect(),
+        serde_json::Value::Object(table) => table.values().flat_map(collect_texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn check_workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+    for (name, workload) in &study.workload {
+        let wanted = catalogue_name(name, workload);
+        if catalogue.get(wanted).is_none() {
+            let key = if workload.uses.is_some() {
+                format!("workload.{name}.use")
+            } else {
+                format!("workload.{name}")
+            };
+            found.push(
+                Problem::new(key, format!("the catalogue has no workload `{wanted}`"))
+                    .with_hint(catalogue.unknown_name_hint(wanted)),
+            );
+        }
+    }
+}
+
+fn factor_problem(name: &str, factor: &Factor, study: &Study, catalogue: &Catalogue) -> Option<Problem> {
+    if factor.kind == FactorKind::Label && factor.levels.len() > 1 {
+        let names: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+        let message =
+            format!("perflab cannot change `{name}` itself, and does not know which level is in force");
+        let hint = format!("say which one it is: --set {name}={}", names.join("|"));
+        return Some(Problem::new(format!("factor.{name}"), message).with_hint(hint));
+    }
+    let unused = factor.kind == FactorKind::Parameter
+        && !study.workload.iter().any(|(workload, use_)| {
+            catalogue
+                .get(catalogue_name(workload, use_))
+                .is_none_or(|definition| factor_concerns(name, factor, workload, definition))
+        });
+    let parameter = factor.key.as_deref().unwrap_or(name);
+    unused.then(|| {
+        let names = parameter_names(study, catalogue);
+        let hint = perflab_model::suggest_name(parameter, names.iter().map(String::as_str));
+        Problem::new(format!("factor.{name}"), format!("no workload here has a parameter `{parameter}`"))
+            .with_hint(hint)
+    })
+}
+
+fn parameter_names(study: &Study, catalogue: &Catalogue) -> Vec<String> {
+    let definitions =
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
+    definitions.flat_map(|definition| definition.parameters.keys().cloned()).collect()
+}
+
+fn check_levels(name: &str, factor: &Factor, scope: &ExpressionScope, found: &mut Vec<Problem>) {
+    let templates = matches!(factor.kind, FactorKind::Sysctl | FactorKind::File | FactorKind::Environment);
+    for (index, level) in factor.levels.iter().enumerate().filter(|_| templates) {
+        if let Err(error) = scope.render(&level.value.to_string()) {
+            found.push(Problem::new(format!("factor.{name}.levels[{index}]"), error.to_string()));
+        }
+    }
+}
+
+fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
+    let known = || perflab_observe::all_monitors().iter().map(|monitor| monitor.name);
+    for (name, interval) in &study.monitors {
+        let key = format!("monitors.{name}");
+        if !known().any(|monitor| monitor == name) {
+            let names: Vec<&str> = known().collect();
+            let hint = perflab_model::suggest_name(name, names.iter().copied());
+            found.push(Problem::new(&key, format!("there is no monitor `{name}`")).with_hint(hint));
+        }
+        if interval.0.0 < 1_000_000 {
+            found.push(
+                Problem::new(key, "is read too often")
+                    .with_hint("1ms is the shortest interval; 100ms suits most"),
+            );
+        }
+    }
+}
+
+fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
+    let known: Vec<&str> = perflab_observe::all_fact_families().iter().map(|family| family.name).collect();
+    for (index, name) in study.facts.iter().flatten().enumerate() {
+        if !known.contains(&name.as_str()) {
+            let hint = perflab_model::suggest_name(name, known.iter().copied());
+            let message = format!("there is no family of facts `{name}`");
+            found.push(Problem::new(format!("facts[{index}]"), message).with_hint(hint));
+        }
+    }
+}
+
+fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+    let definitions =
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
+    let known: Vec<String> =
+        definitions.flat_map(|definition| definition.metrics()).map(|metric| metric.name).collect();
+    for name in study.metric.keys().filter(|name| !known.contains(name)) {
+        let hint = perflab_model::suggest_name(name, known.iter().map(String::as_str));
+        found.push(
+            Problem::new(format!("metric.{name}"), format!("no workload here measures `{name}`"))
+                .with_hint(hint),
+        );
+    }
+}
+
+/// The declared metrics, with the study's word on which of them are primary: naming any metric as
+/// primary makes the others explain.
+pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
+    let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));
+    let any = declared.iter().any(|metric| named(&metric.name) == Some(true));
+    let choose = |metric: Metric| {
+        let primary = named(&metric.name).unwrap_or(metric.primary && !any);
+        Metric { primary, ..metric }
+    };
+    declared.into_iter().map(choose).collect()
+}

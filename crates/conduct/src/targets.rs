@@ -1,0 +1,399 @@
+//! The connected targets: launch, link, clock, liveness.
+//!
+//! All targets of a run, and the one thread that listens to them.
+//!
+//! One target during a run: its clock, its life, what it has told so far.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::mpsc::channel;
+
+use perflab_model::event::{TargetState, TargetStatus};
+use perflab_model::study::Study;
+use perflab_model::{ClockOffset, Facts, Nanos, TargetRecord};
+use perflab_observe::monotonic_now;
+
+use crate::clock_offset::{ClockOffsetEstimator, RoundTrip};
+use crate::error::ConductError;
+use crate::launcher::{self, AgentHandle, LaunchedAgent};
+use crate::multiplexer::{Multiplexer, ReceivedReport};
+use crate::protocol::{AgentHello, AgentOrder, AgentReport};
+use crate::run_context::{LocalMachine, StopRequest};
+
+/// Round trips before each release.
+const ROUNDS: u32 = 8;
+
+/// How long one of them is waited for,
+const TRIP: Nanos = Nanos(20_000_000);
+
+/// and all of all targets together: clocks that were compared a second ago will do.
+const ALL: Nanos = Nanos(200_000_000);
+
+/// The targets.
+#[derive(Debug)]
+pub(crate) struct ConnectedTargets {
+    hub: Multiplexer,
+    pub(crate) sessions: Vec<TargetSession>,
+    /// What came while something else was waited for.
+    backlog: VecDeque<ReceivedReport>,
+}
+
+/// The names of a study's targets with what each is, in order.
+fn expand_target_names(study: &Study) -> Vec<(String, &perflab_model::study::TargetSpec)> {
+    let each = |(name, target): (&String, _)| -> Vec<(String, _)> {
+        let target: &perflab_model::study::TargetSpec = target;
+        match target.count {
+            1 => vec![(name.clone(), target)],
+            count => (1..=count).map(|number| (format!("{name}{number}"), target)).collect(),
+        }
+    };
+    study.target.iter().flat_map(each).collect()
+}
+
+fn starting_status(name: &str) -> TargetStatus {
+    TargetStatus { name: name.into(), doing: TargetState::Starts, since: monotonic_now() }
+}
+
+impl ConnectedTargets {
+    /// Starts every target of the study, all at the same time; `show` is told whenever one more is there. Also gives those that
+    /// could not be started, with the reason: each has its place among the mates.
+    pub(crate) fn launch_all(
+        study: &Study,
+        host: &LocalMachine,
+        stop: &StopRequest,
+        show: &dyn Fn(Vec<TargetStatus>) -> Result<(), ConductError>,
+    ) -> Result<(Self, Vec<(usize, ConductError)>), ConductError> {
+        let names = expand_target_names(study);
+        let (done, started) = channel();
+        let mut all: Vec<(usize, Result<LaunchedAgent, ConductError>)> = Vec::new();
+        let mut standing: Vec<TargetStatus> = names.iter().map(|(name, _)| starting_status(name)).collect();
+        let mut shown = show(standing.clone());
+        std::thread::scope(|scope| {
+            for (index, (name, target)) in names.iter().enumerate() {
+                let done = done.clone();
+                scope.spawn(move || {
+                    drop(done.send((index, launcher::launch_target(name, target, host, stop))))
+                });
+            }
+            drop(done);
+            for (index, one) in started {
+                if let Some(here) = standing.get_mut(index) {
+                    here.doing = if one.is_ok() { TargetState::Ready } else { TargetState::Lost };
+                }
+                all.push((index, one));
+                if shown.is_ok() {
+                    shown = show(standing.clone());
+                }
+            }
+        });
+        shown?;
+        all.sort_by_key(|(index, _)| *index);
+        let mut crew = ConnectedTargets {
+            hub: Multiplexer::new().map_err(|source| ConductError::Speak { source })?,
+            sessions: Vec::new(),
+            backlog: VecDeque::new(),
+        };
+        let mut failed = Vec::new();
+        for ((name, target), (index, started)) in names.into_iter().zip(all) {
+            let place = match started {
+                Ok(started) => {
+                    crew.hub.add(started.connection).map_err(|source| ConductError::Speak { source })?;
+                    Some(started.handle)
+                }
+                Err(error) => {
+                    crew.hub.add_absent();
+                    failed.push((index, error));
+                    None
+                }
+            };
+            crew.sessions.push(TargetSession::new(name, target.kind.to_string(), place));
+        }
+        Ok((crew, failed))
+    }
+
+    /// Notes what these targets are doing.
+    pub(crate) fn set_activity(&mut self, who: &[usize], what: TargetState) {
+        who.iter().for_each(|target| {
+            self.sessions.get_mut(*target).into_iter().for_each(|mate| mate.set_activity(what))
+        });
+    }
+
+    /// Notes what all are doing.
+    pub(crate) fn set_all_activity(&mut self, what: TargetState) {
+        self.sessions.iter_mut().for_each(|mate| mate.set_activity(what));
+    }
+
+    pub(crate) fn send(&mut self, target: usize, order: &AgentOrder) {
+        self.hub.send(target, order);
+    }
+
+    /// Gives a target up: its stream is closed, and it is ended. Gives what it said beside the stream.
+    pub(crate) fn drop_target(&mut self, target: usize, reason: &str) -> String {
+        self.hub.close(target);
+        let Some(mate) = self.sessions.get_mut(target) else { return String::new() };
+        mate.lost = Some(reason.to_owned());
+        mate.handle.take().map(|mut place| place.end()).unwrap_or_default()
+    }
+
+    /// Ends all that are left; gives what each said beside its stream.
+    pub(crate) fn shut_down(&mut self) -> Vec<(usize, String)> {
+        for target in 0..self.sessions.len() {
+            self.hub.close(target);
+        }
+        let places = self.sessions.iter_mut().enumerate().map(|(target, mate)| (target, mate.handle.take()));
+        let left: Vec<_> = places.filter_map(|(target, place)| Some((target, place?))).collect();
+        std::thread::scope(|scope| {
+            let end = |(target, mut place): (usize, Box<dyn launcher::AgentHandle>)| {
+                scope.spawn(move || (target, place.end()))
+            };
+            let ending: Vec<_> = left.into_iter().map(end).collect();
+            ending.into_iter().filter_map(|one| one.join().ok()).collect()
+        })
+    }
+
+    /// Asks everybody for the time who has not been asked for a second.
+    pub(crate) fn send_due_pings(&mut self) {
+        let now = monotonic_now();
+        for (target, mate) in self.sessions.iter_mut().enumerate().filter(|(_, mate)| mate.is_ping_due(now)) {
+            let id = mate.begin_ping(now);
+            self.hub.send(target, &AgentOrder::Ping { id });
+        }
+    }
+
+    /// What came until `until`, pongs left out: they have done their work.
+    pub(crate) fn receive(&mut self, until: Nanos) -> io::Result<Vec<ReceivedReport>> {
+        let heard = if self.backlog.is_empty() { self.receive_all(until)? } else { Vec::new() };
+        self.backlog.extend(heard);
+        Ok(self.backlog.drain(..).collect())
+    }
+
+    fn receive_all(&mut self, until: Nanos) -> io::Result<Vec<ReceivedReport>> {
+        let heard = self.hub.receive(until)?;
+        Ok(heard.into_iter().filter_map(|heard| self.consume_pong(heard)).collect())
+    }
+
+    /// What is no answer that was waited for; one that cannot be believed is a reason to give its target up.
+    fn consume_pong(&mut self, heard: ReceivedReport) -> Option<ReceivedReport> {
+        let Ok(AgentReport::Pong { id, at }) = heard.report else { return Some(heard) };
+        let Some(mate) = self.sessions.get_mut(heard.index) else { return Some(heard) };
+        match mate.accept_pong(id, at, heard.at) {
+            Ok(true) => None,
+            Ok(false) => Some(heard),
+            Err(reason) => Some(ReceivedReport { report: Err(reason), ..heard }),
+        }
+    }
+
+    /// Compares the clocks of these targets with ours, one after the other so that none waits for another.
+    pub(crate) fn synchronise_clocks(&mut self, who: &[usize]) -> io::Result<()> {
+        let begun = monotonic_now();
+        for target in who {
+            for _ in 0..ROUNDS {
+                let now = monotonic_now();
+                let Some(mate) = self.sessions.get_mut(*target).filter(|mate| mate.lost.is_none()) else {
+                    break;
+                };
+                if now.since(begun) > ALL || !mate.has_answered() {
+                    break;
+                }
+                let id = mate.begin_ping(now);
+                self.hub.send(*target, &AgentOrder::Ping { id });
+                self.await_pong(*target, Nanos(now.0 + TRIP.0))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn await_pong(&mut self, target: usize, until: Nanos) -> io::Result<()> {
+        while !self.sessions.get(target).is_none_or(TargetSession::has_answered) && monotonic_now() < until {
+            let heard = self.receive_all(until)?;
+            self.backlog.extend(heard);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ConnectedTargets {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// How often a target is asked for the time.
+const EVERY: Nanos = Nanos(1_000_000_000);
+
+/// Warnings of a target that are passed on, from its start to its end; the others are counted.
+const MAX_WARNINGS: u64 = 100;
+
+/// What it may print outside of iterations, in bytes; the rest is counted.
+const MAX_PRINTED_BYTES: u64 = 4 << 20;
+
+/// Gaps of its monitors that are passed on,
+const MAX_GAPS: u64 = 1_000;
+
+/// and settings that it brought about or put back: as many as a run of many thousand iterations has.
+const MAX_CHANGES: u64 = 100_000;
+
+/// A target.
+#[derive(Debug)]
+pub(crate) struct TargetSession {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) handle: Option<Box<dyn AgentHandle>>,
+    pub(crate) hello: Option<AgentHello>,
+    pub(crate) facts: Facts,
+    pub(crate) offset: ClockOffsetEstimator,
+    /// Each monitor that it has opened: its columns, and the rows of the last tick that was told whole.
+    pub(crate) series: HashMap<String, (usize, usize)>,
+    pub(crate) lost: Option<String>,
+    warnings: u64,
+    printed: u64,
+    gaps: u64,
+    changes: u64,
+    /// What it told before the run began, in bytes of memory.
+    pub(crate) early_bytes: usize,
+    /// The last question for the time: its number, when it was sent, whether it was answered.
+    last_question: Option<ClockQuestion>,
+    pub(crate) longest: Nanos,
+    /// What it is doing, and since when.
+    activity: (TargetState, Nanos),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ClockQuestion {
+    id: u64,
+    sent: Nanos,
+    answered: bool,
+}
+
+impl TargetSession {
+    /// `place` is missing of one that could not be started.
+    pub(crate) fn new(name: String, kind: String, place: Option<Box<dyn AgentHandle>>) -> Self {
+        TargetSession {
+            name,
+            kind,
+            handle: place,
+            hello: None,
+            facts: Facts::default(),
+            offset: ClockOffsetEstimator::default(),
+            series: HashMap::new(),
+            lost: None,
+            warnings: 0,
+            printed: 0,
+            gaps: 0,
+            changes: 0,
+            early_bytes: 0,
+            last_question: None,
+            longest: Nanos(0),
+            activity: (TargetState::Starts, monotonic_now()),
+        }
+    }
+
+    /// Notes what it is doing from now on.
+    pub(crate) fn set_activity(&mut self, what: TargetState) {
+        if self.activity.0 != what {
+            self.activity = (what, monotonic_now());
+        }
+    }
+
+    /// Counts a warning; says whether it is passed on.
+    pub(crate) fn may_warn(&mut self) -> bool {
+        self.warnings += 1;
+        self.warnings <= MAX_WARNINGS
+    }
+
+    /// Counts what it prints outside of an iteration; says whether it is passed on.
+    pub(crate) fn may_print(&mut self, length: usize) -> bool {
+        self.printed = self.printed.saturating_add(length as u64);
+        self.printed <= MAX_PRINTED_BYTES
+    }
+
+    /// Counts a gap of a monitor; says whether it is passed on.
+    pub(crate) fn may_report_gap(&mut self) -> bool {
+        self.gaps += 1;
+        self.gaps <= MAX_GAPS
+    }
+
+    /// Counts a setting that it brought about or put back; says whether it is passed on.
+    pub(crate) fn may_report_change(&mut self) -> bool {
+        self.changes += 1;
+        self.changes <= MAX_CHANGES
+    }
+
+    /// What was dropped of what it said, in a sentence of its own; asked once, at its end.
+    pub(crate) fn dropped_summary(&self) -> Option<String> {
+        let counted = [
+            (self.warnings.saturating_sub(MAX_WARNINGS), "further warnings"),
+            (self.gaps.saturating_sub(MAX_GAPS), "further gaps"),
+            (self.changes.saturating_sub(MAX_CHANGES), "further changes of settings"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+        if self.printed > MAX_PRINTED_BYTES {
+            said.push("some of what it printed outside of iterations".into());
+        }
+        let said = said.join(", ");
+        (!said.is_empty()).then(|| format!("{}: {said} were dropped, for there were too many", self.name))
+    }
+
+    /// For those who watch.
+    pub(crate) fn status(&self) -> TargetStatus {
+        let doing = if self.lost.is_some() { TargetState::Lost } else { self.activity.0 };
+        TargetStatus { name: self.name.clone(), doing, since: self.activity.1 }
+    }
+
+    /// The number of a new question, if it is time for one.
+    fn is_ping_due(&self, now: Nanos) -> bool {
+        self.lost.is_none()
+            && self.last_question.is_none_or(|asked| asked.answered && now.since(asked.sent) >= EVERY)
+    }
+
+    /// Notes a question that is about to be sent.
+    fn begin_ping(&mut self, now: Nanos) -> u64 {
+        let id = self.last_question.map_or(0, |asked| asked.id + 1);
+        self.last_question = Some(ClockQuestion { id, sent: now, answered: false });
+        id
+    }
+
+    /// Takes an answer; says whether it was the one that is waited for.
+    ///
+    /// # Errors
+    /// It is the time of no machine; why is for people.
+    fn accept_pong(&mut self, id: u64, theirs: Nanos, back: Nanos) -> Result<bool, String> {
+        let Some(asked) = self.last_question.as_mut().filter(|asked| asked.id == id && !asked.answered)
+        else {
+            return Ok(false);
+        };
+        asked.answered = true;
+        let trip = RoundTrip { sent: asked.sent, theirs, back };
+        self.longest = trip.duration();
+        self.offset.add_trip(trip).map(|()| true)
+    }
+
+    /// Whether the last question is answered.
+    fn has_answered(&self) -> bool {
+        self.last_question.is_none_or(|asked| asked.answered)
+    }
+
+    /// How long it has been silent.
+    pub(crate) fn silence(&self, now: Nanos) -> Nanos {
+        let waiting = self.last_question.filter(|asked| !asked.answered && self.lost.is_none());
+        waiting.map_or(Nanos(0), |asked| now.since(asked.sent))
+    }
+
+    pub(crate) fn clock(&self, now: Nanos) -> ClockOffset {
+        self.offset.clock(now).unwrap_or_default()
+    }
+
+    /// Its entry in the run's manifest.
+    pub(crate) fn target_record(&self, now: Nanos) -> TargetRecord {
+        let hello = self.hello.as_ref();
+        TargetRecord {
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            kernel: hello.map(|hello| hello.kernel.clone()).unwrap_or_default(),
+            boot_id: hello.map(|hello| hello.boot_id.clone()).unwrap_or_default(),
+            clock: self.clock(now),
+            facts: self.facts.clone(),
+        }
+    }
+}

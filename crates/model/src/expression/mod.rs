@@ -1,0 +1,292 @@
+//! Expressions and templates over host facts, and the scope of names they use.
+//!
+//! Expressions and templates over host facts: `2 * cpus`, `{{ scratch }}/file`.
+//!
+//! Evaluated by minijinja, whose arithmetic, comparisons, `if … else` and filters (`|int`, `|min`)
+//! are what a study may use. This module adds named values that may refer to each other, and says
+//! which of them form a cycle. What could fill the memory or the stack is refused before the library sees it.
+
+pub(crate) mod limits;
+
+use std::collections::BTreeMap;
+
+use minijinja::{Environment, UndefinedBehavior};
+
+use crate::{Scalar, problem};
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// The library refused it.
+    #[error("`{expression}`: {reason}")]
+    Failed {
+        /// the text
+        expression: String,
+        /// the library's reason
+        reason: String,
+    },
+    /// A name that nobody defined.
+    #[error("`{expression}`: `{name}` is not known; {hint}")]
+    Unknown {
+        /// the text
+        expression: String,
+        /// the name
+        name: String,
+        /// the nearest name, or all
+        hint: String,
+    },
+    /// Its value is a list or nothing at all.
+    #[error("`{expression}` gives {kind}, and a number or a text is needed")]
+    NotAScalar {
+        /// the text
+        expression: String,
+        /// what it gives
+        kind: String,
+    },
+    /// Longer, deeper or able to grow more than an expression may be.
+    #[error("`{beginning}`: {reason}")]
+    TooLarge {
+        /// the beginning of the text
+        beginning: String,
+        /// what is too large, and how large it may be
+        reason: String,
+    },
+    /// Values that need each other.
+    #[error("the values {path} need each other in a cycle")]
+    Cycle {
+        /// `a -> b -> a`
+        path: String,
+    },
+}
+
+/// The names that an expression may use, with their values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExpressionScope {
+    names: BTreeMap<String, Scalar>,
+}
+
+impl ExpressionScope {
+    /// A scope of host facts (see [`crate::Facts::expression_names`]).
+    pub fn new(names: BTreeMap<String, Scalar>) -> Self {
+        ExpressionScope { names }
+    }
+
+    /// Adds or replaces one name.
+    pub fn set(&mut self, name: &str, value: Scalar) {
+        self.names.insert(name.into(), value);
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Scalar> {
+        self.names.get(name)
+    }
+
+    /// The known names.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.names.keys().map(String::as_str)
+    }
+
+    /// Evaluates `expression`. Division of integers that leaves no rest stays an integer.
+    pub fn evaluate(&self, expression: &str) -> Result<Scalar, ExpressionError> {
+        limits::check_expression(expression)?;
+        self.check_factors(expression, expression)?;
+        let environment = strict_environment();
+        let failed = |error: minijinja::Error| evaluation_error(expression, &error);
+        let compiled = environment.compile_expression(expression).map_err(failed)?;
+        for name in compiled.undeclared_variables(false) {
+            self.require_defined(expression, &name)?;
+        }
+        to_scalar(expression, &compiled.eval(self.minijinja_context()).map_err(failed)?)
+    }
+
+    /// Fills the `{{ … }}` of a template; a text without any is returned as it is.
+    pub fn render(&self, template: &str) -> Result<String, ExpressionError> {
+        if !template.contains("{{") && !template.contains("{%") {
+            return Ok(template.into());
+        }
+        let tags = limits::check_template(template)?;
+        tags.into_iter().try_for_each(|code| self.check_factors(template, code))?;
+        let environment = strict_environment();
+        let failed = |error: minijinja::Error| evaluation_error(template, &error);
+        let compiled = environment.template_from_str(template).map_err(failed)?;
+        for name in compiled.undeclared_variables(false) {
+            self.require_defined(template, &name)?;
+        }
+        compiled.render(self.minijinja_context()).map_err(failed)
+    }
+
+    /// Adds named values, each a scalar or an expression over the others and what is known already.
+    /// On an error, also says which name it is about.
+    pub fn define<'a>(
+        &mut self,
+        values: impl IntoIterator<Item = (&'a str, &'a Scalar)>,
+    ) -> Result<(), (String, ExpressionError)> {
+        let values: BTreeMap<&str, &Scalar> = values.into_iter().collect();
+        for name in values.keys() {
+            self.define_recursively(name, &values, &mut Vec::new())?;
+        }
+        Ok(())
+    }
+
+    fn minijinja_context(&self) -> minijinja::Value {
+        minijinja::Value::from_pairs(
+            self.names.iter().map(|(name, value)| (name.as_str(), to_minijinja_value(value))),
+        )
+    }
+
+    fn define_recursively<'a>(
+        &mut self,
+        name: &'a str,
+        values: &BTreeMap<&'a str, &'a Scalar>,
+        path: &mut Vec<&'a str>,
+    ) -> Result<(), (String, ExpressionError)> {
+        if path.contains(&name) {
+            path.push(name);
+            return Err((name.into(), ExpressionError::Cycle { path: path.join(" -> ") }));
+        }
+        let Some(Scalar::Text(expression)) = values.get(name) else {
+            values.get(name).into_iter().for_each(|value| self.set(name, (*value).clone()));
+            return Ok(());
+        };
+        path.push(name);
+        for needed in find_undeclared_names(expression).map_err(|error| (name.to_owned(), error))? {
+            if let Some((needed, _)) = values.get_key_value(needed.as_str()) {
+                self.define_recursively(needed, values, path)?;
+            }
+        }
+        path.pop();
+        let value = self.evaluate(expression).map_err(|error| (name.to_owned(), error))?;
+        self.set(name, value);
+        Ok(())
+    }
+
+    /// Refuses to multiply what is no number: a text or a list would be repeated that often. Those that are reached only under
+    /// other conditions are refused too; what fails by itself is told where it is needed. Before the whole is compiled, as the
+    /// library multiplies what it can then.
+    fn check_factors(&self, whole: &str, code: &str) -> Result<(), ExpressionError> {
+        use minijinja::value::ValueKind::{Bool, None, Number, Undefined};
+        let environment = strict_environment();
+        for factor in limits::find_factors(code) {
+            let value = environment
+                .compile_expression(factor)
+                .and_then(|compiled| compiled.eval(self.minijinja_context()));
+            let is_number = match &value {
+                Ok(value) => matches!(value.kind(), Number | Bool | None | Undefined),
+                Err(error) => error.kind() != minijinja::ErrorKind::SyntaxError,
+            };
+            if !is_number {
+                return Err(limits::multiplication_error(whole));
+            }
+        }
+        Ok(())
+    }
+
+    fn require_defined(&self, expression: &str, name: &str) -> Result<(), ExpressionError> {
+        if self.names.contains_key(name) || strict_environment().globals().any(|(global, _)| global == name) {
+            return Ok(());
+        }
+        let hint = problem::suggest_name(name, self.names());
+        Err(ExpressionError::Unknown { expression: expression.into(), name: name.into(), hint })
+    }
+}
+
+fn strict_environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    limits::add_bounded_filters(&mut environment);
+    environment
+}
+
+fn find_undeclared_names(expression: &str) -> Result<Vec<String>, ExpressionError> {
+    limits::check_expression(expression)?;
+    ExpressionScope::default().check_factors(expression, expression)?;
+    let environment = strict_environment();
+    let compiled =
+        environment.compile_expression(expression).map_err(|error| evaluation_error(expression, &error))?;
+    let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
+    names.sort();
+    Ok(names)
+}
+
+fn evaluation_error(expression: &str, error: &minijinja::Error) -> ExpressionError {
+    let reason = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    ExpressionError::Failed { expression: expression.into(), reason }
+}
+
+fn to_minijinja_value(value: &Scalar) -> minijinja::Value {
+    match value {
+        Scalar::Bool(truth) => (*truth).into(),
+        Scalar::Int(whole) => (*whole).into(),
+        Scalar::Float(number) => (*number).into(),
+        Scalar::Text(text) => text.as_str().into(),
+    }
+}
+
+fn to_scalar(expression: &str, value: &minijinja::Value) -> Result<Scalar, ExpressionError> {
+    if let Some(text) = value.as_str() {
+        limits::check_text_length(expression, text)?;
+        return Ok(Scalar::Text(text.into()));
+    }
+    if value.kind() == minijinja::value::ValueKind::Bool {
+        return Ok(Scalar::Bool(value.is_true()));
+    }
+    match (value.is_integer(), i64::try_from(value.clone()), f64::try_from(value.clone())) {
+        (true, Ok(whole), _) => Ok(Scalar::Int(whole)),
+        (_, _, Ok(number)) if !number.is_finite() => {
+            Err(ExpressionError::Failed { expression: expression.into(), reason: format!("gives {number}") })
+        }
+        (_, _, Ok(number)) if number.fract() == 0.0 && number.abs() < 9e15 => Ok(Scalar::Int(number as i64)),
+        (_, _, Ok(number)) => Ok(Scalar::Float(number)),
+        _ => {
+            Err(ExpressionError::NotAScalar { expression: expression.into(), kind: value.kind().to_string() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host_scope() -> ExpressionScope {
+        let mut scope = ExpressionScope::default();
+        scope.set("cpus", Scalar::Int(4));
+        scope.set("memory", Scalar::Int(8 << 30));
+        scope
+    }
+
+    #[test]
+    fn arithmetic_over_facts_keeps_integers() {
+        assert_eq!(host_scope().evaluate("2 * cpus"), Ok(Scalar::Int(8)));
+        assert_eq!(host_scope().evaluate("memory / 4"), Ok(Scalar::Int(2 << 30)));
+        assert_eq!(host_scope().evaluate("cpus / 3"), Ok(Scalar::Float(4.0 / 3.0)));
+        assert_eq!(host_scope().evaluate("'a' if cpus > 2 else 'b'"), Ok(Scalar::from("a")));
+        assert_eq!(host_scope().evaluate("[cpus, 2]|min"), Ok(Scalar::Int(2)));
+    }
+
+    #[test]
+    fn unknown_names_and_bad_arithmetic_are_named() {
+        let error = host_scope().evaluate("2 * cpu").unwrap_err().to_string();
+        assert_eq!(error, "`2 * cpu`: `cpu` is not known; did you mean `cpus`?");
+        assert!(host_scope().evaluate("cpus / 0").is_err());
+        assert!(host_scope().evaluate("2 *").is_err());
+        assert!(host_scope().evaluate("[1, 2]").is_err());
+    }
+
+    #[test]
+    fn values_may_need_each_other_but_not_in_a_cycle() {
+        let mut scope = host_scope();
+        let (half, all, threads) = (Scalar::from("all / 2"), Scalar::from("cpus * 8"), Scalar::Int(3));
+        scope.define([("half", &half), ("all", &all), ("threads", &threads)]).unwrap();
+        assert_eq!(scope.get("half"), Some(&Scalar::Int(16)));
+        let (a, b) = (Scalar::from("b + 1"), Scalar::from("a + 1"));
+        let (_, error) = host_scope().define([("a", &a), ("b", &b)]).unwrap_err();
+        assert_eq!(error.to_string(), "the values a -> b -> a need each other in a cycle");
+    }
+
+    #[test]
+    fn templates_fill_names() {
+        assert_eq!(host_scope().render("--threads={{ cpus * 2 }}"), Ok("--threads=8".into()));
+        assert_eq!(host_scope().render("plain"), Ok("plain".into()));
+        assert!(host_scope().render("{{ nobody }}").is_err());
+    }
+}

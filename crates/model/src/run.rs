@@ -1,0 +1,209 @@
+//! `run.json`: manifest, targets, clock offsets, own overhead; and a run as a reader holds it.
+//!
+//! `run.json`: what a run is, in one document.
+//!
+//! Targets: where the cases of a run run, when that is not this host alone.
+//!
+//! A run as readers hold it in memory: everything but the series, which are read one at a time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::FORMAT_VERSION;
+use crate::event::Outcome;
+use crate::facts::Facts;
+use crate::metric::Sample;
+use crate::plan::RunPlan;
+use crate::quantity::Nanos;
+use crate::series::SeriesGap;
+use crate::study::document::Study;
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// still going, or its process died without a word: readers tell the two by the lock
+    Running,
+    /// every slot was done and ended well
+    Finished,
+    /// every slot was done; some failed
+    Failed,
+    /// stopped by the user or by its time limit
+    Stopped,
+    /// its process died: what was flushed is there
+    Interrupted,
+}
+
+impl std::fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            RunStatus::Running => "running",
+            RunStatus::Finished => "finished",
+            RunStatus::Failed => "failed",
+            RunStatus::Stopped => "stopped",
+            RunStatus::Interrupted => "interrupted",
+        })
+    }
+}
+
+/// What perflab itself cost during the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// CPU time of perflab's own threads, children excluded.
+    pub cpu: Nanos,
+    /// CPU time of the monitors' thread alone.
+    pub monitors_cpu: Nanos,
+    /// Wall time of the run.
+    pub wall: Nanos,
+    /// Largest resident set of perflab, in bytes.
+    pub peak_rss: u64,
+    /// Bytes written to the archive.
+    pub bytes_written: u64,
+    /// Monitor ticks taken.
+    pub ticks: u64,
+    /// Ticks taken later than half an interval after their time.
+    pub late_ticks: u64,
+    /// Ticks that could not be taken at all, their time being over.
+    pub lost_ticks: u64,
+}
+
+/// One point of time on two clocks, so that monotonic times can be dated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockAnchor {
+    /// CLOCK_MONOTONIC.
+    pub monotonic: Nanos,
+    /// Nanoseconds since 1970 (CLOCK_REALTIME) at the same instant.
+    pub realtime: Nanos,
+}
+
+/// Kinds of imports whose files say what was set up anew for each repetition: a boot, a process.
+const TELLING_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
+
+/// `run.json`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// ULID.
+    pub id: String,
+    /// A name of the user's choice; several runs may share one and are then repetitions of one another.
+    pub label: Option<String>,
+    /// The study as read.
+    pub study: Study,
+    /// The study's file text, as it was.
+    pub study_text: String,
+    /// The study's file name, or `quickstart` for a shipped one.
+    pub study_file: String,
+    /// What was planned.
+    pub plan: RunPlan,
+    /// The target's facts.
+    pub facts: Facts,
+    /// The kernel's boot id, which tells boots apart; empty where unknown.
+    pub boot_id: String,
+    /// Name of the machine that records: `host`.
+    pub target: String,
+    /// Where the cases run, when that is not the machine that records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetRecord>,
+    /// Clock anchor at the beginning.
+    pub anchor: ClockAnchor,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Own cost; zero until the end.
+    pub overhead: Overhead,
+}
+
+impl Manifest {
+    /// Whether this program can read it.
+    pub fn is_readable(&self) -> bool {
+        self.format <= FORMAT_VERSION
+    }
+
+    /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports nobody knows:
+    /// their files may be of one boot, or of several.
+    pub fn has_known_boots(&self) -> bool {
+        let kind = self.facts.value("import.kind").map(ToString::to_string);
+        !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
+    }
+
+    /// A boot of the run, told apart from those of other runs: by the kernel's boot id; a run without one is a boot of its
+    /// own. Where boots are [not known](Manifest::has_known_boots), all runs are of one, unless the user says that they `differ`.
+    pub fn boot_key(&self, boot: u32, differ: bool) -> (String, u32) {
+        let id = match () {
+            () if !self.boot_id.is_empty() => &self.boot_id,
+            () if differ || self.has_known_boots() => &self.id,
+            () => &self.boot_id,
+        };
+        (id.clone(), boot)
+    }
+}
+
+/// How a target's CLOCK_MONOTONIC stands to that of the machine that records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// Add it to a time of the machine that records to get the target's, in nanoseconds.
+    pub offset: i64,
+    /// The truth is no further from `offset` than this.
+    pub bound: Nanos,
+    /// How much faster the target's clock runs, in billionths; 0 until it was watched for long enough.
+    pub rate_ppb: i64,
+}
+
+/// One target of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    /// `guest1`
+    pub name: String,
+    /// `process`, `ssh`, `vm`
+    pub kind: String,
+    /// The kernel that it runs.
+    pub kernel: String,
+    /// Tells its boots apart; empty where unknown.
+    pub boot_id: String,
+    /// How its clock stood at the beginning.
+    pub clock: ClockOffset,
+    /// What it says about itself.
+    pub facts: Facts,
+}
+
+/// One iteration that began, as it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IterationRecord {
+    /// Which target: index into the manifest's targets. Missing for the machine that records.
+    pub target: Option<u32>,
+    /// Index into the plan's slots.
+    pub slot: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its process was started (CLOCK_MONOTONIC of the machine that records).
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+}
+
+/// A warning that was given during the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunWarning {
+    /// What.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// One run, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// Its manifest; the status is `Interrupted` where its process died.
+    pub manifest: Manifest,
+    /// All samples, in the order in which they were taken.
+    pub samples: Vec<Sample>,
+    /// All iterations that ended, warm-ups included, in order of time.
+    pub iterations: Vec<IterationRecord>,
+    /// Stretches without rows.
+    pub gaps: Vec<SeriesGap>,
+    /// Warnings given.
+    pub warnings: Vec<RunWarning>,
+    /// With targets: to what bound each one's clock was known, at each release.
+    pub clock_bounds: Vec<Nanos>,
+}

@@ -1,0 +1,21 @@
+//! The study: a TOML file that says what to run, what to vary and what to record.
+//!
+//! This module owns the file's shape and everything that can be checked from the text alone.
+//! Whether a workload exists and takes such a parameter is the planner's question (`conduct`).
+
+pub(crate) mod document;
+pub(crate) mod factor;
+pub(crate) mod stopping_rule;
+pub(crate) mod target;
+pub(crate) mod validation;
+
+pub use crate::toml_source::TomlSource;
+pub use document::{
+    DiskKind, DiskModel, IoTraceSpec, LostTargetPolicy, MetricChoice, ProfileScope, ProfileSpec, RunRules,
+    ScratchDisk, SlotOrder, Study, WorkloadSpec, study_json_schema,
+};
+pub use factor::{Factor, FactorKind, FactorLevel, FactorSide};
+pub use stopping_rule::{StoppingRule, StoppingRuleError};
+pub use target::{
+    AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
+};

@@ -1,0 +1,578 @@
+//! Everything that the text of a study alone can get wrong, by table.
+//!
+//! What the text of a study alone can get wrong, beyond types and unknown keys.
+//!
+//! What the text of a study can get wrong about its targets.
+
+use std::collections::BTreeSet;
+
+use crate::problem::Problem;
+use crate::study::document::{DiskKind, DiskModel, SlotOrder, Study};
+use crate::study::factor::{Factor, FactorKind};
+use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
+
+/// All problems of `study`, each with its key.
+pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if study.run.iterations == 0 {
+        found.push(Problem::new("run.iterations", "must be at least 1").with_hint("10 is a good start"));
+    }
+    if study.run.until.is_some() && study.run.order == SlotOrder::Sequential {
+        let hint = "leave `order` out: only complete blocks can be looked at fairly";
+        found.push(Problem::new("run.until", "does not go with the sequential order").with_hint(hint));
+    }
+    if study.workload.is_empty() {
+        found.push(
+            Problem::new("workload", "no workload to run").with_hint("add `[workload.memory-bandwidth]`"),
+        );
+    }
+    for (name, workload) in &study.workload {
+        for (parameter, values) in &workload.matrix {
+            matrix_problems(&format!("workload.{name}.matrix.{parameter}"), values, &mut found);
+            if workload.parameters.contains_key(parameter) {
+                let key = format!("workload.{name}.matrix.{parameter}");
+                let hint = "keep it in one of the two tables";
+                found.push(Problem::new(key, "stands under `parameters` too").with_hint(hint));
+            }
+        }
+    }
+    for (name, factor) in &study.factor {
+        level_list_problems(name, factor, &mut found);
+        factor_key_problems(name, factor, study, &mut found);
+        disk_factor_problems(name, factor, study, &mut found);
+    }
+    for (name, choice) in &study.metric {
+        if let Some(text) = &choice.margin
+            && parse_margin(text).is_none()
+        {
+            let key = format!("metric.{name}.margin");
+            found.push(
+                Problem::new(key, format!("`{text}` is not a margin"))
+                    .with_hint("write a per cent value such as \"2%\""),
+            );
+        }
+    }
+    disk_problems(study, &mut found);
+    profile_problems(study, &mut found);
+    io_trace_problems(study, &mut found);
+    all_target_problems(study, &mut found);
+    found
+}
+
+fn profile_problems(study: &Study, found: &mut Vec<Problem>) {
+    let Some(profile) = &study.profile else { return };
+    let highest = crate::study::document::ProfileSpec::HIGHEST_FREQUENCY;
+    if !(1..=highest).contains(&profile.frequency) {
+        let message = format!("must be between 1 and {highest} samples a second");
+        let problem = Problem::new("profile.frequency", message);
+        found.push(problem.with_hint("499 costs next to nothing, 4999 is felt"));
+    }
+    if !study.target.is_empty() && profile.pid.is_some() {
+        let problem = Problem::new("profile.pid", "names a process of this host, and this study has targets");
+        found.push(
+            problem.with_hint("profile the workload (`scope = \"workload\"`), or everything in the targets"),
+        );
+    }
+}
+
+fn io_trace_problems(study: &Study, found: &mut Vec<Problem>) {
+    if study.io.is_some() && !study.target.is_empty() {
+        let problem = Problem::new("io", "I/O is traced on this host only, and this study has targets");
+        found.push(problem.with_hint("leave [io] out, or the targets"));
+    }
+}
+
+/// `"2%"` as 0.02; also the margin of [`crate::study::document::MetricChoice`].
+fn parse_margin(text: &str) -> Option<f64> {
+    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
+    (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
+}
+
+fn matrix_problems(key: &str, values: &[crate::scalar::Scalar], found: &mut Vec<Problem>) {
+    if values.is_empty() {
+        found.push(Problem::new(key, "has no value").with_hint("list at least one"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, value) in values.iter().enumerate() {
+        if !seen.insert(value.to_string()) {
+            found.push(Problem::new(format!("{key}[{index}]"), format!("`{value}` stands here twice")));
+        }
+    }
+}
+
+fn level_list_problems(name: &str, factor: &Factor, found: &mut Vec<Problem>) {
+    if factor.levels.is_empty() {
+        let key = format!("factor.{name}.levels");
+        found.push(Problem::new(key, "has no level").with_hint("list at least one; two make a comparison"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, level) in factor.levels.iter().enumerate() {
+        let key = format!("factor.{name}.levels[{index}]");
+        if !seen.insert(&level.name) {
+            let hint = "remove one, or give one of them a `name` of its own";
+            found.push(
+                Problem::new(&key, format!("the level `{}` stands here twice", level.name)).with_hint(hint),
+            );
+        }
+        if let Some(problem) = level_problem(&key, factor.kind, level) {
+            found.push(problem);
+        }
+    }
+}
+
+fn level_problem(key: &str, kind: FactorKind, level: &crate::study::factor::FactorLevel) -> Option<Problem> {
+    let commands = !level.apply.is_empty() || !level.undo.is_empty();
+    match kind {
+        FactorKind::Commands if level.apply.is_empty() != level.undo.is_empty() => Some(
+            Problem::new(key, format!("the level `{}` has only one of `apply` and `undo`", level.name))
+                .with_hint(
+                    "what is applied must be undone: give both, or neither for a level that changes nothing",
+                ),
+        ),
+        FactorKind::Commands => None,
+        _ if commands => Some(
+            Problem::new(key, format!("`apply` and `undo` do nothing in a factor of kind `{kind}`"))
+                .with_hint("use `kind = \"commands\"`"),
+        ),
+        FactorKind::DropCaches if !matches!(level.value, crate::scalar::Scalar::Int(0..=3)) => Some(
+            Problem::new(key, format!("`{}` is not a way to drop caches", level.value))
+                .with_hint("0 drops nothing, 1 the page cache, 2 slab objects, 3 both"),
+        ),
+        _ => None,
+    }
+}
+
+fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if let Some(workload) = &factor.workload
+        && !study.workload.contains_key(workload)
+    {
+        let hint = crate::problem::suggest_name(workload, study.workload.keys().map(String::as_str));
+        let key = format!("factor.{name}.workload");
+        found.push(Problem::new(key, format!("the study has no workload `{workload}`")).with_hint(hint));
+    }
+    let missing = factor.key.is_none() && matches!(factor.kind, FactorKind::Sysctl | FactorKind::File);
+    if missing {
+        let key = format!("factor.{name}");
+        let hint = "add `key = \"vm.swappiness\"` or, for a file, its path";
+        found.push(
+            Problem::new(key, format!("a factor of kind `{}` needs a `key`", factor.kind)).with_hint(hint),
+        );
+    }
+    if let (FactorKind::File, Some(path)) = (factor.kind, &factor.key)
+        && !["/proc/", "/sys/"].iter().any(|root| path.starts_with(root))
+    {
+        let key = format!("factor.{name}.key");
+        found.push(
+            Problem::new(key, format!("{path} is not under /proc or /sys"))
+                .with_hint("use `kind = \"commands\"` for other files"),
+        );
+    }
+}
+
+/// A factor over the disk needs a disk that can be made afresh, and a key that levels can stand for.
+fn disk_factor_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Disk {
+        return;
+    }
+    if study.disk.as_ref().is_none_or(|disk| disk.kind == DiskKind::Directory) {
+        let hint = "add `[disk]` with `kind = \"image\"` and a `size`";
+        found.push(Problem::new(format!("factor.{name}"), "there is no disk to make afresh").with_hint(hint));
+    }
+    match factor.key.as_deref().unwrap_or(name) {
+        "filesystem" => {
+            for (index, level) in factor.levels.iter().enumerate() {
+                let key = format!("factor.{name}.levels[{index}]");
+                found.extend(filesystem_problem(&key, &level.value.to_string()));
+            }
+        }
+        "mount" => {}
+        "model" => {
+            for (index, level) in factor.levels.iter().enumerate() {
+                let key = format!("factor.{name}.levels[{index}]");
+                found.extend(disk_model_problem(&key, &level.value.to_string()));
+            }
+        }
+        other => {
+            let problem =
+                Problem::new(format!("factor.{name}"), format!("`{other}` of a disk cannot be varied"));
+            found.push(problem.with_hint("known here: filesystem, mount, model"));
+        }
+    }
+}
+
+fn filesystem_problem(key: &str, filesystem: &str) -> Option<Problem> {
+    let known = ["ext4", "xfs", "btrfs"].contains(&filesystem);
+    let problem = || Problem::new(key, format!("`{filesystem}` is not known here"));
+    (!known).then(|| problem().with_hint("known here: ext4, xfs, btrfs"))
+}
+
+fn disk_model_problem(key: &str, model: &str) -> Option<Problem> {
+    let error = model.parse::<DiskModel>().err()?;
+    Some(Problem::new(key, error).with_hint("add `value`, where the level has another name"))
+}
+
+fn disk_problems(study: &Study, found: &mut Vec<Problem>) {
+    let Some(disk) = &study.disk else { return };
+    let mut need = |wanted: bool, key: &str, hint: &str| {
+        if wanted {
+            found.push(Problem::new("disk", format!("needs `{key}`")).with_hint(hint));
+        }
+    };
+    need(disk.kind != DiskKind::Image && disk.path.is_none(), "path", "name the directory or the partition");
+    need(disk.kind == DiskKind::Image && disk.size.is_none(), "size", "such as \"1GiB\"");
+    if disk.kind != DiskKind::Image && disk.model.is_some() {
+        let problem =
+            Problem::new("disk.model", "only an image can be served with the delays of another disk");
+        found.push(problem.with_hint("use `kind = \"image\"` and a `size`"));
+    }
+    found.extend(disk.filesystem.as_deref().and_then(|name| filesystem_problem("disk.filesystem", name)));
+}
+
+impl crate::study::document::MetricChoice {
+    /// The margin as a fraction: 0.02 for `"2%"`.
+    pub fn margin_fraction(&self) -> Option<f64> {
+        self.margin.as_deref().and_then(parse_margin)
+    }
+}
+
+/// All such problems.
+fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
+    for (name, target) in &study.target {
+        target_problems(name, target, found);
+    }
+    for (name, factor) in &study.factor {
+        factor_side_problems(name, factor, study, found);
+        target_count_problems(name, factor, study, found);
+    }
+    if study.run.boots == 0 {
+        found.push(Problem::new("run.boots", "must be at least 1"));
+    }
+    if study.run.boots > 1 && study.target.is_empty() {
+        let hint = "add `[target.guest]`, or repeat the run under one `--label`";
+        found.push(Problem::new("run.boots", "there is nothing to start anew").with_hint(hint));
+    }
+    if study.run.boots > 1 && study.run.until.is_some() {
+        let problem =
+            Problem::new("run.until", "looks at iterations, and with `boots` a boot is what counts");
+        found.push(problem.with_hint("give a number of `iterations`, and more `boots`"));
+    }
+    if study.run.boot_each_case {
+        boot_each_case_problems(study, found);
+    }
+}
+
+/// What cannot be when every case has its own start of the targets.
+fn boot_each_case_problems(study: &Study, found: &mut Vec<Problem>) {
+    let key = "run.boot-each-case";
+    if study.target.is_empty() {
+        found.push(Problem::new(key, "there is nothing to start").with_hint("add `[target.guest]`"));
+    }
+    if study.run.until.is_some() {
+        let problem = Problem::new(key, "does not go with `until`, which looks at complete blocks");
+        found.push(problem.with_hint("give a number of `iterations`"));
+    }
+}
+
+fn target_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name == "host" || name.is_empty() || !name.chars().all(plain) {
+        let hint = "letters, digits, `-` and `_`; `host` is this machine";
+        found.push(Problem::new(format!("target.{name}"), "cannot be a target's name").with_hint(hint));
+    }
+    if target.count == 0 {
+        found.push(Problem::new(format!("target.{name}.count"), "must be at least 1"));
+    }
+    guest_key_problems(name, target, found);
+    address_problems(name, target, found);
+}
+
+/// Who is reached by ssh, and who is a domain.
+fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let kind = target.kind;
+    let by_ssh = matches!(kind, TargetKind::Ssh | TargetKind::Libvirt);
+    let given = [
+        ("address", &target.address, by_ssh, "add `address = \"user@host\"`"),
+        (
+            "domain",
+            &target.domain,
+            kind == TargetKind::Libvirt,
+            "add `domain = \"NAME\"` (`virsh list --all`)",
+        ),
+    ];
+    for (key, value, wanted, hint) in given {
+        match value {
+            None if wanted => {
+                let problem = Problem::new(format!("target.{name}"), format!("needs `{key}`"));
+                found.push(problem.with_hint(hint));
+            }
+            Some(_) if !wanted => found.push(meaningless_key_problem(name, key, kind)),
+            // A word that begins so would be an option to ssh or virsh.
+            Some(value) if value.starts_with('-') || value.is_empty() => {
+                found.push(Problem::new(format!("target.{name}.{key}"), format!("is no {key}")));
+            }
+            _ => {}
+        }
+    }
+    if target.connect.is_some() && kind != TargetKind::Libvirt {
+        found.push(meaningless_key_problem(name, "connect", kind));
+    }
+    if kind == TargetKind::Libvirt && target.count > 1 {
+        let problem = Problem::new(format!("target.{name}.count"), "a domain is one machine");
+        found.push(problem.with_hint("write each domain as a target of its own"));
+    }
+}
+
+fn meaningless_key_problem(name: &str, key: &str, kind: TargetKind) -> Problem {
+    Problem::new(format!("target.{name}.{key}"), format!("means nothing for a target of kind `{kind}`"))
+}
+
+/// Keys of guests: what they need, and who has no use for them.
+fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    if target.kind == TargetKind::Vm {
+        if target.kernel.is_none() {
+            let hint = "add `kernel = \"debian-cloud\"` (`perflab kernel list`), or a file";
+            found.push(Problem::new(format!("target.{name}"), "needs `kernel`").with_hint(hint));
+        }
+        guest_size_problems(name, target, found);
+        return;
+    }
+    let given = [
+        ("kernel", target.kernel.is_some()),
+        ("modules", target.modules.is_some()),
+        ("load", !target.load.is_empty()),
+        ("append", !target.append.is_empty()),
+        ("cpus", target.cpus.is_some()),
+        ("memory", target.memory.is_some()),
+        ("root", target.root.is_some()),
+        ("programs", !target.programs.is_empty()),
+        ("pin", !target.pin.is_empty()),
+        ("nodes", !target.nodes.is_empty()),
+        ("huge-pages", target.huge_pages.is_some()),
+        ("cpu-model", target.cpu_model.is_some()),
+        ("accelerator", target.accelerator.is_some()),
+        ("channel", target.channel.is_some_and(|channel| !is_usable_channel(target.kind, channel))),
+        ("boot-within", target.boot_within.is_some()),
+        ("cache", target.cache.is_some()),
+        ("disks", !target.disks.is_empty()),
+    ];
+    for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+        found.push(meaningless_key_problem(name, key, target.kind));
+    }
+}
+
+/// Whether the agent of a target that is no guest can be spoken to that way.
+fn is_usable_channel(kind: TargetKind, channel: AgentChannel) -> bool {
+    kind == TargetKind::Process && channel == AgentChannel::Vsock
+}
+
+fn guest_size_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let nodes = target.nodes.iter().enumerate();
+    let nodes = nodes.map(|(index, node)| (format!("nodes[{index}].memory"), Some(&node.memory)));
+    let others = [("memory", &target.memory), ("huge-pages", &target.huge_pages)];
+    for (key, text) in others.map(|(key, text)| (key.to_owned(), text.as_ref())).into_iter().chain(nodes) {
+        if let Some(Err(wrong)) = text.map(|text| crate::quantity::Bytes::parse(text)) {
+            found.push(Problem::new(format!("target.{name}.{key}"), wrong.to_string()));
+        }
+    }
+    if !target.nodes.is_empty() && (target.cpus.is_some() || target.memory.is_some()) {
+        let problem =
+            Problem::new(format!("target.{name}.nodes"), "say already how many cpus and how much memory");
+        found.push(problem.with_hint("leave `cpus` and `memory` out"));
+    }
+}
+
+fn factor_side_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    use FactorKind::{Commands, DropCaches, File, Sysctl};
+    if factor.on.is_none() {
+        return;
+    }
+    let key = format!("factor.{name}.on");
+    if study.target.is_empty() {
+        found.push(Problem::new(key, "the study has no targets").with_hint("add `[target.guest]`"));
+    } else if !matches!(factor.kind, Sysctl | File | DropCaches | Commands) {
+        let message = format!("means nothing for a factor of kind `{}`", factor.kind);
+        found.push(Problem::new(key, message));
+    }
+}
+
+fn target_count_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Targets {
+        return;
+    }
+    let all = study.target_count();
+    if all == 0 {
+        let hint = "add `[target.guest]` with a `count`";
+        found.push(Problem::new(format!("factor.{name}"), "the study has no targets").with_hint(hint));
+    }
+    for (index, level) in factor.levels.iter().enumerate() {
+        let number = matches!(level.value, crate::scalar::Scalar::Int(n) if n >= 1 && n <= i64::from(all));
+        if !number && all > 0 {
+            let key = format!("factor.{name}.levels[{index}]");
+            let problem = Problem::new(key, format!("`{}` is no number of targets", level.value));
+            found.push(problem.with_hint(format!("from 1 to {all}, which is how many the study has")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::*;
+
+    const GOOD: &str = r#"
+title = "pages"
+[values]
+half = "memory / 2"
+[run]
+iterations = 8
+time-limit = "30s"
+[workload.sweep]
+use = "page-faults"
+parameters = { size = "half" }
+matrix = { threads = [1, 2] }
+[factor.pages]
+kind = "parameter"
+levels = ["ordinary", "huge"]
+[factor.caches]
+kind = "drop-caches"
+levels = [0, 3]
+[factor.daemon]
+kind = "commands"
+levels = [{ name = "off" }, { name = "on", apply = ["true"], undo = ["true"] }]
+[monitors]
+vmstat = "100ms"
+[metric.faults]
+margin = "2%"
+"#;
+
+    fn parse_error_text(text: &str) -> String {
+        TomlSource::new("s.toml", text).parse_study().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_good_study_reads() {
+        let study = TomlSource::new("s.toml", GOOD).parse_study().unwrap();
+        assert_eq!(study.run.iterations, 8);
+        assert_eq!(study.run.warmup, 1);
+        assert_eq!(study.factor["caches"].levels[1].name, "3");
+        assert_eq!(study.factor["daemon"].levels[1].apply, ["true"]);
+        assert_eq!(study.metric["faults"].margin_fraction(), Some(0.02));
+    }
+
+    #[test]
+    fn an_unknown_key_gets_the_nearest_name() {
+        let text = GOOD.replace("iterations = 8", "iteratons = 8");
+        assert_eq!(
+            parse_error_text(&text),
+            "s.toml:6:1: `run.iteratons`: the key `iteratons` is not known here; did you mean `iterations`?"
+        );
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_with_its_place() {
+        let text = GOOD.replace("iterations = 8", "iterations = \"many\"");
+        let said = parse_error_text(&text);
+        assert!(said.starts_with("s.toml:6:14: `run.iterations`: invalid type: string \"many\""), "{said}");
+    }
+
+    #[test]
+    fn a_number_without_its_unit_is_shown_with_one() {
+        let text = GOOD.replace("\"2%\"", "2");
+        let said = parse_error_text(&text);
+        assert!(
+            said.ends_with(
+                "`metric.faults.margin`: invalid type: integer `2`, expected a text; write `margin = \"2%\"`"
+            ),
+            "{said}"
+        );
+        let said = parse_error_text(&GOOD.replace("vmstat = \"100ms\"", "vmstat = 100"));
+        assert!(said.ends_with("expected a text; write `vmstat = \"100ms\"`"), "{said}");
+    }
+
+    #[test]
+    fn all_that_an_empty_study_lacks_is_told_at_once() {
+        let problems = TomlSource::new("s.toml", "").parse_study().unwrap_err();
+        let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(said, ["the key `title` is missing", "the key `workload` is missing"]);
+    }
+
+    #[test]
+    fn a_level_twice_is_refused() {
+        let text = GOOD.replace("\"huge\"", "\"ordinary\"");
+        let said = parse_error_text(&text);
+        assert!(
+            said.starts_with(
+                "s.toml:14:23: `factor.pages.levels[1]`: the level `ordinary` stands here twice"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn every_problem_is_reported_at_once() {
+        let text =
+            GOOD.replace("[0, 3]", "[0, 7]").replace("2%", "two").replace("iterations = 8", "iterations = 0");
+        let problems = TomlSource::new("s.toml", text).parse_study().unwrap_err();
+        let keys: Vec<&str> = problems.list.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(keys, ["run.iterations", "factor.caches.levels[1]", "metric.faults.margin"]);
+        assert!(problems.list.iter().all(|problem| problem.span.is_some()));
+    }
+
+    #[test]
+    fn text_that_is_not_toml_is_placed() {
+        let said = parse_error_text("title = \nworkload = 3");
+        assert!(said.starts_with("s.toml:1:"), "{said}");
+    }
+
+    #[test]
+    fn a_table_named_twice_is_placed() {
+        let said = parse_error_text(&format!("{GOOD}[factor.pages]\nkind = \"label\"\nlevels = [1]\n"));
+        assert!(said.contains("duplicate key"), "{said}");
+    }
+
+    #[test]
+    fn the_schema_names_every_table() {
+        let schema = study_json_schema();
+        for table in ["run", "workload", "factor", "monitors", "metric", "disk"] {
+            assert!(schema["properties"][table].is_object(), "{table}");
+        }
+    }
+
+    #[test]
+    fn targets_are_checked_with_what_refers_to_them() {
+        let targets = "[target.guest]\nkind = \"process\"\ncount = 2\n[factor.guests]\nkind = \"targets\"\nlevels = [1, 2]\n";
+        let study = TomlSource::new("s.toml", format!("{GOOD}{targets}")).parse_study().unwrap();
+        assert_eq!((study.target_count(), study.run.boots), (2, 1));
+        let said = parse_error_text(&format!("{GOOD}{}", targets.replace("[1, 2]", "[1, 3]")));
+        assert!(said.contains("`3` is no number of targets; from 1 to 2"), "{said}");
+        let said = parse_error_text(&format!("{GOOD}{}", targets.replace("process", "ssh")));
+        assert!(said.contains("needs `address`"), "{said}");
+        let said = parse_error_text(
+            &GOOD.replace("kind = \"drop-caches\"", "kind = \"drop-caches\"\non = \"guest\""),
+        );
+        assert!(said.contains("the study has no targets"), "{said}");
+        let said = parse_error_text(&GOOD.replace("iterations = 8", "iterations = 8\nboots = 2"));
+        assert!(said.contains("there is nothing to start anew"), "{said}");
+    }
+
+    #[test]
+    fn a_study_without_targets_is_stored_without_a_word_of_them() {
+        let study = TomlSource::new("s.toml", GOOD).parse_study().unwrap();
+        let stored = serde_json::to_string(&study).unwrap();
+        assert!(!["target", "boots", "lost"].iter().any(|word| stored.contains(word)), "{stored}");
+    }
+
+    #[test]
+    fn a_factor_over_the_disk_needs_a_disk_and_a_key_that_varies() {
+        let text = GOOD.replace(
+            "kind = \"drop-caches\"\nlevels = [0, 3]",
+            "kind = \"disk\"\nlevels = [\"ext4\", \"ext9\"]",
+        );
+        let said = parse_error_text(&text);
+        assert!(
+            said.contains("no disk to make afresh") && said.contains("`caches` of a disk cannot be varied"),
+            "{said}"
+        );
+        let text = text.replace("[factor.caches]", "[factor.filesystem]");
+        assert!(parse_error_text(&text).contains("`ext9` is not known here"), "{}", parse_error_text(&text));
+    }
+}

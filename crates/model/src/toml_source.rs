@@ -1,0 +1,234 @@
+//! A TOML file with its text: parsed, its keys located, its problems put in their places.
+//!
+//! From the text of a study to a checked [`Study`], or to [`Problems`] that stand in their places.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::problem::{self, Problem, Problems};
+use crate::study::document::Study;
+use crate::study::validation;
+
+/// A study file: its name, its text, and what stands where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TomlSource {
+    /// The file as the user named it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl TomlSource {
+    /// The text of `file`.
+    pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
+        TomlSource { file: file.into(), text: text.into() }
+    }
+
+    /// Reads and checks the study, as far as the text alone can tell.
+    pub fn parse_study(&self) -> Result<Study, Problems> {
+        let study: Study = self.parse_requiring(&["title", "workload"])?;
+        let list = validation::study_problems(&study);
+        if list.is_empty() { Ok(study) } else { Err(self.place_problems(list)) }
+    }
+
+    /// Reads any table from the text, as its types allow: for files of other rooms, which check
+    /// their values themselves and report through [`TomlSource::place_problems`].
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problems> {
+        self.parse_requiring(&[])
+    }
+
+    /// The same for a type that must have these keys: all that are missing are told at once.
+    pub fn parse_requiring<T: serde::de::DeserializeOwned>(&self, required: &[&str]) -> Result<T, Problems> {
+        toml::from_str(&self.text).map_err(|error| {
+            let missing = if error.message().starts_with("missing field") {
+                self.missing_keys(required)
+            } else {
+                Vec::new()
+            };
+            self.place_problems(if missing.is_empty() { vec![self.parse_problem(&error)] } else { missing })
+        })
+    }
+
+    /// The keys of the whole file that are not there.
+    fn missing_keys(&self, required: &[&str]) -> Vec<Problem> {
+        let Ok(table) = DeTable::parse(&self.text) else { return Vec::new() };
+        let is_there = |key: &str| table.get_ref().keys().any(|known| known.get_ref().as_ref() == key);
+        let problem = |key: &&str| Problem::new("", format!("the key `{key}` is missing"));
+        required.iter().filter(|key| !is_there(key)).map(problem).collect()
+    }
+
+    /// Puts problems that know their key in their places.
+    pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
+        let place = |problem: Problem| {
+            let span = problem.span.clone().or_else(|| self.locate(&problem.key));
+            problem.with_span(span)
+        };
+        let list = list.into_iter().map(place).collect();
+        Problems { file: self.file.clone(), text: self.text.clone(), list }
+    }
+
+    /// The bytes of the value at a dotted key such as `factor.pages.levels[1]`, or of the nearest
+    /// table above it that exists.
+    pub fn locate(&self, key: &str) -> Option<Range<usize>> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let mut found = None;
+        let mut here = TomlNode::Table(table.get_ref());
+        for step in key.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
+            match here.child(step) {
+                Some((span, next)) => {
+                    found = Some(span);
+                    here = next;
+                }
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn parse_problem(&self, error: &toml::de::Error) -> Problem {
+        let message = error.message().trim();
+        let key = error.span().and_then(|span| self.key_at(span.start)).unwrap_or_default();
+        let problem = match parse_unknown_name(message) {
+            Some((kind, name, known)) => {
+                let hint = problem::suggest_name(name, known.iter().copied());
+                Problem::new(key, format!("{kind} `{name}` is not known here")).with_hint(hint)
+            }
+            None => {
+                let problem = Problem::new(key.clone(), without_rust_types(message));
+                match find_bare_number(message) {
+                    Some(number) => problem.with_hint(format!("write `{}`", suggest_quantity(&key, number))),
+                    None => problem,
+                }
+            }
+        };
+        problem.with_span(error.span())
+    }
+
+    /// The dotted key of the innermost value that holds byte `offset`.
+    fn key_at(&self, offset: usize) -> Option<String> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let mut path = String::new();
+        TomlNode::Table(table.get_ref()).append_key_path(offset, &mut path);
+        (!path.is_empty()).then_some(path)
+    }
+}
+
+/// serde's message without the names of Rust's types.
+fn without_rust_types(message: &str) -> String {
+    let types = [
+        ("expected u32", "expected a whole number, 0 or more"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("expected a string", "expected a text"),
+        ("expected a map", "expected a table"),
+        ("expected a sequence", "expected a list"),
+        ("data did not match any variant of untagged enum Value", "expected a text, a number or a boolean"),
+    ];
+    types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
+}
+
+/// The number that stands where a text is wanted.
+fn find_bare_number(message: &str) -> Option<&str> {
+    let (found, wanted) = message.split_once("`, expected ")?;
+    let (kind, number) = found.split_once('`')?;
+    let is_number = ["invalid type: integer ", "invalid type: floating point "].contains(&kind);
+    (is_number && wanted.starts_with("a string")).then_some(number)
+}
+
+/// A number with the unit that it most likely lacks.
+fn suggest_quantity(key: &str, number: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let is_size = ["size", "memory", "disk"].contains(&name);
+    let is_time = key.starts_with("monitors.")
+        || ["time-limit", "total-time-limit", "quiet", "lost-after"].contains(&name);
+    match () {
+        () if name == "margin" => format!("{name} = \"{number}%\""),
+        () if is_time && key.starts_with("monitors.") => format!("{name} = \"{number}ms\""),
+        () if is_time => format!("{name} = \"{number}s\""),
+        () if is_size => format!("{name} = \"{number}MiB\""),
+        () => format!("{name} = \"{number}\""),
+    }
+}
+
+/// serde's "unknown field `x`, expected one of `a`, `b`", taken apart: (kind, x, [a, b]).
+fn parse_unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
+    let kind = [("unknown field", "the key"), ("unknown variant", "the value")];
+    let (_, kind) = kind.into_iter().find(|(prefix, _)| message.starts_with(prefix))?;
+    let mut names = message.split('`').skip(1).step_by(2);
+    let name = names.next()?;
+    Some((kind, name, names.collect()))
+}
+
+/// A table or an array of the document, for walking along a key.
+enum TomlNode<'a> {
+    Table(&'a DeTable<'a>),
+    Array(&'a [Spanned<DeValue<'a>>]),
+    Leaf,
+}
+
+impl<'a> TomlNode<'a> {
+    fn from_value(value: &'a DeValue<'a>) -> Self {
+        match value {
+            DeValue::Table(table) => TomlNode::Table(table),
+            DeValue::Array(array) => TomlNode::Array(array),
+            _ => TomlNode::Leaf,
+        }
+    }
+
+    /// The child of that name or index: where it stands, and what it is.
+    fn child(&self, name: &str) -> Option<(Range<usize>, TomlNode<'a>)> {
+        match self {
+            TomlNode::Table(table) => {
+                let (key, value) = table.iter().find(|(key, _)| key.get_ref().as_ref() == name)?;
+                Some((
+                    key.span().start..value.span().end.max(key.span().end),
+                    TomlNode::from_value(value.get_ref()),
+                ))
+            }
+            TomlNode::Array(array) => {
+                let value = array.get(name.parse::<usize>().ok()?)?;
+                Some((value.span(), TomlNode::from_value(value.get_ref())))
+            }
+            TomlNode::Leaf => None,
+        }
+    }
+
+    fn append_key_path(&self, offset: usize, path: &mut String) {
+        match self {
+            TomlNode::Table(table) => {
+                let holds = |span: Range<usize>| span.contains(&offset);
+                // The last match wins: a table's span is only its header.
+                let mut hit = table.iter().filter(|(key, value)| {
+                    holds(key.span()) || holds(value.span()) || contains_offset(value.get_ref(), offset)
+                });
+                if let Some((key, value)) = hit.next_back() {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key.get_ref());
+                    TomlNode::from_value(value.get_ref()).append_key_path(offset, path);
+                }
+            }
+            TomlNode::Array(array) => {
+                let hit = array.iter().position(|value| value.span().contains(&offset));
+                if let Some((index, value)) = hit.and_then(|index| Some((index, array.get(index)?))) {
+                    path.push_str(&format!("[{index}]"));
+                    TomlNode::from_value(value.get_ref()).append_key_path(offset, path);
+                }
+            }
+            TomlNode::Leaf => {}
+        }
+    }
+}
+
+fn contains_offset(value: &DeValue<'_>, offset: usize) -> bool {
+    let DeValue::Table(table) = value else { return false };
+    table.iter().any(|(key, value)| {
+        key.span().contains(&offset)
+            || value.span().contains(&offset)
+            || contains_offset(value.get_ref(), offset)
+    })
+}

@@ -1,0 +1,16 @@
+//! Facts: what a target says about itself, by family, as flat keys with the place each was read from.
+//!
+//! A family is one file here and one line in the table of [`family`]. It only reads: what a machine does not have is
+//! simply no fact, and nothing here is an error but an unknown family. Sizes are in bytes, times in nanoseconds,
+//! frequencies in Hz.
+
+pub(crate) mod cgroup;
+pub(crate) mod collector;
+pub(crate) mod cpu;
+pub(crate) mod disk;
+pub(crate) mod families;
+pub(crate) mod kernel;
+pub(crate) mod memory;
+
+pub use families::{FactFamily, all_fact_families, collect_facts};
+pub use memory::read_available_memory;

@@ -1,0 +1,100 @@
+//! The usual monitor: files opened once, re-read in place, parsed by their format.
+//!
+//! One file of `/proc`, opened once and re-read in place into a buffer that is kept.
+//!
+//! The usual monitor: one file, one parser from its text to rows.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use perflab_model::{CellRow, SeriesSchema};
+
+use crate::error::ObserveError;
+use crate::monitor::registry::{Monitor, MonitorContext};
+use crate::monitor::text_format::MalformedLine;
+use crate::root::Root;
+
+/// More than any known file needs at first; it grows where a machine has more to say.
+const FIRST_BUFFER: usize = 16 << 10;
+
+/// An open file of `/proc`.
+#[derive(Debug)]
+pub(crate) struct ProcFile {
+    path: String,
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl ProcFile {
+    /// Opens `path` (as the kernel names it) below `root`.
+    pub(crate) fn open(root: &Root, path: &str) -> Result<Self, ObserveError> {
+        let file = File::open(root.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
+        Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER] })
+    }
+
+    /// The whole text as it is now. Bytes that are not ASCII become `?` where the text is not UTF-8.
+    pub(crate) fn read(&mut self) -> Result<&str, ObserveError> {
+        let length = self.fill_buffer().map_err(|source| ObserveError::read_failed(&self.path, source))?;
+        let text = self.buffer.get_mut(..length).unwrap_or_default();
+        if std::str::from_utf8(text).is_err() {
+            text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
+        }
+        Ok(std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    /// Reads from the start to the end: `/proc` hands out a page or so a call.
+    fn fill_buffer(&mut self) -> Result<usize, Error> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                self.buffer.resize(length * 2, 0);
+            }
+            let rest = self.buffer.get_mut(length..).unwrap_or_default();
+            match self.file.read_at(rest, length as u64) {
+                Ok(0) => return Ok(length),
+                Ok(read) => length += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The error for a line of this file that is not understood.
+    pub(crate) fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
+        let MalformedLine { line, description: what } = malformed;
+        ObserveError::Malformed { path: self.path.clone(), line, what }
+    }
+}
+
+/// A monitor of one file.
+struct TextFileMonitor<P> {
+    file: ProcFile,
+    schema: SeriesSchema,
+    parse: P,
+}
+
+impl<P> Monitor for TextFileMonitor<P>
+where
+    P: FnMut(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine> + Send,
+{
+    fn schema(&self) -> &SeriesSchema {
+        &self.schema
+    }
+
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
+        let parsed = (self.parse)(self.file.read()?, rows);
+        parsed.map_err(|malformed| self.file.malformed_error(malformed))
+    }
+}
+
+impl MonitorContext<'_> {
+    /// Opens the monitor's file; `parse` turns its text into rows of the declared columns.
+    pub(crate) fn open_text_file(
+        &self,
+        parse: fn(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine>,
+    ) -> Result<Box<dyn Monitor>, ObserveError> {
+        let file = ProcFile::open(self.root, self.kind.source)?;
+        Ok(Box::new(TextFileMonitor { file, schema: self.declared_schema(), parse }))
+    }
+}

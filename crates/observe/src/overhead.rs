@@ -1,0 +1,84 @@
+//! What perflab itself costs: CPU time, peak memory.
+//!
+//! What perflab itself costs: the numbers for `perflab_model::manifest::Overhead`.
+
+use perflab_model::Nanos;
+use rustix::time::ClockId;
+
+use crate::clock;
+use crate::root::Root;
+
+/// CPU time and memory of this process, its children left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// CPU time of all threads since the process began (CLOCK_PROCESS_CPUTIME_ID).
+    pub cpu: Nanos,
+    /// Largest resident set so far in bytes (`VmHWM` of `/proc/self/status`); 0 where unknown.
+    pub peak_rss: u64,
+}
+
+/// What this process has cost so far.
+pub fn process_usage() -> ProcessUsage {
+    let status = Root::host().read("/proc/self/status").unwrap_or_default();
+    ProcessUsage {
+        cpu: clock::read_clock(ClockId::ProcessCPUTime),
+        peak_rss: parse_peak_rss(&status).unwrap_or(0),
+    }
+}
+
+/// CPU time of the calling thread so far.
+pub(crate) fn thread_cpu_time() -> Nanos {
+    clock::read_clock(ClockId::ThreadCPUTime)
+}
+
+/// How long the calling thread has waited for a processor so far, where the kernel counts it.
+pub fn thread_wait_time() -> Option<Nanos> {
+    parse_run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)
+}
+
+/// Why a thread did not run for `length`, of which it waited for a processor for `waited`.
+pub fn explain_absence(length: Nanos, waited: Option<Nanos>) -> &'static str {
+    match waited {
+        Some(waited) if waited.0 < length.0 / 2 => {
+            "perflab was stopped (SIGSTOP, a debugger, a paused machine)"
+        }
+        Some(_) => "the machine gave perflab no processor",
+        None => "perflab was stopped, or got no processor",
+    }
+}
+
+/// The second number of a schedstat, `run_delay` in kernel/sched/stats.h: nanoseconds.
+fn parse_run_delay(schedstat: &str) -> Option<Nanos> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
+}
+
+fn parse_peak_rss(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_read_in_bytes() {
+        assert_eq!(parse_peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    1648 kB\n"), Some(1648 * 1024));
+        assert_eq!(parse_peak_rss(""), None);
+    }
+
+    #[test]
+    fn who_waited_for_a_processor_was_not_stopped() {
+        assert_eq!(parse_run_delay("81920 4100000000 7\n"), Some(Nanos(4_100_000_000)));
+        let second = Nanos(1_000_000_000);
+        assert!(explain_absence(second, Some(Nanos(20_000_000))).contains("stopped"));
+        assert!(!explain_absence(second, Some(Nanos(900_000_000))).contains("stopped"));
+    }
+
+    #[test]
+    fn this_process_costs_something() {
+        let usage = process_usage();
+        assert!(usage.cpu.0 > 0 && usage.peak_rss > 0);
+    }
+}

@@ -1,0 +1,249 @@
+//! LineChart and StackedChart: quantities over time.
+//!
+//! Owns lines over time. It refuses to bridge what is missing: a line breaks there.
+//!
+//! Owns the stacked area: parts of a sum over time. It refuses negative parts, which a stack cannot show.
+
+use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
+use crate::chart::palette::{RgbColour, series_colour};
+use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint};
+use crate::chart::thinning::keep_pixel_extremes;
+use crate::number::chart::AxisUnit;
+
+/// One quantity over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartLine {
+    /// Its name in the legend.
+    pub name: String,
+    /// One value a time; `None` breaks the line.
+    pub values: Vec<Option<f64>>,
+    /// A lower end of each value, where it is only known within an interval: shaded.
+    pub low: Option<Vec<Option<f64>>>,
+    /// Broken into dashes: somebody else's number beside ours.
+    pub dashed: bool,
+}
+
+impl ChartLine {
+    /// A solid line.
+    pub fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
+        ChartLine { name: name.into(), values, low: None, dashed: false }
+    }
+}
+
+/// Quantities of one unit over time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// One line below the title.
+    pub note: String,
+    /// The unit of the values.
+    pub unit: AxisUnit,
+    /// Whether the vertical axis begins at 0, as it must where sizes are compared.
+    pub from_zero: bool,
+    /// Seconds, ascending.
+    pub times: Vec<f64>,
+    /// The quantities.
+    pub lines: Vec<ChartLine>,
+    /// Named stretches of time.
+    pub bands: Vec<AxisBand>,
+}
+
+impl LineChart {
+    /// Lays the figure out.
+    #[must_use]
+    pub fn render(&self) -> Scene {
+        let mut frame = ChartFrame::new(&self.title, &self.note, true);
+        let Some((x, y)) = self.axes(&frame) else {
+            frame.add_empty_note();
+            return frame.into_scene();
+        };
+        frame.add_axes(&x, &y, "seconds");
+        frame.add_bands(&x, &self.bands);
+        for (index, line) in self.lines.iter().enumerate() {
+            frame.marks.extend(self.interval_marks(line, series_colour(index), &x, &y));
+            frame.marks.extend(self.line_marks(line, series_colour(index), &x, &y));
+        }
+        frame.add_legend(
+            self.lines.iter().enumerate().map(|(index, line)| (series_colour(index), line.name.as_str())),
+        );
+        frame.into_scene()
+    }
+
+    fn axes(&self, frame: &ChartFrame) -> Option<(ChartAxis, ChartAxis)> {
+        let (first, last) = (self.times.first()?, self.times.last()?);
+        let lows = self.lines.iter().filter_map(|line| line.low.as_ref()).flatten();
+        let values = self.lines.iter().flat_map(|line| &line.values).chain(lows);
+        let ends = |(low, high): (f64, f64), value: &f64| (low.min(*value), high.max(*value));
+        let (low, high) = values.flatten().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
+        if low > high {
+            return None;
+        }
+        let low = if self.from_zero { low.min(0.0) } else { low };
+        let x = ChartAxis::with_exact_ends(
+            &AxisUnit::Plain("s".into()),
+            (*first, *last),
+            frame.horizontal_pixels(),
+            8,
+        );
+        Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
+    }
+
+    /// The line, one mark for each stretch without a hole.
+    fn line_marks(
+        &self,
+        line: &ChartLine,
+        colour: RgbColour,
+        x: &ChartAxis,
+        y: &ChartAxis,
+    ) -> Vec<SceneMark> {
+        let mark = |points| SceneMark::Line {
+            points,
+            ink: MarkInk::Own(colour),
+            width: 1.8,
+            dashed: line.dashed,
+            title: line.name.clone(),
+        };
+        let pieces = self.unbroken_points(&line.values, x, y);
+        pieces.into_iter().filter(|points| points.len() > 1).map(mark).collect()
+    }
+
+    /// The shade between low ends and values, one mark for each stretch where both are known.
+    fn interval_marks(
+        &self,
+        line: &ChartLine,
+        colour: RgbColour,
+        x: &ChartAxis,
+        y: &ChartAxis,
+    ) -> Vec<SceneMark> {
+        let Some(low) = &line.low else { return Vec::new() };
+        let both = |(value, low): (&Option<f64>, &Option<f64>)| value.zip(*low);
+        let known: Vec<Option<(f64, f64)>> = line.values.iter().zip(low).map(both).collect();
+        let upper: Vec<Option<f64>> = known.iter().map(|one| one.map(|(value, _)| value)).collect();
+        let lower: Vec<Option<f64>> = known.iter().map(|one| one.map(|(_, low)| low)).collect();
+        let pairs = self.unbroken_points(&upper, x, y).into_iter().zip(self.unbroken_points(&lower, x, y));
+        let mark = |(upper, lower): (Vec<ScenePoint>, Vec<ScenePoint>)| SceneMark::Area {
+            points: upper.into_iter().chain(lower.into_iter().rev()).collect(),
+            ink: MarkInk::Pale(colour),
+            title: format!("{}: interval", line.name),
+        };
+        pairs.filter(|(upper, _)| upper.len() > 1).map(mark).collect()
+    }
+
+    /// The places of values, apart where one is missing.
+    fn unbroken_points(&self, values: &[Option<f64>], x: &ChartAxis, y: &ChartAxis) -> Vec<Vec<ScenePoint>> {
+        let mut stretches = vec![Vec::new()];
+        for (at, value) in self.times.iter().zip(values) {
+            match (value, stretches.last_mut()) {
+                (Some(value), Some(stretch)) => {
+                    stretch.push(ScenePoint { x: x.pixel_of(*at), y: y.pixel_of(*value) })
+                }
+                _ => stretches.push(Vec::new()),
+            }
+        }
+        stretches.into_iter().map(|stretch| keep_pixel_extremes(&stretch)).collect()
+    }
+}
+
+/// One part of the sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartLayer {
+    /// Its name in the legend.
+    pub name: String,
+    /// One value a time; a layer that does not exist yet is 0.
+    pub values: Vec<f64>,
+    /// Its colour; by its index where `None`.
+    pub colour: Option<RgbColour>,
+}
+
+impl ChartLayer {
+    /// A layer in the palette's next colour.
+    pub fn new(name: impl Into<String>, values: Vec<f64>) -> Self {
+        ChartLayer { name: name.into(), values, colour: None }
+    }
+
+    /// What the named layers leave over, in grey.
+    pub fn others(name: impl Into<String>, values: Vec<f64>) -> Self {
+        ChartLayer { name: name.into(), values, colour: Some(crate::chart::palette::OTHERS_COLOUR) }
+    }
+}
+
+/// Parts of a sum over time, the first layer at the bottom.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackedChart {
+    /// What it shows.
+    pub title: String,
+    /// One line below the title.
+    pub note: String,
+    /// The unit of the values.
+    pub unit: AxisUnit,
+    /// Seconds, ascending.
+    pub times: Vec<f64>,
+    /// From the bottom.
+    pub layers: Vec<ChartLayer>,
+    /// Named stretches of time.
+    pub bands: Vec<AxisBand>,
+}
+
+impl StackedChart {
+    /// Lays the figure out.
+    #[must_use]
+    pub fn render(&self) -> Scene {
+        let mut frame = ChartFrame::new(&self.title, &self.note, true);
+        let Some((x, y)) = self.axes(&frame) else {
+            frame.add_empty_note();
+            return frame.into_scene();
+        };
+        let mut below = vec![0.0; self.times.len()];
+        let mut areas = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let above = self.sum_layer(&below, layer);
+            areas.push(self.layer_area(layer, layer_colour(layer, index), (&below, &above), (&x, &y)));
+            below = above;
+        }
+        frame.add_axes(&x, &y, "seconds");
+        frame.marks.extend(areas);
+        frame.add_bands(&x, &self.bands);
+        let named = self.layers.iter().enumerate().rev();
+        frame.add_legend(named.map(|(index, layer)| (layer_colour(layer, index), layer.name.as_str())));
+        frame.into_scene()
+    }
+
+    fn axes(&self, frame: &ChartFrame) -> Option<(ChartAxis, ChartAxis)> {
+        let (first, last) = (self.times.first()?, self.times.last()?);
+        let zero = vec![0.0; self.times.len()];
+        let top = self.layers.iter().fold(zero, |sum, layer| self.sum_layer(&sum, layer));
+        let highest = top.into_iter().fold(0.0, f64::max);
+        let seconds = AxisUnit::Plain("s".into());
+        let x = ChartAxis::with_exact_ends(&seconds, (*first, *last), frame.horizontal_pixels(), 8);
+        Some((x, ChartAxis::with_rounded_ends(&self.unit, (0.0, highest), frame.vertical_pixels(), 6)))
+    }
+
+    fn sum_layer(&self, below: &[f64], layer: &ChartLayer) -> Vec<f64> {
+        let values = layer.values.iter().copied().chain(std::iter::repeat(0.0));
+        below.iter().zip(values).map(|(below, value)| below + value.max(0.0)).collect()
+    }
+
+    fn layer_area(
+        &self,
+        layer: &ChartLayer,
+        colour: RgbColour,
+        (below, above): (&[f64], &[f64]),
+        (x, y): (&ChartAxis, &ChartAxis),
+    ) -> SceneMark {
+        let place = |(at, value): (&f64, &f64)| ScenePoint { x: x.pixel_of(*at), y: y.pixel_of(*value) };
+        let upper = keep_pixel_extremes(&self.times.iter().zip(above).map(place).collect::<Vec<_>>());
+        let lower = keep_pixel_extremes(&self.times.iter().zip(below).map(place).collect::<Vec<_>>());
+        let largest = layer.values.iter().copied().fold(0.0, f64::max);
+        let title = format!("{}: up to {}", layer.name, self.unit.format_value(largest));
+        SceneMark::Area {
+            points: upper.into_iter().chain(lower.into_iter().rev()).collect(),
+            ink: MarkInk::Own(colour),
+            title,
+        }
+    }
+}
+
+fn layer_colour(layer: &ChartLayer, index: usize) -> RgbColour {
+    layer.colour.unwrap_or_else(|| series_colour(index))
+}

@@ -1,0 +1,92 @@
+//! The one embedded typeface: widths, outlines.
+//!
+//! Owns the one typeface: a subset of Roboto Regular inside the binary (Apache-2.0, Google Inc., 2015), so that a
+//! picture is the same on a machine without fonts. It refuses shaping: kernel names are Latin letters.
+
+use tiny_skia::{Path, PathBuilder, Transform};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
+
+/// Made by `pyftsubset Roboto-Regular.ttf` with ASCII and a few signs.
+const ROBOTO: &[u8] = include_bytes!("font/roboto-subset.ttf");
+
+/// The typeface, read; `None` only where the embedded file were damaged, which a test excludes.
+pub(crate) fn embedded_face() -> Option<Face<'static>> {
+    Face::parse(ROBOTO, 0).ok()
+}
+
+/// The width of a text of that size, in pixels.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let Some(face) = embedded_face() else { return text.chars().count() as f64 * size * 0.55 };
+    let units: f64 = text
+        .chars()
+        .map(|letter| f64::from(glyph_advance(&face, glyph_or_question_mark(&face, letter))))
+        .sum();
+    units * size / f64::from(face.units_per_em())
+}
+
+/// The longest beginning of a text that fits, with an ellipsis where something is left out.
+pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
+    if text_width(text, size) <= room {
+        return text.to_owned();
+    }
+    let mut kept: Vec<char> = text.chars().collect();
+    while kept.pop().is_some() {
+        let shorter: String = kept.iter().collect::<String>() + "…";
+        if text_width(&shorter, size) <= room {
+            return shorter;
+        }
+    }
+    String::new()
+}
+
+/// The outline of a text whose base line begins at the origin.
+pub(crate) fn text_outline(face: &Face<'_>, text: &str, size: f32) -> Option<Path> {
+    let scale = size / f32::from(face.units_per_em());
+    let mut all = PathBuilder::new();
+    let mut at = 0.0;
+    for letter in text.chars() {
+        let glyph = glyph_or_question_mark(face, letter);
+        let mut pen = GlyphPath(PathBuilder::new());
+        face.outline_glyph(glyph, &mut pen);
+        let place = Transform::from_row(scale, 0.0, 0.0, -scale, at, 0.0);
+        if let Some(path) = pen.0.finish().and_then(|path| path.transform(place)) {
+            all.push_path(&path);
+        }
+        at += f32::from(glyph_advance(face, glyph)) * scale;
+    }
+    all.finish()
+}
+
+/// A letter that the subset lacks becomes a question mark.
+fn glyph_or_question_mark(face: &Face<'_>, letter: char) -> GlyphId {
+    face.glyph_index(letter).or_else(|| face.glyph_index('?')).unwrap_or_default()
+}
+
+fn glyph_advance(face: &Face<'_>, glyph: GlyphId) -> u16 {
+    face.glyph_hor_advance(glyph).unwrap_or(0)
+}
+
+/// Draws what the typeface says.
+struct GlyphPath(PathBuilder);
+
+impl OutlineBuilder for GlyphPath {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.0.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.0.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        self.0.quad_to(x1, y1, x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        self.0.cubic_to(x1, y1, x2, y2, x, y);
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+}

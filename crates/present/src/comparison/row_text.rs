@@ -1,0 +1,175 @@
+//! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
+//!
+//! Owns the texts in the cells of a comparison: medians, change, verdict, repetitions, flags. It refuses layout.
+
+use perflab_analyze::{ChangeScale, Comparison, MetricChange, SideSummary, VerdictRow};
+
+use crate::number::table::{ShownUnit, decimals_for, fitting_shown_unit, format_probability, format_signed};
+
+/// One row, as people read it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RowText {
+    pub(crate) metric: String,
+    pub(crate) baseline: String,
+    pub(crate) candidate: String,
+    pub(crate) change: String,
+    /// Symbol and word.
+    pub(crate) verdict: String,
+    /// What would decide an unclear row, with its comma; else empty.
+    pub(crate) needed: String,
+    pub(crate) q: String,
+    pub(crate) repetitions: String,
+    pub(crate) flags: String,
+}
+
+/// What stands where there is nothing.
+pub(crate) const NOTHING: &str = "-";
+
+impl RowText {
+    pub(crate) fn from_row(row: &VerdictRow) -> Self {
+        let unit = row_unit(row);
+        let median = |side: &Option<SideSummary>| {
+            side.as_ref().map_or(NOTHING.into(), |side| unit.format_value(side.median))
+        };
+        RowText {
+            metric: match unit.name.is_empty() {
+                true => metric_names(row),
+                false => format!("{} [{}]", metric_names(row), unit.name),
+            },
+            baseline: median(&row.baseline),
+            candidate: median(&row.candidate),
+            change: row.change.map_or(NOTHING.into(), |change| row_change_text(change, &unit)),
+            verdict: verdict_text(row),
+            needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", round_repetitions(n))),
+            q: row.q.map_or(NOTHING.into(), format_probability),
+            repetitions: repetitions_text(row),
+            flags: row.flags.iter().map(|flag| flag.letter()).collect(),
+        }
+    }
+}
+
+/// The metric, and those that are the same number; a key that they share is said once.
+fn metric_names(row: &VerdictRow) -> String {
+    let (bare, key) = row.metric.split_once(' ').map_or((row.metric.as_str(), ""), |(bare, key)| (bare, key));
+    let twin = |twin: &String| match twin.split_once(' ') {
+        Some((bare, of)) if of == key => bare.to_owned(),
+        _ => twin.clone(),
+    };
+    let all: Vec<String> = std::iter::once(bare.to_owned()).chain(row.twins.iter().map(twin)).collect();
+    let key = if key.is_empty() { String::new() } else { format!(" {key}") };
+    format!("{}{key}", all.join(" = "))
+}
+
+fn row_unit(row: &VerdictRow) -> ShownUnit {
+    let medians = row.baseline.iter().chain(&row.candidate).map(|side| side.median.abs());
+    fitting_shown_unit(&row.unit.0, medians.fold(0.0, f64::max))
+}
+
+/// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
+fn row_change_text(change: MetricChange, unit: &ShownUnit) -> String {
+    let (scale, suffix) = match change.scale {
+        ChangeScale::Ratio => (100.0, " %".to_owned()),
+        ChangeScale::Absolute if unit.name.is_empty() => (1.0 / unit.divisor, String::new()),
+        ChangeScale::Absolute => (1.0 / unit.divisor, format!(" {}", unit.name)),
+    };
+    let half = change.interval.map_or(change.value.abs(), |interval| (interval.high - interval.low) / 2.0);
+    let decimals = decimals_for(half * scale);
+    let text = |value: f64| format_signed(value * scale, decimals);
+    let interval = change.interval.map(|i| format!(" [{}, {}]", text(i.low), text(i.high)));
+    format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
+}
+
+/// A change with its interval: in per cent, or in the unit where it is absolute.
+#[must_use]
+pub fn format_change(change: MetricChange, unit: &str) -> String {
+    let largest = change.interval.map_or(change.value.abs(), |i| i.low.abs().max(i.high.abs()));
+    row_change_text(change, &fitting_shown_unit(unit, largest))
+}
+
+/// Symbol and word.
+fn verdict_text(row: &VerdictRow) -> String {
+    let word = row.verdict_word();
+    let symbol = match word {
+        "better" => '✓',
+        "worse" => '✗',
+        "same" => '=',
+        "changed" => '≠',
+        "missing" => '∅',
+        "withheld" => '×',
+        _ => '?',
+    };
+    format!("{symbol} {word}")
+}
+
+/// Two digits that count: the number is an estimate.
+fn round_repetitions(n: usize) -> String {
+    let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
+    let up = n.div_ceil(step) * step;
+    if up >= 10_000 { "10000+".into() } else { up.to_string() }
+}
+
+/// `10×1`: iterations a boot × boots, of both sides where they differ.
+fn repetitions_text(row: &VerdictRow) -> String {
+    let text = |side: &Option<SideSummary>| side.as_ref().map_or("0".into(), side_repetitions_text);
+    let (ours, theirs) = (text(&row.baseline), text(&row.candidate));
+    if ours == theirs { ours } else { format!("{ours}|{theirs}") }
+}
+
+fn side_repetitions_text(side: &SideSummary) -> String {
+    let boots = side.boots.max(1);
+    let about = if side.n.is_multiple_of(boots) { "" } else { "~" };
+    format!("{about}{}×{}", side.n / boots, side.boots)
+}
+
+/// What is compared with what, in one line.
+pub(crate) fn comparison_headline(comparison: &Comparison) -> String {
+    let candidates = comparison.candidates.join(", ");
+    let by = comparison.by.as_ref().map_or(String::new(), |factor| format!("{factor}: "));
+    format!("{by}{candidates} against {}", comparison.baseline)
+}
+
+/// How many rows had which verdict.
+pub(crate) fn count_verdicts(comparison: &Comparison) -> String {
+    let words = ["better", "worse", "same", "unclear", "changed", "missing", "withheld"];
+    let count = |word: &&str| comparison.rows.iter().filter(|row| row.verdict_word() == *word).count();
+    let parts: Vec<String> =
+        words.iter().filter(|word| count(word) > 0).map(|word| format!("{} {word}", count(word))).collect();
+    let rows = comparison.rows.len();
+    format!("{rows} {}: {}", if rows == 1 { "row" } else { "rows" }, parts.join(", "))
+}
+
+/// `change [95 % CI]`
+pub(crate) fn change_title(comparison: &Comparison) -> String {
+    format!("change [{} % CI]", (comparison.confidence * 1000.0).round() / 10.0)
+}
+
+/// A name that leaves room for the numbers, and keeps what tells it from the others that stand beside it.
+pub(crate) fn shorten_name(name: &str, beside: &[String]) -> String {
+    const MOST: usize = 20;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= MOST {
+        return name.into();
+    }
+    let shared = |other: &String| {
+        letters.iter().zip(other.chars()).take_while(|(ours, theirs)| **ours == *theirs).count()
+    };
+    let same = beside.iter().filter(|other| *other != name).map(shared).max().unwrap_or_default();
+    // Where names part, from the beginning of that word.
+    let word = letters
+        .get(..same)
+        .and_then(|head| head.iter().rposition(|letter| *letter == ' '))
+        .map_or(0, |at| at + 1);
+    let parts = if same - word < MOST / 2 { word } else { same };
+    if parts + 2 < MOST / 2 {
+        return letters.iter().take(MOST - 1).copied().chain(['…']).collect();
+    }
+    let begin = parts.min(letters.len() - (MOST - 1));
+    let (rest, is_all) = (letters.iter().skip(begin), letters.len() - begin < MOST);
+    let room = if is_all { MOST - 1 } else { MOST - 2 };
+    std::iter::once('…').chain(rest.take(room).copied()).chain((!is_all).then_some('…')).collect()
+}
+
+/// All names that stand beside one another in a comparison.
+pub(crate) fn side_names(comparison: &Comparison) -> Vec<String> {
+    std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect()
+}

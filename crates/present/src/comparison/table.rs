@@ -1,0 +1,402 @@
+//! The comparison in a terminal, as CSV and as Markdown, with its diagnostics.
+//!
+//! Owns a comparison in the four formats. It refuses to leave out a number: what the table folds, JSON and CSV hold.
+//!
+//! Owns the layout of a comparison with one line a row, grouped by case. It refuses to wrap: what does not fit is
+//! stacked instead.
+//!
+//! Owns the layout of a comparison for narrow terminals: a few lines a row. It refuses columns.
+//!
+//! Owns the few colours of tables. It refuses to carry meaning: whatever has a colour has a symbol and a word too.
+
+use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
+
+use crate::comparison::row_text::{
+    RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
+};
+use crate::diagnostics;
+use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
+
+/// As many explanatory rows of one case stand in a table; CSV, JSON and Markdown have all.
+const MOST_EXPLANATORY: usize = 10;
+
+/// Where the width is not known, text below the table is broken here.
+const TEXT_WIDTH: usize = 100;
+
+/// The comparison in a format. `width` is the terminal's, in columns (`None` where nothing limits it): a table that
+/// does not fit is stacked, not wrapped. `colour` adds colours, beside the symbols.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_comparison(
+    comparison: &Comparison,
+    format: OutputFormat,
+    width: Option<usize>,
+    colour: bool,
+) -> Result<String, GridError> {
+    match format {
+        OutputFormat::Table => Ok(comparison_lines(std::slice::from_ref(comparison), width, colour)),
+        OutputFormat::Json => Ok(serde_json::to_string_pretty(comparison)? + "\n"),
+        OutputFormat::Csv => comparison_csv(std::slice::from_ref(comparison)),
+        OutputFormat::Markdown => comparison_markdown(comparison),
+    }
+}
+
+/// Several comparisons of the same runs (one a factor): their tables one below the other, then what is to be said of
+/// them, once. In JSON a list.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_comparisons(
+    comparisons: &[Comparison],
+    format: OutputFormat,
+    width: Option<usize>,
+    colour: bool,
+) -> Result<String, GridError> {
+    match format {
+        OutputFormat::Table => Ok(comparison_lines(comparisons, width, colour)),
+        OutputFormat::Json => Ok(serde_json::to_string_pretty(comparisons)? + "\n"),
+        OutputFormat::Csv => comparison_csv(comparisons),
+        OutputFormat::Markdown => comparisons
+            .iter()
+            .map(|comparison| render_comparison(comparison, format, width, colour))
+            .collect(),
+    }
+}
+
+fn comparison_lines(comparisons: &[Comparison], width: Option<usize>, on: bool) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for comparison in comparisons {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(comparison_table(comparison, width, on));
+    }
+    lines.extend(diagnostics::diagnostic_lines(comparisons, width.unwrap_or(TEXT_WIDTH), on));
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn comparison_table(comparison: &Comparison, width: Option<usize>, on: bool) -> Vec<String> {
+    let (rows, left_out) = rows_worth_showing(comparison);
+    let text_width = width.unwrap_or(TEXT_WIDTH);
+    let mut lines: Vec<String> =
+        diagnostics::wrap_text(&comparison_headline(comparison), text_width, "", "  ");
+    lines.push(String::new());
+    let layout = one_line_rows(comparison, &rows, width, on);
+    lines.extend(layout.unwrap_or_else(|| card_rows(comparison, &rows, text_width, on)));
+    lines.push(String::new());
+    if left_out > 0 {
+        let text = format!(
+            "{left_out} explanatory rows with less to say are left out: --metric explanatory shows all"
+        );
+        lines.extend(
+            diagnostics::wrap_text(&text, text_width, "", "  ").iter().map(|line| dim_text(line, on)),
+        );
+    }
+    lines.extend(diagnostics::wrap_text(&count_verdicts(comparison), text_width, "", "  "));
+    lines
+}
+
+/// The rows of a table and how many it leaves out: all where metrics were chosen, else primary rows all, then the
+/// explanatory rows of each case with the largest change against the width of its interval.
+fn rows_worth_showing(comparison: &Comparison) -> (Vec<&VerdictRow>, usize) {
+    let groups = comparison.rows.chunk_by(|a, b| a.subject == b.subject);
+    let rows: Vec<&VerdictRow> = match comparison.chosen {
+        true => comparison.rows.iter().collect(),
+        false => groups.flat_map(strongest_rows).collect(),
+    };
+    let left_out = comparison.rows.len() - rows.len();
+    (rows, left_out)
+}
+
+fn strongest_rows(group: &[VerdictRow]) -> Vec<&VerdictRow> {
+    let (mut rows, mut rest): (Vec<&VerdictRow>, Vec<&VerdictRow>) =
+        group.iter().partition(|row| row.primary);
+    if rest.len() > MOST_EXPLANATORY {
+        rest.sort_by(|a, b| evidence_strength(b).total_cmp(&evidence_strength(a)));
+        rest.truncate(MOST_EXPLANATORY);
+    }
+    rows.append(&mut rest);
+    rows
+}
+
+/// |change| against the width of its interval; nothing without an interval.
+fn evidence_strength(row: &VerdictRow) -> f64 {
+    let Some(change) = row.change else { return 0.0 };
+    let width = change.interval.map_or(f64::INFINITY, |interval| interval.high - interval.low);
+    if width > 0.0 {
+        change.value.abs() / width
+    } else if change.value == 0.0 {
+        0.0
+    } else {
+        f64::MAX
+    }
+}
+
+fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
+    let mut text = format!("**{}**\n\n", grid::escape_markdown(&comparison_headline(comparison)));
+    for group in comparison.rows.chunk_by(|a, b| a.subject == b.subject) {
+        let rows: Vec<&VerdictRow> = group.iter().collect();
+        let subject = group.first().map_or(String::new(), |row| grid::escape_markdown(&row.subject));
+        let table = comparison_grid(comparison, &rows, SampleSizePlacement::Beside).render(
+            OutputFormat::Markdown,
+            None,
+            false,
+        )?;
+        text += &format!("### {subject}\n\n{table}\n");
+    }
+    text += &format!("{}\n", count_verdicts(comparison));
+    let notes = diagnostics::flag_footnotes(std::slice::from_ref(comparison));
+    let notes: Vec<String> = notes.iter().map(|(letter, meaning)| format!("{letter}: {meaning}")).collect();
+    if !notes.is_empty() {
+        text += &format!("\nFlags: {}.\n", notes.join("; "));
+    }
+    for warning in diagnostics::group_diagnostics(std::slice::from_ref(comparison)) {
+        text += &format!("\n**Warning: {}.** {}.\n\n", warning.headline, warning.advice);
+        let details = warning.details.iter().map(|detail| format!("- {}\n", grid::escape_markdown(detail)));
+        text.extend(details);
+    }
+    text.extend(comparison.notes.iter().map(|note| format!("\n_{}_\n", grid::escape_markdown(note))));
+    Ok(text)
+}
+
+/// One line of titles, then the rows of all comparisons: each says what is compared with what.
+fn comparison_csv(comparisons: &[Comparison]) -> Result<String, GridError> {
+    let titles = FIELDS.iter().map(|(title, _)| (*title).to_owned()).collect();
+    let rows = |of: &'_ Comparison| of.rows.iter().map(|row| csv_row_texts(of, row)).collect::<Vec<_>>();
+    grid::write_csv(titles, comparisons.iter().flat_map(rows))
+}
+
+type CsvField = (&'static str, fn(&Comparison, &VerdictRow) -> String);
+
+/// The columns of CSV: one line declares one.
+#[rustfmt::skip]
+const FIELDS: &[CsvField] = &[
+    ("subject", |_, row| row.subject.clone()),
+    ("workload", |_, row| row.workload.clone()),
+    ("factor", |of, _| optional_text(of.by.as_ref())),
+    ("baseline_name", |of, _| of.baseline.clone()),
+    ("candidate_name", |_, row| row.candidate_name.clone()),
+    ("metric", |_, row| row.metric.clone()),
+    ("twins", |_, row| row.twins.join(" ")),
+    ("unit", |_, row| row.unit.to_string()),
+    ("direction", |_, row| row.direction.to_string()),
+    ("primary", |_, row| row.primary.to_string()),
+    ("baseline", |_, row| side_field_text(&row.baseline, |side| side.median)),
+    ("candidate", |_, row| side_field_text(&row.candidate, |side| side.median)),
+    ("scale", |_, row| optional_text(row.change.map(|change| if change.scale == ChangeScale::Ratio { "ratio" } else { "absolute" }))),
+    ("change", |_, row| optional_text(row.change.map(|change| change.value))),
+    ("low", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.low))),
+    ("high", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
+    ("level", |of, row| optional_text(row.change.and_then(|change| change.interval).map(|_| of.confidence))),
+    ("coverage", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
+    ("verdict", |_, row| row.verdict.word().into()),
+    ("p", |_, row| optional_text(row.p)),
+    ("q", |_, row| optional_text(row.q)),
+    ("margin", |_, row| row.margin.to_string()),
+    ("baseline_n", |_, row| side_field_text(&row.baseline, |side| side.n)),
+    ("baseline_boots", |_, row| side_field_text(&row.baseline, |side| side.boots)),
+    ("baseline_failed", |_, row| side_field_text(&row.baseline, |side| side.failed)),
+    ("candidate_n", |_, row| side_field_text(&row.candidate, |side| side.n)),
+    ("candidate_boots", |_, row| side_field_text(&row.candidate, |side| side.boots)),
+    ("candidate_failed", |_, row| side_field_text(&row.candidate, |side| side.failed)),
+    ("paired", |_, row| optional_text(row.method.map(|method| method.paired))),
+    ("needed", |_, row| optional_text(row.needed)),
+    ("flags", |_, row| row.flags.iter().map(|flag| flag.letter()).collect()),
+];
+
+fn csv_row_texts(of: &Comparison, row: &VerdictRow) -> Vec<String> {
+    FIELDS.iter().map(|(_, field)| field(of, row)).collect()
+}
+
+fn optional_text<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn side_field_text<T: ToString>(side: &Option<SideSummary>, field: fn(&SideSummary) -> T) -> String {
+    optional_text(side.as_ref().map(field))
+}
+
+/// Where an unclear row says how many repetitions would decide it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SampleSizePlacement {
+    /// beside the verdict
+    Beside,
+    /// in a line of its own, where the terminal is narrow
+    Below,
+}
+
+/// The groups' lines, if they fit the terminal.
+fn one_line_rows(
+    comparison: &Comparison,
+    rows: &[&VerdictRow],
+    width: Option<usize>,
+    on: bool,
+) -> Option<Vec<String>> {
+    let mut layouts = [SampleSizePlacement::Beside, SampleSizePlacement::Below]
+        .into_iter()
+        .map(|needs| (needs, comparison_grid(comparison, rows, needs).lines(None)));
+    let fits = |lines: &[String]| {
+        lines.iter().all(|line| width.is_none_or(|width| line.chars().count() + 2 <= width))
+    };
+    let (needs, plain) = layouts.find(|(_, lines)| fits(lines))?;
+    Some(group_rows(plain, rows, needs, on))
+}
+
+/// The titles, then each row under its case.
+fn group_rows(plain: Vec<String>, rows: &[&VerdictRow], needs: SampleSizePlacement, on: bool) -> Vec<String> {
+    let mut plain = plain.into_iter();
+    let header = plain.next().map(|line| dim_text(&format!("  {line}"), on));
+    let mut lines: Vec<String> = header.into_iter().collect();
+    let mut subject = "";
+    for (line, row) in plain.zip(rows) {
+        if row.subject != subject {
+            subject = &row.subject;
+            lines.push(bold_text(subject, on));
+        }
+        lines.push(format!("  {}", colour_row_line(&line, row, on)));
+        let words = RowText::from_row(row);
+        if needs == SampleSizePlacement::Below && !words.needed.is_empty() {
+            lines.push(dim_text(&format!("    {}", words.needed.trim_start_matches(", ")), on));
+        }
+    }
+    lines
+}
+
+/// The columns, as a grid that Markdown can use too.
+pub(crate) fn comparison_grid(
+    comparison: &Comparison,
+    rows: &[&VerdictRow],
+    needs: SampleSizePlacement,
+) -> Grid {
+    let many = comparison.candidates.len() > 1;
+    let mut grid = Grid::new(comparison_columns(comparison, many));
+    let beside = side_names(comparison);
+    for row in rows {
+        grid.add_row(comparison_cells(row, many.then_some(&beside), needs));
+    }
+    grid
+}
+
+fn comparison_columns(comparison: &Comparison, many: bool) -> Vec<GridColumn> {
+    let beside = side_names(comparison);
+    let candidate = comparison.candidates.first().filter(|_| !many);
+    let candidate = candidate.map_or("median".into(), |name| shorten_name(name, &beside));
+    let titles = [shorten_name(&comparison.baseline, &beside), candidate, change_title(comparison)];
+    let mut columns = vec![GridColumn::left("metric")];
+    columns.extend(many.then(|| GridColumn::left("candidate")));
+    columns.extend(titles.iter().map(|title| GridColumn::right(title)));
+    columns.push(GridColumn::left("verdict"));
+    columns.extend(["q", "n×boots"].map(GridColumn::right));
+    columns.push(GridColumn::left("flags"));
+    columns
+}
+
+fn comparison_cells(
+    row: &VerdictRow,
+    beside: Option<&Vec<String>>,
+    needs: SampleSizePlacement,
+) -> Vec<GridCell> {
+    let words = RowText::from_row(row);
+    let needed = if needs == SampleSizePlacement::Beside { words.needed.as_str() } else { "" };
+    let mut texts = vec![words.metric];
+    texts.extend(beside.map(|beside| shorten_name(&row.candidate_name, beside)));
+    texts.extend([words.baseline, words.candidate, words.change, format!("{}{needed}", words.verdict)]);
+    texts.extend([words.q, words.repetitions, words.flags]);
+    texts.into_iter().map(GridCell::from).collect()
+}
+
+/// The line with its verdict in colour; rows that only explain stand back.
+fn colour_row_line(line: &str, row: &VerdictRow, on: bool) -> String {
+    if !on {
+        return line.into();
+    }
+    let verdict = RowText::from_row(row).verdict;
+    match line.rsplit_once(&verdict) {
+        Some((before, after)) => {
+            let text = |part: &str| if row.primary { part.to_owned() } else { dim_text(part, on) };
+            format!("{}{}{}", text(before), colour_verdict(row, &verdict, on), text(after))
+        }
+        None => line.into(),
+    }
+}
+
+/// The groups' lines, each row over as few lines as its texts need.
+fn card_rows(comparison: &Comparison, rows: &[&VerdictRow], width: usize, on: bool) -> Vec<String> {
+    let many = comparison.candidates.len() > 1;
+    let mut lines = Vec::new();
+    let mut subject = "";
+    for row in rows {
+        if row.subject != subject {
+            subject = &row.subject;
+            lines.extend(
+                diagnostics::wrap_text(subject, width, "", "  ").iter().map(|line| bold_text(line, on)),
+            );
+        }
+        lines.extend(row_card(row, many, width, on));
+    }
+    lines
+}
+
+fn row_card(row: &VerdictRow, many: bool, width: usize, on: bool) -> Vec<String> {
+    let words = RowText::from_row(row);
+    let side = if many { format!(" ({})", row.candidate_name) } else { String::new() };
+    let mut lines = diagnostics::wrap_text(&format!("{}{side}", words.metric), width, "  ", "    ");
+    let medians = format!("{} -> {}", words.baseline, words.candidate);
+    let flags = if words.flags.is_empty() { String::new() } else { format!(", flags {}", words.flags) };
+    let rest = format!("q {}, n {}{flags}", words.q, words.repetitions);
+    let verdict = format!("{}{}", words.verdict, words.needed);
+    for line in pack_texts(&[verdict, medians, words.change, rest], width) {
+        // Only the first line has the verdict.
+        let coloured =
+            |text: &str| text.replacen(&words.verdict, &colour_verdict(row, &words.verdict, on), 1);
+        lines
+            .extend(diagnostics::wrap_text(&line, width, "    ", "      ").iter().map(|line| coloured(line)));
+    }
+    lines
+}
+
+/// The texts in order, as many in a line as fit.
+pub(crate) fn pack_texts(texts: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for text in texts {
+        let fits = |line: &&mut String| 4 + line.chars().count() + 3 + text.chars().count() <= width;
+        match lines.last_mut().filter(fits) {
+            Some(line) => *line += &format!("   {text}"),
+            None => lines.push(text.clone()),
+        }
+    }
+    lines
+}
+
+const BOLD: &str = "1";
+
+const DIM: &str = "2";
+
+fn style_text(text: &str, code: &str, colour: bool) -> String {
+    if colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
+}
+
+/// Text that stands out, where colour is on.
+pub(crate) fn bold_text(text: &str, colour: bool) -> String {
+    style_text(text, BOLD, colour)
+}
+
+/// Text that stands back, where colour is on.
+pub(crate) fn dim_text(text: &str, colour: bool) -> String {
+    style_text(text, DIM, colour)
+}
+
+/// The verdict in its colour: green, red, grey, yellow; bold where the change is beyond the margin.
+fn colour_verdict(row: &VerdictRow, text: &str, colour: bool) -> String {
+    let beyond = row.relative_change().is_some_and(|change| change.abs() > row.margin);
+    let code = match (row.verdict, beyond) {
+        (Verdict::Better, true) => "1;32",
+        (Verdict::Better, false) => "32",
+        (Verdict::Worse, true) => "1;31",
+        (Verdict::Worse, false) => "31",
+        (Verdict::Same, _) => DIM,
+        (Verdict::Unclear, _) => "33",
+    };
+    style_text(text, code, colour)
+}

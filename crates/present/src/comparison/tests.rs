@@ -1,0 +1,333 @@
+/// The made-up runs of the comparison's own tests.
+#[path = "../../../analyze/tests/it/build.rs"]
+#[expect(dead_code, reason = "not every test varies boots")]
+mod build;
+
+use build::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
+use perflab_model::{Direction, RunRecord};
+
+use crate::comparison::table::render_comparison;
+use crate::grid::{Grid, GridCell, GridColumn, OutputFormat};
+use crate::number::table::{fitting_shown_unit, format_four_digits, format_signed};
+
+/// One run with every verdict: bandwidth better, time worse, latency the same, jitter unclear, faults changed.
+fn comparison_with_every_verdict() -> Comparison {
+    let mut noise = SplitMixNoise(2);
+    let lab = RunBuilder::new("01JDMIXED").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"]), ("threads", vec!["1", "2"])];
+        lab.iterations = 12;
+        lab.metrics = vec![
+            explanatory_metric("faults", "1", Direction::Neither),
+            primary_metric("bandwidth", "MB/s", Direction::Higher),
+            primary_metric("time", "s", Direction::Lower),
+            primary_metric("latency", "us", Direction::Lower),
+            primary_metric("jitter", "ns", Direction::Lower),
+        ];
+    });
+    let run = lab.build_run(|spot| {
+        let huge = spot.level("pages") == "huge";
+        let (centre, ratio, spread) = match spot.metric {
+            "faults" => (1_234_567.0, 0.01, 0.02),
+            "bandwidth" => (10_240.0, 1.25, 0.01),
+            "time" => (0.0123, 1.08, 0.01),
+            "latency" => (85.0, 1.0, 0.005),
+            _ => (900.0, 1.02, 0.3),
+        };
+        let value = noise.lognormal_around(if huge { centre * ratio } else { centre }, spread);
+        let lost = spot.iteration == 5 && spot.level("threads") == "2" && huge;
+        (!lost).then_some(value)
+    });
+    compare_levels(&named_side("run", run), "pages", &AnalysisOptions::default()).unwrap()
+}
+
+fn named_side(name: &str, run: RunRecord) -> ComparisonSide {
+    ComparisonSide { name: name.into(), runs: vec![run] }
+}
+
+/// Three runs: another boot, other facts, a metric that one of them lacks, differences around zero.
+fn compare_three_runs() -> Comparison {
+    let run = |id: &str, centre: f64| {
+        let mut noise = SplitMixNoise(centre.to_bits());
+        let lab = RunBuilder::new(id).with(|lab| {
+            lab.metrics = vec![
+                primary_metric("time", "s", Direction::Lower),
+                primary_metric("balance", "bytes", Direction::Neither),
+            ];
+            if id != "01JDC" {
+                lab.metrics.push(explanatory_metric("wakeups", "1", Direction::Lower));
+            }
+        });
+        let mut run = lab.build_run(|spot| {
+            let value = noise.lognormal_around(centre, 0.02);
+            Some(if spot.metric == "balance" { (value - 10.0) * 1000.0 } else { value })
+        });
+        run.manifest.anchor.realtime.0 += centre as u64 * 60_000_000_000;
+        run.manifest.facts.add("kernel.release", format!("6.{centre}").as_str(), "uname");
+        run
+    };
+    let mut other_boot = run("01JDC", 13.0);
+    other_boot.manifest.boot_id = "boot-2".into();
+    let baseline = named_side("before my patch", run("01JDA", 10.0));
+    let candidates = [
+        named_side("after my patch", run("01JDB", 11.0)),
+        named_side("another-machine-with-a-long-name", other_boot),
+    ];
+    compare_sides(&baseline, &candidates, &AnalysisOptions::default()).unwrap()
+}
+
+fn render_to_text(comparison: &Comparison, format: OutputFormat, width: Option<usize>) -> String {
+    render_comparison(comparison, format, width, false).unwrap()
+}
+
+#[test]
+fn a_comparison_by_factor_reads_well() {
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(120)));
+}
+
+#[test]
+fn a_comparison_of_three_runs_reads_well() {
+    insta::assert_snapshot!(render_to_text(&compare_three_runs(), OutputFormat::Table, Some(140)));
+}
+
+#[test]
+fn a_narrow_terminal_gets_cards() {
+    let text = render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(44));
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 44), "{text}");
+}
+
+#[test]
+fn eighty_columns_get_everything() {
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(80)));
+}
+
+/// Every width shows q, repetitions and what would decide of every row.
+#[test]
+fn no_width_leaves_anything_out() {
+    for comparison in [comparison_with_every_verdict(), compare_three_runs()] {
+        let count = |text: &str, what: &str| text.matches(what).count();
+        let needs = comparison.rows.iter().filter(|row| row.needed.is_some()).count();
+        for width in [40, 60, 79, 80, 81, 90, 100, 140] {
+            let text = render_to_text(&comparison, OutputFormat::Table, Some(width));
+            assert_eq!(count(&text, "needs ~"), needs, "{width}:\n{text}");
+            assert!(
+                count(&text, "×1") >= comparison.rows.len()
+                    && text.contains("n×boots") | text.contains(", n "),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_number_is_not_torn_from_its_sign() {
+    for width in 20..60 {
+        let lines = crate::diagnostics::wrap_text(
+            "the 95 % interval lies inside ± 3 % of it, at 90 % or so",
+            width,
+            "",
+            "  ",
+        );
+        let torn = |line: &String| line.trim_start().starts_with('%') || line.ends_with('±');
+        assert!(!lines.iter().any(torn), "{lines:?}");
+    }
+}
+
+#[test]
+fn heads_of_long_names_keep_where_they_differ() {
+    let head = |names: [&str; 2]| {
+        let names = names.map(String::from);
+        [0, 1].map(|at| crate::comparison::row_text::shorten_name(&names[at], &names))
+    };
+    assert_eq!(head(["a", "b"]), ["a", "b"]);
+    assert_eq!(
+        head(["head -c 3M /dev/zero | gzip -1", "head -c 3M /dev/zero | gzip -9"]),
+        ["…/dev/zero | gzip -1", "…/dev/zero | gzip -9"]
+    );
+    let [first, second] = head([
+        "head -c 3M /dev/zero | gzip -1 | wc -c | cat",
+        "head -c 3M /dev/zero | gzip -9 | wc -c | cat",
+    ]);
+    assert!(first != second && first.chars().count() <= 20 && second.contains("-9"), "{first} {second}");
+    let [first, second] = head(["another-machine-with-a-long-name", "a-machine-with-a-long-name-too"]);
+    assert_eq!([first.as_str(), second.as_str()], ["another-machine-wit…", "a-machine-with-a-lo…"]);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for comparison in [comparison_with_every_verdict(), compare_three_runs()] {
+        for width in [40, 60, 80, 100, 140] {
+            let text = render_to_text(&comparison, OutputFormat::Table, Some(width));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{widest:?} > {width}:\n{text}");
+        }
+    }
+}
+
+/// A grid of numbers, names and texts, wider than most terminals.
+fn wide_grid() -> Grid {
+    let columns = ["slab", "if full, now", "efficiency"].map(GridColumn::right);
+    let mut grid =
+        Grid::new([GridColumn::left("cache")].into_iter().chain(columns).chain([GridColumn::left("reason")]));
+    for (cache, reason) in
+        [("debugfs_inode_node_cache", "it grew"), ("dentry", ""), ("a", "no reason that is known")]
+    {
+        let cells = [cache, "388.6 MiB", "134.6 MiB", "91.43 %", reason];
+        grid.add_row(cells.map(GridCell::from));
+    }
+    grid
+}
+
+/// The room is used for titles and texts first; then each row stands below its name.
+#[test]
+fn no_number_and_no_name_of_a_grid_is_broken() {
+    let whole = wide_grid().render(OutputFormat::Table, None, false).unwrap();
+    for width in [20, 40, 60, 80, 200] {
+        let text = wide_grid().render(OutputFormat::Table, Some(width), false).unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width.max(24)), "{widest:?} > {width}:\n{text}");
+        for (part, times) in [
+            ("388.6 MiB", 3),
+            ("134.6 MiB", 3),
+            ("91.43 %", 3),
+            ("debugfs_inode_node_cache", 1),
+            ("dentry", 1),
+        ] {
+            assert_eq!(text.matches(part).count(), times, "{part} at {width}:\n{text}");
+        }
+        assert!(
+            width < whole.lines().map(|line| line.chars().count()).max().unwrap() || text == whole,
+            "{text}"
+        );
+    }
+    insta::assert_snapshot!("grid_80", wide_grid().render(OutputFormat::Table, Some(80), false).unwrap());
+    insta::assert_snapshot!("grid_60", wide_grid().render(OutputFormat::Table, Some(60), false).unwrap());
+}
+
+#[test]
+fn markdown_and_csv_hold_the_same_rows() {
+    insta::assert_snapshot!(
+        "markdown",
+        render_to_text(&comparison_with_every_verdict(), OutputFormat::Markdown, None)
+    );
+    insta::assert_snapshot!("csv", render_to_text(&comparison_with_every_verdict(), OutputFormat::Csv, None));
+}
+
+#[test]
+fn json_has_every_number() {
+    let comparison = comparison_with_every_verdict();
+    let json: serde_json::Value =
+        serde_json::from_str(&render_to_text(&comparison, OutputFormat::Json, None)).unwrap();
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(comparison.rows.len()));
+    assert_eq!(json["rows"][1]["candidate"]["values"][11]["at"], 1_700_000_047_000_000_000_u64);
+    assert_eq!(
+        json["rows"][0]["change"]["interval"]["coverage"].as_f64().map(|level| level >= 0.95),
+        Some(true)
+    );
+}
+
+#[test]
+fn colour_never_stands_alone() {
+    let plain = render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(120));
+    let coloured =
+        render_comparison(&comparison_with_every_verdict(), OutputFormat::Table, Some(120), true).unwrap();
+    assert!(coloured.contains("\u{1b}[1;32m✓ better\u{1b}[0m") && coloured.contains("\u{1b}[1;31m✗ worse"));
+    let mut stripped = String::new();
+    let mut is_code = false;
+    for c in coloured.chars() {
+        match c {
+            '\u{1b}' => is_code = true,
+            'm' if is_code => is_code = false,
+            _ if is_code => {}
+            c => stripped.push(c),
+        }
+    }
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn hundreds_of_counters_are_folded() {
+    const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
+    let mut noise = SplitMixNoise(4);
+    let lab = RunBuilder::new("r").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"])];
+        lab.metrics = NAMES.iter().map(|name| explanatory_metric(name, "1", Direction::Neither)).collect();
+    });
+    let run = lab.build_run(|spot| {
+        let far = spot.metric == "n" && spot.level("pages") == "huge";
+        Some(noise.lognormal_around(if far { 900.0 } else { 100.0 }, 0.05))
+    });
+    let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
+    let table = render_to_text(&found, OutputFormat::Table, None);
+    let first = table.lines().find(|line| line.starts_with("  ") && !line.contains("metric")).unwrap();
+    assert!(first.starts_with("  n "), "{table}");
+    assert!(table.contains("4 explanatory rows with less to say are left out"), "{table}");
+    assert_eq!(render_to_text(&found, OutputFormat::Csv, None).lines().count(), 15);
+}
+
+/// A list as `perflab list` prints it.
+fn run_list_grid() -> Grid {
+    let mut grid = Grid::new([GridColumn::left("run"), GridColumn::left("title"), GridColumn::right("size")]);
+    grid.add_row([
+        GridCell::from("01JD"),
+        GridCell::from("one | two, \"three\""),
+        GridCell::with_text("1.2 GiB", 1_288_490_188_u64),
+    ]);
+    grid.add_row([GridCell::from("01JE"), GridCell::from(None::<String>)]);
+    grid
+}
+
+#[test]
+fn a_grid_has_four_formats() {
+    let all = [OutputFormat::Table, OutputFormat::Json, OutputFormat::Csv, OutputFormat::Markdown];
+    let text: Vec<String> =
+        all.iter().map(|format| run_list_grid().render(*format, Some(80), false).unwrap()).collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn a_grid_wraps_in_a_narrow_terminal() {
+    let text = run_list_grid().render(OutputFormat::Table, Some(24), false).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 24), "{text}");
+}
+
+#[test]
+fn units_are_scaled_for_people() {
+    let shown = |unit: &str, value: f64| {
+        let found = fitting_shown_unit(unit, value);
+        format!("{} {}", found.format_value(value), found.name)
+    };
+    let cases = [
+        ("s", 0.000_123_4, "123.4 us"),
+        ("s", 75.0, "75 s"),
+        ("ns", 1_500_000.0, "1.500 ms"),
+        ("MB/s", 10_240.0, "10.24 GB/s"),
+        ("bytes", 1_288_490_188.0, "1.200 GiB"),
+        ("ops/s", 1_234_567.0, "1.235 Mops/s"),
+        ("ops/s", 950.0, "950 ops/s"),
+        ("1", 1_234_567.0, "1.235 M"),
+        ("%", 12.5, "12.50 %"),
+        ("s", 0.0, "0 ns"),
+    ];
+    for (unit, value, expected) in cases {
+        assert_eq!(shown(unit, value), expected);
+    }
+}
+
+#[test]
+fn numbers_keep_four_digits() {
+    let cases =
+        [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1.000e-9"), (123_456.7, "123457")];
+    for (value, expected) in cases {
+        assert_eq!(format_four_digits(value), expected);
+    }
+    assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
+}
+
+#[test]
+fn formats_have_names() {
+    assert_eq!("md".parse(), Ok(OutputFormat::Markdown));
+    let error = "html".parse::<OutputFormat>().unwrap_err().to_string();
+    assert_eq!(error, "`html` is not a format: write table, json, csv or markdown");
+}

@@ -1,0 +1,235 @@
+//! The static flame graph.
+//!
+//! The static flame graph: one SVG that needs no script. A pointer is told a box's name and shares by its title.
+//!
+//! Boxes narrower than [`NARROW`] are left out with what stands on them; they stay in the widths of their callers, and
+//! the foot of the picture says how many they are.
+
+use std::fmt::Write;
+
+use perflab_analyze::flame::JoinedProfiles;
+use perflab_model::profile::SampleCounts;
+
+use crate::chart::palette::{self, RgbColour};
+use crate::chart::svg::{escape_xml, format_coordinate};
+use crate::chart::typeface::shorten_to_width;
+use crate::flame::grids::sample_account;
+use crate::flame::viewer::FlameCategories;
+
+/// Pixels from row to row.
+const ROW: f64 = 18.0;
+
+/// Pixels around the boxes.
+const MARGIN: f64 = 12.0;
+
+/// Pixels above them.
+const HEAD: f64 = 62.0;
+
+/// Pixels of letters.
+const LETTERS: f64 = 12.0;
+
+/// Pixels of the narrowest box.
+pub const NARROW: f64 = 0.4;
+
+/// What of a side is drawn, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct FlameGraph<'a> {
+    /// Its heading.
+    pub title: &'a str,
+    /// Where the samples come from.
+    pub source: &'a str,
+    /// The tree; its first side is drawn.
+    pub joined: &'a JoinedProfiles<'a>,
+    /// What colours mean.
+    pub categories: &'a FlameCategories,
+    /// Pixels from left to right.
+    pub width: f64,
+    /// Callers on top.
+    pub icicle: bool,
+}
+
+/// The picture. One of a run without samples says so.
+#[must_use]
+pub fn flame_graph_svg(wanted: &FlameGraph<'_>) -> String {
+    let laid = FlameLayout::new(wanted);
+    let rows = laid.boxes.iter().map(|one| one.depth + 1).max().unwrap_or(0) as f64;
+    let height = HEAD + rows * ROW + 58.0;
+    let mut out = String::new();
+    write_graph_head(&mut out, wanted, &laid, height);
+    for one in &laid.boxes {
+        let row = if wanted.icicle { one.depth as f64 } else { rows - 1.0 - one.depth as f64 };
+        draw_box(&mut out, wanted, &laid, one, HEAD + row * ROW);
+    }
+    write_legend(&mut out, wanted, &laid, HEAD + rows * ROW + 22.0);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// A box to draw.
+struct FlameBox {
+    node: u32,
+    left: f64,
+    width: f64,
+    depth: usize,
+}
+
+/// Everything in its place.
+struct FlameLayout {
+    boxes: Vec<FlameBox>,
+    own: Vec<u64>,
+    totals: Vec<u64>,
+    parts: SampleCounts,
+    left_out: usize,
+}
+
+impl FlameLayout {
+    fn new(wanted: &FlameGraph<'_>) -> Self {
+        let joined = wanted.joined;
+        let side = joined.sides.first();
+        let own: Vec<u64> = side
+            .map(|side| side.own_amounts(joined.nodes.len()).iter().map(|own| own.samples).collect())
+            .unwrap_or_default();
+        let totals = joined.totals_from_own(&own);
+        let parts = side.map(perflab_analyze::flame::JoinedSide::sample_parts).unwrap_or_default();
+        let mut laid = FlameLayout { boxes: Vec::new(), own, totals, parts, left_out: 0 };
+        let all = laid.node_total(0);
+        if all > 0 {
+            let scale = (wanted.width - 2.0 * MARGIN) / all as f64;
+            laid.add_boxes(joined, &sorted_callees(joined), scale);
+        }
+        laid
+    }
+
+    fn node_total(&self, node: u32) -> u64 {
+        self.totals.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// From the outermost box inwards; a box that is too narrow takes what stands on it along.
+    fn add_boxes(&mut self, joined: &JoinedProfiles<'_>, callees: &[Vec<u32>], scale: f64) {
+        let mut open = vec![(0_u32, MARGIN, 0_usize)];
+        while let Some((node, left, depth)) = open.pop() {
+            let width = self.node_total(node) as f64 * scale;
+            if width < NARROW {
+                self.left_out += usize::from(width > 0.0);
+                continue;
+            }
+            self.boxes.push(FlameBox { node, left, width, depth });
+            let mut at = left;
+            for callee in callees.get(node as usize).into_iter().flatten() {
+                open.push((*callee, at, depth + 1));
+                at += self.node_total(*callee) as f64 * scale;
+            }
+        }
+        self.boxes.sort_by(|a, b| a.depth.cmp(&b.depth).then(a.left.total_cmp(&b.left)));
+        debug_assert!(self.boxes.len() <= joined.nodes.len());
+    }
+}
+
+/// Callees of each node, in the order of their names.
+fn sorted_callees(joined: &JoinedProfiles<'_>) -> Vec<Vec<u32>> {
+    let mut callees = vec![Vec::new(); joined.nodes.len()];
+    for (at, node) in (0_u32..).zip(&joined.nodes) {
+        if let Some(under) = node.parent.and_then(|parent| callees.get_mut(parent as usize)) {
+            under.push(at);
+        }
+    }
+    callees.iter_mut().for_each(|nodes| nodes.sort_by_key(|node| function_name(joined, *node)));
+    callees
+}
+
+fn function_name<'a>(joined: &'a JoinedProfiles<'_>, node: u32) -> &'a str {
+    let function =
+        joined.nodes.get(node as usize).and_then(|node| joined.functions.get(node.function as usize));
+    function.map_or("", |function| function.name.as_str())
+}
+
+fn share_text(part: u64, all: u64) -> String {
+    format!("{:.2} %", 100.0 * part as f64 / all.max(1) as f64)
+}
+
+/// Writing to a `String` cannot fail, so results are dropped here and below.
+fn write_graph_head(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, height: f64) {
+    let (width, height) = (format_coordinate(wanted.width), format_coordinate(height));
+    let title = escape_xml(wanted.title);
+    let _ = writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+         role=\"img\" aria-label=\"Flame graph of {title}\" font-family=\"Roboto, system-ui, sans-serif\" \
+         font-size=\"{LETTERS}\" fill=\"#1c1a17\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
+         <text x=\"{MARGIN}\" y=\"26\" font-size=\"17\">{title}</text>"
+    );
+    let told = format!("{}, from {}", sample_account(&laid.parts), wanted.source);
+    let told = if laid.boxes.is_empty() { "no samples".into() } else { told };
+    let room = wanted.width - 2.0 * MARGIN;
+    let _ = writeln!(
+        out,
+        "<text x=\"{MARGIN}\" y=\"46\" fill-opacity=\"0.68\">{}</text>",
+        escape_xml(&shorten_to_width(&told, LETTERS, room))
+    );
+}
+
+fn draw_box(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, one: &FlameBox, top: f64) {
+    let name = function_name(wanted.joined, one.node);
+    let (samples, all) = (laid.node_total(one.node), laid.node_total(0));
+    let own = laid.own.get(one.node as usize).copied().unwrap_or(0);
+    let word = if samples == 1 { "sample" } else { "samples" };
+    let told =
+        format!("{name}: {samples} {word}, {}, self {}", share_text(samples, all), share_text(own, all));
+    let gap = if one.width > 3.0 { 1.0 } else { 0.0 };
+    let _ = write!(
+        out,
+        "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"1.5\" fill=\"{}\"/>",
+        escape_xml(&told),
+        format_coordinate(one.left),
+        format_coordinate(top),
+        format_coordinate(one.width - gap),
+        format_coordinate(ROW - 1.0),
+        box_fill(wanted.categories, one.node, name).hex()
+    );
+    let text =
+        if one.width > 24.0 { shorten_to_width(name, LETTERS, one.width - 7.0) } else { String::new() };
+    if text.chars().count() > 2 {
+        let (x, y) = (format_coordinate(one.left + 3.5), format_coordinate(top + 12.9));
+        let _ = write!(out, "<text x=\"{x}\" y=\"{y}\">{}</text>", escape_xml(&text));
+    }
+    out.push_str("</g>\n");
+}
+
+fn box_fill(categories: &FlameCategories, node: u32, name: &str) -> RgbColour {
+    let category =
+        categories.by_node.get(node as usize).and_then(|at| categories.categories.get(*at as usize));
+    palette::box_colour(category.map_or("unknown", |category| &category.hue), name)
+}
+
+/// The legend: where samples end, by category.
+fn write_legend(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, y: f64) {
+    let mut sums = vec![0_u64; wanted.categories.categories.len()];
+    for (own, category) in laid.own.iter().zip(&wanted.categories.by_node) {
+        if let Some(sum) = sums.get_mut(*category as usize) {
+            *sum = own.saturating_add(*sum);
+        }
+    }
+    let mut x = MARGIN;
+    for (category, sum) in wanted.categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
+        let text = format!("{} {}", category.name, share_text(sum, laid.node_total(0)));
+        let colour = palette::box_colour(&category.hue, &category.name).hex();
+        let _ = writeln!(
+            out,
+            "<rect x=\"{}\" y=\"{}\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
+            format_coordinate(x),
+            format_coordinate(y - 9.5),
+            format_coordinate(x + 16.0),
+            format_coordinate(y),
+            escape_xml(&text)
+        );
+        x += 34.0 + crate::chart::typeface::text_width(&text, LETTERS);
+    }
+    let note = match laid.left_out {
+        0 => "Widths and percentages are shares of all samples that were kept.".to_owned(),
+        many => format!(
+            "Shares of all samples that were kept. {many} boxes narrower than {NARROW} pixels are not drawn."
+        ),
+    };
+    let y = format_coordinate(y + 22.0);
+    let _ = writeln!(out, "<text x=\"{MARGIN}\" y=\"{y}\" fill-opacity=\"0.68\">{note}</text>");
+}

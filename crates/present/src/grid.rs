@@ -1,0 +1,381 @@
+//! A table for people: columns, cells with tones, four output formats, wrapped text.
+//!
+//! Owns a plain grid of cells and its four renderings: the table of every verb that lists something. It refuses
+//! meaning: a cell has a text for people and a value for programs, and that is all.
+//!
+//! Owns the four ways to print. It refuses a fifth: whoever wants another reads the JSON.
+//!
+//! Owns Markdown tables. It refuses raw text: what would break a table is escaped.
+//!
+//! Owns CSV: titles, then rows, quoted where needed. It refuses rounding: cells come with every digit.
+
+use std::str::FromStr;
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use indexmap::IndexMap;
+use perflab_model::untrusted_text::{escape_controls, escape_controls_in_line};
+use serde_json::Value;
+
+use crate::comparison::table::{self, pack_texts};
+use crate::diagnostics::{glue_spaces, unglue_spaces, wrap_text};
+
+/// Columns of the terminal between two of a table.
+const GAP: usize = 2;
+
+/// Which side a column is flush with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnAlign {
+    /// texts
+    Left,
+    /// numbers
+    Right,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GridColumn {
+    /// Its title, and its key in JSON and CSV.
+    pub title: String,
+    /// How its cells stand.
+    pub align: ColumnAlign,
+}
+
+impl GridColumn {
+    /// A column of texts.
+    #[must_use]
+    pub fn left(title: &str) -> Self {
+        GridColumn { title: title.into(), align: ColumnAlign::Left }
+    }
+
+    /// A column of numbers.
+    #[must_use]
+    pub fn right(title: &str) -> Self {
+        GridColumn { title: title.into(), align: ColumnAlign::Right }
+    }
+}
+
+/// A cell: what people read, and what programs read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GridCell {
+    text: String,
+    value: Value,
+}
+
+impl GridCell {
+    /// A cell that people read in another form than programs: `1.2 GiB` and 1288490188.
+    pub fn with_text(text: impl Into<String>, value: impl Into<Value>) -> Self {
+        GridCell { text: text.into(), value: value.into() }
+    }
+
+    /// A quantity: scaled for people with its unit, exact for programs.
+    pub fn quantity(value: f64, unit: &str) -> Self {
+        let shown = crate::number::table::fitting_shown_unit(unit, value);
+        GridCell::with_text(format!("{} {}", shown.format_value(value), shown.name).trim_end(), value)
+    }
+
+    /// Nothing: empty for people, null for programs.
+    #[must_use]
+    pub fn missing() -> Self {
+        GridCell { text: String::new(), value: Value::Null }
+    }
+
+    /// The text for people.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text in one line, with nothing that a terminal would obey.
+    fn one_line_text(&self) -> String {
+        escape_controls_in_line(&self.text).into_owned()
+    }
+
+    /// The value as CSV holds it.
+    fn csv_text(&self) -> String {
+        match &self.value {
+            Value::Null => String::new(),
+            Value::String(text) => escape_controls(text).into_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+macro_rules! cell_from {
+    ($($kind:ty),*) => {$(
+        impl From<$kind> for GridCell {
+            fn from(value: $kind) -> Self {
+                GridCell { text: value.to_string(), value: Value::from(value) }
+            }
+        }
+    )*};
+}
+
+cell_from!(&str, String, u32, u64, usize, i64, f64, bool);
+
+impl<T: Into<GridCell>> From<Option<T>> for GridCell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or_else(GridCell::missing, Into::into)
+    }
+}
+
+/// Rows under columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    columns: Vec<GridColumn>,
+    rows: Vec<Vec<GridCell>>,
+}
+
+impl Grid {
+    /// An empty grid.
+    pub fn new(columns: impl IntoIterator<Item = GridColumn>) -> Self {
+        Grid { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row; cells that are missing at its end stay empty.
+    pub fn add_row(&mut self, cells: impl IntoIterator<Item = GridCell>) -> &mut Self {
+        self.rows.push(cells.into_iter().collect());
+        self
+    }
+
+    /// Whether it has no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The grid in a format. `width` is the terminal's, in columns: wider tables are broken between words, or have each row
+    /// below its name; `None` breaks nothing. `colour` makes the titles of a table bold.
+    ///
+    /// # Errors
+    /// A value that JSON or CSV cannot hold.
+    pub fn render(
+        &self,
+        format: OutputFormat,
+        width: Option<usize>,
+        colour: bool,
+    ) -> Result<String, GridError> {
+        match format {
+            OutputFormat::Table => Ok(self.terminal_table(width, colour)),
+            OutputFormat::Json => self.to_json(),
+            OutputFormat::Csv => {
+                let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::csv_text));
+                write_csv(self.titles(), rows)
+            }
+            OutputFormat::Markdown => {
+                let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text));
+                Ok(write_markdown(&self.columns, rows))
+            }
+        }
+    }
+
+    /// The titles, and the texts of the rows for people.
+    #[must_use]
+    pub fn rows_as_text(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text));
+        (self.titles(), rows.collect())
+    }
+
+    /// The table's lines, the titles first. Each row is one line where `width` is `None`; where it does not fit, texts and titles
+    /// are broken between words, never a number or a name, and where that is not enough, each row stands below its name.
+    pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
+        let whole = self.layout_lines(None);
+        let Some(width) = width.filter(|width| whole.iter().any(|line| line.chars().count() > *width)) else {
+            return whole;
+        };
+        let least = self.minimum_widths(width);
+        let sum = least.iter().sum::<usize>() + GAP * least.len().saturating_sub(1);
+        if sum > width { self.stacked_lines(width) } else { self.layout_lines(Some((width, &least))) }
+    }
+
+    /// The rows under their titles; of a width, with what each column needs of it at least.
+    fn layout_lines(&self, room: Option<(usize, &[usize])>) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        if let Some((width, _)) = room {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            // The gap behind the last column is no part of a line.
+            table.set_width(u16::try_from(width + GAP).unwrap_or(u16::MAX));
+        }
+        table.set_header(self.titles());
+        table.add_rows(
+            self.rows.iter().map(|row| self.pad_cells(row, |cell| glue_spaces(&cell.one_line_text()))),
+        );
+        for (at, (column, declared)) in table.column_iter_mut().zip(&self.columns).enumerate() {
+            column.set_padding((0, 2));
+            column.set_cell_alignment(match declared.align {
+                ColumnAlign::Left => CellAlignment::Left,
+                ColumnAlign::Right => CellAlignment::Right,
+            });
+            if let Some(least) = room.and_then(|(_, least)| least.get(at)) {
+                let least = u16::try_from(least + GAP).unwrap_or(u16::MAX);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+            }
+        }
+        table.lines().map(|line| unglue_spaces(line.trim_end())).collect()
+    }
+
+    /// How narrow each column may become: the first one and numbers are kept whole, texts and titles are broken between words. A
+    /// word of a text longer than a quarter of the line, a path for example, may be broken wherever that is.
+    fn minimum_widths(&self, width: usize) -> Vec<usize> {
+        let longest_word =
+            |text: &str| glue_spaces(text).split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
+        let least = |(at, column): (usize, &GridColumn)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at)).map(GridCell::one_line_text);
+            let widest = match column.align {
+                _ if at == 0 => cells.map(|text| text.chars().count()).max(),
+                ColumnAlign::Right => cells.map(|text| text.chars().count()).max(),
+                ColumnAlign::Left => cells.map(|text| longest_word(&text).min(width / 4)).max(),
+            };
+            widest.unwrap_or(0).max(longest_word(&column.title))
+        };
+        self.columns.iter().enumerate().map(least).collect()
+    }
+
+    /// Each row's first cell, and below it every other that holds something, with its title.
+    fn stacked_lines(&self, width: usize) -> Vec<String> {
+        let mut titles = self.columns.iter().map(|column| column.title.as_str());
+        let mut lines: Vec<String> = titles.next().map(String::from).into_iter().collect();
+        let titles: Vec<&str> = titles.collect();
+        for row in &self.rows {
+            let mut cells = row.iter().map(GridCell::one_line_text);
+            lines.extend(wrap_text(&cells.next().unwrap_or_default(), width, "", "  "));
+            let named = titles.iter().zip(cells).filter(|(_, text)| !text.is_empty());
+            let named: Vec<String> = named.map(|(title, text)| format!("{title} {text}")).collect();
+            lines.extend(
+                pack_texts(&named, width).iter().flat_map(|line| wrap_text(line, width, "    ", "      ")),
+            );
+        }
+        lines
+    }
+
+    fn terminal_table(&self, width: Option<usize>, colour: bool) -> String {
+        let mut lines = self.lines(width);
+        if let Some(first) = lines.first_mut() {
+            *first = table::bold_text(first, colour);
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// The rows for programs: each title with its cell's value.
+    #[must_use]
+    pub fn records(&self) -> Vec<IndexMap<String, Value>> {
+        let keys = || self.columns.iter().map(|column| column.title.clone());
+        let values = |row: &Vec<GridCell>| {
+            let cells = row.iter().map(|cell| cell.value.clone()).chain(std::iter::repeat(Value::Null));
+            keys().zip(cells).collect::<IndexMap<String, Value>>()
+        };
+        self.rows.iter().map(values).collect()
+    }
+
+    fn to_json(&self) -> Result<String, GridError> {
+        Ok(serde_json::to_string_pretty(&self.records())? + "\n")
+    }
+
+    fn titles(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.title.clone()).collect()
+    }
+
+    /// As many texts as there are columns.
+    fn pad_cells(&self, row: &[GridCell], text: impl Fn(&GridCell) -> String) -> Vec<String> {
+        let texts = row.iter().map(text).chain(std::iter::repeat(String::new()));
+        texts.take(self.columns.len()).collect()
+    }
+}
+
+/// `--format`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// columns for a terminal
+    #[default]
+    Table,
+    /// every number, for programs
+    Json,
+    /// one line a row, for spreadsheets
+    Csv,
+    /// a table for an issue or a page
+    Markdown,
+}
+
+/// A text that is no format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a format: write table, json, csv or markdown")]
+pub struct UnknownOutputFormat {
+    text: String,
+}
+
+impl FromStr for OutputFormat {
+    type Err = UnknownOutputFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownOutputFormat> {
+        match text {
+            "table" => Ok(OutputFormat::Table),
+            "json" => Ok(OutputFormat::Json),
+            "csv" => Ok(OutputFormat::Csv),
+            "markdown" | "md" => Ok(OutputFormat::Markdown),
+            _ => Err(UnknownOutputFormat { text: text.into() }),
+        }
+    }
+}
+
+/// Why a table could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GridError {
+    /// A value that JSON cannot hold.
+    #[error("cannot write the table as JSON")]
+    Json(#[from] serde_json::Error),
+    /// A row that CSV cannot hold.
+    #[error("cannot write the table as CSV")]
+    Csv(#[from] csv::Error),
+    /// The CSV writer did not finish.
+    #[error("cannot finish the table as CSV: {0}")]
+    Unfinished(String),
+}
+
+/// The rows as a table of GitHub's Markdown.
+fn write_markdown(columns: &[GridColumn], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let titles: Vec<String> = columns.iter().map(|column| column.title.clone()).collect();
+    let rules: Vec<String> = columns.iter().map(|column| align_rule(column.align).to_owned()).collect();
+    let rule = format!("|{}|\n", rules.join("|"));
+    let rows: String = rows.map(|row| markdown_line(&row)).collect();
+    markdown_line(&titles) + &rule + &rows
+}
+
+fn align_rule(align: ColumnAlign) -> &'static str {
+    match align {
+        ColumnAlign::Left => ":--",
+        ColumnAlign::Right => "--:",
+    }
+}
+
+fn markdown_line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Text that stands for itself in a cell.
+pub(crate) fn escape_markdown(text: &str) -> String {
+    let special = |c| matches!(c, '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '~' | '\\');
+    text.chars().fold(String::new(), |mut done, c| {
+        if special(c) {
+            done.push('\\');
+        }
+        done.push(if c == '\n' { ' ' } else { c });
+        done
+    })
+}
+
+/// The rows as CSV text with one line of titles.
+pub(crate) fn write_csv(
+    titles: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Result<String, GridError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(titles)?;
+    for row in rows {
+        writer.write_record(row)?;
+    }
+    let bytes = writer.into_inner().map_err(|error| GridError::Unfinished(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| GridError::Unfinished(error.to_string()))
+}

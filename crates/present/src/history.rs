@@ -1,0 +1,284 @@
+//! Steps of a history, the check of the newest run, the section History.
+//!
+//! Owns the tables of a history: its steps, and the runs of one series. It refuses to hide a series without steps: the notes
+//! count them.
+//!
+//! Owns the figure of one series: a dot a run, the level of each stretch, a mark at each step. It refuses time as the axis:
+//! runs that cluster would hide one another.
+//!
+//! Owns the table of the guard: one line a series of the newest run. It refuses to leave a series out.
+//!
+//! Owns the history as the report's template reads it: a figure and texts. It refuses series beyond the first dozen with
+//! steps: a page is read by people.
+//!
+//! How histories are seen: the table of steps, the runs of one series, the figure, the guard's answer, and the section of the
+//! report. It refuses to find steps: `perflab-analyze` did.
+
+use jiff::Timestamp;
+use perflab_analyze::compare::comparison::ComparedRun;
+use perflab_analyze::history::{HistoryChangePoint, MetricHistory};
+use perflab_analyze::{
+    AlarmReason, ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict,
+};
+use serde::Serialize;
+
+use crate::chart::axes::AxisBand;
+use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
+use crate::chart::scene::{Scene, SceneSurface};
+use crate::grid::{Grid, GridCell, GridColumn};
+use crate::number::chart::AxisUnit;
+
+/// One line a step, the newest first.
+#[must_use]
+pub fn steps_grid(history: &MetricHistories) -> Grid {
+    let left = ["case", "metric", "last good", "first bad", "verdict"].map(GridColumn::left);
+    let right = ["change [95 % CI]", "p", "moved together"].map(GridColumn::right);
+    let mut grid = Grid::new(left.into_iter().chain(right).chain([GridColumn::left("facts that differ")]));
+    let mut steps: Vec<(&MetricHistory, &HistoryChangePoint)> = history
+        .series
+        .iter()
+        .flat_map(|series| series.steps.iter().map(move |step| (series, step)))
+        .collect();
+    steps.sort_by(|a, b| b.1.first_bad.cmp(&a.1.first_bad));
+    for (series, step) in steps {
+        let run = |id: &str| {
+            history.runs.iter().find(|run| run.id == id).map_or_else(|| id.to_owned(), history_run_name)
+        };
+        let between = if step.between.is_empty() {
+            String::new()
+        } else {
+            format!(" ({} between)", step.between.len())
+        };
+        grid.add_row([
+            GridCell::from(series.subject.as_str()),
+            GridCell::from(series.metric.as_str()),
+            GridCell::with_text(run(&step.last_good), step.last_good.as_str()),
+            GridCell::with_text(run(&step.first_bad) + &between, step.first_bad.as_str()),
+            GridCell::from(step_word(step)),
+            GridCell::with_text(step_change_text(step.change, &series.unit.0), step.change.value),
+            GridCell::with_text(format!("{:.3}", step.p), step.p),
+            GridCell::from(step.together),
+            GridCell::from(step.facts.join("; ")),
+        ]);
+    }
+    grid
+}
+
+fn step_word(step: &HistoryChangePoint) -> &'static str {
+    use perflab_analyze::Verdict::{Better, Same, Unclear, Worse};
+    match step.verdict {
+        Better => "✓ better",
+        Worse => "✗ worse",
+        Same => "= within the margin",
+        Unclear => "≠ changed",
+    }
+}
+
+/// One line a run of a series, the oldest first, with its steps.
+#[must_use]
+pub fn history_runs_grid(history: &MetricHistories, series: &MetricHistory) -> Grid {
+    let title = if series.unit.0 == "1" {
+        series.metric.clone()
+    } else {
+        format!("{} [{}]", series.metric, series.unit)
+    };
+    let columns = [
+        GridColumn::left("run"),
+        GridColumn::left("began"),
+        GridColumn::right(&title),
+        GridColumn::right("interval"),
+    ];
+    let columns = columns.into_iter().chain([GridColumn::right("n×boots"), GridColumn::left("step")]);
+    let mut grid = Grid::new(columns);
+    for (at, point) in series.points.iter().enumerate() {
+        let run = history.runs.get(point.run);
+        let step = series.steps.iter().find(|step| step.at == at);
+        let text = |value: f64| GridCell::quantity(value, "").text().to_owned();
+        let interval = point.interval.map(|i| format!("[{}, {}]", text(i.low), text(i.high)));
+        let step =
+            step.map(|step| format!("{} {}", step_word(step), step_change_text(step.change, &series.unit.0)));
+        grid.add_row([
+            GridCell::with_text(
+                run.map(history_run_name).unwrap_or_default(),
+                run.map_or("", |run| run.id.as_str()),
+            ),
+            GridCell::from(run.map(run_date_text).unwrap_or_default()),
+            GridCell::with_text(text(point.value), point.value),
+            GridCell::from(interval),
+            GridCell::from(format!("{}×{}", point.n / point.boots.max(1), point.boots)),
+            GridCell::from(step),
+        ]);
+    }
+    grid
+}
+
+/// Label and the beginning of the id that tells minutes apart.
+fn history_run_name(run: &ComparedRun) -> String {
+    let short: String = run.id.chars().take(10).collect();
+    run.label.as_ref().map_or_else(|| short.clone(), |label| format!("{label} ({short})"))
+}
+
+fn run_date_text(run: &ComparedRun) -> String {
+    let nanos = i128::from(run.began.0);
+    Timestamp::from_nanosecond(nanos)
+        .map_or_else(|_| String::new(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
+#[must_use]
+pub fn step_change_text(change: MetricChange, unit: &str) -> String {
+    crate::comparison::row_text::format_change(
+        change,
+        if change.scale == ChangeScale::Ratio { "" } else { unit },
+    )
+}
+
+/// The figure.
+#[must_use]
+pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene {
+    let ends = || series.steps.iter().map(|step| step.at).chain([series.points.len()]);
+    let starts = || std::iter::once(0).chain(series.steps.iter().map(|step| step.at));
+    let stretches: Vec<(usize, usize)> = starts().zip(ends()).collect();
+    let good = if series.direction == perflab_model::Direction::Neither {
+        "neither way is better".to_owned()
+    } else {
+        format!("{} is better", series.direction)
+    };
+    DotChart {
+        title: format!("{}, {}", series.subject, series.metric),
+        note: format!("a dot a run with its interval, the median between steps; {good}"),
+        unit: AxisUnit::Plain(series.unit.to_string()),
+        x_title: "run, the oldest first".into(),
+        dots: value_dots(history, series),
+        levels: stretches.iter().map(|(from, to)| level_line(series, *from, *to)).collect(),
+        ranges: Vec::new(),
+        bands: step_bands(series, &stretches),
+        groups: Vec::new(),
+    }
+    .render()
+}
+
+fn value_dots(history: &MetricHistories, series: &MetricHistory) -> Vec<ChartDot> {
+    let group = |at: usize| series.steps.iter().filter(|step| step.at <= at).count();
+    let dot = |(at, point): (usize, &perflab_analyze::history::HistoryPoint)| ChartDot {
+        x: at as f64,
+        y: point.value,
+        interval: point.interval.map(|i| (i.low, i.high)),
+        group: group(at) % crate::chart::palette::PALETTE.len(),
+        name: history.runs.get(point.run).map(history_run_name).unwrap_or_default(),
+    };
+    series.points.iter().enumerate().map(dot).collect()
+}
+
+fn level_line(series: &MetricHistory, from: usize, to: usize) -> LevelLine {
+    let mut values: Vec<f64> =
+        series.points.get(from..to).unwrap_or_default().iter().map(|point| point.value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let at = |index: usize| values.get(index).copied().unwrap_or_default();
+    let value = at(values.len().saturating_sub(1) / 2).midpoint(at(values.len() / 2));
+    LevelLine { from: from as f64 - 0.5, to: to as f64 - 0.5, value }
+}
+
+/// Stretches after a step, named by its size.
+fn step_bands(series: &MetricHistory, stretches: &[(usize, usize)]) -> Vec<AxisBand> {
+    let after = stretches.iter().skip(1).zip(&series.steps);
+    let span =
+        |((from, to), step): (&(usize, usize), &perflab_analyze::history::HistoryChangePoint)| AxisBand {
+            from: *from as f64 - 0.5,
+            to: *to as f64 - 0.5,
+            name: step_change_text(step.change, &series.unit.0),
+        };
+    after.map(span).collect()
+}
+
+/// One line a series; alarms first.
+#[must_use]
+pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
+    let left = ["case", "metric", "verdict"].map(GridColumn::left);
+    let right = ["value", "expected", "change [95 % CI]", "q", "runs"].map(GridColumn::right);
+    let mut grid = Grid::new(left.into_iter().chain(right).chain([GridColumn::left("because")]));
+    let mut rows: Vec<&GuardRow> = guard.rows.iter().collect();
+    rows.sort_by_key(|row| (row.alarm.is_none(), !row.primary));
+    for row in rows {
+        let unit = row.unit.0.as_str();
+        let text = |value: f64| GridCell::quantity(value, unit).text().to_owned();
+        let expected = row.expected.map(|i| format!("{} … {}", text(i.low), text(i.high)));
+        grid.add_row([
+            GridCell::from(row.subject.as_str()),
+            GridCell::from(row.metric.as_str()),
+            GridCell::from(alarm_word(row)),
+            GridCell::quantity(row.value, unit),
+            GridCell::from(expected),
+            row.change.map_or_else(GridCell::missing, |change| {
+                GridCell::with_text(step_change_text(change, unit), change.value)
+            }),
+            row.q.map_or_else(GridCell::missing, |q| GridCell::with_text(probability_text(q), q)),
+            GridCell::from(row.runs),
+            GridCell::from(alarm_reason(history, row)),
+        ]);
+    }
+    grid
+}
+
+fn probability_text(q: f64) -> String {
+    if q < 0.001 { "<0.001".into() } else { format!("{q:.3}") }
+}
+
+fn alarm_word(row: &GuardRow) -> &'static str {
+    match row.verdict {
+        Verdict::Better => "✓ better",
+        Verdict::Worse => "✗ worse",
+        Verdict::Same => "= same",
+        Verdict::Unclear if row.expected.is_none() => "? too few runs",
+        Verdict::Unclear => "? unclear",
+    }
+}
+
+fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
+    let alarm = row.alarm.as_ref()?;
+    let run = |id: &str| {
+        history.runs.iter().find(|run| run.id == id).map_or_else(|| id.to_owned(), history_run_name)
+    };
+    let (good, bad) = (run(&alarm.last_good), run(&alarm.first_bad));
+    Some(match alarm.reason {
+        AlarmReason::Outside => format!("out of its history; good until {good}"),
+        AlarmReason::Step => {
+            format!(
+                "a step of {} after {good}, first seen in {bad}",
+                step_change_text(alarm.change, &row.unit.0)
+            )
+        }
+    })
+}
+
+/// As many figures stand on a page.
+const MOST: usize = 12;
+
+/// The histories of a page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistorySection {
+    figures: Vec<String>,
+    titles: Vec<String>,
+    rows: Vec<Vec<String>>,
+    notes: Vec<String>,
+}
+
+impl HistorySection {
+    /// Figures of the series that have steps, or of the first ones; the table of all steps.
+    #[must_use]
+    pub fn from_history(history: &MetricHistories) -> Self {
+        let stepped: Vec<&MetricHistory> =
+            history.series.iter().filter(|one| !one.steps.is_empty()).collect();
+        let all: Vec<&MetricHistory> = history.series.iter().collect();
+        let wanted = if stepped.is_empty() { all } else { stepped };
+        let left_out = wanted.len().saturating_sub(MOST);
+        let figures = wanted
+            .into_iter()
+            .take(MOST)
+            .map(|series| history_chart(history, series).to_svg(SceneSurface::Inline));
+        let (titles, rows) = steps_grid(history).rows_as_text();
+        let more = (left_out > 0).then(|| format!("{left_out} further series have no figure here"));
+        let notes = history.notes.iter().cloned().chain(more).collect();
+        HistorySection { figures: figures.collect(), titles, rows, notes }
+    }
+}

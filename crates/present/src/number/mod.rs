@@ -1,0 +1,3 @@
+pub(crate) mod chart;
+pub(crate) mod report;
+pub(crate) mod table;

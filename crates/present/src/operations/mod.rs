@@ -1,0 +1,13 @@
+//! Traces of single operations as tables and pictures. Owns how causes, outliers and changes are laid out; refuses to
+//! decide what is one.
+
+pub(crate) mod grids;
+pub(crate) mod scenes;
+#[cfg(test)]
+mod tests;
+pub(crate) mod viewer;
+
+pub use crate::section::TraceSection;
+pub use grids::{causes_grid, changes_grid, slowest_grid};
+pub use scenes::{OperationSceneOptions, ScaleKind, TimeScale, common_time_range, operation_scene};
+pub use viewer::{MOST_BYTES, operation_viewer_data};

@@ -1,0 +1,129 @@
+//! From a path to a profile, whatever its format.
+//!
+//! From a path to a profile, whatever its format.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rustix::fs::OFlags;
+
+use crate::imported_profile::{ImportedProfile, StacksError};
+use crate::{folded, perf_data, perf_script, pprof};
+
+/// A format that profiles come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProfileFormat {
+    /// what `perf record` writes, to a file or a pipe
+    PerfData,
+    /// the text of `perf script`
+    Script,
+    /// a protobuf, mostly gzipped
+    Pprof,
+    /// `comm;outer;inner 42`, a line a stack
+    Folded,
+}
+
+impl ProfileFormat {
+    /// All formats.
+    pub const ALL: [ProfileFormat; 4] =
+        [ProfileFormat::PerfData, ProfileFormat::Script, ProfileFormat::Pprof, ProfileFormat::Folded];
+
+    /// Its name on the command line and in a run.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProfileFormat::PerfData => "perf.data",
+            ProfileFormat::Script => "perf-script",
+            ProfileFormat::Pprof => "pprof",
+            ProfileFormat::Folded => "folded",
+        }
+    }
+
+    /// What a file's beginning looks like.
+    fn detect_profile_format(bytes: &[u8]) -> ProfileFormat {
+        match () {
+            () if perf_data::is_perf_data(bytes) => ProfileFormat::PerfData,
+            () if pprof::is_pprof(bytes) => ProfileFormat::Pprof,
+            () if perf_script::is_perf_script(bytes) => ProfileFormat::Script,
+            () => ProfileFormat::Folded,
+        }
+    }
+}
+
+impl FromStr for ProfileFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || ProfileFormat::ALL.map(ProfileFormat::name).join(", ");
+        let found = ProfileFormat::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no format of profiles: {}", names()))
+    }
+}
+
+/// What the user says about the file.
+#[derive(Debug, Clone, Default)]
+pub struct SymbolOptions {
+    /// What it is; guessed where left out.
+    pub format: Option<ProfileFormat>,
+    /// Which event of a perf.data with several is read; all together where left out.
+    pub event: Option<String>,
+    /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
+    pub kallsyms: Option<PathBuf>,
+    /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
+    pub vmlinux: Option<PathBuf>,
+    /// Kernel symbols to look up whether or not a sample hit them; normalised names.
+    pub anchors: Vec<String>,
+}
+
+/// Reads the profile at `path`.
+///
+/// # Errors
+/// A file that cannot be read, that holds no samples, or no sample that can be understood.
+pub fn read_profile_file(path: &Path, options: &SymbolOptions) -> Result<ImportedProfile, StacksError> {
+    let bytes = read_finite_profile(path).map_err(StacksError::io(path))?;
+    if bytes.is_empty() {
+        return Err(StacksError::bad_format(path, None, "it is empty: there is no profile in it"));
+    }
+    let format = options.format.unwrap_or_else(|| ProfileFormat::detect_profile_format(&bytes));
+    if options.event.is_some() && format != ProfileFormat::PerfData {
+        let reason =
+            format!("it is taken for {}, and only of a perf.data an event can be chosen", format.name());
+        return Err(StacksError::bad_format(path, None, reason));
+    }
+    let reading = match format {
+        ProfileFormat::PerfData => {
+            let read = perf_data::read_perf_data(&bytes, options);
+            read.map_err(|(place, reason)| StacksError::bad_format(path, place, reason))?
+        }
+        ProfileFormat::Script => perf_script::read_perf_script(&bytes),
+        ProfileFormat::Pprof => {
+            let read = pprof::read_pprof(&bytes);
+            read.map_err(|(place, reason)| StacksError::bad_format(path, place, reason))?
+        }
+        ProfileFormat::Folded => folded::read_folded(&bytes),
+    };
+    if reading.samples.is_empty() {
+        let first = reading.remarks().first();
+        let why = first.map(|first| format!("; {}: {}", first.place, first.reason)).unwrap_or_default();
+        let reason = format!("there is no sample in it (taken for {}){why}", format.name());
+        return Err(StacksError::bad_format(path, None, reason));
+    }
+    Ok(reading.finish())
+}
+
+/// Reads a file whole; what may be waited for or read for ever is none.
+fn read_finite_profile(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        let reason =
+            "it is a folder, a pipe, a socket or a device: write what it gives to a file, and import that";
+        return Err(io::Error::other(reason));
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(about.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,171 @@
+//! What a number of repetitions detects, and how many a goal needs.
+//!
+//! Owns the size of the next experiment: what a number of repetitions can detect, and how many a goal needs. It
+//! refuses costs and schedules, and knows nothing of the data but its spread.
+//!
+//! Formulas are those of the t-test with n lowered by 0.955, the efficiency of rank methods on normal data
+//! (Lehmann, Nonparametrics, 1975, section 2.4); clean noise is the worst case for them.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::error::{StatsError, check_above_zero, check_open_fraction};
+use crate::mann_whitney::smallest_p;
+
+/// Efficiency of rank methods against t on normal noise, 3/π.
+const RANK_EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
+
+/// Beyond this many repetitions a goal counts as out of reach.
+const MOST: usize = 1_000_000;
+
+/// How the two sides are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplePairing {
+    /// Independent samples, compared by Hodges-Lehmann and Mann-Whitney.
+    Independent,
+    /// Interleaved blocks, compared by pseudo-median and signed ranks; the noise is that of the differences.
+    Paired,
+}
+
+/// Standard deviations of a measurement on two levels, both in the same unit: of the metric, or (for ratios)
+/// of its logarithm, where 0.02 is about 2 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoLevelNoise {
+    /// Between boots (the unit of comparison).
+    pub between: f64,
+    /// Between the iterations of one boot.
+    pub within: f64,
+}
+
+impl TwoLevelNoise {
+    /// Standard deviation of the mean over one boot of so many iterations: √(σ_b² + σ_i² / I).
+    #[must_use]
+    pub fn boot_mean_sd(&self, iterations: usize) -> f64 {
+        (self.between.powi(2) + self.within.powi(2) / iterations.max(1) as f64).sqrt()
+    }
+}
+
+/// What the repetitions are for; each number in the unit of the noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PowerGoal {
+    /// An interval that reaches so far to either side of the estimate, on average.
+    HalfWidth(f64),
+    /// A real change of this size is found.
+    Detect(f64),
+    /// No change at all is shown to be inside ± this margin.
+    ShowSame(f64),
+    /// A verdict either way: both [`PowerGoal::Detect`] and [`PowerGoal::ShowSame`] at this margin.
+    Decide(f64),
+}
+
+/// The rules of an experiment that are set before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PowerRules {
+    /// How the sides are compared.
+    pub pairing: SamplePairing,
+    /// Confidence of the interval, such as 0.95. "Same" is judged at the level with twice the α (0.90), which
+    /// is the usual pair of one-sided tests.
+    pub confidence: f64,
+    /// Chance to reach the goal, such as 0.8. [`PowerGoal::HalfWidth`] does not use it.
+    pub power: f64,
+}
+
+impl Default for PowerRules {
+    fn default() -> Self {
+        Self { pairing: SamplePairing::Independent, confidence: 0.95, power: 0.8 }
+    }
+}
+
+impl PowerRules {
+    /// The smallest change, in the unit of `sd`, that this many repetitions a side find with the plan's power:
+    /// (t₁₋α/₂ + t_power) √(2 sd² / 0.955 n) for independent samples, without the 2 for pairs. `sd` is that of
+    /// one repetition, such as [`TwoLevelNoise::boot_mean_sd`], or of one difference.
+    ///
+    /// # Errors
+    /// Fewer than two repetitions, an `sd` that is not above zero, confidence or power outside (0, 1).
+    pub fn detectable_change(&self, sd: f64, repetitions: usize) -> Result<f64, StatsError> {
+        self.check()?;
+        check_above_zero("standard deviation", sd)?;
+        if repetitions < 2 {
+            return Err(StatsError::TooFew { needed: 2, got: repetitions });
+        }
+        Ok(sd * self.reached_size(PowerGoal::Detect(1.0), repetitions))
+    }
+
+    /// Repetitions a side (or pairs) that the goal needs; `None` when a million do not suffice. Never fewer
+    /// than it takes for any interval at this confidence: 4 a side, or 6 pairs, at 0.95.
+    ///
+    /// # Errors
+    /// An `sd` or a goal that is not above zero, confidence or power outside (0, 1).
+    pub fn needed_repetitions(&self, sd: f64, goal: PowerGoal) -> Result<Option<usize>, StatsError> {
+        self.check()?;
+        check_above_zero("standard deviation", sd)?;
+        if let PowerGoal::Decide(margin) = goal {
+            let detect = self.needed_repetitions(sd, PowerGoal::Detect(margin))?;
+            let same = self.needed_repetitions(sd, PowerGoal::ShowSame(margin))?;
+            return Ok(detect.zip(same).map(|(detect, same)| detect.max(same)));
+        }
+        let wanted = check_above_zero("goal", goal.size())? / sd;
+        let start = self.normal_guess(goal, wanted).max(self.fewest_repetitions());
+        let enough = |n: &usize| self.reached_size(goal, *n) <= wanted;
+        let found = (start..=MOST).find(enough);
+        Ok(found.map(|n| (self.fewest_repetitions()..n).rev().take_while(enough).last().unwrap_or(n)))
+    }
+
+    fn check(&self) -> Result<(), StatsError> {
+        check_open_fraction("confidence", self.confidence)?;
+        check_open_fraction("power", self.power).map(|_| ())
+    }
+
+    /// What n repetitions reach of a goal, in standard deviations.
+    fn reached_size(&self, goal: PowerGoal, n: usize) -> f64 {
+        let Ok(student) = StudentsT::new(0.0, 1.0, self.noise_terms() * (n - 1) as f64) else {
+            return f64::INFINITY;
+        };
+        let sum: f64 = self.goal_probabilities(goal).map(|p| student.inverse_cdf(p)).iter().sum();
+        sum * (self.noise_terms() / (RANK_EFFICIENCY * n as f64)).sqrt()
+    }
+
+    /// The repetitions needed, were the spread known: a few too low, and a good place to start.
+    fn normal_guess(&self, goal: PowerGoal, wanted: f64) -> usize {
+        let normal = Normal::standard();
+        let sum: f64 = self.goal_probabilities(goal).map(|p| normal.inverse_cdf(p)).iter().sum();
+        (self.noise_terms() / RANK_EFFICIENCY * (sum.max(0.0) / wanted).powi(2)) as usize
+    }
+
+    /// How many noises add up in the change.
+    fn noise_terms(&self) -> f64 {
+        match self.pairing {
+            SamplePairing::Independent => 2.0,
+            SamplePairing::Paired => 1.0,
+        }
+    }
+
+    /// Where to take the two quantiles whose sum, in standard errors, the goal must exceed; ½ adds nothing.
+    fn goal_probabilities(&self, goal: PowerGoal) -> [f64; 2] {
+        let alpha = 1.0 - self.confidence;
+        match goal {
+            PowerGoal::HalfWidth(_) => [1.0 - alpha / 2.0, 0.5],
+            PowerGoal::Detect(_) | PowerGoal::Decide(_) => [1.0 - alpha / 2.0, self.power],
+            // Both one-sided tests must succeed, so each may fail with half of 1 - power.
+            PowerGoal::ShowSame(_) => [1.0 - alpha, self.power.midpoint(1.0)],
+        }
+    }
+
+    /// The least repetitions with which an interval at this confidence exists.
+    fn fewest_repetitions(&self) -> usize {
+        let alpha = (1.0 - self.confidence) * (1.0 + 1e-9);
+        let enough = |n: usize| match self.pairing {
+            SamplePairing::Independent => smallest_p(n, n) <= alpha,
+            SamplePairing::Paired => 2.0 * 0.5_f64.powf(n as f64) <= alpha,
+        };
+        (2..64).find(|n| enough(*n)).unwrap_or(64)
+    }
+}
+
+impl PowerGoal {
+    fn size(self) -> f64 {
+        match self {
+            Self::HalfWidth(size) | Self::Detect(size) | Self::ShowSame(size) | Self::Decide(size) => size,
+        }
+    }
+}

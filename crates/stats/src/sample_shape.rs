@@ -1,0 +1,241 @@
+//! Two modes, outliers, fences.
+//!
+//! Owns the warning that a sample has two modes, so that one middle does not describe it. It refuses to find
+//! three, or modes that overlap: those need a picture.
+//!
+//! The sorted sample is cut in two where the gap between neighbours is largest compared with the pooled
+//! standard deviation inside the two parts, each holding at least a fifth of the values and at least two (fewer
+//! are outliers). The gap must exceed 4 (n/10)^-0.95 of those standard deviations, and, when all values are
+//! positive, the widest gap of their logarithms must too: a long right tail has gaps on one scale only. The
+//! limit was fitted to simulations (20,000 samples a size, n = 8..200). It is passed by 1.1 % or fewer of normal
+//! and log-normal samples at every size, and by 2 to 3 % of uniform ones (the flattest shape with one mode) up
+//! to n = 60, 5 % at 200. Equal modes eight standard deviations apart are found in 71 % of samples at n = 8,
+//! 84 % at 10, 97 % at 15; ten apart in 92 % at n = 8, 98 % at 10. `tests/simulation.rs` repeats the check.
+//! Hartigan's dip (`dip`) says whether there are several, but not where they are, and takes the steps of a coarse clock
+//! for modes: here a gap must be wider than three of the usual distances between values that differ.
+//!
+//! Owns labels for values far from the rest. It refuses to remove them: a slow iteration is a finding.
+//!
+//! Owns two further labels for values far from the rest: Tukey's fences and Rosner's test. It refuses to remove them, as
+//! `outliers` does, which is the default.
+
+use crate::descriptive::{distances_from_median, mean, median, quantile_of_sorted, sd};
+use crate::error::{
+    StatsError, check_at_least, check_open_fraction, finite_or_overflow, logarithms, sorted_sample,
+};
+use crate::student_t::t_quantile_above;
+
+/// Fewest values in which two modes are looked for.
+const FEWEST_FOR_MODES: usize = 8;
+
+/// As many usual distances of neighbours is a gap wide at least.
+const STEPS: f64 = 3.0;
+
+/// Two groups of values with a gap between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoModes {
+    /// Mean of the lower group, in the unit of the values.
+    pub low: f64,
+    /// Mean of the upper group, in the unit of the values.
+    pub high: f64,
+    /// Share of the values in the upper group, as a fraction.
+    pub high_share: f64,
+    /// Width of the gap in standard deviations within the groups; infinite when both groups are constant.
+    pub gap: f64,
+}
+
+/// Two modes if the sample clearly has them, `None` if one mode can explain it.
+///
+/// Values that take two neighbouring steps of a coarse clock have two modes too: compare the distance of the
+/// modes with what matters before warning.
+///
+/// # Errors
+/// Fewer than eight values, one that is not finite.
+pub fn find_two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
+    let sorted = sorted_sample(check_at_least(values, FEWEST_FOR_MODES)?)?;
+    let limit = 4.0 * (sorted.len() as f64 / 10.0).powf(-0.95);
+    let best = widest_gap(&sorted);
+    let on_logarithms = || logarithms(&sorted).map_or(f64::INFINITY, |logs| widest_gap(&logs).gap);
+    if best.gap <= limit || is_clock_step(&sorted, best.at) || on_logarithms() <= limit {
+        return Ok(None);
+    }
+    let (low, high) = sorted.split_at(best.at);
+    let high_share = high.len() as f64 / sorted.len() as f64;
+    Ok(Some(TwoModes { low: mean(low)?, high: mean(high)?, high_share, gap: best.gap }))
+}
+
+/// Whether the gap is like those between other neighbours that differ: of thousands of readings of a coarse clock every
+/// step is wide beside the limit, which shrinks with their number.
+fn is_clock_step(sorted: &[f64], at: usize) -> bool {
+    let step = |at: usize| sorted[at] - sorted[at - 1];
+    let mut others: Vec<f64> =
+        (1..sorted.len()).filter(|other| *other != at).map(step).filter(|step| *step > 0.0).collect();
+    let middle = others.len() / 2;
+    if others.is_empty() {
+        return false;
+    }
+    let (_, median, _) = others.select_nth_unstable_by(middle, f64::total_cmp);
+    step(at) <= STEPS * *median
+}
+
+#[derive(Clone, Copy)]
+struct ModeSplit {
+    at: usize,
+    gap: f64,
+}
+
+/// The split of sorted values with the widest gap in units of the spread within.
+fn widest_gap(sorted: &[f64]) -> ModeSplit {
+    let fewest = sorted.len().div_ceil(5).max(2);
+    let (below, above) = (running_squares(sorted.iter()), running_squares(sorted.iter().rev()));
+    let freedom = (sorted.len() - 2) as f64;
+    let mut best = ModeSplit { at: fewest, gap: 0.0 };
+    for at in fewest..=sorted.len() - fewest {
+        let width = sorted[at] - sorted[at - 1];
+        let within = (below[at - 1] + above[sorted.len() - at - 1]) / freedom;
+        let gap = if width > 0.0 { width / within.sqrt() } else { 0.0 };
+        if gap > best.gap {
+            best = ModeSplit { at, gap };
+        }
+    }
+    best
+}
+
+/// Sums of squared distances from the mean of the first 1, 2, … values, by Welford's update (Technometrics 4,
+/// 1962), which does not lose small spreads around a large mean.
+fn running_squares<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<f64> {
+    let (mut mean, mut squares) = (0.0, 0.0);
+    let update = |(index, value): (usize, &f64)| {
+        let distance = value - mean;
+        mean += distance / (index + 1) as f64;
+        squares += distance * (value - mean);
+        squares
+    };
+    values.enumerate().map(update).collect()
+}
+
+/// Modified z-scores beyond this are labelled (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+pub const OUTLIER_LIMIT: f64 = 3.5;
+
+/// Φ⁻¹(3/4): the MAD of standard normal values.
+const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
+
+/// √(2/π): the mean absolute deviation of standard normal values.
+const NORMAL_MEAN_DEVIATION: f64 = 0.797_884_560_802_865_4;
+
+/// A value far from the rest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OutlyingValue {
+    /// Where it stands in the sample, from 0.
+    pub index: usize,
+    /// Its modified z-score, 0.6745 (x - median) / MAD: the sign tells the side.
+    pub score: f64,
+}
+
+/// Values whose modified z-score is beyond ±[`OUTLIER_LIMIT`], in the order of the sample.
+///
+/// When more than half of the values are equal the MAD is zero; the mean absolute deviation takes its place,
+/// as Iglewicz and Hoaglin advise. Equal values have no outliers.
+///
+/// # Errors
+/// An empty sample, a value that is not finite, a difference that overflows.
+pub fn find_outlying_values(values: &[f64]) -> Result<Vec<OutlyingValue>, StatsError> {
+    let centre = median(values)?;
+    let unit = robust_unit(&distances_from_median(values)?)?;
+    if unit == 0.0 {
+        return Ok(Vec::new());
+    }
+    let scores = values.iter().map(|value| (value - centre) / unit).enumerate();
+    let scores = scores.map(|(index, score)| OutlyingValue { index, score });
+    Ok(scores.filter(|outlier| outlier.score.abs() > OUTLIER_LIMIT).collect())
+}
+
+/// The standard deviation that the distances from the median speak for.
+fn robust_unit(distances: &[f64]) -> Result<f64, StatsError> {
+    let mad = median(distances)?;
+    if mad > 0.0 {
+        finite_or_overflow(mad / NORMAL_MAD)
+    } else {
+        finite_or_overflow(mean(distances)? / NORMAL_MEAN_DEVIATION)
+    }
+}
+
+/// A fence around the middle half of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TukeyFences {
+    /// Q1 minus `reach` inter-quartile ranges, in the unit of the values.
+    pub low: f64,
+    /// Q3 plus as many.
+    pub high: f64,
+}
+
+impl TukeyFences {
+    /// Tukey's fences with type 7 quartiles: `reach` 1.5 for values that are mildly far, 3 for those that are severely.
+    /// Source: Tukey, Exploratory Data Analysis (1977), section 2D.
+    ///
+    /// # Errors
+    /// An empty sample, a value that is not finite, a reach that is not above zero, an overflow.
+    pub fn from_values(values: &[f64], reach: f64) -> Result<Self, StatsError> {
+        let sorted = sorted_sample(values)?;
+        crate::error::check_above_zero("reach", reach)?;
+        let [low, high] = [0.25, 0.75].map(|fraction| quantile_of_sorted(&sorted, fraction));
+        let width = finite_or_overflow((high - low) * reach)?;
+        Ok(Self { low: finite_or_overflow(low - width)?, high: finite_or_overflow(high + width)? })
+    }
+
+    /// Whether a value lies beyond either fence.
+    #[must_use]
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+}
+
+/// Indexes of the outliers that Rosner's generalised ESD test finds among at most `most`, the farthest first; normal
+/// values without outliers have one found with probability `level`. Source: Rosner, "Percentage points for a generalized
+/// ESD many-outlier procedure", Technometrics 25 (1983), whose critical values are good from about 25 values on.
+///
+/// # Errors
+/// Fewer than `most` + 3 values, a value that is not finite, a level outside (0, 1), an overflow.
+pub fn find_rosner_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usize>, StatsError> {
+    let values = check_at_least(values, most.saturating_add(3))?;
+    check_open_fraction("level", level)?;
+    let mut left: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
+    let (mut taken, mut found) = (Vec::with_capacity(most), 0);
+    for _ in 0..most {
+        let rest: Vec<f64> = left.iter().map(|(_, value)| *value).collect();
+        let (centre, spread) = (mean(&rest)?, sd(&rest)?);
+        let distances = rest.iter().map(|value| (value - centre).abs()).enumerate();
+        let far = distances.reduce(|far, next| if next.1 > far.1 { next } else { far });
+        let Some((at, distance)) = far.filter(|_| spread > 0.0) else { break };
+        taken.push(left.remove(at).0);
+        if distance / spread > rosner_critical_value(rest.len(), level) {
+            found = taken.len();
+        }
+    }
+    taken.truncate(found);
+    Ok(taken)
+}
+
+/// Rosner's λ for n values left: (n - 1) t / √((n - 2 + t²) n), t at 1 - level / 2n with n - 2 degrees of freedom.
+fn rosner_critical_value(n: usize, level: f64) -> f64 {
+    let n = n as f64;
+    let t = t_quantile_above(level / (2.0 * n), n - 2.0);
+    (n - 1.0) * t / ((n - 2.0 + t * t) * n).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_of_a_coarse_clock_are_one_group() {
+        let even: Vec<f64> = (0..5_000).map(|n| f64::from(n % 11) / 1_000.0 + 0.1).collect();
+        assert_eq!(find_two_modes(&even), Ok(None));
+        let mut apart = even;
+        apart.iter_mut().step_by(2).for_each(|value| *value += 0.1);
+        assert!(
+            find_two_modes(&apart)
+                .is_ok_and(|found| found.is_some_and(|modes| (modes.high_share - 0.5).abs() < 0.01))
+        );
+    }
+}

@@ -1,0 +1,371 @@
+//! Means by Student's t: one mean, Welch's test, contrasts, ratios of means (Fieller), the next value.
+//!
+//! Owns means compared by Student's t: Welch's test of two independent samples, and the interval of one mean. It
+//! refuses to pool the variances. Use it on boot means when boots are few; `hodges_lehmann` minds outliers less.
+//!
+//! Owns the tails of Student's t for the rest of the crate. It refuses to decide when t is fit: its callers do.
+//!
+//! Owns a weighted sum of the means of several samples, such as an effect or an interaction of factors. It refuses to choose
+//! the weights and to pool the variances.
+//!
+//! Owns the interval of a ratio of two arithmetic means. It refuses a baseline that could be zero: its interval would
+//! have no ends.
+//!
+//! Owns the limits inside which one new value of a history should fall. It refuses to judge a trend or a step: a new
+//! value outside is a reason to measure again, and `hunter` looks at the series.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::descriptive::{mean, sd};
+use crate::error::{
+    StatsError, check_above_zero, check_at_least, check_sample, finite_or_overflow, logarithms,
+};
+use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
+
+/// Result of Welch's test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WelchTest {
+    /// Mean of the candidate minus mean of the baseline, in the unit of the values.
+    pub difference: f64,
+    /// Standard error of the difference, √(s_x²/m + s_y²/n), in the unit of the values.
+    pub standard_error: f64,
+    /// The difference in standard errors.
+    pub t: f64,
+    /// Degrees of freedom after Welch and Satterthwaite; no integer.
+    pub freedom: f64,
+    /// Two-sided p-value.
+    pub p: f64,
+}
+
+impl WelchTest {
+    /// Interval of the difference at a confidence such as 0.95, in the unit of the values.
+    ///
+    /// # Errors
+    /// A confidence outside (0, 1), limits that overflow.
+    pub fn interval(&self, confidence: f64) -> Result<ConfidenceInterval, StatsError> {
+        t_interval(self.difference, self.standard_error, self.freedom, confidence)
+    }
+}
+
+/// Welch's t-test of equal means. Source: Welch, "The generalization of Student's problem when several different
+/// population variances are involved", Biometrika 34 (1947); Satterthwaite, Biometrics Bulletin 2 (1946).
+///
+/// # Errors
+/// Fewer than two values on a side, a value that is not finite, no spread on either side, an overflow.
+pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, StatsError> {
+    welch_of_moments(SampleMoments::from_values(baseline)?, SampleMoments::from_values(candidate)?)
+}
+
+/// What Welch's test needs of a side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampleMoments {
+    /// Number of values, at least 2.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their variance, in the unit squared: that of the values, or a larger one that the caller can defend.
+    pub variance: f64,
+}
+
+impl SampleMoments {
+    /// Those of values.
+    ///
+    /// # Errors
+    /// Fewer than two values, a value that is not finite.
+    pub fn from_values(values: &[f64]) -> Result<Self, StatsError> {
+        let values = check_at_least(values, 2)?;
+        Ok(SampleMoments { n: values.len(), mean: mean(values)?, variance: sd(values)?.powi(2) })
+    }
+}
+
+/// [`welch`] of sides that are known by their moments.
+///
+/// # Errors
+/// Fewer than two values on a side, a moment that is not finite, no variance on either side, an overflow.
+pub fn welch_of_moments(baseline: SampleMoments, candidate: SampleMoments) -> Result<WelchTest, StatsError> {
+    let few = baseline.n.min(candidate.n);
+    if few < 2 {
+        return Err(StatsError::TooFew { needed: 2, got: few });
+    }
+    let (m, n) = (baseline.n as f64, candidate.n as f64);
+    let (v, w) = (finite_or_overflow(baseline.variance)? / m, finite_or_overflow(candidate.variance)? / n);
+    let difference = finite_or_overflow(candidate.mean - baseline.mean)?;
+    if v + w == 0.0 {
+        return Err(StatsError::NoSpread);
+    }
+    // Shares of the variance, so that the squares neither overflow nor vanish.
+    let (a, b) = (v / (v + w), w / (v + w));
+    let freedom = finite_or_overflow((a * a / (m - 1.0) + b * b / (n - 1.0)).recip())?;
+    let standard_error = finite_or_overflow((v + w).sqrt())?;
+    let t = difference / standard_error;
+    Ok(WelchTest { difference, standard_error, t, freedom, p: t_two_sided(t, freedom) })
+}
+
+/// Difference of means candidate - baseline with [`WelchTest`]'s interval, in the unit of the values.
+///
+/// # Errors
+/// As [`welch`]; also a confidence outside (0, 1).
+pub fn welch_shift(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
+    tail_probability(confidence)?;
+    let found = welch(baseline, candidate)?;
+    let interval = Some(found.interval(confidence)?);
+    Ok(IntervalEstimate { value: found.difference, interval, method: InferenceMethod::StudentT })
+}
+
+/// Ratio of geometric means candidate / baseline, with [`WelchTest`]'s interval of the difference of mean logarithms. For
+/// arithmetic means see [`crate::ratio_of_means`].
+///
+/// # Errors
+/// As [`welch_shift`]; also a value that is not above zero.
+pub fn welch_ratio(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
+    welch_shift(&logarithms(baseline)?, &logarithms(candidate)?, confidence)?.exp()
+}
+
+/// Mean with its interval x̄ ± t s/√n, in the unit of the values. Over boot means this is the interval of Kalibera and
+/// Jones (ISMM 2013, section 7); over differences or log ratios of pairs it is the paired t-test.
+///
+/// # Errors
+/// Fewer than two values, one that is not finite, a confidence outside (0, 1), an overflow.
+pub fn mean_with_interval(values: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    let n = check_at_least(values, 2)?.len() as f64;
+    let value = mean(values)?;
+    let interval = Some(t_interval(value, sd(values)? / n.sqrt(), n - 1.0, confidence)?);
+    Ok(IntervalEstimate { value, interval, method: InferenceMethod::StudentT })
+}
+
+/// value ± t · error.
+pub(crate) fn t_interval(
+    value: f64,
+    error: f64,
+    freedom: f64,
+    confidence: f64,
+) -> Result<ConfidenceInterval, StatsError> {
+    let reach = t_quantile_above(tail_probability(confidence)?, freedom) * error;
+    Ok(ConfidenceInterval {
+        low: finite_or_overflow(value - reach)?,
+        high: finite_or_overflow(value + reach)?,
+        level: confidence,
+    })
+}
+
+/// The t that leaves `tail` above it, for a tail in (0, 1); infinite where the freedom is no number above zero.
+pub(crate) fn t_quantile_above(tail: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| -student.inverse_cdf(tail))
+}
+
+/// P(T > t); 1/2 where the freedom is no number above zero.
+pub(crate) fn t_tail_above(t: f64, freedom: f64) -> f64 {
+    if t.is_infinite() {
+        return if t > 0.0 { 0.0 } else { 1.0 };
+    }
+    StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |student| student.sf(t))
+}
+
+/// Both tails beyond ± t, at most 1.
+pub(crate) fn t_two_sided(t: f64, freedom: f64) -> f64 {
+    (2.0 * t_tail_above(t.abs(), freedom)).min(1.0)
+}
+
+/// Σ wᵢ x̄ᵢ with its standard error √(Σ wᵢ² sᵢ²/nᵢ) and the degrees of freedom of Satterthwaite, (Σ vᵢ)² / Σ vᵢ²/(nᵢ - 1) with
+/// vᵢ = wᵢ² sᵢ²/nᵢ; two samples with the weights -1 and 1 are Welch's test. Source: Satterthwaite, Biometrics Bulletin 2
+/// (1946); Brown and Forsythe, "The ANOVA and multiple comparisons for data with heterogeneous variances", Biometrics 30
+/// (1974). In the unit of the values.
+///
+/// # Errors
+/// No sample, one with fewer than two values, a value or a weight that is not finite, no spread in any, an overflow.
+pub fn mean_contrast(weighted: &[(f64, &[f64])]) -> Result<WelchTest, StatsError> {
+    let (mut difference, mut variance, mut squares) = (0.0, 0.0, 0.0);
+    for (weight, values) in weighted {
+        let n = check_at_least(values, 2)?.len() as f64;
+        let part = finite_or_overflow(weight * weight * sd(values)?.powi(2) / n)?;
+        difference += finite_or_overflow(*weight)? * mean(values)?;
+        variance += part;
+        squares += part * part / (n - 1.0);
+    }
+    if weighted.is_empty() {
+        return Err(StatsError::Empty);
+    }
+    if variance <= 0.0 {
+        return Err(StatsError::NoSpread);
+    }
+    let (standard_error, freedom) = (variance.sqrt(), finite_or_overflow(variance * variance / squares)?);
+    let t = difference / standard_error;
+    Ok(WelchTest {
+        difference: finite_or_overflow(difference)?,
+        standard_error,
+        t,
+        freedom,
+        p: t_two_sided(t, freedom),
+    })
+}
+
+/// A mean and what is known of its error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UncertainMean {
+    /// The mean, in the unit of the values.
+    pub mean: f64,
+    /// Its standard error, in the same unit: s/√n, over boot means where there are boots.
+    pub standard_error: f64,
+    /// Degrees of freedom of that error: n - 1.
+    pub freedom: f64,
+}
+
+impl UncertainMean {
+    /// Of independent values, such as the means of boots.
+    ///
+    /// # Errors
+    /// Fewer than two values, one that is not finite, an overflow.
+    pub fn from_values(values: &[f64]) -> Result<Self, StatsError> {
+        let n = check_at_least(values, 2)?.len() as f64;
+        Ok(Self { mean: mean(values)?, standard_error: sd(values)? / n.sqrt(), freedom: n - 1.0 })
+    }
+
+    fn check(self) -> Result<Self, StatsError> {
+        if !self.mean.is_finite() {
+            return Err(StatsError::OutOfRange { name: "mean", value: self.mean, range: "finite numbers" });
+        }
+        if self.standard_error != 0.0 {
+            check_above_zero("standard error", self.standard_error)?;
+        }
+        check_above_zero("degrees of freedom", self.freedom).map(|_| self)
+    }
+}
+
+/// Ratio of means candidate / baseline with Fieller's interval
+/// (XY ∓ √((XY)² - (X² - h²)(Y² - g²))) / (X² - h²), where h and g are t times the standard errors of the means X and Y,
+/// with t at the smaller of both degrees of freedom. Source: Fieller, "Some problems in interval estimation", JRSS B 16
+/// (1954); Kalibera and Jones, "Quantifying performance changes with effect size confidence intervals", section 7
+/// (arXiv 2007.10899). Without an interval where X² ≤ h²: the baseline cannot be told from zero.
+///
+/// # Errors
+/// A mean or an error that is not a finite number, an error below zero, degrees of freedom or a baseline that are zero,
+/// a confidence outside (0, 1), an overflow.
+pub fn ratio_of_means(
+    baseline: UncertainMean,
+    candidate: UncertainMean,
+    confidence: f64,
+) -> Result<IntervalEstimate, StatsError> {
+    let (x, y) = (baseline.check()?, candidate.check()?);
+    if x.mean == 0.0 {
+        return Err(StatsError::OutOfRange { name: "baseline mean", value: 0.0, range: "numbers but zero" });
+    }
+    let t = t_quantile_above(tail_probability(confidence)?, x.freedom.min(y.freedom));
+    let value = finite_or_overflow(y.mean / x.mean)?;
+    // In units of the baseline, so that no square overflows: X = 1.
+    let (h, g) = (t * x.standard_error / x.mean, t * y.standard_error / x.mean);
+    let (h, g) = (h * h, g * g);
+    let interval = if h < 1.0 { Some(fieller_limits(value, h, g, confidence)?) } else { None };
+    Ok(IntervalEstimate { value, interval, method: InferenceMethod::StudentT })
+}
+
+/// With X = 1, the term below the root is Y²h² + g² - g²h², which cannot be negative while h² < 1.
+fn fieller_limits(ratio: f64, h: f64, g: f64, level: f64) -> Result<ConfidenceInterval, StatsError> {
+    let reach = (ratio * ratio * h + g * (1.0 - h)).sqrt();
+    let [low, high] = [ratio - reach, ratio + reach].map(|limit| limit / (1.0 - h));
+    Ok(ConfidenceInterval { low: finite_or_overflow(low)?, high: finite_or_overflow(high)?, level })
+}
+
+/// Mean of a history and the interval x̄ ± t s √(1 + 1/n) that holds one more value with the confidence given, were
+/// the values independent and normal, in the unit of the values. Source: Hahn and Meeker, Statistical Intervals, 2nd
+/// edition, section 4.7.
+///
+/// # Errors
+/// Fewer than two values, one that is not finite, a confidence outside (0, 1), an overflow.
+pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    let n = check_at_least(history, 2)?.len() as f64;
+    let value = mean(history)?;
+    let interval = t_interval(value, sd(history)? * (1.0 + n.recip()).sqrt(), n - 1.0, confidence)?;
+    Ok(IntervalEstimate { value, interval: Some(interval), method: InferenceMethod::StudentT })
+}
+
+/// The same on logarithms: the geometric mean of a history, and limits that are never negative. For times and rates,
+/// whose noise is a percentage.
+///
+/// # Errors
+/// As [`prediction_interval`]; also a value that is not above zero.
+pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    prediction_interval(&logarithms(history)?, confidence)?.exp()
+}
+
+/// Two-sided p-value of one more value, were it from the same normal distribution as the history: that of
+/// t = (x - x̄) / (s √(1 + 1/n)) with n - 1 degrees of freedom; at or below α exactly where the value lies outside
+/// [`prediction_interval`] at 1 - α. A history without spread gives 1 or 0. Source: as there.
+///
+/// # Errors
+/// As [`prediction_interval`]; also a value that is not finite.
+pub fn prediction_p(history: &[f64], value: f64) -> Result<f64, StatsError> {
+    let n = check_at_least(history, 2)?.len() as f64;
+    check_sample(&[value])?;
+    let (distance, spread) = (value - mean(history)?, sd(history)?);
+    if spread == 0.0 {
+        return Ok(if distance == 0.0 { 1.0 } else { 0.0 });
+    }
+    Ok(t_two_sided(distance / (spread * (1.0 + n.recip()).sqrt()), n - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::welch;
+    use super::*;
+
+    const A: [f64; 5] = [10.0, 11.0, 9.5, 10.5, 10.2];
+
+    const B: [f64; 4] = [12.0, 12.5, 11.0, 12.2];
+
+    const C: [f64; 5] = [20.0, 21.5, 19.0, 20.5, 20.1];
+
+    #[test]
+    fn two_samples_are_welchs_test() {
+        let (ours, theirs) = (mean_contrast(&[(-1.0, &A), (1.0, &B)]).unwrap(), welch(&A, &B).unwrap());
+        for (ours, theirs) in [(ours.t, theirs.t), (ours.freedom, theirs.freedom), (ours.p, theirs.p)] {
+            assert!((ours - theirs).abs() < 1e-12 * theirs.abs().max(1.0), "{ours} {theirs}");
+        }
+    }
+
+    #[test]
+    fn an_interaction_of_additive_effects_is_zero() {
+        let shifted: Vec<f64> = B.iter().map(|value| value + 5.0).collect();
+        let base: Vec<f64> = A.iter().map(|value| value + 5.0).collect();
+        let found = mean_contrast(&[(1.0, &shifted), (-1.0, &base), (-1.0, &B), (1.0, &A)]).unwrap();
+        assert!(found.difference.abs() < 1e-12 && found.p > 0.99);
+        assert!(found.interval(0.95).unwrap().low < 0.0);
+    }
+
+    #[test]
+    fn the_weights_scale_the_result() {
+        let (one, three) = (mean_contrast(&[(1.0, &C)]).unwrap(), mean_contrast(&[(3.0, &C)]).unwrap());
+        assert!((three.difference - 3.0 * one.difference).abs() < 1e-12);
+        assert!((three.t - one.t).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bad_input_is_told() {
+        assert_eq!(mean_contrast(&[]), Err(StatsError::Empty));
+        assert!(matches!(mean_contrast(&[(1.0, &[1.0])]), Err(StatsError::TooFew { .. })));
+        assert_eq!(mean_contrast(&[(1.0, &[1.0, 1.0])]), Err(StatsError::NoSpread));
+        assert!(mean_contrast(&[(f64::NAN, &A)]).is_err());
+    }
+
+    #[test]
+    fn p_is_one_minus_the_confidence_at_the_limits_of_the_interval() {
+        let history = [10.1, 9.9, 10.3, 10.0, 9.8, 10.2];
+        for confidence in [0.5, 0.9, 0.95, 0.999] {
+            let interval = prediction_interval(&history, confidence).unwrap().interval.unwrap();
+            for limit in [interval.low, interval.high] {
+                let p = prediction_p(&history, limit).unwrap();
+                assert!((p - (1.0 - confidence)).abs() < 1e-9, "{p} {confidence}");
+            }
+        }
+        assert_eq!(prediction_p(&[2.0; 4], 2.0), Ok(1.0));
+        assert_eq!(prediction_p(&[2.0; 4], 2.1), Ok(0.0));
+        assert!(prediction_p(&history, f64::NAN).is_err());
+    }
+}

@@ -1,0 +1,284 @@
+//! Where a series settles.
+//!
+//! Owns the question from which iteration on a process runs steadily. It refuses to assume that it ever does, and to
+//! drop the iterations before: the caller decides.
+//!
+//! Owns the cutting of one process's iterations into stretches of steady mean and variance. It refuses short wiggles: a
+//! stretch must earn its penalty.
+
+use crate::descriptive::{BetterDirection, coefficient_of_variation, quantile_of_sorted};
+use crate::error::{StatsError, check_above_zero, check_at_least, check_open_fraction, sorted_sample};
+
+/// Iterations around each that decide whether it is a spike, after Barrett et al.
+const SPIKE_WINDOW: usize = 200;
+
+/// What the iterations of one process do over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WarmupPattern {
+    /// Steady from the first iteration on.
+    Flat,
+    /// Becomes steady, and is then better than all that came before.
+    WarmUp,
+    /// Becomes steady, but was better before.
+    SlowDown,
+    /// Still changes near the end.
+    NoSteadyState,
+}
+
+/// Answer of [`WarmupRules::classify`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SteadyState {
+    /// What the process does.
+    pub pattern: WarmupPattern,
+    /// First iteration of the steady state, from 0; `None` without one.
+    pub from: Option<usize>,
+    /// The stretches, in iterations as passed.
+    pub segments: Vec<SeriesSegment>,
+    /// Iterations left out of the search as spikes.
+    pub spikes: Vec<usize>,
+}
+
+/// How to judge; the defaults are those of Barrett et al. but for `margin`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WarmupRules {
+    /// Penalty of a step in units of ln n: 15.
+    pub penalty: f64,
+    /// Stretches whose mean is within this fraction of the last one's count as the same. Barrett et al. take the larger of
+    /// its variance and 1 ms, which depends on the unit; the default here is 1 %.
+    pub margin: f64,
+    /// Share of the iterations, at the end, that must be steady: 0.25.
+    pub tail: f64,
+}
+
+impl Default for WarmupRules {
+    fn default() -> Self {
+        Self { penalty: 15.0, margin: 0.01, tail: 0.25 }
+    }
+}
+
+impl WarmupRules {
+    /// Classifies the iterations of one process. Spikes (beyond median ± 3 (P90 - P10) of the 200 iterations around, the
+    /// first and the last 100 never) are left out, the rest is cut into [`find_segments`], and each stretch is compared with the
+    /// last. Source: Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold",
+    /// Proceedings of the ACM on Programming Languages 1 (OOPSLA), 2017, sections 4.2 and 4.3.
+    ///
+    /// # Errors
+    /// Fewer than eight iterations or more than 10,000, a value that is not finite, a penalty or margin that is not above
+    /// zero, a tail outside (0, 1), an overflow.
+    pub fn classify(
+        &self,
+        in_time_order: &[f64],
+        better: BetterDirection,
+    ) -> Result<SteadyState, StatsError> {
+        let values = check_length(check_at_least(in_time_order, 8)?)?;
+        check_above_zero("penalty", self.penalty)?;
+        check_above_zero("margin", self.margin)?;
+        check_open_fraction("tail", self.tail)?;
+        let spikes = find_spikes(values)?;
+        let kept: Vec<usize> =
+            (0..values.len()).filter(|index| spikes.binary_search(index).is_err()).collect();
+        let quiet: Vec<f64> = kept.iter().map(|index| values[*index]).collect();
+        let mut found = find_segments(&quiet, self.penalty * (quiet.len() as f64).ln())?;
+        for segment in &mut found {
+            segment.start = if segment.start == 0 { 0 } else { kept[segment.start] };
+            segment.end = kept.get(segment.end).copied().unwrap_or(values.len());
+        }
+        let (course, from) = self.classify_segments(&found, values.len(), better);
+        Ok(SteadyState { pattern: course, from, segments: found, spikes })
+    }
+
+    fn classify_segments(
+        &self,
+        segments: &[SeriesSegment],
+        n: usize,
+        better: BetterDirection,
+    ) -> (WarmupPattern, Option<usize>) {
+        let Some(last) = segments.last() else { return (WarmupPattern::NoSteadyState, None) };
+        let same =
+            |segment: &&SeriesSegment| (segment.mean - last.mean).abs() <= self.margin * last.mean.abs();
+        let from = segments.iter().rev().take_while(same).last().map_or(last.start, |first| first.start);
+        if from == 0 {
+            return (WarmupPattern::Flat, Some(0));
+        }
+        if from as f64 > n as f64 * (1.0 - self.tail) {
+            return (WarmupPattern::NoSteadyState, None);
+        }
+        let beats_last = |segment: &SeriesSegment| match better {
+            BetterDirection::Lower => segment.mean < last.mean,
+            BetterDirection::Higher => segment.mean > last.mean,
+        };
+        let was_better = segments.iter().filter(|segment| !same(segment)).any(beats_last);
+        (if was_better { WarmupPattern::SlowDown } else { WarmupPattern::WarmUp }, Some(from))
+    }
+}
+
+/// First iteration of `window` in a row whose coefficient of variation is below `limit` (a fraction, such as 0.02), or
+/// `None` where there are none: the rule of Georges, Buytaert and Eeckhout, "Statistically rigorous Java performance
+/// evaluation", OOPSLA 2007, section 4.2. It cannot see a slow drift: [`WarmupRules::classify`] can.
+///
+/// # Errors
+/// Fewer iterations than the window, a window of fewer than two, a value that is not finite or not above zero on average,
+/// a limit that is not above zero.
+pub fn first_steady_by_variation(
+    in_time_order: &[f64],
+    window: usize,
+    limit: f64,
+) -> Result<Option<usize>, StatsError> {
+    let values = check_at_least(in_time_order, window.max(2))?;
+    check_above_zero("limit", limit)?;
+    for (start, values) in values.windows(window.max(2)).enumerate() {
+        if coefficient_of_variation(values)? < limit {
+            return Ok(Some(start));
+        }
+    }
+    Ok(None)
+}
+
+fn find_spikes(values: &[f64]) -> Result<Vec<usize>, StatsError> {
+    let mut found = Vec::new();
+    for (start, window) in values.windows(SPIKE_WINDOW).enumerate() {
+        let sorted = sorted_sample(window)?;
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|fraction| quantile_of_sorted(&sorted, fraction));
+        let index = start + SPIKE_WINDOW / 2;
+        if (values[index] - middle).abs() > 3.0 * (high - low) {
+            found.push(index);
+        }
+    }
+    Ok(found)
+}
+
+/// Fewest values of a stretch: one has no variance.
+const SHORTEST_SEGMENT: usize = 2;
+
+/// Most values: the search takes time with their square where nothing changes.
+const MOST_VALUES: usize = 10_000;
+
+/// Least variance of a stretch, in variances of the whole: a constant stretch must not weigh infinitely much.
+const LEAST_VARIANCE: f64 = 1e-6;
+
+/// A stretch of iterations with one mean and one variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeriesSegment {
+    /// Its first value, from 0.
+    pub start: usize,
+    /// One past its last value.
+    pub end: usize,
+    /// Mean, in the unit of the values.
+    pub mean: f64,
+    /// Standard deviation with n in the denominator, in the unit of the values.
+    pub sd: f64,
+}
+
+/// The stretches that minimise Σ n (ln 2πσ̂² + 1) + penalty for each step, in time order: normal values whose mean and
+/// variance change together. Found by dynamic programming with the pruning of Killick, Fearnhead and Eckley, "Optimal
+/// detection of changepoints with a linear computational cost" (PELT), Journal of the American Statistical Association
+/// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n, which
+/// [`find_segments_by_default`] does. All values equal are one stretch.
+///
+/// # Errors
+/// Fewer than two values, more than 10,000, one that is not finite, a penalty that is not above zero, squares that
+/// overflow.
+pub fn find_segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<SeriesSegment>, StatsError> {
+    let values = check_at_least(in_time_order, SHORTEST_SEGMENT)?;
+    check_above_zero("penalty", penalty)?;
+    let n = check_length(values)?.len();
+    let sums = RunningSums::from_values(values)?;
+    let starts = best_segment_starts(&sums, n, penalty);
+    let mut found = Vec::new();
+    let mut end = n;
+    while end > 0 {
+        let start = starts[end];
+        found.push(sums.segment(start, end));
+        end = start;
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// [`find_segments`] with the penalty 15 ln n of Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017.
+///
+/// # Errors
+/// As [`find_segments`].
+pub fn find_segments_by_default(in_time_order: &[f64]) -> Result<Vec<SeriesSegment>, StatsError> {
+    check_at_least(in_time_order, SHORTEST_SEGMENT)?;
+    find_segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
+}
+
+/// Passes a series that is not too long to search.
+fn check_length(values: &[f64]) -> Result<&[f64], StatsError> {
+    let n = values.len();
+    if n > MOST_VALUES {
+        return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: n.saturating_mul(n) });
+    }
+    Ok(values)
+}
+
+/// For each end, where its last stretch starts.
+fn best_segment_starts(sums: &RunningSums, n: usize, penalty: f64) -> Vec<usize> {
+    let mut cost = vec![f64::INFINITY; n + 1];
+    let mut starts = vec![0; n + 1];
+    cost[0] = -penalty;
+    let mut open: Vec<usize> = vec![0];
+    for end in SHORTEST_SEGMENT..=n {
+        for start in open.iter().copied().filter(|start| start + SHORTEST_SEGMENT <= end) {
+            let here = cost[start] + sums.cost(start, end) + penalty;
+            if here < cost[end] {
+                (cost[end], starts[end]) = (here, start);
+            }
+        }
+        // A start that is worse than a cut at `cut` stays worse for all ends that leave room for a stretch after it, as
+        // cutting a stretch never costs more but for the penalty.
+        let cut = end + 1 - SHORTEST_SEGMENT;
+        open.retain(|start| {
+            start + SHORTEST_SEGMENT > cut || cost[*start] + sums.cost(*start, cut) < cost[cut]
+        });
+        open.push(end);
+    }
+    starts
+}
+
+/// Running sums of the values and their squares around the mean of all.
+struct RunningSums {
+    centre: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    least: f64,
+}
+
+impl RunningSums {
+    fn from_values(values: &[f64]) -> Result<Self, StatsError> {
+        let centre = crate::descriptive::mean(values)?;
+        let (mut first, mut second) = (vec![0.0], vec![0.0]);
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for value in values {
+            sum += value - centre;
+            squares += (value - centre).powi(2);
+            first.push(sum);
+            second.push(squares);
+        }
+        let least = crate::error::finite_or_overflow(squares)? / values.len() as f64 * LEAST_VARIANCE;
+        Ok(Self { centre, first, second, least })
+    }
+
+    fn moments(&self, start: usize, end: usize) -> (f64, f64) {
+        let n = (end - start) as f64;
+        let mean = (self.first[end] - self.first[start]) / n;
+        (mean, ((self.second[end] - self.second[start]) / n - mean * mean).max(0.0))
+    }
+
+    /// -2 log-likelihood at the best mean and the best variance that is not below the least.
+    fn cost(&self, start: usize, end: usize) -> f64 {
+        let found = self.moments(start, end).1;
+        let variance = found.max(self.least);
+        // Where all values are equal nothing can be gained.
+        if variance == 0.0 {
+            return 0.0;
+        }
+        (end - start) as f64 * ((std::f64::consts::TAU * variance).ln() + found / variance)
+    }
+
+    fn segment(&self, start: usize, end: usize) -> SeriesSegment {
+        let (mean, variance) = self.moments(start, end);
+        SeriesSegment { start, end, mean: mean + self.centre, sd: variance.sqrt() }
+    }
+}

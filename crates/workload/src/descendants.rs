@@ -1,0 +1,394 @@
+//! Every process of one execution, found and ended.
+//!
+//! Everybody who belongs to one execution, found in /proc: the process group, children of children,
+//! and whoever carries the mark in the environment, however far it has run.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+/// The environment variable that marks the processes of one execution.
+pub const MARK: &str = "PERFLAB_ITERATION";
+
+/// Rounds in which everybody is to be ended.
+const ROUNDS: u32 = 500;
+
+/// Rounds in a row in which nobody is found, until nobody is there.
+const ROUNDS_WITHOUT: u32 = 3;
+
+/// How long a process may be within exec until it counts as nobody's: its program may lie on a disk that answers late.
+const IN_EXEC: Duration = Duration::from_millis(300);
+
+/// A mark that no other execution has: that of this perflab, and a number.
+pub(crate) fn new_execution_mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", ExecutionOwner::current(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A perflab that carries out executions, as their marks name it. What is random in it is known to its journal and to what it
+/// started: nobody's process has it by chance, or from a perflab whose end was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionOwner {
+    pid: i32,
+    /// clock ticks after boot
+    started: u64,
+    /// the inode of the PID namespace in which the number counts
+    namespace: u64,
+    token: String,
+}
+
+impl ExecutionOwner {
+    /// This process.
+    pub fn current() -> &'static Self {
+        static OWN: OnceLock<ExecutionOwner> = OnceLock::new();
+        OWN.get_or_init(|| ExecutionOwner {
+            pid: read_own_pid(),
+            started: ProcessStatFields::read_own().map_or(0, |process| process.started),
+            namespace: read_own_namespace().unwrap_or_default(),
+            token: format!("{:016x}{:016x}", random_token(), random_token()),
+        })
+    }
+
+    /// As [`ExecutionOwner`] prints itself: `PID-START-NAMESPACE-TOKEN`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (executor, rest) = Self::parse_prefix(text)?;
+        rest.is_empty().then_some(executor)
+    }
+
+    /// The executor of a mark, and what follows it.
+    fn parse_prefix(text: &str) -> Option<(Self, &str)> {
+        let mut parts = text.splitn(5, '-');
+        let mut next = || parts.next();
+        let (pid, started, namespace) = (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
+        let token = next()?.to_owned();
+        let is_token = token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_token.then_some((ExecutionOwner { pid, started, namespace, token }, next().unwrap_or_default()))
+    }
+
+    /// Whether it is gone for certain: of a number in another PID namespace than ours, that is not known.
+    pub fn is_gone(&self) -> bool {
+        read_own_namespace() == Some(self.namespace) && !is_process_living(self.pid, self.started)
+    }
+
+    /// Whether it goes on, as far as that is seen from here.
+    pub fn is_living(&self) -> bool {
+        read_own_namespace() == Some(self.namespace) && is_process_living(self.pid, self.started)
+    }
+
+    /// Whether this very process was it, before it became another program by exec.
+    pub fn is_predecessor(&self) -> bool {
+        read_own_namespace() == Some(self.namespace)
+            && self.pid == read_own_pid()
+            && ProcessStatFields::read_own().is_some_and(|process| process.started == self.started)
+            && self.token != Self::current().token
+    }
+
+    /// Ends what is left of its executions; how many processes that was. Only for who knows it from its journal, or was started by
+    /// it: an environment alone may be somebody's who copied it.
+    pub fn end_executions(&self) -> usize {
+        let mut ended = 0;
+        kill_until_none_found(|| {
+            let marked = list_other_processes()
+                .into_iter()
+                .filter(|process| process.execution_owner().as_ref() == Some(self));
+            // Whoever is older was not started by it.
+            let killed = marked.filter(|one| one.started >= self.started && one.signal(Signal::KILL)).count();
+            ended += killed;
+            killed
+        });
+        ended
+    }
+}
+
+impl fmt::Display for ExecutionOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}-{}", self.pid, self.started, self.namespace, self.token)
+    }
+}
+
+/// Ends a child of this process that was not reaped yet, with its children and theirs: asked first, and killed after `grace`.
+pub fn end_process_tree(leader: u32, grace: Duration) {
+    let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    let Some(leader) = leader.filter(|pid| !pid.is_init()) else { return };
+    let mut family = ExecutionProcesses::new(leader, String::new());
+    family.known_members.insert((family.group, family.started));
+    family.signal(Signal::TERM);
+    let begun = Instant::now();
+    while begun.elapsed() < grace && !family.living_members().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    family.kill();
+}
+
+/// Kills in rounds, of which each says how many it found. One may fork between looking and killing: its child is found in the next
+/// round. One may also have forked and ended while /proc was read, and its child likewise: only several rounds without anybody are
+/// the end.
+fn kill_until_none_found(mut kill: impl FnMut() -> usize) {
+    let mut without = 0;
+    for _ in 0..ROUNDS {
+        if kill() > 0 {
+            without = 0;
+            thread::sleep(Duration::from_millis(2));
+        } else if without + 1 == ROUNDS_WITHOUT {
+            return;
+        } else {
+            without += 1;
+        }
+    }
+}
+
+/// Processes that carry the mark of a perflab that is gone from this PID namespace, and is none of `known`.
+pub fn find_unknown_executions(known: &[ExecutionOwner]) -> Vec<i32> {
+    let is_unknown = |executor: &ExecutionOwner| executor.is_gone() && !known.contains(executor);
+    let marked = list_other_processes()
+        .into_iter()
+        .filter(|process| process.alive && process.execution_owner().as_ref().is_some_and(is_unknown));
+    marked.map(|process| process.pid).collect()
+}
+
+fn read_own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or_default()
+}
+
+fn random_token() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The inode of this process's PID namespace; none where /proc is of another one, so that its numbers are not ours.
+fn read_own_namespace() -> Option<u64> {
+    ProcessStatFields::read_own().filter(|process| process.pid == read_own_pid())?;
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// One that nobody has reaped yet is dead, too.
+fn is_process_living(pid: i32, started: u64) -> bool {
+    ProcessStatFields::read(pid).is_some_and(|owner| owner.started == started && owner.alive)
+}
+
+/// The processes of one execution.
+///
+/// One escapes us only if it clears its environment, leaves the group, and loses its parent before we
+/// first look, which is at the end; nothing short of a cgroup would find it.
+pub(crate) struct ExecutionProcesses {
+    group: i32,
+    mark: String,
+    /// When the leader started, in ticks: whoever is older is no member, and is not looked at closer.
+    started: u64,
+    /// Pid and start time of members seen before: once its parent is dead, nothing else may tell.
+    known_members: BTreeSet<(i32, u64)>,
+}
+
+impl ExecutionProcesses {
+    pub(crate) fn new(leader: Pid, mark: String) -> Self {
+        let group = leader.as_raw_nonzero().get();
+        let started = ProcessStatFields::read(group).map_or(0, |leader| leader.started);
+        ExecutionProcesses { group, mark, started, known_members: BTreeSet::new() }
+    }
+
+    /// Sends a signal to every member once.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        self.living_members().iter().for_each(|process| {
+            process.signal(signal);
+        });
+    }
+
+    /// Kills until nobody is left, and says how many were killed beside the leader.
+    pub(crate) fn kill(&mut self) -> usize {
+        let mut killed = BTreeSet::new();
+        kill_until_none_found(|| {
+            let living = self.living_members();
+            killed.extend(living.iter().filter(|one| one.signal(Signal::KILL)).map(|one| one.pid));
+            living.len()
+        });
+        killed.remove(&self.group);
+        killed.len()
+    }
+
+    fn living_members(&mut self) -> Vec<ProcessStatFields> {
+        let (mut members, mut others): (Vec<_>, Vec<_>) =
+            list_other_processes().into_iter().partition(|one| self.is_member(one));
+        // Children of members, and theirs, even those that have cleared their environment.
+        loop {
+            let parents: BTreeSet<i32> = members.iter().map(|one| one.pid).collect();
+            let (children, rest): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|one| parents.contains(&one.parent));
+            if children.is_empty() {
+                break;
+            }
+            members.extend(children);
+            others = rest;
+        }
+        members.retain(|one| one.alive);
+        self.known_members.extend(members.iter().map(|one| (one.pid, one.started)));
+        members
+    }
+
+    fn is_member(&self, one: &ProcessStatFields) -> bool {
+        one.group == self.group
+            || self.known_members.contains(&(one.pid, one.started))
+            || (one.started >= self.started && one.execution_mark().as_ref() == Some(&self.mark))
+    }
+}
+
+/// What /proc/PID/stat says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ProcessStatFields {
+    pid: i32,
+    alive: bool,
+    kernel: bool,
+    parent: i32,
+    group: i32,
+    /// clock ticks after boot; with the pid, it names one process for ever
+    started: u64,
+}
+
+impl ProcessStatFields {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// This process, by the number that /proc has for it.
+    fn read_own() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// Whose execution it belongs to, by its mark.
+    fn execution_owner(&self) -> Option<ExecutionOwner> {
+        ExecutionOwner::parse_prefix(&self.execution_mark()?).map(|(executor, _)| executor)
+    }
+
+    /// The name in parentheses may hold anything, so fields are counted from its end.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, tail) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        Some(ProcessStatFields {
+            pid: head.split_whitespace().next()?.parse().ok()?,
+            alive: !matches!(*fields.first()?, "Z" | "X" | "x"),
+            // PF_KTHREAD: kernel threads have no environment, ever.
+            kernel: fields.get(6)?.parse::<u64>().ok()? & 0x0020_0000 != 0,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Its mark; none where it has none, or belongs to somebody else.
+    fn execution_mark(&self) -> Option<String> {
+        let environment = self.read_environment()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value =
+            variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Within exec, the kernel shows no environment: the end of that is waited for, however few turns it gets on a busy machine.
+    fn read_environment(&self) -> Option<Vec<u8>> {
+        let begun = Instant::now();
+        loop {
+            let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+            if !environment.is_empty() || self.kernel || !self.is_in_exec() {
+                return Some(environment);
+            }
+            if begun.elapsed() > IN_EXEC {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether it has left one program and not reached the next one: its memory has no place for an environment then.
+    fn is_in_exec(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace();
+        let fields: Vec<&str> = fields.collect();
+        let is_alive = fields.first().is_some_and(|state| !matches!(*state, "Z" | "X" | "x"));
+        is_alive && fields.get(48) == Some(&"0")
+    }
+
+    /// Signals this process and no other that got its number since. Whether it was there.
+    fn signal(&self, signal: Signal) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.pid > 1) else { return false };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => {
+                self.is_same_as_handle(&handle)
+                    && self.is_still_living()
+                    && pidfd_send_signal(&handle, signal).is_ok()
+            }
+            // Before Linux 5.3.
+            Err(Errno::NOSYS) => self.is_still_living() && kill_process(pid, signal).is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether /proc means the same process by its number as system calls do: it may be that of another PID namespace.
+    fn is_same_as_handle(&self, handle: &OwnedFd) -> bool {
+        let path = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+        // The first kernels with such descriptors did not tell.
+        pid.is_none_or(|pid| pid.trim().parse() == Ok(self.pid))
+    }
+
+    fn is_still_living(&self) -> bool {
+        ProcessStatFields::read(self.pid).is_some_and(|now| now.started == self.started && now.alive)
+    }
+}
+
+/// All processes except our own.
+fn list_other_processes() -> Vec<ProcessStatFields> {
+    let own = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| *name != own).filter_map(|name| ProcessStatFields::read(name.parse().ok()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse() {
+        let stat = "12 (a) b (c) S 7 9 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 1 2";
+        let process = ProcessStatFields::parse(stat).unwrap();
+        assert_eq!((process.pid, process.parent, process.group, process.started), (12, 7, 9, 4711));
+        assert!(process.alive);
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(new_execution_mark(), new_execution_mark());
+    }
+
+    #[test]
+    fn a_mark_names_its_perflab_and_an_old_or_invented_one_nobody() {
+        let own = ExecutionOwner::current();
+        let mark = new_execution_mark();
+        let (executor, count) = ExecutionOwner::parse_prefix(&mark).unwrap();
+        assert!(executor == *own && !count.is_empty() && ExecutionOwner::parse(&mark).is_none());
+        assert_eq!(ExecutionOwner::parse(&own.to_string()).as_ref(), Some(own));
+        assert!(
+            ["1-1-1-1", "1-1-1-1-1", "", "1-2-3-"]
+                .into_iter()
+                .all(|text| ExecutionOwner::parse(text).is_none())
+        );
+    }
+
+    #[test]
+    fn an_executor_of_another_namespace_is_not_known_to_be_gone() {
+        let own = ExecutionOwner::current();
+        assert!(!own.is_gone() && own.namespace != 0);
+        let dead = ExecutionOwner { started: own.started + 1, ..own.clone() };
+        assert!(dead.is_gone());
+        assert!(!ExecutionOwner { namespace: own.namespace + 1, ..dead.clone() }.is_gone());
+        assert!(!own.is_predecessor());
+        assert!(ExecutionOwner { token: "0".repeat(32), ..own.clone() }.is_predecessor());
+    }
+}
