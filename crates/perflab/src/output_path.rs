@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use perflab_model::untrusted_text::escape_controls;
 
-use crate::exit::UsageError;
+use crate::failure::UsageError;
 
 /// Whether a file was asked for on standard output: tables go to stderr then, beside the other talk.
 static FILE_ON_STDOUT: AtomicBool = AtomicBool::new(false);

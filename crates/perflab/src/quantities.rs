@@ -2,7 +2,7 @@
 
 use perflab_model::Nanos;
 
-use crate::exit::UsageError;
+use crate::failure::UsageError;
 
 /// `100ms`, given to this option.
 pub fn parse_time_option(option: &str, text: &str) -> Result<Nanos, UsageError> {

@@ -1,0 +1,244 @@
+//! Global options resolved: archive, catalogue, noise cards, output.
+//!
+//! What every verb needs: the archive, the catalogue, how to print.
+//!
+//! Where a result goes: JSON in full, tables as grids, figures into files.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use perflab_analyze::slab::SlabRowCounts;
+use perflab_archive::Archive;
+use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
+use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
+use perflab_observe::{Root, own_directories};
+use perflab_present::chart::{Scene, SceneSurface};
+use perflab_present::comparison::{Grid, OutputFormat};
+use perflab_workload::Catalogue;
+use serde::Serialize;
+
+use crate::cli::GlobalArgs;
+use crate::failure::UsageError;
+use crate::output_path::{OutputPath, is_file_on_stdout};
+
+/// The command line's global options, resolved.
+#[derive(Debug)]
+pub struct App {
+    archive: PathBuf,
+    workloads: Vec<PathBuf>,
+    /// table, json, csv or markdown
+    pub format: OutputFormat,
+    /// no talk on stderr but errors and warnings
+    pub quiet: bool,
+    /// colour on stdout
+    pub colour: bool,
+    /// width of the terminal, where stdout is one
+    pub width: Option<usize>,
+    /// root of /proc and /sys
+    pub root: Root,
+}
+
+impl App {
+    /// Resolves the global options.
+    pub fn new(global: &GlobalArgs) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let wanted = std::env::var_os("NO_COLOR").is_none();
+        App {
+            archive: Archive::locate(global.archive.as_deref()),
+            workloads: global.workloads.clone(),
+            format: global.format.into(),
+            quiet: global.quiet,
+            colour: terminal && wanted,
+            width: terminal.then(terminal_width).flatten(),
+            root: Root::host(),
+        }
+    }
+
+    /// The archive, made where it is not there yet.
+    pub fn archive(&self) -> anyhow::Result<Archive> {
+        Ok(Archive::open(&self.archive)?.with_unpack_folders(make_journalled_unpack_folder))
+    }
+
+    /// Where the archive lies.
+    pub fn archive_path(&self) -> &std::path::Path {
+        &self.archive
+    }
+
+    /// The embedded workloads and those of `--workloads`.
+    pub fn catalogue(&self) -> anyhow::Result<Catalogue> {
+        let mut catalogue = Catalogue::embedded()?;
+        for directory in &self.workloads {
+            catalogue.extend_from_folder(directory)?;
+        }
+        Ok(catalogue)
+    }
+
+    /// Prints a grid in the wanted format.
+    pub fn print_grid(&self, grid: &Grid) -> anyhow::Result<()> {
+        self.print_text(&grid.render(self.format, self.width, self.colour)?)
+    }
+
+    /// Prints text that is data: on stderr, where a file was asked for on standard output.
+    pub fn print_text(&self, text: &str) -> anyhow::Result<()> {
+        // JSON escapes by itself, and is exact.
+        let text = match self.format {
+            OutputFormat::Json => text.into(),
+            _ => escape_controls_keeping_colours(text, self.colour),
+        };
+        if is_file_on_stdout() {
+            stderr_line!("{}", text.trim_end_matches('\n'));
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            stdout.write_all(b"\n")?;
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// Prints one value that is the whole answer, such as a path: bare for people, an object of one key as JSON.
+    pub fn print_value(&self, key: &str, value: &str) -> anyhow::Result<()> {
+        match self.format {
+            OutputFormat::Json => {
+                self.print_json(&serde_json::Map::from_iter([(key.to_owned(), value.into())]))
+            }
+            _ => self.print_text(value),
+        }
+    }
+
+    /// Prints a value as the one JSON document of a verb.
+    pub fn print_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.print_text(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// Says in words what a table said before it: below the table for people, on stderr where programs read the table.
+    pub fn print_conclusion(&self, sentence: &str) -> anyhow::Result<()> {
+        match self.format {
+            OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),
+            OutputFormat::Json | OutputFormat::Csv => {
+                self.note(sentence);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says a sentence with names of others in it, such as labels and titles: none of them begins a line of its own.
+    pub fn note_line(&self, text: &str) {
+        self.note(escape_controls_in_line(text));
+    }
+
+    /// Says something on stderr, unless `--quiet`.
+    pub fn note(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            stderr_line!("{text}");
+        }
+    }
+}
+
+/// The longest text that is read whole: a table of rules, a noise card.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// A file's text; what would be waited for is refused, whoever put it there.
+pub fn read_text_file(path: &Path) -> io::Result<String> {
+    let bytes = perflab_archive::read_finite_file(path, LONGEST_TEXT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A folder that a portable file is unpacked to: the next perflab removes it where this one is killed, and a signal does so itself.
+fn make_journalled_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
+    let boot = perflab_observe::read_boot_id(&Root::host());
+    match TemporaryFolder::create(&own_directories::state_directory(), &boot) {
+        Ok(folder) => {
+            crate::signals::end_with_settings_put_back()?;
+            Ok(Box::new(UnpackedFolder(folder)))
+        }
+        // Without a place for a journal, as in a home that is read only, it is read all the same.
+        Err(_) => make_unpack_folder(),
+    }
+}
+
+#[derive(Debug)]
+struct UnpackedFolder(TemporaryFolder);
+
+impl UnpackFolder for UnpackedFolder {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// The version of every JSON document of `perflab slab`.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct ResultDocument<'a, T> {
+    version: u32,
+    result: &'a T,
+}
+
+/// The whole result as JSON, or the grid in any other format.
+pub fn print_result<T: Serialize>(
+    context: &App,
+    result: &T,
+    grid: impl FnOnce() -> Grid,
+) -> anyhow::Result<()> {
+    if context.format == OutputFormat::Json {
+        let document = ResultDocument { version: VERSION, result };
+        return context.print_json(&document);
+    }
+    context.print_grid(&grid())
+}
+
+/// Draws into a file, in the format of its name's ending; on standard output, as SVG.
+pub fn write_scene(
+    context: &App,
+    path: Option<&OutputPath>,
+    scene: impl FnOnce() -> Scene,
+) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let bytes = match path.extension() {
+        None | Some("svg") => scene().to_svg(SceneSurface::Paper).into_bytes(),
+        Some("png") => scene().to_png()?,
+        Some(_) => {
+            let message = format!("{path}: only .svg and .png can be drawn");
+            return Err(UsageError::new(
+                message,
+                "name the file picture.svg or picture.png, or - for SVG on stdout",
+            )
+            .into());
+        }
+    };
+    path.write(&bytes)?;
+    context.note(format!("picture: {path}"));
+    Ok(())
+}
+
+/// Says where a table for people has fewer rows than there are.
+pub fn note_omitted_rows(context: &App, shown: Option<usize>, all: usize) {
+    if let Some(shown) = shown.filter(|shown| *shown < all) {
+        context.note(format!(
+            "{shown} of {all} points of time, evenly chosen; all of them: --format csv or json"
+        ));
+    }
+}
+
+/// Says what became of the rows: none is lost silently.
+pub fn note_row_counts(context: &App, counts: &SlabRowCounts) {
+    context.note(format!(
+        "{} rows read, {} used, {} unusable; {} flagged ({} torn, {} approximate, {} malformed), {} without slabs",
+        counts.read,
+        counts.used,
+        counts.unusable,
+        counts.flagged,
+        counts.torn,
+        counts.approximate,
+        counts.malformed,
+        counts.empty
+    ));
+}

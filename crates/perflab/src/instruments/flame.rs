@@ -1,0 +1,694 @@
+//! The verbs of `perflab flame`: call stacks recorded, imported, shown, drawn.
+//!
+//! `perflab flame`
+//!
+//! `perflab flame`: sampled call stacks, recorded or taken from other tools.
+//!
+//! `perflab flame record`: an ordinary run, with call stacks sampled.
+//!
+//! `perflab flame import`
+//!
+//! `perflab flame shares`
+//!
+//! `perflab flame show`
+//!
+//! `perflab flame html`
+//!
+//! `perflab flame svg`
+//!
+//! `perflab flame export`
+//!
+//! The profile of a stored run.
+//!
+//! From stored runs to what the viewer shows.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use perflab_analyze::flame::{
+    CallTreeOptions, CategoryRules, CategoryShareOptions, JoinedProfiles, SharedCommands, build_call_tree,
+    category_shares, function_rows, join_profiles, profile_parts,
+};
+use perflab_archive::import::import_profile_run;
+use perflab_archive::{Archive, RunDir};
+use perflab_model::expression::ExpressionScope;
+use perflab_model::{Case, Profile, ProfileSummary, RunPlan};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::flame::{self, FlameCategories, FlameGraph, FlameViewerData, render_flame_page};
+use perflab_stacks::{
+    ProfileFormat, ProfileSelection, SymbolOptions, write_firefox, write_folded, write_pprof,
+    write_speedscope,
+};
+
+use crate::app::{App, read_text_file};
+use crate::failure::{Exit, UsageError};
+use crate::measure::command_study::RecordedCommand;
+use crate::output_path::OutputPath;
+use crate::see::report::{default_page_path, note_written_file};
+
+/// `perflab flame`
+#[derive(Debug, Args)]
+pub struct FlameArgs {
+    #[command(subcommand)]
+    pub verb: FlameVerb,
+}
+
+/// The verbs of profiles.
+#[derive(Debug, Subcommand)]
+pub enum FlameVerb {
+    /// Sample call stacks, kernel and user, while a command runs, for a time, or until ^C
+    Record(FlameRecordArgs),
+    /// Take a profile into the archive that another tool recorded
+    Import(FlameImportArgs),
+    /// Show the share of each operation and category, by a table of rules: who is the allocator
+    Shares(FlameSharesArgs),
+    /// Show where the samples of a run are: functions, self and inclusive
+    Show(FlameShowArgs),
+    /// Write the viewer: one HTML file with the flame graph of a run, or the difference of two
+    Html(FlameHtmlArgs),
+    /// Draw the flame graph of a run as one static SVG
+    Svg(FlameSvgArgs),
+    /// Write the profile of a run for another viewer: folded, speedscope, firefox, pprof
+    Export(FlameExportArgs),
+}
+
+/// `perflab flame record`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The best event that the machine has is taken: cycles, and where no hardware counter is (as in most
+virtual machines) the CPU clock, which is blind while interrupts are off. Which one it was is
+printed.
+Examples:
+  perflab flame record -- hackbench -g 2
+  perflab flame record --system --for 10s
+  perflab flame record -F 999 -p 1234 --for 5s")]
+pub struct FlameRecordArgs {
+    /// Samples a second on each CPU
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(perflab_model::study::ProfileSpec::HIGHEST_FREQUENCY)))]
+    pub frequency: u32,
+    /// Everybody's stacks, on every CPU (as without a command)
+    #[arg(short = 'a', long, conflicts_with = "pid")]
+    pub system: bool,
+    /// The stacks of this process and of what it starts
+    #[arg(short = 'p', long, value_name = "PID")]
+    pub pid: Option<i32>,
+    /// Record for this long; with a command, stop it after this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `perflab flame import`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perf record -F 499 -a -g -- sleep 10 && perflab flame import perf.data
+  perf record -e '{cpu-clock,page-faults}' -g -- make
+  perflab flame import perf.data --event page-faults
+  perflab flame import out.folded --label before")]
+pub struct FlameImportArgs {
+    /// The file
+    pub file: PathBuf,
+    /// What it is (perf.data, perf-script, pprof, folded); guessed where left out
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<String>,
+    /// Which event of a perf.data with several; all together where left out
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
+    /// A copy of the recorded machine's /proc/kallsyms, where that was not this one
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
+    /// The recorded kernel's vmlinux with debug information: inlined functions become visible
+    #[arg(long, value_name = "FILE")]
+    pub vmlinux: Option<PathBuf>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// `perflab flame show`
+#[derive(Debug, Args)]
+pub struct FlameShowArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// How many functions
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub top: usize,
+}
+
+/// `perflab flame shares`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Each share is printed with what it is a share of. Intervals come from repeated iterations, never
+from the number of samples.
+Examples:
+  perflab flame shares @latest
+  perflab flame shares @latest --rules kernel
+  perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
+pub struct FlameSharesArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// The table: slab, kernel, or a file
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
+    /// Which case of the run, by its number; all where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Only samples of this command
+    #[arg(long, value_name = "COMMAND")]
+    pub comm: Option<String>,
+}
+
+/// `perflab flame html`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs
+that share a label are repetitions of one another, and so are the iterations of one run;
+differences inside their noise are grey.
+
+Examples:
+  perflab flame html @latest -o flame.html
+  perflab flame html before after -o difference.html")]
+pub struct FlameHtmlArgs {
+    /// The runs; the baseline first
+    #[arg(default_value = "@latest")]
+    pub runs: Vec<String>,
+    /// Only this case of each run, by its number; all that were profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Keep commands apart that are not on every side; else they share a box, as two versions of one program should
+    #[arg(long)]
+    pub by_command: bool,
+    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
+    /// Where to write the page; beside the archive's reports where left out
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+}
+
+/// `perflab flame svg`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab flame svg @latest -o flame.svg
+  perflab flame svg @latest --icicle --width 1600 > flame.svg")]
+pub struct FlameSvgArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
+    /// Callers on top, callees below
+    #[arg(long)]
+    pub icicle: bool,
+    /// Pixels from left to right
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
+    pub width: u32,
+    /// Where to write the picture; stdout where left out
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+}
+
+/// `perflab flame export`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Formats:
+  folded      `command;outer;inner 42` a line, for flamegraph.pl, inferno; _[k] is the kernel
+  speedscope  JSON for https://www.speedscope.app, in order of time where samples have one
+  firefox     JSON for https://profiler.firefox.com, with threads and times
+  pprof       gzip-compressed protobuf, for `go tool pprof`
+
+Examples:
+  perflab flame export @latest --to folded > out.folded
+  perflab flame export @latest --to pprof -o out.pb.gz && go tool pprof -top out.pb.gz")]
+pub struct FlameExportArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: FlameExportFormat,
+    /// Where to write it; stdout where left out
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+}
+
+/// What `perflab flame export` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FlameExportFormat {
+    /// folded text
+    Folded,
+    /// speedscope's JSON
+    Speedscope,
+    /// the Firefox Profiler's JSON
+    Firefox,
+    /// pprof's protobuf
+    Pprof,
+}
+
+/// Carries out a verb of profiles.
+pub fn run_flame_verb(context: &App, verb: &FlameVerb) -> anyhow::Result<Exit> {
+    match verb {
+        FlameVerb::Import(wanted) => import_profile_file(context, wanted),
+        FlameVerb::Record(wanted) => record_profile(context, wanted),
+        FlameVerb::Shares(wanted) => print_shares(context, wanted),
+        FlameVerb::Show(wanted) => show_functions(context, wanted),
+        FlameVerb::Svg(wanted) => write_flame_svg(context, wanted),
+        FlameVerb::Export(wanted) => export_profile(context, wanted),
+        FlameVerb::Html(wanted) => write_flame_html(context, wanted),
+    }
+}
+
+/// Functions that are shown at the end.
+const SHOWN: usize = 15;
+
+/// From here on sampling is felt: each sample is an interrupt, and some microseconds to read and to name.
+const FELT: u32 = 9_999;
+
+/// Records, and says what to look at.
+pub fn record_profile(context: &App, wanted: &FlameRecordArgs) -> anyhow::Result<Exit> {
+    if wanted.frequency > FELT {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        context.note(format!(
+            "warning: {} samples a second on {cpus} CPUs: sampling takes a part of the processors that shows in what is \
+             recorded, and naming the samples afterwards may take longer than recording; -F 4999 costs a tenth of it",
+            wanted.frequency as usize * cpus
+        ));
+    }
+    let recorded = RecordedCommand {
+        verb: "flame record",
+        title: "Call stacks",
+        command: &wanted.command,
+        pid: wanted.pid,
+        duration: wanted.duration.as_deref(),
+        quiet_time: "0s",
+        label: wanted.label.as_deref(),
+        tables: &profile_study_table(wanted),
+    };
+    let (status, found) = recorded.record(context, |study| {
+        if let Some(profile) = &mut study.profile {
+            profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
+        }
+    })?;
+    if let Ok(profile) = read_first_profile(&found) {
+        print_functions(context, &profile, SHOWN)?;
+        profile
+            .iterations
+            .iter()
+            .for_each(|piece| note_sampling_cost(context, &piece.summary, piece.samples.len()));
+    }
+    Ok(recorded.exit_of(context, status, &found))
+}
+
+/// What sampling cost this program; the interrupts are the kernel's, and in the workload's time.
+fn note_sampling_cost(context: &App, about: &ProfileSummary, samples: usize) {
+    let each = about.cost.0 as f64 / 1000.0 / samples.max(1) as f64;
+    context.note(format!("reading samples took {} of CPU, {each:.2} us a sample", about.cost));
+}
+
+fn profile_study_table(wanted: &FlameRecordArgs) -> String {
+    let scope = match (wanted.pid, wanted.system || wanted.command.is_empty()) {
+        (Some(pid), _) => format!("pid = {pid}"),
+        (None, true) => "scope = \"system\"".into(),
+        (None, false) => "scope = \"workload\"".into(),
+    };
+    format!("[profile]\nfrequency = {}\n{scope}\n", wanted.frequency)
+}
+
+/// Makes a run of a profile, and says what became of every sample.
+pub fn import_profile_file(context: &App, wanted: &FlameImportArgs) -> anyhow::Result<Exit> {
+    let format = wanted.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
+    let format = format.map_err(|error| UsageError::new(error, "leave --from out to have it guessed"))?;
+    let options = SymbolOptions {
+        format,
+        event: wanted.event.clone(),
+        kallsyms: wanted.kallsyms.clone(),
+        vmlinux: wanted.vmlinux.clone(),
+        anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
+    };
+    crate::keep::exchange::refuse_endless(&wanted.file)?;
+    let imported = perflab_stacks::read_profile_file(&wanted.file, &options)?;
+    let parts = imported.sample_parts();
+    let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
+    let (run, warnings) =
+        import_profile_run(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;
+    for remark in remarks {
+        stderr_line!("warning: {}:{}: {}", wanted.file.display(), remark.place, remark.reason);
+    }
+    for warning in warnings {
+        stderr_line!("warning: {}; {}", warning.message, warning.advice);
+    }
+    context.print_grid(&flame::parts_grid(&parts))?;
+    context.note(format!("run: {} (taken for {source})", run.short_id()));
+    Ok(Exit::Fine)
+}
+
+/// The version of the JSON document.
+const VERSION: u32 = 1;
+
+/// The share of each operation and category, for each case or the one that was asked for.
+pub fn print_shares(context: &App, wanted: &FlameSharesArgs) -> anyhow::Result<Exit> {
+    let run = crate::selection::select_run(&context.archive()?, &wanted.run)?;
+    let rules = read_rule_table(&wanted.rules)?;
+    let cases = match wanted.case {
+        Some(case) => vec![case],
+        None => run.profiled_cases()?,
+    };
+    if cases.is_empty() {
+        run.read_profile(0)?;
+    }
+    for case in cases {
+        print_case_shares(context, wanted, &run, &rules, case)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// A shipped table by its name, or a file.
+pub fn read_rule_table(name: &str) -> anyhow::Result<CategoryRules> {
+    if let Some(shipped) = CategoryRules::load_shipped(name) {
+        return Ok(shipped?);
+    }
+    if !Path::new(name).exists() {
+        let known: Vec<&str> =
+            perflab_analyze::flame::category_rules::SHIPPED_RULES.iter().map(|(name, _)| *name).collect();
+        let hint = format!("name a file, or one of {}", known.join(", "));
+        return Err(UsageError::new(format!("there is no rule table `{name}`"), hint).into());
+    }
+    let text = read_text_file(Path::new(name)).map_err(|error| {
+        let hint = "name a regular file of text, in UTF-8";
+        UsageError::new(format!("cannot read the rule table {name}: {error}"), hint)
+    })?;
+    Ok(CategoryRules::parse(name, &text)?)
+}
+
+fn print_case_shares(
+    context: &App,
+    wanted: &FlameSharesArgs,
+    run: &RunDir,
+    rules: &CategoryRules,
+    number: u32,
+) -> anyhow::Result<()> {
+    let profile = run.read_profile(number)?;
+    let plan = run.manifest()?.plan;
+    let is_measured = |slot: &u32| plan.slots.get(*slot as usize).is_none_or(|slot| !slot.warmup);
+    let slots: Vec<u32> =
+        profile.iterations.iter().map(|piece| piece.summary.slot).filter(is_measured).collect();
+    let case = plan.case(number);
+    let counts = case.map(|case| operation_counts(context, case)).transpose()?.unwrap_or_default();
+    let options = CategoryShareOptions { slots: Some(slots.clone()), comm: wanted.comm.clone(), counts };
+    let found = category_shares(&profile, rules, &options);
+    if context.format == OutputFormat::Json {
+        let label = case.map(Case::label);
+        let document =
+            serde_json::json!({ "version": VERSION, "case": number, "label": label, "result": found });
+        return context.print_json(&document);
+    }
+    context.note_line(&format!("case {number}: {}", case.map(Case::label).unwrap_or_default()));
+    context.print_grid(&flame::shares_grid(&found))?;
+    flame::shares_lines(&found).iter().for_each(|line| context.note(line));
+    context.note(flame::sample_account(&profile_parts(&profile, Some(&slots))));
+    note_profile_source(context, &profile);
+    if CategoryRules::load_shipped(&wanted.rules).is_none() && !found.unmatched.is_empty() {
+        let all = found.unmatched.join(", ");
+        context.note(format!("patterns of {} that no function here fits: {all}", wanted.rules));
+    }
+    Ok(())
+}
+
+/// Operations that an iteration of a case does, where its workload's definition says.
+fn operation_counts(context: &App, case: &Case) -> anyhow::Result<BTreeMap<String, f64>> {
+    let catalogue = context.catalogue()?;
+    let Some(definition) = catalogue.get(&case.uses) else { return Ok(BTreeMap::new()) };
+    let scope = ExpressionScope::new(
+        case.parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+    );
+    Ok(definition.operation_counts(&scope))
+}
+
+/// The functions with most samples.
+pub fn show_functions(context: &App, wanted: &FlameShowArgs) -> anyhow::Result<Exit> {
+    let (_, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
+    print_functions(context, &profile, wanted.top)?;
+    Ok(Exit::Fine)
+}
+
+/// The first functions of a profile, and what became of its samples.
+pub fn print_functions(context: &App, profile: &Profile, top: usize) -> anyhow::Result<()> {
+    let tree = build_call_tree(profile, &CallTreeOptions::default()).tree;
+    context.print_grid(&flame::functions_grid(&function_rows(&tree), tree.total_amount(), top))?;
+    context.note(format!("shares are of all {} samples that were kept", tree.total_amount().samples));
+    note_samples(context, profile);
+    Ok(())
+}
+
+/// What the samples are, and what became of them.
+pub fn note_samples(context: &App, profile: &Profile) {
+    context.note(flame::sample_account(&profile.sample_counts()));
+    note_profile_source(context, profile);
+}
+
+/// Where samples come from, and what their event hides.
+pub fn note_profile_source(context: &App, profile: &Profile) {
+    let Some(about) = profile.iterations.first().map(|piece| &piece.summary) else { return };
+    let event = if about.event.is_empty() { String::new() } else { format!(", event {}", about.event) };
+    let rate = about.frequency.map(|rate| format!(" at {rate} Hz")).unwrap_or_default();
+    context.note(format!("from {}{event}{rate}", about.source));
+    if let Some(hides) = &about.hides {
+        context.note(format!("what {} hides: {hides}", about.event));
+    }
+}
+
+/// Writes the viewer as one file.
+pub fn write_flame_html(context: &App, wanted: &FlameHtmlArgs) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let select = |name: &String| SelectedProfiles::find(&archive, name);
+    let selected = wanted.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
+    let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
+    let colours = read_colour_rules(&wanted.rules)?;
+    let (picture, shared) =
+        join_selected_profiles(&selected, wanted.case, colours.as_ref(), wanted.by_command)?;
+    let html = render_flame_page(writer, &picture)?;
+    let path = match (&wanted.output, selected.first().and_then(|side| side.runs.first())) {
+        (Some(path), _) => path.clone(),
+        (None, Some(run)) => default_page_path(context, run, "-flame.html")?,
+        (None, None) => OutputPath::File("perflab-flame.html".into()),
+    };
+    path.write(html.as_bytes())?;
+    if let Some(shared) = shared {
+        context.note(format!(
+            "commands that are not on every side share a box, so that their functions are compared: {} (--by-command keeps \
+             them apart)",
+            shared.label
+        ));
+    }
+    note_written_file(context, "flame graph", &path)?;
+    Ok(Exit::Fine)
+}
+
+/// Draws one case of a run.
+pub fn write_flame_svg(context: &App, wanted: &FlameSvgArgs) -> anyhow::Result<Exit> {
+    let (run, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
+    let manifest = run.manifest()?;
+    let joined = join_profiles(&[vec![(&profile, measured_tree_options(&manifest.plan, &profile))]]);
+    let source = profile
+        .iterations
+        .first()
+        .map(|piece| flame::profile_source_text(&piece.summary))
+        .unwrap_or_default();
+    let picture = flame::flame_graph_svg(&FlameGraph {
+        title: &manifest.label.unwrap_or_else(|| run.short_id().to_owned()),
+        source: &source,
+        joined: &joined,
+        categories: &colour_categories(&joined, read_colour_rules(&wanted.rules)?.as_ref()),
+        width: f64::from(wanted.width),
+        icicle: wanted.icicle,
+    });
+    wanted.output.as_ref().unwrap_or(&OutputPath::Stdout).write(picture.as_bytes())?;
+    Ok(Exit::Fine)
+}
+
+/// Writes one case of a run for another viewer.
+pub fn export_profile(context: &App, wanted: &FlameExportArgs) -> anyhow::Result<Exit> {
+    let (run, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
+    let manifest = run.manifest()?;
+    let slots = measured_tree_options(&manifest.plan, &profile).slots;
+    let name = manifest.label.unwrap_or_else(|| run.short_id().to_owned());
+    let chosen = ProfileSelection { name: &name, profile: &profile, slots: slots.as_deref() };
+    let bytes = match wanted.to {
+        FlameExportFormat::Folded => write_folded(chosen).into_bytes(),
+        FlameExportFormat::Speedscope => write_speedscope(chosen).into_bytes(),
+        FlameExportFormat::Firefox => write_firefox(chosen)?.into_bytes(),
+        FlameExportFormat::Pprof => write_pprof(chosen)?,
+    };
+    let path = wanted.output.as_ref().unwrap_or(&OutputPath::Stdout);
+    if wanted.to == FlameExportFormat::Pprof {
+        path.refuse_terminal("a profile of pprof")?;
+    }
+    path.write(&bytes)?;
+    let parts = profile.sample_counts();
+    if parts.lost > 0 || parts.unreadable > 0 {
+        let (lost, unreadable) = (parts.lost, parts.unreadable);
+        context
+            .note(format!("not in the file: {lost} samples lost for want of room, {unreadable} unreadable"));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The profile of the run that a selector names: of `case`, or of the first case that has one.
+pub fn read_stored_profile(context: &App, run: &str, case: Option<u32>) -> anyhow::Result<(RunDir, Profile)> {
+    let run = crate::selection::select_run(&context.archive()?, run)?;
+    let profile = match case {
+        Some(case) => run.read_profile(case)?,
+        None => read_first_profile(&run)?,
+    };
+    Ok((run, profile))
+}
+
+/// The profile of the first case that has one.
+pub fn read_first_profile(run: &RunDir) -> anyhow::Result<Profile> {
+    let case = run.profiled_cases()?.first().copied().unwrap_or(0);
+    Ok(run.read_profile(case)?)
+}
+
+/// The runs behind one selector: one, or several that repeat each other.
+#[derive(Debug)]
+pub struct SelectedProfiles {
+    /// The label, or what was asked for.
+    pub name: String,
+    /// At least one.
+    pub runs: Vec<RunDir>,
+}
+
+impl SelectedProfiles {
+    /// Finds them.
+    pub fn find(archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+        let name = crate::selection::select_side(archive, selector)?.name;
+        Ok(SelectedProfiles { name, runs: archive.find_runs(selector)? })
+    }
+}
+
+/// One side of a picture, read.
+struct ProfiledSide {
+    name: String,
+    profiles: Vec<(Profile, CallTreeOptions)>,
+}
+
+impl ProfiledSide {
+    fn profiles_with_options(&self) -> Vec<(&Profile, CallTreeOptions)> {
+        self.profiles.iter().map(|(profile, how)| (profile, how.clone())).collect()
+    }
+}
+
+/// All selected runs, and all of their cases or the one that is wanted, over one tree; and the commands that share a box
+/// in it, which none do where commands are to stay apart.
+pub fn join_selected_profiles(
+    selected: &[SelectedProfiles],
+    case: Option<u32>,
+    rules: Option<&CategoryRules>,
+    by_command: bool,
+) -> anyhow::Result<(FlameViewerData, Option<SharedCommands>)> {
+    let mut sides = Vec::new();
+    for one in selected {
+        sides.extend(read_profiled_sides(one, case)?);
+    }
+    let shared = if by_command { None } else { share_commands(&mut sides) };
+    Ok((draw_sides(&sides, rules), shared))
+}
+
+/// Puts commands that are not on every side into one box, so that their functions are compared.
+fn share_commands(sides: &mut [ProfiledSide]) -> Option<SharedCommands> {
+    let all: Vec<Vec<&Profile>> =
+        sides.iter().map(|side| side.profiles.iter().map(|(profile, _)| profile).collect()).collect();
+    let shared = SharedCommands::from_sides(&all);
+    for (_, how) in sides.iter_mut().flat_map(|side| &mut side.profiles) {
+        how.shared.clone_from(&shared);
+    }
+    shared
+}
+
+/// The profiles of a report's runs; none where none has any.
+pub fn join_run_profiles(runs: &[RunDir]) -> anyhow::Result<Option<FlameViewerData>> {
+    let mut sides = Vec::new();
+    for run in runs.iter().filter(|run| run.profiled_cases().is_ok_and(|cases| !cases.is_empty())) {
+        let name = run.manifest()?.label.unwrap_or_else(|| run.short_id().to_owned());
+        sides.extend(read_profiled_sides(&SelectedProfiles { name, runs: vec![run.clone()] }, None)?);
+    }
+    share_commands(&mut sides);
+    let rules = read_colour_rules("slab")?;
+    Ok((!sides.is_empty()).then(|| draw_sides(&sides, rules.as_ref())))
+}
+
+/// The table that gives boxes their colours; none where kernel and user are enough.
+pub fn read_colour_rules(name: &str) -> anyhow::Result<Option<CategoryRules>> {
+    if name == "none" { Ok(None) } else { read_rule_table(name).map(Some) }
+}
+
+/// What colours mean in a tree.
+pub fn colour_categories(joined: &JoinedProfiles<'_>, rules: Option<&CategoryRules>) -> FlameCategories {
+    rules.map_or_else(|| FlameCategories::by_role(joined), |rules| FlameCategories::by_rules(joined, rules))
+}
+
+fn draw_sides(sides: &[ProfiledSide], rules: Option<&CategoryRules>) -> FlameViewerData {
+    let joined = join_profiles(&sides.iter().map(ProfiledSide::profiles_with_options).collect::<Vec<_>>());
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    flame::flame_viewer_data(&names.join(" and "), &joined, &names, &colour_categories(&joined, rules))
+}
+
+/// A side for each case. A case that a repetition lacks is read from those that have it.
+fn read_profiled_sides(selected: &SelectedProfiles, case: Option<u32>) -> anyhow::Result<Vec<ProfiledSide>> {
+    let Some(first) = selected.runs.first() else { return Ok(Vec::new()) };
+    let profiled = first.profiled_cases()?;
+    let cases = match case {
+        Some(case) => vec![case],
+        None if profiled.is_empty() => vec![0],
+        None => profiled,
+    };
+    cases.iter().map(|case| read_profiled_side(selected, *case, cases.len() > 1)).collect()
+}
+
+fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> anyhow::Result<ProfiledSide> {
+    let mut profiles = Vec::new();
+    for run in &selected.runs {
+        if run.profiled_cases()?.contains(&case) || selected.runs.len() == 1 {
+            let profile = run.read_profile(case)?;
+            let how = measured_tree_options(&run.manifest()?.plan, &profile);
+            profiles.push((profile, how));
+        }
+    }
+    let label = selected.runs.first().map(RunDir::manifest).transpose()?;
+    let label = label.and_then(|manifest| manifest.plan.cases.get(case as usize).map(|case| case.label()));
+    let name = match label {
+        Some(label) if named => format!("{}: {label}", selected.name),
+        _ => selected.name.clone(),
+    };
+    Ok(ProfiledSide { name, profiles })
+}
+
+/// Commands stand under their stacks; warm-ups do not count unless there is nothing else.
+pub fn measured_tree_options(plan: &RunPlan, profile: &Profile) -> CallTreeOptions {
+    let warmup = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.warmup);
+    let slots = profile.iterations.iter().map(|piece| piece.summary.slot).filter(|slot| !warmup(*slot));
+    let slots: Vec<u32> = slots.collect();
+    CallTreeOptions { slots: (!slots.is_empty()).then_some(slots), commands: true, shared: None }
+}

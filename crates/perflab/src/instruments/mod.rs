@@ -1,0 +1,15 @@
+//! Verbs that look into one thing, also on a system that runs.
+
+pub mod flame;
+pub mod io;
+pub mod prefetch;
+pub(crate) mod prefetch_store;
+pub(crate) mod probed_binary;
+pub mod slab;
+pub(crate) mod slab_notebook;
+pub(crate) mod slab_top;
+pub mod startup;
+pub(crate) mod startup_once;
+pub mod trace;
+pub(crate) mod trace_attach;
+pub(crate) mod watched_process;

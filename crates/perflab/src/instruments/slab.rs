@@ -1,0 +1,799 @@
+//! The verbs of `perflab slab`: object memory recorded, shown, compared, watched.
+//!
+//! `perflab slab`
+//!
+//! `perflab slab`: where the kernel's object memory goes, live, over a run, and between runs.
+//!
+//! `perflab slab record`: an ordinary run, with the monitors of object memory.
+//!
+//! `perflab slab show`
+//!
+//! `perflab slab timeline`
+//!
+//! `perflab slab timeline --growth`
+//!
+//! `perflab slab histogram`
+//!
+//! `perflab slab compare`
+//!
+//! `perflab slab what-if`
+//!
+//! `perflab slab import`
+//!
+//! The slab series of a stored run, read for analysis.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand, ValueEnum};
+use perflab_analyze::Gate;
+use perflab_analyze::slab::what_if::LayoutChange;
+use perflab_analyze::slab::{
+    self, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabFacts, SlabGrowthOptions, SlabInput,
+    SlabRecording, SlabRepetition, SlabRow, SlabSide,
+};
+use perflab_archive::{Archive, RunDir};
+use perflab_model::series::{RowRuns, Series};
+use perflab_model::{Bytes, Nanos, Outcome, RunRecord};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::slab as present;
+use serde::Serialize;
+
+use crate::app::{self, App};
+use crate::failure::{Exit, UsageError};
+use crate::instruments::slab_notebook;
+use crate::keep::exchange::{self, ImportArgs};
+use crate::measure::command_study::{RecordedCommand, format_time_option};
+use crate::output_path::OutputPath;
+
+/// `perflab slab`
+#[derive(Debug, Args)]
+pub struct SlabArgs {
+    #[command(subcommand)]
+    pub verb: SlabVerb,
+}
+
+/// The verbs of the slab instrument.
+#[derive(Debug, Subcommand)]
+pub enum SlabVerb {
+    /// Record the slab caches while a command runs, for a time, or until ^C
+    Record(SlabRecordArgs),
+    /// Show where slab memory goes: totals, and the worst caches
+    Show(SlabShowArgs),
+    /// Show bytes and efficiency over time, phases and growth
+    Timeline(SlabTimelineArgs),
+    /// Show how many caches, and how many bytes, have which efficiency
+    Histogram(SlabHistogramArgs),
+    /// Compare the slab memory of runs, cache by cache
+    Compare(SlabCompareArgs),
+    /// Watch the slab caches live, full-screen (one snapshot where stdout is no terminal)
+    Top(SlabTopArgs),
+    /// Take other tools' slab logs into the archive: lkp-tests, /proc/slabinfo dumps, sysfs trees
+    Import(ImportArgs),
+    /// Say how many bytes a cache would take at another order or object size
+    WhatIf(WhatIfArgs),
+}
+
+/// `perflab slab record`
+#[derive(Debug, Args)]
+pub struct SlabRecordArgs {
+    /// Time between readings of /proc/slabinfo
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub every: String,
+    /// Record for this long; with a command, stop it after this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Watch the system at rest for this long before and after the command
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "command")]
+    pub quiet_time: String,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+    /// Every column, however narrow the terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Whose numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum NotebookMethod {
+    /// exact ratios of sums
+    #[default]
+    Exact,
+    /// those of the 2019 notebook, beside ours, and why they differ
+    Notebook,
+}
+
+/// How worst caches are chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CacheOrderName {
+    /// most bytes wasted first
+    #[default]
+    Wasted,
+    /// lowest efficiency first, integrated over time
+    Efficiency,
+    /// lowest mean of the ticks' efficiencies first, each tick alike
+    Unweighted,
+    /// most slab bytes first
+    Bytes,
+    /// by name
+    Name,
+}
+
+/// `perflab slab show`
+#[derive(Debug, Args)]
+pub struct SlabShowArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which caches come first: `wasted`, or with --method notebook its own order, which is `unweighted`
+    #[arg(long, value_enum)]
+    pub by: Option<CacheOrderName>,
+    /// How many caches; left out, 20, with --method notebook 30, and 15 in a picture
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: NotebookMethod,
+    /// Every column, however narrow the terminal
+    #[arg(long)]
+    pub wide: bool,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+/// `perflab slab timeline`
+#[derive(Debug, Args)]
+pub struct SlabTimelineArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Only this cache (any of its names)
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<String>,
+    /// Growth by cache (baseline, peak, retained, slope) instead of ticks
+    #[arg(long)]
+    pub growth: bool,
+    /// What to draw; slab bytes where left out
+    #[arg(long, value_enum, requires = "plot", conflicts_with = "growth")]
+    pub picture: Option<SlabSceneKind>,
+    /// With --growth: every column, however narrow the terminal
+    #[arg(long, requires = "growth")]
+    pub wide: bool,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: NotebookMethod,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+/// The pictures of a timeline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum SlabSceneKind {
+    /// slab bytes, stacked by cache
+    #[default]
+    Bytes,
+    /// waste, stacked by kind
+    Waste,
+    /// overall efficiency, packing, alignment and occupancy
+    Efficiency,
+}
+
+/// What the notebook's histograms are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum NotebookSource {
+    /// what the kernel's slabinfo tool printed (its first picture)
+    #[default]
+    Tool,
+    /// /proc/slabinfo (its last picture)
+    Proc,
+}
+
+/// `perflab slab histogram`
+#[derive(Debug, Args)]
+pub struct SlabHistogramArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// How many bars
+    #[arg(long, value_name = "N")]
+    pub bins: Option<usize>,
+    /// With --method notebook: which of its two histograms; the tool's where left out
+    #[arg(long, value_enum)]
+    pub of: Option<NotebookSource>,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: NotebookMethod,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+/// `perflab slab compare`
+#[derive(Debug, Args)]
+pub struct SlabCompareArgs {
+    /// The baseline, then the candidate (a run, or a label whose runs are repetitions); with --by, one run
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// Exit with 5 where this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
+    #[arg(long, value_name = "VERDICT[:CHANGE]")]
+    pub fail_if: Option<String>,
+    /// Every cache, those without a change too
+    #[arg(long)]
+    pub all: bool,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+/// `perflab slab top`
+#[derive(Debug, Args)]
+pub struct SlabTopArgs {
+    /// Time between readings
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub every: String,
+    /// Which caches come first
+    #[arg(long, value_enum, default_value_t = CacheOrderName::Bytes)]
+    pub by: CacheOrderName,
+    /// Take one snapshot and draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+/// `perflab slab what-if`
+#[derive(Debug, Args)]
+pub struct WhatIfArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Only this cache (any of its names)
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<String>,
+    /// At this order (log2 of the pages of a slab)
+    #[arg(long, value_name = "N")]
+    pub order: Option<u32>,
+    /// At this object size in bytes, as it is asked for, without padding; needs --cache
+    #[arg(long, value_name = "BYTES", requires = "cache")]
+    pub object_size: Option<u64>,
+    /// How many layouts of all caches, those that save most first
+    #[arg(long, default_value_t = 20, value_name = "N", conflicts_with = "cache")]
+    pub top: usize,
+}
+
+/// Carries out a verb of the slab instrument.
+pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> anyhow::Result<Exit> {
+    match verb {
+        SlabVerb::Record(wanted) => record_slab(context, wanted),
+        SlabVerb::Show(wanted) => show_slab_caches(context, wanted),
+        SlabVerb::Timeline(wanted) => show_timeline(context, wanted),
+        SlabVerb::Histogram(wanted) => show_efficiency_histogram(context, wanted),
+        SlabVerb::Compare(wanted) => compare_slab_bytes(context, wanted),
+        SlabVerb::Top(wanted) => crate::instruments::slab_top::show_slab_top(context, wanted),
+        SlabVerb::Import(wanted) => import_slab_logs(context, wanted),
+        SlabVerb::WhatIf(wanted) => show_what_if(context, wanted),
+    }
+}
+
+/// What root adds; said where it is missing.
+pub(crate) const WITHOUT_ROOT: &str = "\
+without root only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
+As root, perflab also records: every cache's objects, slabs and bytes (/proc/slabinfo, mode 0400), and object
+sizes, alignment, merged names and exact counts (/sys/kernel/slab). That is what efficiency, waste and growth by
+cache are made of: `sudo perflab slab record …`";
+
+/// Attributes change seldom, and exact counts walk lists under a lock: once a second is often enough.
+const SLOW: &str = "1s";
+
+/// Those lists are walked with interrupts off, and readings on a fast clock wait for it: in 500 s at 100 Hz on a loaded
+/// machine with long lists, each of 31 lost ticks fell into the 0.3 s after an exact reading began.
+const SLOWEST: &str = "10s";
+
+/// Totals are read at most this often: they stand beside the sums of caches, not in their place.
+const OFTEN: Nanos = Nanos(100_000_000);
+
+/// More ticks than this take seconds to analyse: whoever wants that says `perflab slab show`.
+const MOST_TICKS: u64 = 10_000;
+
+/// Records, and says what to look at.
+pub fn record_slab(context: &App, wanted: &SlabRecordArgs) -> anyhow::Result<Exit> {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        stderr_line!("warning: {WITHOUT_ROOT}");
+    }
+    let recorded = RecordedCommand {
+        verb: "slab record",
+        title: "Slab caches",
+        command: &wanted.command,
+        pid: None,
+        duration: wanted.duration.as_deref(),
+        quiet_time: &wanted.quiet_time,
+        label: wanted.label.as_deref(),
+        tables: &slab_monitors(&format_time_option("--every", &wanted.every)?, is_root),
+    };
+    let (status, found) = recorded.record(context, |_| ())?;
+    let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || wanted.plot.is_some();
+    if is_root && is_wanted && found.list_monitors()?.iter().any(|monitor| monitor == "slabinfo") {
+        summarise_recording(context, &found, wanted)?;
+    } else if wanted.plot.is_some() {
+        context.note("--plot: there is no series of caches to draw");
+    }
+    Ok(recorded.exit_of(context, status, &found))
+}
+
+fn slab_monitors(every: &str, is_root: bool) -> String {
+    let is_fast = Nanos::parse(every).is_ok_and(|every| every < OFTEN);
+    let mut text = String::from("[monitors]\n");
+    if is_root {
+        let exact = if is_fast { SLOWEST } else { SLOW };
+        text += &format!("slabinfo = \"{every}\"\nslab-caches = \"{SLOW}\"\nslab-exact = \"{exact}\"\n");
+    }
+    let totals = if is_fast { "100ms" } else { every };
+    text + &format!("meminfo = \"{totals}\"\nvmstat = \"{SLOW}\"\n")
+}
+
+/// Rows of the table, and bars of the picture, where no other number is wanted.
+const TOP: usize = 20;
+
+pub(crate) const CACHE_BARS: usize = 15;
+
+/// Totals and the worst caches of a run.
+pub fn show_slab_caches(context: &App, wanted: &SlabShowArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &wanted.run)?;
+    if wanted.method == NotebookMethod::Notebook {
+        return crate::instruments::slab_notebook::show_notebook_table(context, &stored, wanted);
+    }
+    let recording = stored.read_recording()?;
+    let mut result = slab::cache_table(&recording, &CacheTableOptions::default());
+    let order = cache_order(wanted.by.unwrap_or_default());
+    if context.format == OutputFormat::Json {
+        // Everything, but what was asked for in so many words.
+        result.caches =
+            result.sorted_rows(order).into_iter().take(wanted.top.unwrap_or(usize::MAX)).cloned().collect();
+    }
+    let width = grid_width(context, wanted.wide);
+    app::print_result(context, &result, || {
+        present::show_grid(&result, order, wanted.top.unwrap_or(TOP), width)
+    })?;
+    app::write_scene(context, wanted.plot.as_ref(), || {
+        present::show_figure(&result, order, wanted.top.unwrap_or(CACHE_BARS))
+    })?;
+    app::note_row_counts(context, &result.rows);
+    if context.format == OutputFormat::Table && !context.quiet {
+        note_column_meanings(context);
+    }
+    Ok(Exit::Fine)
+}
+
+/// What a recording ends with, as one document.
+#[derive(Debug, Serialize)]
+struct SlabRecordSummary<'a> {
+    growth: &'a slab::SlabGrowth,
+    show: &'a slab::CacheTable,
+}
+
+/// What a recording ends with: where the memory went, the ten that waste most, and the picture that was asked for.
+pub fn summarise_recording(context: &App, run: &RunDir, wanted: &SlabRecordArgs) -> anyhow::Result<()> {
+    let recording = StoredSlabRun::read(run)?.read_recording()?;
+    let result = slab::cache_table(&recording, &CacheTableOptions::default());
+    let growth = slab::slab_growth(&recording, &SlabGrowthOptions::default())?;
+    let width = grid_width(context, wanted.wide);
+    app::print_result(context, &SlabRecordSummary { growth: &growth, show: &result }, || {
+        present::growth_grid(&growth, width)
+    })?;
+    // Of two tables of CSV none can be read.
+    if matches!(context.format, OutputFormat::Table | OutputFormat::Markdown) {
+        context.print_text("")?;
+        context.print_grid(&present::show_grid(&result, slab::CacheOrder::Waste, 10, width))?;
+    }
+    app::write_scene(context, wanted.plot.as_ref(), || {
+        present::stack_figure(&slab::cache_stack(&recording, LAYERS))
+    })?;
+    app::note_row_counts(context, &result.rows);
+    Ok(())
+}
+
+fn note_column_meanings(context: &App) {
+    let names: Vec<String> =
+        present::notebook_column_names().map(|(ours, theirs)| format!("{ours} = {theirs}")).collect();
+    context.note(format!("the notebook's names (in brackets the slabinfo tool's): {}", names.join("; ")));
+}
+
+/// What eighty columns have room for, unless the terminal has more or all is wanted; programs get everything.
+pub fn grid_width(context: &App, is_all_wanted: bool) -> present::GridWidth {
+    let has_room = context.width.is_some_and(|columns| columns >= 150);
+    if is_all_wanted || has_room || context.format != OutputFormat::Table {
+        present::GridWidth::Wide
+    } else {
+        present::GridWidth::Narrow
+    }
+}
+
+/// The order that an option names.
+pub fn cache_order(order: CacheOrderName) -> slab::CacheOrder {
+    match order {
+        CacheOrderName::Wasted => slab::CacheOrder::Waste,
+        CacheOrderName::Efficiency => slab::CacheOrder::Efficiency,
+        CacheOrderName::Unweighted => slab::CacheOrder::Unweighted,
+        CacheOrderName::Bytes => slab::CacheOrder::Bytes,
+        CacheOrderName::Name => slab::CacheOrder::Name,
+    }
+}
+
+/// Rows that people read; programs get all.
+pub(crate) const ROWS: usize = 24;
+
+/// Caches with a colour of their own.
+pub(crate) const LAYERS: usize = 7;
+
+/// Bytes and efficiency over time.
+pub fn show_timeline(context: &App, wanted: &SlabTimelineArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &wanted.run)?;
+    if wanted.method == NotebookMethod::Notebook {
+        return slab_notebook::show_notebook_timeline(context, &stored, wanted);
+    }
+    let recording = stored.read_recording()?;
+    if wanted.growth {
+        return show_growth(context, &stored, &recording, wanted);
+    }
+    let result = slab::usage_timeline(&recording, wanted.cache.as_deref())?;
+    let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown).then_some(ROWS);
+    app::print_result(context, &result, || present::timeline_grid(&result, most))?;
+    app::note_omitted_rows(context, most, result.points.len());
+    app::write_scene(context, wanted.plot.as_ref(), || {
+        match (wanted.picture.unwrap_or_default(), &wanted.cache) {
+            (SlabSceneKind::Bytes, None) => present::stack_figure(&slab::cache_stack(&recording, LAYERS)),
+            (SlabSceneKind::Waste, _) | (SlabSceneKind::Bytes, Some(_)) => {
+                present::waste_timeline_chart(&result)
+            }
+            (SlabSceneKind::Efficiency, _) => present::efficiency_timeline_chart(&result),
+        }
+    })?;
+    app::note_row_counts(context, &recording.counts());
+    Ok(Exit::Fine)
+}
+
+/// Before, peak, retained and slope by cache; and how the caches add up to meminfo's Slab.
+pub fn show_growth(
+    context: &App,
+    stored: &StoredSlabRun,
+    recording: &SlabRecording,
+    wanted: &SlabTimelineArgs,
+) -> anyhow::Result<Exit> {
+    let only = wanted.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
+    let result = slab::slab_growth(recording, &SlabGrowthOptions { only, ..SlabGrowthOptions::default() })?;
+    app::print_result(context, &result, || present::growth_grid(&result, grid_width(context, wanted.wide)))?;
+    app::write_scene(context, wanted.plot.as_ref(), || present::growth_figure(&result))?;
+    context.note(format!(
+        "before: {} ticks until the first iteration began; after: {} ticks since the last one ended",
+        result.baseline.ticks, result.end.ticks
+    ));
+    if let Ok(account) = slab::reconcile_with_meminfo(recording, stored.analysis_input().meminfo) {
+        let size = Bytes(account.median.abs().round() as u64);
+        let more = if account.median < 0.0 { "less" } else { "more" };
+        context.note(format!(
+            "meminfo's Slab is {size} {more} than the caches' slabs (median): large kmallocs, and the time between the \
+             two readings"
+        ));
+    }
+    app::note_row_counts(context, &recording.counts());
+    Ok(Exit::Fine)
+}
+
+const BINS: usize = 20;
+
+/// How efficiencies are spread over caches and bytes.
+pub fn show_efficiency_histogram(context: &App, wanted: &SlabHistogramArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &wanted.run)?;
+    if wanted.method == NotebookMethod::Notebook {
+        return slab_notebook::show_notebook_histograms(context, &stored, wanted);
+    }
+    if wanted.of.is_some() {
+        return Err(UsageError::new(
+            "--of chooses between the notebook's histograms",
+            "add --method notebook",
+        )
+        .into());
+    }
+    let recording = stored.read_recording()?;
+    let result = slab::efficiency_histogram(&recording, wanted.bins.unwrap_or(BINS));
+    app::print_result(context, &result, || present::histogram_grid(&result))?;
+    app::write_scene(context, wanted.plot.as_ref(), || {
+        let all = slab::cache_table(&recording, &CacheTableOptions::default()).total.overall().value();
+        present::histogram_figure(&result, all)
+    })?;
+    app::note_row_counts(context, &recording.counts());
+    Ok(Exit::Fine)
+}
+
+/// Bars of the picture.
+const BARS: usize = 15;
+
+/// The runs of a selector, read.
+struct SlabRuns {
+    name: String,
+    runs: Vec<(StoredSlabRun, SlabRecording)>,
+}
+
+impl SlabRuns {
+    fn read(context: &App, archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+        let read = |run: &RunDir| {
+            let stored = StoredSlabRun::read(run)?;
+            stored.note_failures(context);
+            let recording = stored.read_recording()?;
+            Ok((stored, recording))
+        };
+        let runs = archive.find_runs(selector)?.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(SlabRuns { name: crate::selection::select_side(archive, selector)?.name, runs })
+    }
+
+    fn as_side(&self) -> SlabSide<'_> {
+        let runs = self.runs.iter();
+        let runs = runs.map(|(stored, recording)| SlabRepetition { record: &stored.record, recording });
+        SlabSide { name: self.name.clone(), runs: runs.collect() }
+    }
+}
+
+/// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
+pub fn compare_slab_bytes(context: &App, wanted: &SlabCompareArgs) -> anyhow::Result<Exit> {
+    let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
+    let archive = context.archive()?;
+    let read = wanted
+        .runs
+        .iter()
+        .map(|name| SlabRuns::read(context, &archive, name))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let result = match (&wanted.by, read.as_slice()) {
+        (None, [baseline, candidate]) => compare_slab_sides(&[baseline.as_side(), candidate.as_side()])?,
+        (Some(factor), [one]) => compare_slab_by_factor(one, factor)?,
+        (None, _) => {
+            return Err(UsageError::new(
+                "there is nothing to compare one run with",
+                "name a second run, or a factor with --by",
+            )
+            .into());
+        }
+        (Some(_), _) => {
+            return Err(
+                UsageError::new("--by compares within one run", "name one run, or leave --by out").into()
+            );
+        }
+    };
+    app::print_result(context, &result, || present::comparison_grid(&result, wanted.all))?;
+    app::write_scene(context, wanted.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
+    note_slab_comparison(context, &result);
+    let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
+    if found > 0 {
+        stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
+    }
+    Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
+}
+
+fn compare_slab_sides(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> {
+    let Some((baseline, candidates)) = sides.split_first() else {
+        return Err(UsageError::new("there is nothing to compare", "name two runs").into());
+    };
+    Ok(slab::compare_caches(baseline, candidates, &SlabCompareOptions::default())?)
+}
+
+/// Each level as a side: the same rows, seen through the iterations of that level.
+fn compare_slab_by_factor(read: &SlabRuns, factor: &str) -> anyhow::Result<SlabComparison> {
+    let mut sides: Vec<(String, Vec<(RunRecord, &SlabRecording)>)> = Vec::new();
+    for (stored, recording) in &read.runs {
+        let factors = &stored.record.manifest.plan.factors;
+        let levels = factors.get(factor).ok_or_else(|| {
+            let hint = perflab_model::problem::suggest_name(factor, factors.keys().map(String::as_str));
+            UsageError::new(format!("the run has no factor `{factor}`"), hint)
+        })?;
+        for level in levels {
+            let record = restrict_to_level(&stored.record, factor, level);
+            match sides.iter_mut().find(|(name, _)| name == level) {
+                Some((_, runs)) => runs.push((record, recording)),
+                None => sides.push((level.clone(), vec![(record, recording)])),
+            }
+        }
+    }
+    let sides: Vec<SlabSide<'_>> = sides
+        .iter()
+        .map(|(name, runs)| SlabSide {
+            name: name.clone(),
+            runs: runs.iter().map(|(record, recording)| SlabRepetition { record, recording }).collect(),
+        })
+        .collect();
+    compare_slab_sides(&sides)
+}
+
+/// The run as if it had this level only; the factor itself is gone, so that cases of two levels are the same case.
+fn restrict_to_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord {
+    let mut one = record.clone();
+    let plan = &mut one.manifest.plan;
+    plan.factors.shift_remove(factor);
+    let kept: Vec<usize> = (0..plan.cases.len())
+        .filter(|index| {
+            plan.cases.get(*index).is_some_and(|case| case.levels.get(factor).is_some_and(|one| one == level))
+        })
+        .collect();
+    let place = |case: u32| {
+        kept.iter().position(|index| *index == case as usize).and_then(|at| u32::try_from(at).ok())
+    };
+    let slots = std::mem::take(&mut plan.slots);
+    let mut moved: Vec<Option<u32>> = Vec::with_capacity(slots.len());
+    for slot in &slots {
+        let case = place(slot.case);
+        moved.push(case.map(|_| plan.slots.len() as u32));
+        plan.slots.extend(case.map(|case| perflab_model::Slot { case, ..*slot }));
+    }
+    plan.cases = kept.iter().filter_map(|index| plan.cases.get(*index).cloned()).collect();
+    for case in &mut plan.cases {
+        case.levels.shift_remove(factor);
+    }
+    one.iterations.retain_mut(|iteration| match moved.get(iteration.slot as usize) {
+        Some(Some(slot)) => {
+            iteration.slot = *slot;
+            true
+        }
+        _ => false,
+    });
+    one.samples.clear(); // bytes take their place
+    one
+}
+
+fn note_slab_comparison(context: &App, result: &SlabComparison) {
+    let what = if result.whole_runs { "whole runs" } else { "iterations" };
+    context.note(format!("compared: {what}, slab bytes averaged over time; fewer are better"));
+    // A warning for every cache would bury the table: one line a kind.
+    let mut kinds: indexmap::IndexMap<&str, (&perflab_analyze::ComparisonDiagnostic, usize)> =
+        indexmap::IndexMap::new();
+    for warning in &result.mean.warnings {
+        kinds.entry(warning.kind()).or_insert((warning, 0)).1 += 1;
+    }
+    for (warning, count) in kinds.into_values() {
+        let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
+        context.note(format!("warning: {}{times}; {}", warning.headline(), warning.advice()));
+    }
+    result.mean.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+}
+
+/// Orders that are tried where none is named: those that SLUB chooses by itself.
+const ORDERS: [u32; 4] = [0, 1, 2, 3];
+
+/// Bytes of caches under other layouts, at the run's last tick.
+pub fn show_what_if(context: &App, wanted: &WhatIfArgs) -> anyhow::Result<Exit> {
+    let recording = read_stored_slab_run(context, &wanted.run)?.read_recording()?;
+    let caches = wanted.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
+    let last = recording.ticks().len().saturating_sub(1);
+    let rows = recording.rows().iter().filter(|row| row.last == last && row.slabs > 0);
+    let rows = rows.filter(|row| caches.as_ref().is_none_or(|caches| caches.contains(&row.cache)));
+    let mut found: Vec<present::WhatIfRow> = Vec::new();
+    for row in rows {
+        found.extend(layouts_of_cache(&recording, row, wanted)?);
+    }
+    if found.is_empty() {
+        let hint = "it has no slabs at the run's last tick, or does not fit the wanted layout";
+        return Err(UsageError::new("there is nothing to lay out anew", hint).into());
+    }
+    if wanted.cache.is_none() {
+        found.sort_by_key(|row| -row.saved_bytes());
+        found.truncate(wanted.top);
+    }
+    app::print_result(context, &found, || present::what_if_grid(&found))?;
+    context
+        .note("saved: at as many objects as now; the kernel may need a higher order for speed, not for room");
+    Ok(Exit::Fine)
+}
+
+/// The cache in the wanted layout; in each other order where none is named. What is impossible is an error only
+/// where it was asked for.
+fn layouts_of_cache(
+    recording: &SlabRecording,
+    row: &SlabRow,
+    wanted: &WhatIfArgs,
+) -> anyhow::Result<Vec<present::WhatIfRow>> {
+    let Some(cache) = recording.caches().get(row.cache) else { return Ok(Vec::new()) };
+    let align = cache.attributes.as_ref().and_then(|attributes| attributes.align);
+    let orders: Vec<Option<u32>> = match (wanted.order, wanted.object_size) {
+        (Some(order), _) => vec![Some(order)],
+        (None, Some(_)) => vec![None],
+        (None, None) => ORDERS.map(Some).to_vec(),
+    };
+    let asked = wanted.cache.is_some() && orders.len() == 1;
+    let mut found = Vec::new();
+    for order in orders {
+        let change = LayoutChange { order, object_size: wanted.object_size, align };
+        match slab::what_if_layout(row, recording.page_size(), &change) {
+            // In a list of all caches, what is already so says nothing.
+            Ok(what_if) if wanted.cache.is_none() && what_if.then == what_if.now => {}
+            Ok(what_if) => found.push(present::WhatIfRow { cache: cache.label(), what_if }),
+            Err(error) if asked => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Makes a run of logs of the slab allocator, and says what was taken of each file.
+pub fn import_slab_logs(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
+    exchange::refuse_endless(&wanted.path)?;
+    exchange::import_external(context, wanted)
+}
+
+/// A run's record and those of its series that tell of slabs.
+#[derive(Debug)]
+pub struct StoredSlabRun {
+    /// what was done
+    pub record: RunRecord,
+    slabinfo: Option<RowRuns>,
+    series: Vec<Series>,
+}
+
+/// The long one, of which each row is held once for all ticks at which it stood.
+const SLABINFO: &str = "slabinfo";
+
+const MONITORS: [&str; 4] = ["slab-caches", "slab-exact", "slabinfo-tool", "meminfo"];
+
+impl StoredSlabRun {
+    /// Reads them.
+    pub fn read(run: &RunDir) -> anyhow::Result<Self> {
+        let there = run.list_monitors()?;
+        let slabinfo = there
+            .iter()
+            .any(|monitor| monitor == SLABINFO)
+            .then(|| run.read_series_spans(SLABINFO))
+            .transpose()?;
+        let wanted = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
+        let series = wanted.map(|name| run.read_series(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(StoredSlabRun { record: run.read_record()?, slabinfo, series })
+    }
+
+    /// Says which iterations did not end well: their slabs are those of something else than was wanted.
+    pub fn note_failures(&self, context: &App) {
+        let id = self.record.manifest.id.as_str();
+        let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);
+        let bad: Vec<_> = bad.collect();
+        let Some(first) = bad.first() else { return };
+        let why = match &first.outcome {
+            Outcome::Failed { reason } => reason.clone(),
+            Outcome::TimedOut { limit } => format!("stopped after {limit}"),
+            _ => "stopped by the user".into(),
+        };
+        let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
+        context.note(format!(
+            "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints what was said"
+        ));
+    }
+
+    /// What the analysis is made of.
+    pub fn analysis_input(&self) -> SlabInput<'_> {
+        let of = |name: &str| self.series.iter().find(|series| series.schema.monitor == name);
+        SlabInput {
+            slabinfo: self.slabinfo.as_ref(),
+            caches: of("slab-caches"),
+            exact: of("slab-exact"),
+            meminfo: of("meminfo"),
+            tool: of("slabinfo-tool"),
+            system: SlabFacts::from_record(&self.record),
+            record: Some(&self.record),
+        }
+    }
+
+    /// The rows, each with its attributes.
+    pub fn read_recording(&self) -> anyhow::Result<SlabRecording> {
+        Ok(SlabRecording::read(&self.analysis_input())?)
+    }
+}
+
+/// The run that a selector names, read.
+pub fn read_stored_slab_run(context: &App, run: &str) -> anyhow::Result<StoredSlabRun> {
+    let stored = StoredSlabRun::read(&crate::selection::select_run(&context.archive()?, run)?)?;
+    stored.note_failures(context);
+    Ok(stored)
+}

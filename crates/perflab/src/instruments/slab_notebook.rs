@@ -1,0 +1,133 @@
+//! `--method notebook`: the analysis of 2019 beside ours.
+//!
+//! `--method notebook`: the figures of the 2019 notebook, beside ours, and in words why they differ.
+
+use perflab_analyze::slab;
+use perflab_analyze::slab::notebook::{self, NotebookDifference, NumpyHistogram};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::slab::notebook as present;
+
+use crate::app::{self, App};
+use crate::failure::{Exit, UsageError};
+use crate::instruments::slab::{
+    NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs, StoredSlabRun,
+};
+
+/// Rows of the notebook's table, where no other number is wanted.
+const LOWEST: usize = 30;
+
+/// Its table of the least efficient caches.
+pub fn show_notebook_table(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabShowArgs,
+) -> anyhow::Result<Exit> {
+    if wanted.wide {
+        let hint = "leave --wide out";
+        return Err(UsageError::new("the notebook's table has the same columns on any terminal", hint).into());
+    }
+    let order = wanted.by.map_or(slab::CacheOrder::Unweighted, crate::instruments::slab::cache_order);
+    let result = notebook::notebook_table(&stored.analysis_input(), usize::MAX)?
+        .sort_and_truncate(order, wanted.top.unwrap_or(LOWEST));
+    app::print_result(context, &result, || present::notebook_table_grid(&result))?;
+    app::write_scene(context, wanted.plot.as_ref(), || present::notebook_table_chart(&result))?;
+    if let Some(minutes) = notebook::notebook_minutes(&stored.analysis_input()) {
+        context.note(format!("Test took: {minutes:.2} minutes"));
+    }
+    note_notebook_reasons(context, &result.reasons);
+    for names in notebook::NOTEBOOK_COLUMNS {
+        let difference =
+            if names.difference.is_empty() { String::new() } else { format!(" ({})", names.difference) };
+        context.note(format!("column: {} is called {} there{difference}", names.ours, names.notebook));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Its two means over time; of one cache, what the tool printed of it.
+pub fn show_notebook_timeline(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabTimelineArgs,
+) -> anyhow::Result<Exit> {
+    if wanted.growth || wanted.picture.is_some() {
+        return Err(UsageError::new(
+            "the notebook tells neither growth nor kinds of bytes",
+            "leave --method notebook out, or --growth and --picture",
+        )
+        .into());
+    }
+    let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown)
+        .then_some(crate::instruments::slab::ROWS);
+    let input = stored.analysis_input();
+    let plot = wanted.plot.as_ref();
+    if let Some(name) = &wanted.cache {
+        let result = notebook::notebook_cache(&input, name)?;
+        app::print_result(context, &result, || present::notebook_cache_grid(&result, most))?;
+        app::write_scene(context, plot, || present::notebook_cache_chart(&result))?;
+        note_notebook_reasons(context, &result.reasons);
+    } else {
+        let result = notebook::notebook_timeline(&input)?;
+        app::print_result(context, &result, || present::notebook_timeline_grid(&result, most))?;
+        app::write_scene(context, plot, || present::notebook_timeline_chart(&result))?;
+        note_notebook_reasons(context, &result.reasons);
+    }
+    Ok(Exit::Fine)
+}
+
+/// Its two histograms.
+pub fn show_notebook_histograms(
+    context: &App,
+    stored: &StoredSlabRun,
+    wanted: &SlabHistogramArgs,
+) -> anyhow::Result<Exit> {
+    if wanted.bins.is_some() {
+        return Err(
+            UsageError::new("the notebook's histograms have bars of their own", "leave --bins out").into()
+        );
+    }
+    let input = stored.analysis_input();
+    let plot = wanted.plot.as_ref();
+    match wanted.of.unwrap_or_default() {
+        NotebookSource::Tool => {
+            let result = notebook::notebook_tool_histogram(&input)?;
+            app::print_result(context, &result, || {
+                present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
+            })?;
+            app::write_scene(context, plot, || {
+                present::notebook_histogram_chart(&result.notebook, "the slabinfo tool's %Ef")
+            })?;
+            note_outside_bins(context, result.ours.as_ref());
+            note_notebook_reasons(context, &result.reasons);
+        }
+        NotebookSource::Proc => {
+            let result = notebook::notebook_proc_histogram(&input)?;
+            app::print_result(context, &result, || {
+                present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
+            })?;
+            app::write_scene(context, plot, || {
+                present::notebook_histogram_chart(&result.notebook, "/proc/slabinfo (slots, used or free)")
+            })?;
+            let (rows, counted, moving) = (result.rows, result.counted, result.moving);
+            context.note(format!("{rows} rows read, {counted} counted; {moving} caches move over time"));
+            note_outside_bins(context, result.ours.as_ref());
+            note_notebook_reasons(context, &result.reasons);
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// What of ours the notebook's bins have no room for.
+fn note_outside_bins(context: &App, ours: Option<&NumpyHistogram>) {
+    let Some(ours) = ours.filter(|ours| ours.below + ours.above > 0) else { return };
+    let (Some(first), Some(last)) = (ours.edges.first(), ours.edges.last()) else { return };
+    let inside: usize = ours.counts.iter().sum();
+    let (below, above) = (ours.below, ours.above);
+    context.note(format!(
+        "ours: {inside} of {} rows lie in these bars, {below} below {first:.2} %, {above} above {last:.2} %",
+        inside + below + above
+    ));
+}
+
+fn note_notebook_reasons(context: &App, reasons: &[NotebookDifference]) {
+    reasons.iter().for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
+}

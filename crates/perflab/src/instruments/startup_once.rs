@@ -1,0 +1,346 @@
+//! One measured startup: caches, what reads ahead, the launch.
+//!
+//! Who reads ahead of a start: perflab in one of its modes, or another maker's program. Owns neither traces nor clocks.
+//!
+//! One start: caches, what they still hold, what else is going on, reading ahead, the start itself. What it measured is one
+//! JSON document.
+//!
+//! What is started: a command, the disk that its file lies on, and how it is seen to have; and the start that learns.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use perflab_analyze::reads_by_file;
+use perflab_conduct::drop_caches;
+use perflab_conduct::settings::Setting;
+use perflab_conduct::startup::{
+    CachedFiles, DiskTraffic, PackageRoot, ReadinessCondition, StartupCost, StartupError, StartupResult,
+    disk_of_file, measure_startup,
+};
+use perflab_model::io_trace::{DeviceNumber, FileClass, IoRecording, PAGE};
+use perflab_model::{Bytes, Nanos};
+use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
+use perflab_prefetch::{
+    CombinePolicy, ReplayBudget, ReplayMode, TraceStore, build_trace, combine_traces, trace_store,
+};
+use rustix::process::{Pid, Signal};
+use serde_json::json;
+
+use crate::app::App;
+use crate::failure::{Exit, ProgramNeverStartedError, UsageError};
+use crate::instruments::prefetch::{
+    ReplayRules, ReplaySession, default_memory_budget, lower_read_ahead, prepare_replay, relayout_program,
+};
+use crate::instruments::startup::{CacheStateName, PrefetchModeName, StartOnceArgs};
+use crate::laboratory::temporary_settings::TemporarySettings;
+use crate::quantities;
+
+/// How a mode reads ahead by itself; none where it does not.
+pub fn own_replay_mode(choice: PrefetchModeName) -> Option<ReplayMode> {
+    match choice {
+        PrefetchModeName::None | PrefetchModeName::Reader => None,
+        PrefetchModeName::Sync => Some(ReplayMode::Sync),
+        PrefetchModeName::Async => Some(ReplayMode::Async),
+        PrefetchModeName::Staged => Some(ReplayMode::Staged),
+    }
+}
+
+/// What is known of a program, ready to be read ahead.
+///
+/// # Errors
+/// Nothing is known, or cannot be read.
+pub fn prepare_known_replay(
+    context: &App,
+    store: &TraceStore,
+    program: &Path,
+    mode: ReplayMode,
+) -> anyhow::Result<ReplaySession> {
+    let known = store.read_trace(program)?;
+    let start = combine_traces(&known, CombinePolicy::Last).context("no start is remembered")?;
+    let rules = ReplayRules {
+        mode,
+        order: None,
+        memory: default_memory_budget(context)?,
+        budget: ReplayBudget { rate: None },
+    };
+    Ok(prepare_replay(start, rules))
+}
+
+/// Another maker's reading ahead, until it has ended; what it leaves running is not waited for. What it prints is no part of
+/// our document.
+///
+/// # Errors
+/// It fails, or takes longer than `limit`.
+pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr()).process_group(0);
+    let mut child = shell.spawn().context("run sh")?;
+    let begun = perflab_observe::monotonic_now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if perflab_observe::monotonic_now().since(begun) > limit => {
+                rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)?;
+                child.wait()?;
+                bail!(ProgramNeverStartedError(format!(
+                    "`{reader}`, which reads ahead, has not ended within {limit}"
+                )));
+            }
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    if !status.success() {
+        bail!(ProgramNeverStartedError(format!("`{reader}`, which reads ahead, failed: {status}")));
+    }
+    Ok(())
+}
+
+/// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Measures one start, while the kernel counts waiting for disks, where it may be told to.
+pub fn measure_one_startup(context: &App, wanted: &StartOnceArgs) -> anyhow::Result<Exit> {
+    let _counting = enable_delay_accounting(context);
+    measure_and_print_startup(context, wanted)
+}
+
+/// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14.
+fn enable_delay_accounting(context: &App) -> Option<TemporarySettings> {
+    let knob = Setting::File {
+        name: "sysctl kernel.task_delayacct".into(),
+        path: context.root.path("/proc/sys/kernel/task_delayacct"),
+        value: "1".into(),
+    };
+    // Who may not is told nothing of waiting, and of everything else.
+    rustix::process::geteuid().is_root().then(|| TemporarySettings::apply(context, &[knob]).ok())?
+}
+
+fn measure_and_print_startup(context: &App, wanted: &StartOnceArgs) -> anyhow::Result<Exit> {
+    let subject = StartupCommand::from_args(wanted)?;
+    subject.make_first_start()?;
+    let store = TraceStore::locate(wanted.store.as_deref());
+    let mode = own_replay_mode(wanted.prefetch);
+    let of_use = mode.is_some() || wanted.caches == CacheStateName::Warm;
+    if of_use && wanted.learn && store.read_trace(&subject.trace).is_err() {
+        subject.learn_trace(context, &store, wanted.fine)?;
+        if wanted.relayout {
+            let mounts = MountTable::read();
+            let disk = mounts.find_by_path(&subject.program).map(|mount| mount.mount_point.as_path());
+            relayout_program(context, &store, &subject.trace, CombinePolicy::Last, disk)?;
+            subject.learn_trace(context, &store, wanted.fine)?;
+        }
+    }
+    let known = |mode| prepare_known_replay(context, &store, &subject.trace, mode);
+    let reading = mode.map(known).transpose()?;
+    let warm = || drop(known(ReplayMode::Sync).map(ReplaySession::read_all_before_start));
+    let held = set_cache_state(context, wanted.caches, warm, || resident_startup_pages(&store, &subject))?;
+    note_resident_pages(&held, wanted.caches);
+    let background = background_disk_bytes(subject.disk);
+    let begun = perflab_observe::monotonic_now();
+    let reading = reading.map(ReplaySession::read_before_start);
+    if let Some(reader) = wanted.reader.as_ref().filter(|_| wanted.prefetch == PrefetchModeName::Reader) {
+        run_external_reader(reader, subject.limit)?;
+    }
+    let ahead = perflab_observe::monotonic_now().since(begun);
+    let before = if wanted.prefetch == PrefetchModeName::None { Nanos(0) } else { ahead };
+    let mut beside = None;
+    let started = subject.start(|| beside = reading.map(ReplaySession::read_beside))?;
+    if let Some(beside) = beside {
+        beside.stop();
+    }
+    let Some(wall) = started.wall else { return Ok(fail_startup(&started)) };
+    let document = startup_metrics(before, wall, &started.cost, background, &held);
+    context.print_text(&without_null_values(document).to_string())?;
+    Ok(Exit::Fine)
+}
+
+/// What a start took and cost, by the names of metrics.
+fn startup_metrics(
+    before: Nanos,
+    wall: Nanos,
+    cost: &StartupCost,
+    background: Option<u64>,
+    held: &CachedFiles,
+) -> serde_json::Value {
+    json!({
+        "wall": before.seconds() + wall.seconds(),
+        "prefetch": before.seconds(),
+        "major-faults": cost.major_faults,
+        "cpu": cost.cpu.map(Nanos::seconds),
+        "delay": cost.delay_ticks.map(|ticks| ticks as f64 / 100.0),
+        "requests": cost.reads.map(|reads| reads.requests),
+        "read": cost.reads.map(|reads| reads.bytes),
+        "background": background,
+        "resident-before": held.resident,
+    })
+}
+
+/// What is in memory of the files that the program's trace knows; of its own file, where there is no trace.
+fn resident_startup_pages(store: &TraceStore, subject: &StartupCommand) -> CachedFiles {
+    match store.read_trace(&subject.trace).ok().and_then(|known| combine_traces(&known, CombinePolicy::Last))
+    {
+        Some(start) => {
+            CachedFiles::of_files(start.files.iter().map(|file| (Path::new(&file.path), Some(&file.pages))))
+        }
+        None => CachedFiles::of_files([(subject.program.as_path(), None)]),
+    }
+}
+
+fn note_resident_pages(held: &CachedFiles, caches: CacheStateName) {
+    let (known, resident) = (Bytes(held.known), Bytes(held.resident));
+    match &held.worst {
+        Some((worst, most)) if caches != CacheStateName::Warm => stderr_line!(
+            "not all was cold: {resident} of the {known} that it reads were in memory, most of it ({}) of {}",
+            Bytes(*most),
+            worst.display()
+        ),
+        _ => stderr_line!("in memory before: {resident} of the {known} that it reads ({} files)", held.files),
+    }
+}
+
+/// What is not known is not there: a metric that is null would be no number.
+fn without_null_values(mut document: serde_json::Value) -> serde_json::Value {
+    if let Some(all) = document.as_object_mut() {
+        all.retain(|_, value| !value.is_null());
+    }
+    document
+}
+
+fn fail_startup(started: &StartupResult) -> Exit {
+    stderr_text!("{}", started.output);
+    stderr_line!("error: {}", started.failure.as_deref().unwrap_or("it never started"));
+    Exit::WorkloadFailed
+}
+
+/// Brings caches to what is wanted, and looks. Another program may have dropped them, or pushed out what lay there, since the
+/// start before: what a trace knows is made warm again. Looking brings inodes into memory, and pages that survive being dropped once
+/// survive it twice: so pages go first, then it is looked, then everything goes.
+fn set_cache_state(
+    context: &App,
+    caches: CacheStateName,
+    warm: impl FnOnce(),
+    look: impl FnOnce() -> CachedFiles,
+) -> anyhow::Result<CachedFiles> {
+    if caches == CacheStateName::Warm {
+        warm();
+        return Ok(look());
+    }
+    drop_caches(&context.root, 1)?;
+    let held = look();
+    if caches == CacheStateName::All {
+        drop_caches(&context.root, 3)?;
+    }
+    Ok(held)
+}
+
+/// Bytes that the program's disk reads and writes while nothing is started: somebody else's.
+fn background_disk_bytes(disk: Option<DeviceNumber>) -> Option<u64> {
+    let before = disk.and_then(DiskTraffic::of_disk);
+    std::thread::sleep(SETTLE);
+    let since = disk.and_then(DiskTraffic::of_disk)?.since(before?);
+    Some(since.bytes + since.written)
+}
+
+/// What is started, and how it is seen to have.
+pub struct StartupCommand {
+    command: Vec<OsString>,
+    /// its file, where it really lies
+    pub program: PathBuf,
+    /// under which name it is remembered: its script's where it is an interpreter that is given one
+    pub trace: PathBuf,
+    /// where its file lies; looked up before caches are dropped, for who looks it up afterwards brings its folders into memory
+    pub disk: Option<DeviceNumber>,
+    /// on which disk, where that is another than the machine's
+    inside: Option<PackageRoot>,
+    ready_when: ReadinessCondition,
+    /// how long it may take
+    pub limit: Nanos,
+}
+
+impl StartupCommand {
+    /// A command that is started as it is.
+    pub fn new(command: &[OsString], ready_when: &str, limit: &str) -> anyhow::Result<Self> {
+        let ready_when: ReadinessCondition =
+            ready_when.parse().map_err(|error| crate::instruments::startup::readiness_usage_error(&error))?;
+        let limit = quantities::parse_time_option("--limit", limit)?;
+        let program = trace_store::find_program_path(command.first().context("no command")?)?;
+        let trace = trace_store::trace_name(command)?;
+        ready_when.check()?;
+        let disk = disk_of_file(&program);
+        Ok(StartupCommand { command: command.into(), disk, program, trace, inside: None, ready_when, limit })
+    }
+
+    /// The same, on another disk where that is wanted.
+    pub fn from_args(wanted: &StartOnceArgs) -> anyhow::Result<Self> {
+        let subject = StartupCommand::new(&wanted.command, &wanted.ready_when, &wanted.limit)?;
+        let Some(disk) = &wanted.inside else { return Ok(subject) };
+        let inside = PackageRoot::prepare(disk, &wanted.package)?;
+        let program = inside.copy_path(&subject.program);
+        if !program.is_file() {
+            let message =
+                format!("{} belongs to none of {}", subject.program.display(), wanted.package.join(", "));
+            return Err(UsageError::new(message, "`dpkg -S FILE` says whose it is").into());
+        }
+        let (command, disk) = (inside.command_in_root(&subject.command), disk_of_file(&program));
+        let trace = inside.copy_path(&subject.trace);
+        Ok(StartupCommand { command, program, trace, disk, inside: Some(inside), ..subject })
+    }
+
+    /// The first start of an application on a disk is no measured one, however it ends.
+    pub fn make_first_start(&self) -> anyhow::Result<()> {
+        let Some(inside) = &self.inside else { return Ok(()) };
+        inside.run_first_startup(&self.program, || self.start(|| ()).map(drop).map_err(anyhow::Error::from))
+    }
+
+    /// Starts it; `beside` is called once it runs.
+    pub fn start(&self, beside: impl FnOnce()) -> Result<StartupResult, StartupError> {
+        measure_startup(&self.command, &self.ready_when, self.limit, self.disk, beside)
+    }
+
+    /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.
+    pub fn learn_trace(&self, context: &App, store: &TraceStore, fine: bool) -> anyhow::Result<()> {
+        let finely = fine.then(|| lower_read_ahead(context, &self.program)).transpose()?;
+        let tracer = IoTracer::start(IoTraceScope::Children)?;
+        drop_caches(&context.root, 3)?;
+        let started = self.start(|| ())?;
+        drop(finely);
+        let mut recording = tracer.stop()?;
+        if let Some(failure) = started.failure {
+            stderr_text!("{}", started.output);
+            bail!(ProgramNeverStartedError(failure));
+        }
+        resolve_files(&mut recording);
+        let learnt = build_trace(&recording)?;
+        context.note(format!(
+            "learnt: {} of {} files, {} of metadata; {}",
+            Bytes(learnt.page_count() * PAGE),
+            learnt.files.len(),
+            Bytes(learnt.metadata_page_count() * PAGE),
+            never_cold_warning(&recording)
+                .unwrap_or_else(|| "nothing that it needed had stayed in memory".into()),
+        ));
+        store.add_startup(&self.trace, learnt)?;
+        Ok(())
+    }
+}
+
+/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
+pub fn never_cold_warning(recording: &IoRecording) -> Option<String> {
+    let files = reads_by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
+    let warm = files.map(|file| {
+        let (used, read) = (file.used.page_count(), file.used.intersection(&file.added).page_count());
+        ((used - read) * PAGE, file.name)
+    });
+    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
+    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
+    let (most, name) = warm.iter().max()?;
+    Some(format!(
+        "{} more that it needed cannot be made cold, most of it ({}) of {name}",
+        Bytes(sum),
+        Bytes(*most)
+    ))
+}

@@ -1,0 +1,757 @@
+//! The verbs of `perflab trace`: single operations recorded, explained, drawn.
+//!
+//! `perflab trace`
+//!
+//! `perflab trace`: every operation of a program, and what makes the slow ones slow.
+//!
+//! `perflab trace run`: an ordinary run of one command that is told where to write its trace.
+//!
+//! `perflab trace compare`
+//!
+//! `perflab trace plot`
+//!
+//! `perflab trace causes`
+//!
+//! `perflab trace show`
+//!
+//! `perflab trace import`
+//!
+//! The operations of stored runs, read for analysis.
+//!
+//! What the report of a run, and its end on the terminal, say about the operations that it traced: for each factor the
+//! first two levels compared, and each of them by itself.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use perflab_analyze::operations::{
+    OperationClock, OperationComparison, OperationReport, OutlierOptions, analyze_operations, choose_clock,
+    compare_operations, compare_operations as compared, comparison_conclusions, operation_conclusions,
+    probe_conclusions,
+};
+use perflab_archive::RunDir;
+use perflab_archive::import::import_program_trace;
+use perflab_model::RunStatus;
+use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_present::chart::{PALETTE, Scene};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::operations::{
+    MOST_BYTES, OperationSceneOptions, ScaleKind, TraceSection, causes_grid, changes_grid, common_time_range,
+    operation_scene, operation_viewer_data, slowest_grid,
+};
+use serde_json::json;
+
+use crate::app::{self, App};
+use crate::failure::{Exit, UsageError};
+use crate::measure::command_study::{self, CommandStudy};
+use crate::output_path::OutputPath;
+
+/// `perflab trace`
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    pub verb: TraceVerb,
+}
+
+/// The verbs of the tracing instrument.
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// Run a program that is linked with optrace, and keep every operation
+    Run(TraceRecordArgs),
+    /// Watch any program, at its functions or USDT probes, without its help
+    Attach(AttachArgs),
+    /// Take a trace file into the archive that a program wrote (OPTRACE_FILE names it)
+    Import(TraceImportArgs),
+    /// Show the slowest operations, each with what happened in it
+    Show(TraceShowArgs),
+    /// Say what makes the slow ones slow: causes, onsets, thresholds, prices
+    Causes(CausesArgs),
+    /// Draw every operation as a dot, with the times of spans, or each outlier in the colour of its cause
+    Plot(OperationPlotArgs),
+    /// Compare two traces, or the levels of a factor within a run
+    Compare(TraceCompareArgs),
+}
+
+/// `perflab trace run`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab trace run -- perflab load drv_rand_ops 1416100 intsrt --reap old
+  perflab trace run --label before -- ./my-program
+
+The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C
+with optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
+pub struct TraceRecordArgs {
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `perflab trace attach`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A place is a FUNCTION (as in the symbol table, as in the source, or its last name where only one has
+it), an address 0x1234 as it was linked, or a USDT probe PROVIDER:PROBE, of the program or of a
+library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
+ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at
+`x_end` (`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5].
+Spans nest: a span inside an operation is a cause, its time its own, without spans inside it.
+Operations do not nest: give the inner one as a span.
+Examples:
+  perflab trace attach --list --program ./server
+  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree
+  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234
+
+Each event costs some microseconds, which is measured here and printed before: a program that can be
+changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
+process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
+root or CAP_PERFMON.")]
+pub struct AttachArgs {
+    /// What an operation is (may be repeated): where it begins, and where it ends
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub operation: Vec<String>,
+    /// What happens inside an operation (may be repeated): its time is a cause
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub span: Vec<String>,
+    /// The file with the places, if it is not the program itself: a library of it
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// Print the functions and USDT probes that there are, and do nothing else
+    #[arg(long)]
+    pub list: bool,
+    /// Watch this process, until it ends, ^C, or for the time of --for
+    #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<i32>,
+    /// How much slower the program may become; one that becomes slower is watched for shares of the time
+    #[arg(long, value_name = "PERCENT", default_value = "50%")]
+    pub max_slowdown: String,
+    /// Watch for this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `perflab trace import`
+#[derive(Debug, Args)]
+pub struct TraceImportArgs {
+    /// The file
+    pub file: PathBuf,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// Which time of an operation counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OperationClockName {
+    /// time on the CPU
+    Cpu,
+    /// time as the caller feels it, waiting and other processes included
+    Wall,
+}
+
+/// Which operations of a run.
+#[derive(Debug, Args)]
+pub struct OperationSelection {
+    /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
+    #[arg(long, value_name = "SLOT")]
+    pub slot: Option<u32>,
+    /// Which kind of operation; the most frequent where left out
+    #[arg(long, value_name = "NAME")]
+    pub operation: Option<String>,
+    /// Which time counts; where left out, the wall's if threads waited for longer than they ran, else the CPU's
+    #[arg(long, value_enum)]
+    pub clock: Option<OperationClockName>,
+    /// Outliers are above this quantile, and above ten times the spread around them
+    #[arg(long, value_name = "SHARE", default_value_t = OperationSelection::ABOVE)]
+    pub above: f64,
+}
+
+impl OperationSelection {
+    /// The quantile above which operations are outliers where none is named.
+    pub const ABOVE: f64 = 0.999;
+}
+
+/// `perflab trace show`
+#[derive(Debug, Args)]
+pub struct TraceShowArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: OperationSelection,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+}
+
+/// `perflab trace causes`
+#[derive(Debug, Args)]
+pub struct CausesArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: OperationSelection,
+}
+
+/// How times are spread over the axis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum TimeScaleName {
+    /// by their logarithm: what is small is seen too
+    #[default]
+    Log,
+    /// as they are
+    Linear,
+}
+
+/// `perflab trace plot`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples (the four pictures of the slab-list study):
+  perflab trace plot old --axis linear -o 1.png
+  perflab trace plot old --axis linear --with reap,reap-index -o 2.png
+  perflab trace plot old --axis linear --with reap,reap-index --with allocate -o 3.png
+  perflab trace plot new --axis linear --with reap,reap-index --with allocate --like old -o 4.png")]
+pub struct OperationPlotArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: OperationSelection,
+    /// FILE.png (2160 x 1920) or FILE.svg
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: OutputPath,
+    /// How times are spread over the axis
+    #[arg(long, value_enum, default_value_t)]
+    pub axis: TimeScaleName,
+    /// Draw the times of these spans too, in a colour of their own (may be repeated); without it, each outlier has
+    /// the colour of its cause
+    #[arg(long, value_name = "SPAN,…")]
+    pub with: Vec<String>,
+    /// The number that is the horizontal axis; left out, `elements` where operations have that, else their order
+    #[arg(long, value_name = "NUMBER")]
+    pub over: Option<String>,
+    /// Take the vertical axis from this run
+    #[arg(long, value_name = "RUN")]
+    pub like: Option<String>,
+}
+
+/// `perflab trace compare`
+#[derive(Debug, Args)]
+pub struct TraceCompareArgs {
+    /// The baseline, then the candidate; with --by, one run
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    #[command(flatten)]
+    pub which: OperationSelection,
+    /// Exit with 5 where this quantile clearly rose by more than a change: `p99.9:5%`
+    #[arg(long, value_name = "QUANTILE:CHANGE")]
+    pub fail_if: Option<String>,
+}
+
+/// Carries out a verb of the tracing instrument.
+pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> anyhow::Result<Exit> {
+    match verb {
+        TraceVerb::Run(wanted) => record_trace(context, wanted),
+        TraceVerb::Attach(wanted) => crate::instruments::trace_attach::attach_to_program(context, wanted),
+        TraceVerb::Import(wanted) => import_trace_file(context, wanted),
+        TraceVerb::Show(wanted) => show_slowest_operations(context, wanted),
+        TraceVerb::Causes(wanted) => show_causes(context, wanted),
+        TraceVerb::Plot(wanted) => plot_operations(context, wanted),
+        TraceVerb::Compare(wanted) => compare_traces(context, wanted),
+    }
+}
+
+/// Runs the command once, keeps its trace, and says what made its slow operations slow.
+pub fn record_trace(context: &App, wanted: &TraceRecordArgs) -> anyhow::Result<Exit> {
+    let mut words = command_study::command_words(&wanted.command)?;
+    // Its own loads, whether or not it is on PATH.
+    if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
+        *first = std::env::current_exe().context("cannot find perflab's own binary")?.display().to_string();
+    }
+    command_study::check_command_exists(&words)?;
+    let title = command_study::quote_toml(&format!("Operations of `{}`", words.join(" ")));
+    let written = CommandStudy {
+        verb: "trace run",
+        workload: "command",
+        definition: command_study::command_definition(&words, "traced = true\n"),
+        study: format!(
+            "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\ntime-limit = \"87600h\"\n\n[workload.command]\n"
+        ),
+        seed: 0,
+        label: wanted.label.as_deref(),
+        as_typed: true,
+    };
+    let (status, found) = written.execute(context, |_| ())?;
+    let traced = !found.list_tracers()?.is_empty();
+    if status == RunStatus::Finished && !traced {
+        return Err(not_linked_error(&words).into());
+    }
+    if traced {
+        print_trace_summary(context, &found)?;
+    }
+    Ok(if status == RunStatus::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+}
+
+/// Says what a tracer brought, and what to do with it.
+pub fn print_trace_summary(context: &App, found: &RunDir) -> anyhow::Result<()> {
+    context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
+    let traced = found.read_trace_summaries(TRACER)?;
+    if context.format == OutputFormat::Json {
+        let counts = |told: &OperationTraceSummary| json!({ "slot": told.slot, "operations": told.operations, "lost": told.lost });
+        context.print_json(
+            &json!({ "run": found.id(), "traced": traced.iter().map(counts).collect::<Vec<_>>() }),
+        )?;
+    }
+    for told in traced {
+        let whole = told.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
+        let parts = [
+            (told.abandoned, "left without an end"),
+            (told.nested, "inside another"),
+            (told.open, "open at the end"),
+            (told.rescued, "of them found in the memory of a program that did not close its trace"),
+        ];
+        let parts: String = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect();
+        context.note(format!(
+            "{} operations of {} threads, {} lost{parts}{whole}",
+            told.operations, told.threads, told.lost
+        ));
+    }
+    context.note(format!("`perflab trace causes {}` says what makes the slow ones slow", found.short_id()));
+    Ok(())
+}
+
+fn not_linked_error(words: &[String]) -> UsageError {
+    let program = words.first().map_or("", String::as_str);
+    UsageError::new(
+        format!("`{program}` wrote no trace into the file that {} names", perflab_workload::TRACE_VARIABLE),
+        "link it with optrace and begin its trace with Trace::from_environment (C: optrace_open(NULL, …))",
+    )
+}
+
+/// One side: what it is called, and its answer.
+pub struct TracedSide {
+    /// the run's label or the level's name
+    pub name: String,
+    /// all its iterations, one behind the other
+    pub report: OperationReport,
+}
+
+/// What changed between two traces, in quantiles and in causes.
+pub fn compare_traces(context: &App, wanted: &TraceCompareArgs) -> anyhow::Result<Exit> {
+    let [(before_name, before), (after_name, after)] = read_traced_sides(context, wanted)?;
+    let [before, after] = analyze_both([&before, &after], &outlier_options(&wanted.which)?)?;
+    let (before, after) =
+        (TracedSide { name: before_name, report: before }, TracedSide { name: after_name, report: after });
+    let found = compared((&before.name, &after.name), &before.report, &after.report);
+    app::print_result(context, &found, || changes_grid(&found))?;
+    if context.format == OutputFormat::Table {
+        let mut lines = perflab_analyze::operations::comparison_conclusions(&found);
+        for side in [&before, &after] {
+            lines.push(format!("\n{}:", side.name));
+            lines.extend(operation_conclusions(&side.report));
+        }
+        context.print_text(&(String::from("\n") + &lines.join("\n")))?;
+    }
+    exit_for_regression(&found, wanted.fail_if.as_deref())
+}
+
+fn read_traced_sides(
+    context: &App,
+    wanted: &TraceCompareArgs,
+) -> anyhow::Result<[(String, OperationColumns); 2]> {
+    let archive = context.archive()?;
+    let of = |selector: &String| crate::selection::select_run(&archive, selector);
+    match (wanted.runs.as_slice(), &wanted.by) {
+        ([run], Some(factor)) => {
+            let run = of(run)?;
+            let [before, after] = first_two_levels(&run, factor)?;
+            Ok([read_level(&run, factor, before)?, read_level(&run, factor, after)?])
+        }
+        ([before, after], None) => {
+            Ok([read_whole_run(&of(before)?, before, wanted)?, read_whole_run(&of(after)?, after, wanted)?])
+        }
+        _ => Err(UsageError::new(
+            "either two runs, or one run and --by FACTOR",
+            "see `perflab trace compare --help`",
+        )
+        .into()),
+    }
+}
+
+/// The first two levels of a factor.
+fn first_two_levels(run: &RunDir, factor: &str) -> anyhow::Result<[String; 2]> {
+    let plan = run.manifest()?.plan;
+    let known = plan.factors.keys().map(String::as_str);
+    let levels = plan.factors.get(factor).with_context(|| {
+        let hint = perflab_model::problem::suggest_name(factor, known);
+        UsageError::new(format!("the run has no factor `{factor}`"), hint)
+    })?;
+    match levels.as_slice() {
+        [before, after, ..] => Ok([before.clone(), after.clone()]),
+        _ => {
+            Err(UsageError::new(format!("factor `{factor}` has one level"), "there is nothing to compare")
+                .into())
+        }
+    }
+}
+
+fn read_level(run: &RunDir, factor: &str, level: String) -> anyhow::Result<(String, OperationColumns)> {
+    let slots = slots_of_level(run, factor, &level)?;
+    Ok((level, concatenate_operations(run, &slots)?))
+}
+
+/// The traced slots of one level of a factor.
+pub fn slots_of_level(run: &RunDir, factor: &str, level: &str) -> anyhow::Result<Vec<u32>> {
+    let plan = run.manifest()?.plan;
+    let of_level = |slot: &u32| {
+        let case = plan.slots.get(*slot as usize).and_then(|slot| plan.case(slot.case));
+        case.is_some_and(|case| case.levels.get(factor).is_some_and(|of| of == level))
+    };
+    Ok(traced_slots(&run.read_trace_summaries(TRACER)?).into_iter().filter(of_level).collect())
+}
+
+fn read_whole_run(
+    run: &RunDir,
+    selector: &str,
+    wanted: &TraceCompareArgs,
+) -> anyhow::Result<(String, OperationColumns)> {
+    let slots = wanted.which.slot.map_or_else(
+        || Ok(traced_slots(&run.read_trace_summaries(TRACER)?)),
+        |slot| anyhow::Ok(vec![slot]),
+    )?;
+    Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), concatenate_operations(run, &slots)?))
+}
+
+/// Whether a quantile rose by more than was said, and clearly.
+fn exit_for_regression(found: &OperationComparison, wanted: Option<&str>) -> anyhow::Result<Exit> {
+    let Some(text) = wanted else { return Ok(Exit::Fine) };
+    let wrong =
+        || UsageError::new(format!("--fail-if `{text}` is not QUANTILE:CHANGE"), "for example p99.9:5%");
+    let (name, change) = text.split_once(':').ok_or_else(wrong)?;
+    let change: f64 = change.trim_end_matches('%').parse().map_err(|_| wrong())?;
+    let quantile = found.quantiles.iter().find(|quantile| quantile.name == name).ok_or_else(wrong)?;
+    let low = quantile.interval.map_or(0.0, |(low, _)| low);
+    Ok(if low > 1.0 + change / 100.0 { Exit::Regression } else { Exit::Fine })
+}
+
+/// The number over which operations are drawn where none is named.
+const ELEMENTS: &str = "elements";
+
+/// Draws every operation of an iteration.
+pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Result<Exit> {
+    let (operations, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+    let with: Vec<Vec<String>> = wanted
+        .with
+        .iter()
+        .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
+        .collect();
+    if with.len() > PALETTE.len() {
+        let message =
+            format!("--with {} times: no more than {} have a colour of their own", with.len(), PALETTE.len());
+        return Err(
+            UsageError::new(message, "name spans of one colour together: --with reap,reap-index").into()
+        );
+    }
+    for name in with.iter().flatten() {
+        if !operations.spans.iter().any(|span| span.name == *name) {
+            let names = operations.spans.iter().map(|span| span.name.as_str());
+            let hint = perflab_model::problem::suggest_name(name, names);
+            return Err(UsageError::new(format!("--with {name}: no such span in the trace"), hint).into());
+        }
+    }
+    let is_of_all =
+        |name: &str| operations.number_values(name).is_some_and(|number| number.len() == operations.len());
+    if let Some(name) = wanted.over.as_deref().filter(|name| !is_of_all(name)) {
+        let names =
+            operations.numbers.iter().map(|number| number.name.as_str()).filter(|name| is_of_all(name));
+        let hint = perflab_model::problem::suggest_name(name, names);
+        return Err(
+            UsageError::new(format!("--over {name}: operations have no such number each"), hint).into()
+        );
+    }
+    let other = wanted.like.as_ref().map(|run| analyze_iteration(context, run, &wanted.which)).transpose()?;
+    let wanted_picture = OperationSceneOptions {
+        title: format!("Every operation of {}", wanted.run),
+        scale_kind: match wanted.axis {
+            TimeScaleName::Log => ScaleKind::Log,
+            TimeScaleName::Linear => ScaleKind::Linear,
+        },
+        colour_by_cause: with.is_empty(),
+        drawn_spans: with,
+        x_number: Some(wanted.over.clone().unwrap_or_else(|| ELEMENTS.into())),
+        time_range: other.as_ref().map(|(_, other)| common_time_range(&[other, &report])),
+    };
+    app::write_scene(context, Some(&wanted.output), || {
+        operation_scene(&operations, &report, &wanted_picture)
+    })?;
+    Ok(Exit::Fine)
+}
+
+/// What makes the slow ones slow: a table of causes, and sentences below it.
+pub fn show_causes(context: &App, wanted: &CausesArgs) -> anyhow::Result<Exit> {
+    let (_, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+    print_causes_report(context, &report)?;
+    Ok(Exit::Fine)
+}
+
+/// Prints the answer about one trace.
+pub fn print_causes_report(context: &App, report: &OperationReport) -> anyhow::Result<()> {
+    app::print_result(context, report, || causes_grid(report))?;
+    if context.format == OutputFormat::Table {
+        context.print_text(&(String::from("\n") + &operation_conclusions(report).join("\n")))?;
+    }
+    Ok(())
+}
+
+/// The slowest operations, each with what happened in it.
+pub fn show_slowest_operations(context: &App, wanted: &TraceShowArgs) -> anyhow::Result<Exit> {
+    if (wanted.which.above - OperationSelection::ABOVE).abs() > f64::EPSILON {
+        let what =
+            "--above says which operations are outliers, and `trace show` lists the slowest, outliers or not";
+        return Err(UsageError::new(
+            what,
+            "`perflab trace causes --above` counts outliers; --top lists more here",
+        )
+        .into());
+    }
+    let (operations, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+    probe_conclusions(&report).into_iter().for_each(|sentence| context.note(sentence));
+    context.print_grid(&slowest_grid(&operations, &report, wanted.top))?;
+    Ok(Exit::Fine)
+}
+
+/// Makes a run of a trace file.
+pub fn import_trace_file(context: &App, wanted: &TraceImportArgs) -> anyhow::Result<Exit> {
+    crate::keep::exchange::refuse_endless(&wanted.file)?;
+    let run = import_program_trace(&context.archive()?, &wanted.file, wanted.label.clone())?;
+    print_trace_summary(context, &run)?;
+    Ok(Exit::Fine)
+}
+
+/// The one tracer that there is.
+pub const TRACER: &str = "optrace";
+
+/// How outliers are to be found.
+pub fn outlier_options(which: &OperationSelection) -> anyhow::Result<OutlierOptions> {
+    if !(0.5..1.0).contains(&which.above) {
+        return Err(UsageError::new(
+            format!("--above {}: not from 0.5 up to 1", which.above),
+            "for example 0.999",
+        )
+        .into());
+    }
+    let clock = which.clock.map(|clock| match clock {
+        OperationClockName::Cpu => OperationClock::OnCpu,
+        OperationClockName::Wall => OperationClock::Wall,
+    });
+    Ok(OutlierOptions {
+        clock,
+        operation: which.operation.clone(),
+        quantile: which.above,
+        ..OutlierOptions::default()
+    })
+}
+
+/// One iteration of the run that a selector names.
+pub fn read_iteration(
+    context: &App,
+    run: &str,
+    which: &OperationSelection,
+) -> anyhow::Result<OperationColumns> {
+    let run = crate::selection::select_run(&context.archive()?, run)?;
+    let told = run.read_trace_summaries(TRACER)?;
+    let slot = which.slot.or_else(|| told.first().map(|told| told.slot)).unwrap_or(0);
+    if which.slot.is_none() && told.len() > 1 {
+        let slots: Vec<String> = told.iter().map(|told| told.slot.to_string()).collect();
+        context.note(format!(
+            "iteration {slot} of {} that were traced: --slot {}",
+            told.len(),
+            slots.join(", ")
+        ));
+    }
+    Ok(run.read_operations(TRACER, slot)?)
+}
+
+/// The answers about both sides of a comparison, by one clock: the wall's where it explains either.
+pub fn analyze_both(
+    sides: [&OperationColumns; 2],
+    options: &OutlierOptions,
+) -> anyhow::Result<[OperationReport; 2]> {
+    let [before, after] = sides.map(|side| choose_clock(side, options));
+    let wall = before? == OperationClock::Wall || after? == OperationClock::Wall;
+    let options =
+        OutlierOptions { clock: options.clock.or(wall.then_some(OperationClock::Wall)), ..options.clone() };
+    let [before, after] = sides.map(|side| analyze_operations(side, &options));
+    Ok([before?, after?])
+}
+
+/// All iterations of `slots`, one behind the other.
+pub fn concatenate_operations(run: &RunDir, slots: &[u32]) -> anyhow::Result<OperationColumns> {
+    let mut all = OperationColumns::default();
+    for slot in slots {
+        let next = run.read_operations(TRACER, *slot)?;
+        if all.is_empty() { all = next } else { all.append(&next) }
+    }
+    Ok(all)
+}
+
+/// The slots that were traced whole, or at least in part.
+pub fn traced_slots(told: &[OperationTraceSummary]) -> Vec<u32> {
+    told.iter().filter(|told| told.operations > 0).map(|told| told.slot).collect()
+}
+
+/// The answer about one iteration of a run, with its operations.
+pub fn analyze_iteration(
+    context: &App,
+    run: &str,
+    which: &OperationSelection,
+) -> anyhow::Result<(OperationColumns, OperationReport)> {
+    let operations = read_iteration(context, run, which)?;
+    let report = analyze_operations(&operations, &outlier_options(which)?)?;
+    Ok((operations, report))
+}
+
+/// One level of a factor: its name, all its operations, the answer about them, and that about its first iteration.
+struct TracedLevel {
+    name: String,
+    first_operations: OperationColumns,
+    report: OperationReport,
+    first_report: OperationReport,
+}
+
+/// The parts of a report about a run's operations; none for a run without any.
+pub fn operation_sections(run: &RunDir) -> anyhow::Result<Vec<TraceSection>> {
+    let levels = traced_levels(run)?;
+    let mut parts = Vec::new();
+    if let [before, after] = levels.as_slice() {
+        let found = compare_operations((&before.name, &after.name), &before.report, &after.report);
+        parts.push(TraceSection::new(
+            &format!("{} against {}", after.name, before.name),
+            comparison_conclusions(&found),
+            &[],
+        ));
+    }
+    let ones: Vec<&OperationReport> = levels.iter().map(|level| &level.first_report).collect();
+    let range = common_time_range(&ones);
+    for level in &levels {
+        let pictures = [(ScaleKind::Log, true), (ScaleKind::Linear, false)]
+            .map(|(spread, causes)| draw_level(level, spread, causes, range));
+        let zoom =
+            operation_viewer_data(&level.first_operations, &level.first_report, &level.name, MOST_BYTES);
+        parts.push(
+            TraceSection::new(&level.name, operation_conclusions(&level.first_report), &pictures)
+                .with_zoom(zoom),
+        );
+    }
+    Ok(parts)
+}
+
+/// On the log axis each outlier in the colour of its cause; on the linear one, the study's third picture.
+fn draw_level(level: &TracedLevel, spread: ScaleKind, causes: bool, range: (i64, i64)) -> Scene {
+    let names = |prefix: &str| -> Vec<String> {
+        let spans = level.first_operations.spans.iter().filter(|span| span.name.starts_with(prefix));
+        spans.map(|span| span.name.clone()).collect()
+    };
+    let with =
+        [names("reap"), names("alloc")].into_iter().filter(|names| !causes && !names.is_empty()).collect();
+    let title = format!("Every operation, {}", level.name);
+    let over = Some("elements".into());
+    operation_scene(
+        &level.first_operations,
+        &level.first_report,
+        &OperationSceneOptions {
+            title,
+            scale_kind: spread,
+            drawn_spans: with,
+            x_number: over,
+            colour_by_cause: causes,
+            time_range: Some(range),
+        },
+    )
+}
+
+/// What a person is told at the end of a run: the sentences of the report.
+pub fn conclude_operations(context: &App, run: &RunDir) -> anyhow::Result<Vec<String>> {
+    if context.format != OutputFormat::Table {
+        return Ok(Vec::new());
+    }
+    let levels = traced_levels(run)?;
+    let mut lines = Vec::new();
+    if let [before, after] = levels.as_slice() {
+        lines.push(String::new());
+        lines.extend(comparison_conclusions(&compare_operations(
+            (&before.name, &after.name),
+            &before.report,
+            &after.report,
+        )));
+    }
+    for level in &levels {
+        lines.push(format!("\n{}:", level.name));
+        lines.extend(operation_conclusions(&level.first_report));
+    }
+    Ok(lines)
+}
+
+/// The first two levels of the first factor whose cases were traced; the whole run where none was varied.
+fn traced_levels(run: &RunDir) -> anyhow::Result<Vec<TracedLevel>> {
+    if run.list_tracers()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let plan = run.manifest()?.plan;
+    for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
+        let mut both = Vec::new();
+        for name in names.iter().take(2) {
+            both.push((name.clone(), slots_of_level(run, factor, name)?));
+        }
+        if both.iter().all(|(_, slots)| !slots.is_empty()) && both.len() == 2 {
+            return analyze_levels(run, both);
+        }
+    }
+    let slots = traced_slots(&run.read_trace_summaries(TRACER)?);
+    if slots.is_empty() {
+        return Ok(Vec::new());
+    }
+    analyze_levels(run, vec![("operations".into(), slots)])
+}
+
+/// The answers about levels, by one clock: the wall's where it explains any of them.
+fn analyze_levels(run: &RunDir, levels: Vec<(String, Vec<u32>)>) -> anyhow::Result<Vec<TracedLevel>> {
+    let (mut options, several) = (OutlierOptions::default(), levels.len() > 1);
+    let mut read = Vec::new();
+    for (name, slots) in levels {
+        let all = concatenate_operations(run, &slots)?;
+        if several && choose_clock(&all, &OutlierOptions::default())? == OperationClock::Wall {
+            options.clock = Some(OperationClock::Wall);
+        }
+        let (first, all) = match slots.as_slice() {
+            [first, _, ..] => (run.read_operations(TRACER, *first)?, Some(all)),
+            _ => (all, None),
+        };
+        read.push((name, first, all));
+    }
+    let level = |(name, first, all): (String, OperationColumns, Option<OperationColumns>)| {
+        let one = analyze_operations(&first, &options)?;
+        let all = all.map_or_else(|| Ok(one.clone()), |all| analyze_operations(&all, &options))?;
+        Ok(TracedLevel { name, first_operations: first, report: all, first_report: one })
+    };
+    read.into_iter().map(level).collect()
+}

@@ -1,0 +1,150 @@
+//! Verbs that perflab starts itself: agent, disk server, guards.
+//!
+//! `perflab agent`: perflab inside a target. Started by perflab, not by people.
+//!
+//! `perflab disk-server`: an emulated disk. Started by perflab, not by people.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use perflab_conduct::{Connection, LocalMachine, agent, disk};
+use perflab_model::study::DiskModel;
+use perflab_observe::Root;
+use perflab_workload::Catalogue;
+
+use crate::failure::{self, Exit, UsageError};
+
+/// Serves one host and ends.
+pub fn run_agent(wanted: &AgentArgs) -> anyhow::Result<Exit> {
+    let channel = match (&wanted.device, &wanted.connect) {
+        (Some(path), _) => device_channel(path)?,
+        (None, Some(address)) => tcp_channel(address)?,
+        (None, None) => stdio_channel()?,
+    };
+    agent::serve_agent(channel, wanted.device.is_some(), agent_target()?)?;
+    Ok(Exit::Fine)
+}
+
+/// The agent that a guest's first process starts, on this device or calling this address.
+pub fn run_guest_agent(place: &str) -> ExitCode {
+    let is_device = place.starts_with('/');
+    let channel = if is_device { device_channel(Path::new(place)) } else { tcp_channel(place) };
+    let served = channel.and_then(|channel| Ok(agent::serve_agent(channel, is_device, agent_target()?)?));
+    match served {
+        Ok(()) => Exit::Fine.into(),
+        Err(error) => {
+            failure::print_failure(&error);
+            failure::exit_for_error(&error).into()
+        }
+    }
+}
+
+/// This machine. Which workloads there are comes with the run.
+fn agent_target() -> anyhow::Result<LocalMachine> {
+    let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
+    Ok(LocalMachine {
+        root: Root::host(),
+        state: perflab_observe::own_directories::state_directory(),
+        perflab,
+        catalogue: Catalogue::default(),
+        runs_as_typed: false,
+        traces: Default::default(),
+    })
+}
+
+fn stdio_channel() -> anyhow::Result<Connection> {
+    let reading = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let writing = std::io::stdout().as_fd().try_clone_to_owned()?;
+    Ok(Connection::new("host", reading, writing))
+}
+
+fn device_channel(path: &Path) -> anyhow::Result<Connection> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let opened = opened.with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Connection::duplex("host", opened)?)
+}
+
+fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
+    if let Some(address) = address.strip_prefix("vsock:") {
+        let stream = perflab_conduct::guest::vsock::connect_vsock(address);
+        return Ok(Connection::duplex(
+            "host",
+            stream.with_context(|| format!("cannot connect to vsock {address}"))?,
+        )?);
+    }
+    let Some(address) = address.strip_prefix("tcp:") else {
+        let hint = "write tcp:HOST:PORT or vsock:CID:PORT";
+        return Err(UsageError::new(format!("`{address}` is no address of a host"), hint).into());
+    };
+    let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    // Frames are small and awaited: none may wait for company.
+    stream.set_nodelay(true)?;
+    Ok(Connection::duplex("host", stream)?)
+}
+
+/// Serves until the file system is unmounted, or the run that it serves is killed.
+pub fn run_disk_server(wanted: &DiskServerArgs) -> anyhow::Result<Exit> {
+    let DiskServerArgs { model, image, place, parent } = wanted;
+    perflab_conduct::guest::child_process::end_with_parent(*parent)
+        .context("cannot end with the run that it serves")?;
+    let served = disk::serve_disk(image, *model, place);
+    served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;
+    Ok(Exit::Fine)
+}
+
+/// `perflab load`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, page-faults, small-files;
+`perflab load NAME --help` lists the options of one.")]
+pub struct BuiltInLoadArgs {
+    /// The load's name and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub arguments: Vec<OsString>,
+}
+
+/// `perflab disk-server`
+#[derive(Debug, Args)]
+pub struct DiskServerArgs {
+    /// The disk whose delays are emulated
+    #[arg(long, value_name = "NAME")]
+    pub model: DiskModel,
+    /// What it holds
+    #[arg(long, value_name = "FILE")]
+    pub image: PathBuf,
+    /// Where the served file appears: an existing folder
+    #[arg(long, value_name = "DIR")]
+    pub place: PathBuf,
+    /// The process with which it ends
+    #[arg(long, value_name = "PID")]
+    pub parent: u32,
+}
+
+fn parse_executor(text: &str) -> Result<perflab_workload::ExecutionOwner, &'static str> {
+    perflab_workload::ExecutionOwner::parse(text).ok_or("it is no executor")
+}
+
+/// `perflab execution-guard`
+#[derive(Debug, Args)]
+pub struct ExecutionGuardArgs {
+    /// Whose executions, as their marks name it
+    #[arg(value_parser = parse_executor)]
+    pub executor: perflab_workload::ExecutionOwner,
+}
+
+/// `perflab agent`
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// Speak over this character device: a virtio-serial port
+    #[arg(long, value_name = "PATH")]
+    pub device: Option<PathBuf>,
+    /// Speak over a connection to this address: tcp:HOST:PORT, vsock:CID:PORT
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
+    pub connect: Option<String>,
+}

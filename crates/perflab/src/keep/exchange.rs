@@ -1,0 +1,300 @@
+//! Runs in and out: `perflab import`, `export`.
+//!
+//! `perflab import`: from files of perflab or of any other tool to runs, and what was taken of each file.
+//!
+//! `perflab export`: a run as a portable file, or in another tool's format.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indexmap::{IndexMap, IndexSet};
+use perflab_archive::export::{Exporter, export_schema, write_export};
+use perflab_archive::import::{ImportOptions, ImportOutcome, Importer, import_as_runs};
+use perflab_archive::{
+    FileReport, RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
+};
+use perflab_model::Bytes;
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_stats::median_with_interval;
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::output_path::OutputPath;
+use crate::selection;
+
+/// Files that are listed one by one; more are told by folder.
+const LISTED: usize = 24;
+
+/// Lines of a file that are shown with what is wrong with them; all are counted.
+const SHOWN: usize = 5;
+
+/// `perflab import PATH`
+pub fn import_named_path(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
+    refuse_endless(&wanted.path)?;
+    let foreign = wanted.kind.is_some() || wanted.label.is_some();
+    if !foreign && is_portable_run(&wanted.path) {
+        let run = import_portable_run(&context.archive()?, &wanted.path)?;
+        context.print_value("run", run.id())?;
+        return Ok(Exit::Fine);
+    }
+    import_external(context, wanted)
+}
+
+/// Refuses what may be waited for, or read, for ever. A path that is not there is told by who opens it.
+pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
+    let is_finite = |found: std::fs::Metadata| found.is_file() || found.is_dir();
+    // Calls itself a regular file, and waits for the kernel to say something.
+    let is_log = std::fs::canonicalize(path).is_ok_and(|path| path == Path::new("/proc/kmsg"));
+    if !is_log && path.metadata().map_or(true, is_finite) {
+        return Ok(());
+    }
+    let what = format!("{}: it is a pipe, a socket or a device", path.display());
+    Err(UsageError::new(what, "write what it gives to a file, and import that"))
+}
+
+/// Makes runs of what other tools wrote.
+pub fn import_external(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
+    let kind = wanted.kind.as_deref().map(str::parse::<Importer>).transpose();
+    let kind = kind.map_err(|error| UsageError::new(error, "leave --kind out to have it guessed"))?;
+    let page_size = wanted.page_size.as_deref().map(Bytes::parse).transpose();
+    let page_size =
+        page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
+    let results = kind.map_or_else(
+        || Importer::list_importable(&wanted.path),
+        |kind| Ok(vec![(kind, wanted.path.clone())]),
+    )?;
+    import_results(
+        context,
+        &results,
+        &ImportOptions {
+            label: wanted.label.clone(),
+            page_size,
+            again: wanted.again,
+            ..ImportOptions::default()
+        },
+    )
+}
+
+/// Makes a run of each result, and says what was taken of them.
+pub fn import_results(
+    context: &App,
+    results: &[(Importer, PathBuf)],
+    options: &ImportOptions,
+) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    archive.ensure_writable()?;
+    crate::measure::run::undo_leftovers(context);
+    let (mut all, mut refused) = (Vec::new(), Vec::new());
+    for imported in import_as_runs(&archive, results, options) {
+        match imported {
+            Ok(imported) => all.push(imported),
+            Err(error) => refused.push(error),
+        }
+    }
+    print_import_reports(context, &all)?;
+    // What can be read is in the archive; the first that cannot is why this fails.
+    let mut refused = refused.into_iter();
+    let first = refused.next();
+    refused.for_each(|error| stderr_line!("perflab: {error}"));
+    first.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+}
+
+/// Says what was taken of the files, and which runs they became.
+fn print_import_reports(context: &App, all: &[ImportOutcome]) -> anyhow::Result<()> {
+    all.iter().for_each(|imported| warn_of_import(context, imported));
+    if context.quiet {
+        // What a script goes on with.
+        let ids: Vec<&str> = all.iter().map(|imported| imported.run.id()).collect();
+        return match context.format {
+            OutputFormat::Json => context.print_json(&ids),
+            _ => ids.iter().try_for_each(|id| context.print_text(id)),
+        };
+    }
+    if !all.is_empty() {
+        context.print_grid(&import_grid(all))?;
+    }
+    for imported in all {
+        let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
+        context.note_line(&format!(
+            "run: {}{label} (taken for {})",
+            imported.run.short_id(),
+            imported.kind.name()
+        ));
+    }
+    Ok(())
+}
+
+fn warn_of_import(context: &App, imported: &ImportOutcome) {
+    for warning in &imported.warnings {
+        stderr_line!("warning: {}; {}", warning.message, warning.advice);
+    }
+    for took in &imported.file_reports {
+        for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
+            let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
+            stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
+        }
+    }
+    if imported.file_reports.len() <= LISTED {
+        // A file that became several series says each of its notes once.
+        let notes = imported
+            .file_reports
+            .iter()
+            .flat_map(|took| took.notes.iter().map(move |note| (took.file_name(), note)));
+        let notes: IndexSet<(String, &String)> = notes.collect();
+        notes.into_iter().for_each(|(name, note)| context.note(format!("{name}: {note}")));
+    }
+}
+
+/// What was taken of each file, or where they are many, of each folder.
+fn import_grid(all: &[ImportOutcome]) -> Grid {
+    let numbers = ["ticks", "rows read", "used", "flagged", "unusable"].map(GridColumn::right);
+    let mut grid = Grid::new(["file", "became"].map(GridColumn::left).into_iter().chain(numbers));
+    for ImportOutcome { file_reports: took, .. } in all {
+        let rows = if took.len() > LISTED || all.len() > 1 { folder_rows(took) } else { file_rows(took) };
+        for (name, became, counts) in rows {
+            grid.add_row(import_cells(&name, became, counts));
+        }
+    }
+    grid
+}
+
+/// Ticks, rows read, used, flagged, unusable.
+type ImportCounts = [u64; 5];
+
+fn import_counts(took: &FileReport) -> ImportCounts {
+    [took.ticks, took.rows_read, took.rows_used, took.rows_flagged, took.rows_unusable]
+}
+
+fn import_cells(name: &str, became: &str, counts: ImportCounts) -> Vec<GridCell> {
+    [GridCell::from(name), became.into()].into_iter().chain(counts.map(GridCell::from)).collect()
+}
+
+/// A row of the table: what, what it became, its counts.
+type ImportGridRow = (String, &'static str, ImportCounts);
+
+fn file_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
+    took.iter().map(|took| (took.file_name(), took.became, import_counts(took))).collect()
+}
+
+/// The counts of each folder's files that became the same.
+fn folder_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
+    let mut sums: IndexMap<(&Path, &'static str), (u64, ImportCounts)> = IndexMap::new();
+    for took in took {
+        let folder = took.file.parent().unwrap_or(&took.file);
+        let (files, sum) = sums.entry((folder, took.became)).or_default();
+        *files += 1;
+        sum.iter_mut().zip(import_counts(took)).for_each(|(sum, more)| *sum += more);
+    }
+    let named = |((folder, became), (files, sum)): ((&Path, _), (u64, ImportCounts))| {
+        let parts: Vec<_> = folder.iter().rev().take(3).map(|part| part.to_string_lossy()).collect();
+        let name = parts.into_iter().rev().collect::<Vec<_>>().join("/");
+        (format!("{name} ({files} files)"), became, sum)
+    };
+    sums.into_iter().map(named).collect()
+}
+
+/// Confidence of the intervals of medians.
+const CONFIDENCE: f64 = 0.95;
+
+/// `perflab export RUN [FILE] [--to FORMAT]`
+pub fn export_stored_run(context: &App, wanted: &ExportArgs) -> anyhow::Result<Exit> {
+    if wanted.schema {
+        context.print_text(&serde_json::to_string_pretty(&export_schema())?)?;
+        return Ok(Exit::Fine);
+    }
+    let run = selection::select_run(&context.archive()?, &wanted.run)?;
+    let file = wanted.file.as_ref().or(wanted.output.as_ref());
+    match &wanted.to {
+        None => export_as_portable(context, &run, file),
+        Some(format) => {
+            let format =
+                format.parse().map_err(|error: String| UsageError::new(error, "say one of these"))?;
+            export_for_tool(&run, format, file.unwrap_or(&OutputPath::Stdout))
+        }
+    }
+}
+
+fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) -> anyhow::Result<Exit> {
+    let file = match file {
+        Some(OutputPath::Stdout) => {
+            OutputPath::Stdout.refuse_terminal("a portable file")?;
+            OutputPath::Stdout.write_new(|out| Ok(write_portable_run(run, out)?))?;
+            return Ok(Exit::Fine);
+        }
+        Some(OutputPath::File(file)) => file.clone(),
+        None => PathBuf::from(format!("{}.perflab", run.id())),
+    };
+    write_portable_file(run, &file)?;
+    context.print_value("file", &file.display().to_string())?;
+    Ok(Exit::Fine)
+}
+
+fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> anyhow::Result<Exit> {
+    if format == Exporter::Parquet {
+        file.refuse_terminal("a table of Parquet")?;
+        let mut samples = File::open(run.samples_path()?)?;
+        file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
+    } else {
+        let record = run.read_record()?;
+        file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The interval of a median, where there are values enough.
+fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let found = median_with_interval(values, CONFIDENCE).ok()?.interval?;
+    Some((found.low, found.high))
+}
+
+/// `perflab export`
+#[derive(Debug, Args)]
+#[command(
+    after_help = EXPORT,
+    override_usage = "perflab export [OPTIONS] <RUN> [FILE]\n       perflab export --schema"
+)]
+pub struct ExportArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// The file (default: ID.perflab here; standard output with --to)
+    #[arg(value_name = "FILE", value_parser = OutputPath::parser())]
+    pub file: Option<OutputPath>,
+    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit or openmetrics
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// The same as FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+    /// Print the JSON Schema of `--to json`
+    #[arg(long)]
+    pub schema: bool,
+}
+
+const EXPORT: &str = "\
+  perflab export @latest                          one portable file, for `perflab import` elsewhere
+  perflab export @latest --to csv -o samples.csv  every sample, for a spreadsheet
+  perflab export before --to gobench -o b.txt     then `benchstat b.txt a.txt`";
+
+/// `perflab import`
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// A file that `perflab export` wrote, or what another tool wrote: log directories of MMTests, result folders of
+    /// lkp-tests, reports of fio, perf stat, hyperfine, Google Benchmark, pyperf, Criterion, go test -bench, the Phoronix
+    /// Test Suite and sar, logs of /proc/slabinfo, copies of /sys/kernel/slab
+    pub path: PathBuf,
+    /// A name for the run (else what the files suggest, such as the directory of an MMTests run)
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What the path is, such as mmtests, lkp or hyperfine (guessed where left out; a wrong one lists all)
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+    /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
+    #[arg(long, value_name = "SIZE")]
+    pub page_size: Option<String>,
+    /// Take it although a run of this label was made of the very same file
+    #[arg(long)]
+    pub again: bool,
+}

@@ -1,0 +1,4 @@
+//! Verbs that keep runs, name them, let them go, and move them in and out.
+
+pub mod exchange;
+pub mod runs;

@@ -1,0 +1,208 @@
+//! Runs as things: `perflab list`, `label`, `rm`, `prune`.
+//!
+//! `perflab list|label|rm|diff|prune`: runs as things.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Args;
+use perflab_analyze::run_differences;
+use perflab_archive::{Archive, RetentionPolicy, RunSummary};
+use perflab_model::{Bytes, Nanos};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::see::show;
+use crate::selection;
+
+/// `perflab list`
+pub fn list_runs(context: &App, wanted: &ListArgs) -> anyhow::Result<Exit> {
+    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
+    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
+    let archive = context.archive()?;
+    let mut entries = archive.list_runs()?;
+    if let Some(label) = &wanted.label {
+        entries.retain(|entry| {
+            entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
+        });
+    }
+    let skipped = wanted.last.map_or(0, |last| entries.len().saturating_sub(last));
+    for entry in entries.into_iter().skip(skipped) {
+        let [label, title, begun, status, iterations] = match &entry.summary {
+            Ok(summary) => summary_cells(summary),
+            Err(problem) => [
+                GridCell::missing(),
+                problem.as_str().into(),
+                GridCell::missing(),
+                "damaged".into(),
+                GridCell::missing(),
+            ],
+        };
+        let size = GridCell::with_text(Bytes(entry.bytes).to_string(), entry.bytes);
+        let run = GridCell::with_text(entry.short.as_str(), entry.id.as_str());
+        grid.add_row([run, label, title, begun, status, iterations, size]);
+    }
+    context.print_grid(&grid)?;
+    if !archive.exists() {
+        let path = context.archive_path().display();
+        context.note(format!(
+            "there is no archive {path}: `perflab run quickstart` makes one; --archive DIR names another"
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+fn summary_cells(summary: &RunSummary) -> [GridCell; 5] {
+    let done = format!("{}/{}", summary.iterations, summary.planned);
+    [
+        summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
+        summary.title.as_str().into(),
+        GridCell::with_text(format_local_time(summary.begun), summary.begun.to_string()),
+        summary.status.to_string().as_str().into(),
+        GridCell::with_text(done, summary.iterations),
+    ]
+}
+
+/// A wall-clock time as people read it, in this machine's time zone.
+pub fn format_local_time(time: jiff::Timestamp) -> String {
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// `perflab diff A B`
+pub fn diff_runs(context: &App, wanted: &show::DiffArgs) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let first = selection::select_run(&archive, &wanted.first)?;
+    let second = selection::select_run(&archive, &wanted.second)?;
+    let mut grid = Grid::new(["what", first.short_id(), second.short_id()].map(GridColumn::left));
+    for one in run_differences(&first.read_record()?, &second.read_record()?) {
+        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+        grid.add_row(
+            [one.key, text(one.baseline), text(one.candidate)].map(|text| GridCell::from(text.as_str())),
+        );
+    }
+    context.print_grid(&grid)?;
+    Ok(Exit::Fine)
+}
+
+/// `perflab label RUN NAME`
+pub fn label_run(context: &App, wanted: &LabelArgs) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let id = find_run_id(&archive, &wanted.run)?;
+    archive.set_label(&id, wanted.name.as_deref())?;
+    match &wanted.name {
+        Some(name) => context.note_line(&format!("run {id} is labelled {name}")),
+        None => context.note(format!("run {id} has no label")),
+    }
+    Ok(Exit::Fine)
+}
+
+/// `perflab rm RUN ...`: all are looked for before any goes.
+pub fn remove_runs(context: &App, wanted: &RmArgs) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let found =
+        wanted.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+    for id in found.into_iter().collect::<BTreeSet<_>>() {
+        archive.remove_run(&id)?;
+        context.note(format!("removed run {id}"));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The full id of a run of this archive, whether or not it can be read.
+fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
+    let run = selection::select_run(archive, selector)?;
+    // A path may name a run of another archive, or a portable file.
+    if run.path().parent() == Some(&archive.path().join("runs")) {
+        return Ok(run.id().to_owned());
+    }
+    let message = format!("`{selector}` is no run of {}", archive.path().display());
+    Err(UsageError::new(message, "name it by its id: see `perflab list`").into())
+}
+
+/// `perflab prune`
+pub fn prune_runs(context: &App, wanted: &PruneArgs) -> anyhow::Result<Exit> {
+    if wanted.keep.is_none() && wanted.older_than.is_none() {
+        return Err(UsageError::new(
+            "prune does not know which runs may go",
+            "say --keep N or --older-than 30d",
+        )
+        .into());
+    }
+    let older_than = wanted.older_than.as_deref().map(parse_age).transpose()?;
+    let policy = RetentionPolicy {
+        keep: wanted.keep,
+        older_than,
+        keep_labelled: !wanted.labelled,
+        dry_run: !wanted.apply,
+    };
+    let gone = context.archive()?.prune(&policy)?;
+    let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("size")]);
+    for run in &gone.runs {
+        grid.add_row([run.id.as_str().into(), GridCell::with_text(Bytes(run.bytes).to_string(), run.bytes)]);
+    }
+    context.print_grid(&grid)?;
+    match wanted.apply {
+        true => context.note(format!("{} runs removed", gone.runs.len())),
+        false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
+    }
+    Ok(Exit::Fine)
+}
+
+fn parse_age(text: &str) -> Result<Duration, UsageError> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
+    let parsed = days.map(|days| Nanos(days * 86_400_000_000_000)).or_else(|| Nanos::parse(text).ok());
+    parsed
+        .map(Duration::from)
+        .ok_or_else(|| UsageError::new(format!("`{text}` is not an age"), "write 30d or 12h"))
+}
+
+/// `perflab list`
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only runs with this label
+    #[arg(long, value_name = "NAME")]
+    pub label: Option<String>,
+    /// Only the latest N runs
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+}
+
+/// `perflab label`
+#[derive(Debug, Args)]
+pub struct LabelArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Its label from now on; runs that share one are repetitions of one another
+    #[arg(value_name = "NAME", required_unless_present = "remove")]
+    pub name: Option<String>,
+    /// Leave it without a label
+    #[arg(long, conflicts_with = "name")]
+    pub remove: bool,
+}
+
+/// `perflab rm`
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// The runs, each by its id or the beginning of it, damaged ones too; a label only where it names one run
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+}
+
+/// `perflab prune`
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Keep this many of the latest runs
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Remove runs older than this: 30d, 12h
+    #[arg(long, value_name = "AGE")]
+    pub older_than: Option<String>,
+    /// Remove labelled runs too
+    #[arg(long)]
+    pub labelled: bool,
+    /// Do it
+    #[arg(long)]
+    pub apply: bool,
+}

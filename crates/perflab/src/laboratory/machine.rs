@@ -1,0 +1,240 @@
+//! This machine as an instrument: `perflab check`, `monitor`, `undo`.
+//!
+//! `perflab monitor|check|undo`: the laboratory itself.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use perflab_conduct::disk::remove_dead_emulated_disks;
+use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
+use perflab_conduct::settings::{RecoveredRun, recover_killed_runs};
+use perflab_conduct::startup::remove_abandoned_cgroups;
+use perflab_model::{Facts, Scalar};
+use perflab_observe::own_directories;
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use serde_json::json;
+
+use crate::app::App;
+use crate::failure::Exit;
+use crate::signals;
+
+/// `perflab monitor list`
+pub fn list_monitors(context: &App) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(["monitor", "source", "records", "needs"].map(GridColumn::left));
+    for kind in perflab_observe::all_monitors() {
+        grid.add_row([kind.name, kind.source, kind.about, kind.needs].map(GridCell::from));
+    }
+    context.print_grid(&grid)?;
+    Ok(Exit::Fine)
+}
+
+/// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
+pub fn put_back_leftovers(context: &App) -> Vec<RecoveredRun> {
+    let boot = perflab_observe::read_boot_id(&context.root);
+    let places = own_directories::state_directories();
+    let told = places.iter().flat_map(|place| recover_killed_runs(place, &boot));
+    told.chain(remove_dead_emulated_disks()).collect()
+}
+
+/// What killed imports left in the archive, removed.
+pub fn remove_unfinished_imports(context: &App) -> Vec<PathBuf> {
+    context.archive().map(|archive| archive.remove_abandoned_runs()).unwrap_or_default()
+}
+
+/// `perflab undo`
+pub fn undo_settings(context: &App, wanted: &UndoArgs) -> anyhow::Result<Exit> {
+    // A signal while things are put back changes nothing of it.
+    let stop = std::sync::Arc::default();
+    signals::register_stop_signals(&stop)?;
+    if wanted.after_signal.is_some() {
+        signals::unblock_stop_signals()?;
+    }
+    let (places, boot) = (own_directories::state_directories(), perflab_observe::read_boot_id(&context.root));
+    let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
+    let EndedExecutions { ended, left_alone } =
+        end_abandoned_executions(&places, &boot, wanted.after_signal.is_some());
+    if ended > 0 {
+        context.note(format!("ended {ended} processes of killed runs, which were still running"));
+    }
+    if !left_alone.is_empty() {
+        let pids: Vec<String> = left_alone.iter().map(i32::to_string).collect();
+        context.note(format!(
+            "left alone: {}, with the mark of a perflab that is gone, of whose runs nothing in {} tells",
+            pids.join(", "),
+            looked.join(", ")
+        ));
+    }
+    let mut half_made = remove_unfinished_imports(context);
+    if wanted.after_signal.is_some() {
+        half_made
+            .extend(context.archive().map(|archive| archive.remove_own_half_made_runs()).unwrap_or_default());
+    }
+    half_made.iter().for_each(|path| context.note(format!("removed {}, left half-made", path.display())));
+    let guests = perflab_conduct::guest::running_guest::remove_abandoned_guests().unwrap_or_default();
+    guests
+        .iter()
+        .for_each(|path| context.note(format!("removed {}, of a guest that was killed", path.display())));
+    let groups = remove_abandoned_cgroups();
+    groups
+        .iter()
+        .for_each(|path| context.note(format!("removed {}, left by a killed start", path.display())));
+    let found = put_back_leftovers(context);
+    let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
+    context.note(format!("{none}looked for journals in {}", looked.join(", ")));
+    if context.format == OutputFormat::Json {
+        let of = |run: &RecoveredRun| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
+        let runs: Vec<_> = found.iter().map(of).collect();
+        let removed: Vec<_> =
+            half_made.iter().chain(&guests).chain(&groups).map(|path| path.display().to_string()).collect();
+        context.print_json(&json!({
+            "ended": ended, "left_alone": left_alone, "removed": removed, "runs": runs, "folders": looked
+        }))?;
+    }
+    let mut failed = false;
+    for run in found {
+        run.undone.iter().for_each(|setting| context.note(format!("{}: put back {setting}", run.run)));
+        run.failed.iter().for_each(|setting| stderr_line!("warning: {}: not put back: {setting}", run.run));
+        failed |= !run.failed.is_empty();
+    }
+    if let Some(signal) = wanted.after_signal {
+        signals::die_of_signal(signal);
+    }
+    Ok(if failed { Exit::LeftChanged } else { Exit::Fine })
+}
+
+/// `perflab check`
+pub fn check_machine(context: &App, wanted: &CheckArgs) -> anyhow::Result<Exit> {
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    if wanted.facts {
+        context.print_grid(&facts_grid(&facts))?;
+        return Ok(Exit::Fine);
+    }
+    let mut grid = Grid::new(["what", "found", "better", "why"].map(GridColumn::left));
+    for finding in FINDINGS.iter().filter_map(|rule| rule.apply(&facts)) {
+        grid.add_row(finding);
+    }
+    context.print_grid(&grid)?;
+    context.note("`perflab check --facts` prints everything that a run records of this machine");
+    Ok(Exit::Fine)
+}
+
+/// Facts as a table: key, value, source.
+pub fn facts_grid(facts: &Facts) -> Grid {
+    let mut grid = Grid::new(["fact", "value", "source"].map(GridColumn::left));
+    for (key, fact) in &facts.0 {
+        grid.add_row([key.as_str().into(), fact_cell(&fact.value), fact.source.as_str().into()]);
+    }
+    grid
+}
+
+/// A fact's value: numbers with a point in as many digits as people read.
+fn fact_cell(value: &Scalar) -> GridCell {
+    match value {
+        Scalar::Float(number) => {
+            GridCell::with_text(GridCell::quantity(*number, "").text(), value.to_string())
+        }
+        other => GridCell::from(other.to_string()),
+    }
+}
+
+/// Something that disturbs measurements, and how to see it in the facts.
+struct DisturbanceRule {
+    fact: &'static str,
+    bad: fn(&Scalar) -> bool,
+    better: &'static str,
+    why: &'static str,
+}
+
+impl DisturbanceRule {
+    fn apply(&self, facts: &Facts) -> Option<[GridCell; 4]> {
+        let value = facts.value(self.fact)?;
+        (self.bad)(value).then(|| [self.fact.into(), fact_cell(value), self.better.into(), self.why.into()])
+    }
+}
+
+const FINDINGS: &[DisturbanceRule] = &[
+    DisturbanceRule {
+        fact: "cpu.governor",
+        bad: |value| value.to_string() != "performance",
+        better: "performance",
+        why: "the clock follows the load, so the first iterations are slower",
+    },
+    DisturbanceRule {
+        fact: "load.1",
+        bad: |value| value.as_number().is_some_and(|load| load > 0.5),
+        better: "below 0.5",
+        why: "something else is running",
+    },
+    DisturbanceRule {
+        fact: "clocksource.current",
+        bad: |value| !matches!(value.to_string().as_str(), "tsc" | "kvm-clock" | "arch_sys_counter"),
+        better: "tsc",
+        why: "reading the clock is a slow system call",
+    },
+    DisturbanceRule {
+        fact: "load.steal_percent",
+        bad: |value| value.as_number().is_some_and(|steal| steal > 0.1),
+        better: "below 0.1",
+        why: "the hypervisor gives this machine's time to others",
+    },
+    DisturbanceRule {
+        fact: "kernel.config.KASAN",
+        bad: |value| value.to_string() == "y",
+        better: "n",
+        why: "a debug kernel: its costs are not those of a real one",
+    },
+    DisturbanceRule {
+        fact: "hypervisor.present",
+        bad: |value| *value == Scalar::Bool(true),
+        better: "bare metal",
+        why: "neighbours and steal time are part of what is measured",
+    },
+    DisturbanceRule {
+        fact: "kernel.tainted",
+        bad: |value| value.as_number().is_some_and(|taint| taint != 0.0),
+        better: "0",
+        why: "foreign modules or warnings: the kernel is not the one you think of",
+    },
+];
+
+/// `perflab monitor`
+#[derive(Debug, Args)]
+pub struct MonitorArgs {
+    #[command(subcommand)]
+    pub verb: MonitorVerb,
+}
+
+/// What there is to ask of monitors.
+#[derive(Debug, Subcommand)]
+pub enum MonitorVerb {
+    /// List the monitors: where each reads, what it records, what it needs
+    List,
+}
+
+/// `perflab check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Print every fact
+    #[arg(long)]
+    pub facts: bool,
+}
+
+/// `perflab undo`
+#[derive(Debug, clap::Args)]
+pub struct UndoArgs {
+    /// The process was another perflab until this signal ended it: its processes are ended, and then it dies of the signal
+    #[arg(long, hide = true)]
+    pub after_signal: Option<i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_facts_have_the_digits_that_people_read() {
+        let text = |value: Scalar| fact_cell(&value).text().to_owned();
+        assert_eq!(text(Scalar::Float(0.10478584825978167)), "0.1048");
+        assert_eq!(text(Scalar::Int(123_456_789)), "123456789");
+    }
+}

@@ -1,0 +1,10 @@
+//! Verbs about this machine as an instrument, and what a study is made of.
+
+pub(crate) mod guest_terminal;
+pub mod kernel;
+pub mod machine;
+pub mod noise;
+pub mod study;
+pub mod temporary_settings;
+pub mod vm;
+pub mod workload;

@@ -1,0 +1,318 @@
+//! The noise of this machine and what a precision costs: `perflab noise`, `plan`.
+//!
+//! `perflab noise`
+//!
+//! `perflab plan`
+//!
+//! The arguments of `perflab history|guard|plan|noise`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
+use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
+use perflab_conduct::RunPermissions;
+use perflab_model::study::{Factor, FactorKind, FactorLevel};
+use perflab_model::{Scalar, Study};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
+
+use crate::app::{App, read_text_file};
+use crate::failure::{Exit, UsageError};
+use crate::measure::run;
+use crate::output_path::replace_file;
+use crate::{quantities, selection};
+
+/// The factor whose levels are the same, and the label of such runs.
+const FACTOR: &str = "noise";
+
+/// Measures the noise of this machine, or shows its card.
+pub fn measure_or_show_noise(context: &App, wanted: &NoiseArgs) -> anyhow::Result<Exit> {
+    if wanted.show {
+        let card = read_noise_card(context)?;
+        let hint = "measure it with `perflab noise`";
+        let card = card.ok_or_else(|| UsageError::new("there is no noise card for this machine", hint))?;
+        print_noise_card(context, &card)?;
+        return Ok(Exit::Fine);
+    }
+    run::undo_leftovers(context);
+    let manifest = run::prepare_manifest(context, &noise_run_args(wanted), use_same_variant_twice)?;
+    let stop = run::stop_on_interrupt()?;
+    let host = run::host_target(context, context.catalogue()?)?;
+    let (_, directory) = run::execute_study(context, &host, &manifest, &RunPermissions::default(), &stop)?;
+    let record = directory.read_record()?;
+    let side = ComparisonSide { name: FACTOR.into(), runs: vec![record] };
+    let comparison = compare_levels(&side, FACTOR, &AnalysisOptions::default())?;
+    let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
+    let (card, without) = NoiseCard::from_comparison(&comparison, manifest);
+    without.iter().for_each(|reason| stderr_line!("without a card: {reason}"));
+    if card.rows.is_empty() {
+        stderr_line!(
+            "perflab: no noise card: no metric has an interval; 6 iterations a side are the fewest, 20 (the default) are better"
+        );
+        return Ok(Exit::NothingJudged);
+    }
+    keep_noise_card(context, &card)?;
+    print_noise_card(context, &card)?;
+    Ok(Exit::Fine)
+}
+
+fn noise_run_args(wanted: &NoiseArgs) -> run::RunArgs {
+    run::RunArgs {
+        study: wanted.study.clone(),
+        label: Some(FACTOR.into()),
+        set: Vec::new(),
+        only: wanted.only.clone(),
+        seed: wanted.seed,
+        iterations: Some(wanted.iterations),
+        install: false,
+        apply: false,
+        scratch: None,
+        no_report: true,
+    }
+}
+
+/// The first level of every factor, under two labels that nothing reads.
+fn use_same_variant_twice(study: &mut Study) {
+    study.factor.values_mut().for_each(|factor| factor.levels.truncate(1));
+    let level = |name: &str| FactorLevel {
+        name: name.into(),
+        value: Scalar::from(name),
+        apply: Vec::new(),
+        undo: Vec::new(),
+    };
+    let (kind, key) = (FactorKind::Environment, Some("PERFLAB_NOISE".into()));
+    let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")] };
+    study.factor.insert(FACTOR.into(), factor);
+}
+
+/// Where the card of this machine lies.
+fn noise_card_path(context: &App) -> PathBuf {
+    let id = std::fs::read_to_string(context.root.path("/etc/machine-id")).unwrap_or_default();
+    let name: String = id.trim().chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    let name = if name.is_empty() { "machine".to_owned() } else { name };
+    context.archive_path().join("noise").join(format!("{name}.json"))
+}
+
+/// This machine's card, if it has one.
+///
+/// A card that cannot be read is an error: silently comparing without it would look like no card.
+pub fn read_noise_card(context: &App) -> anyhow::Result<Option<NoiseCard>> {
+    let path = noise_card_path(context);
+    let text = match read_text_file(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read the noise card {}", path.display()));
+        }
+    };
+    let card = serde_json::from_str(&text).with_context(|| {
+        format!(
+            "the noise card {} is damaged: remove it, and measure again with `perflab noise`",
+            path.display()
+        )
+    })?;
+    Ok(Some(card))
+}
+
+/// Keeps rows of other cases: several studies share one card.
+fn keep_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
+    let path = noise_card_path(context);
+    let mut card = card.clone();
+    if let Some(old) = read_noise_card(context).unwrap_or_default().filter(|old| old.kernel == card.kernel) {
+        let is_new = |one: &perflab_analyze::compare::noise_card::NoiseRow| {
+            card.rows.iter().any(|row| row.subject == one.subject && row.metric == one.metric)
+        };
+        let kept: Vec<_> = old.rows.into_iter().filter(|row| !is_new(row)).collect();
+        card.rows.extend(kept);
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    replace_file(&path, serde_json::to_string_pretty(&card)?.as_bytes())
+        .with_context(|| format!("cannot write the noise card {}", path.display()))?;
+    context.note(format!("noise card: {}", path.display()));
+    Ok(())
+}
+
+fn print_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
+    let left = ["case", "metric"].map(GridColumn::left);
+    let right = ["n", "noise", "change a → b", "reaches", "finds", "alarms interleaved", "alarms in turn"];
+    let mut grid = Grid::new(left.into_iter().chain(right.map(GridColumn::right)));
+    let percent = |value: f64| GridCell::with_text(format!("{:.2} %", value * 100.0), value);
+    let share = |value: Option<f64>| {
+        value.map_or_else(GridCell::missing, |v| GridCell::with_text(format!("{:.0} %", v * 100.0), v))
+    };
+    for row in &card.rows {
+        grid.add_row([
+            GridCell::from(row.subject.as_str()),
+            GridCell::from(row.metric.as_str()),
+            GridCell::from(row.n),
+            percent(row.noise),
+            GridCell::with_text(format!("{:+.2} %", row.change * 100.0), row.change),
+            GridCell::with_text(format!("± {:.2} %", row.reach * 100.0), row.reach),
+            row.detects.map_or_else(GridCell::missing, percent),
+            share(row.interleaved),
+            share(row.in_turn),
+        ]);
+    }
+    context.print_grid(&grid)?;
+    context.note(
+        "note: noise: standard deviation of one iteration; reaches: the largest change that the interval admits although \
+         nothing changed; finds: the change that as many iterations find in 80 % of experiments; alarms: share of small \
+         experiments (6 a side, cut out of this run) with p below 5 %, the sides interleaved or one after the other",
+    );
+    Ok(())
+}
+
+/// Boots and iterations that a wanted precision costs.
+pub fn plan_sample_size(context: &App, wanted: &SampleSizeArgs) -> anyhow::Result<Exit> {
+    let goal = precision_goal(wanted)?;
+    let archive = context.archive()?;
+    let mut side = ComparisonSide { name: wanted.runs.join(", "), runs: Vec::new() };
+    for name in &wanted.runs {
+        side.runs.extend(selection::select_side(&archive, name)?.runs);
+    }
+    let options = AnalysisOptions { metrics: wanted.metric.clone(), ..AnalysisOptions::default() };
+    let (planned, unplanned) = plan_sample_sizes(&side, &goal, &options)?;
+    context.print_grid(&sample_size_grid(&planned))?;
+    for one in unplanned {
+        stderr_line!("left out: {}, {} {}", one.subject, one.metric, one.reason);
+    }
+    for note in sample_size_notes(&planned, &goal) {
+        context.note(format!("note: {note}"));
+    }
+    Ok(Exit::Fine)
+}
+
+fn precision_goal(wanted: &SampleSizeArgs) -> Result<SampleSizeOptions, UsageError> {
+    let choices = [
+        ("--detect", &wanted.detect, SampleSizeAim::Detect),
+        ("--decide", &wanted.decide, SampleSizeAim::Decide),
+        ("--precision", &wanted.precision, SampleSizeAim::Precision),
+    ];
+    let chosen = choices.into_iter().find_map(|(option, text, aim)| Some((option, text.as_ref()?, aim)));
+    let (size, aim) = match chosen {
+        Some((option, text, aim)) => {
+            // Whatever its unit, nothing is nothing.
+            let is_zero =
+                text.trim().trim_end_matches('%').trim().parse::<f64>().is_ok_and(|size| size == 0.0);
+            if is_zero {
+                let message = format!("{option} {text} is no goal: it needs infinitely many repetitions");
+                return Err(UsageError::new(message, "write 1%"));
+            }
+            (crate::see::compare::parse_percent_option(option, text)?, aim)
+        }
+        None => (0.01, SampleSizeAim::Precision),
+    };
+    let boot_cost = quantities::parse_time_option("--boot-cost", &wanted.boot_cost)?;
+    Ok(SampleSizeOptions { size, aim, boot_cost, iterations: wanted.iterations })
+}
+
+fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
+    let left = ["case", "metric"].map(GridColumn::left);
+    let right = ["σ boots", "σ iterations", "seen", "iterations", "boots a side", "time a side", "finds"]
+        .map(GridColumn::right);
+    let mut grid = Grid::new(left.into_iter().chain(right));
+    let percent = |value: f64| GridCell::with_text(format!("{:.2} %", value * 100.0), value);
+    for one in planned {
+        grid.add_row([
+            GridCell::from(one.subject.as_str()),
+            GridCell::from(one.metric.as_str()),
+            one.between.map_or_else(|| GridCell::with_text("unknown", serde_json::Value::Null), percent),
+            percent(one.within),
+            GridCell::from(format!("{}×{}", one.seen.1 / one.seen.0.max(1), one.seen.0)),
+            GridCell::from(one.iterations),
+            GridCell::from(one.boots),
+            one.time.map_or_else(GridCell::missing, |time| GridCell::with_text(time.to_string(), time.0)),
+            one.detects.map_or_else(GridCell::missing, percent),
+        ]);
+    }
+    grid
+}
+
+fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -> Vec<String> {
+    let what = match goal.aim {
+        SampleSizeAim::Precision => "an interval of ±",
+        SampleSizeAim::Detect => "to find a real change of",
+        SampleSizeAim::Decide => "a verdict either way at",
+    };
+    let mut notes = vec![format!(
+        "goal: {what} {:.2} %, at 95 % confidence and 80 % power; noise as in the runs named, good to a quarter at best",
+        goal.size * 100.0
+    )];
+    if planned.iter().any(|one| one.between.is_none()) {
+        notes.push(
+            "σ boots unknown: one boot was seen, so the iterations decide comparisons within one boot only; name runs of \
+             several boots to plan for different kernels or guests"
+                .into(),
+        );
+    }
+    if planned.iter().any(|one| one.boots.is_none()) {
+        notes.push("an empty plan: a million repetitions do not reach the goal".into());
+    }
+    notes
+}
+
+/// `perflab plan`
+#[derive(Debug, Args)]
+#[command(after_long_help = PLAN)]
+pub struct SampleSizeArgs {
+    /// Earlier runs: their noise is taken for that of the next ones
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Half the width of the interval that is wanted
+    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["detect", "decide"])]
+    pub precision: Option<String>,
+    /// A real change of this size is to be found in 80 % of experiments
+    #[arg(long, value_name = "PERCENT", conflicts_with = "decide")]
+    pub detect: Option<String>,
+    /// Changed or the same within this margin: a verdict either way in 80 % of experiments
+    #[arg(long, value_name = "PERCENT")]
+    pub decide: Option<String>,
+    /// What a boot costs besides its iterations
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    pub boot_cost: String,
+    /// Iterations in each boot, instead of the cheapest number
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<usize>,
+    /// Only this metric (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+}
+
+const PLAN: &str = "\
+Runs that share a label, or are named together, are repetitions of one another; runs with
+different boot ids are different boots. From one boot the noise between boots is unknown: then
+only iterations are planned, for comparisons within that boot.
+
+Examples:
+  perflab plan before --precision 1%
+  perflab plan before --detect 2% --boot-cost 5min";
+
+/// `perflab noise`
+#[derive(Debug, Args)]
+#[command(after_long_help = NOISE)]
+pub struct NoiseArgs {
+    /// A study file, or the name of a shipped study: its first levels are measured
+    #[arg(default_value = "quickstart")]
+    pub study: String,
+    /// Iterations under each label
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub iterations: u32,
+    /// Only this workload of the study
+    #[arg(long, value_name = "WORKLOAD")]
+    pub only: Option<String>,
+    /// Seed of the random order
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Show the stored card and measure nothing
+    #[arg(long)]
+    pub show: bool,
+}
+
+const NOISE: &str = "\
+Runs one and the same variant under two labels, interleaved. Nothing changed, so whatever differs
+is this machine's noise: the card keeps how large it is, what change it could find, and how often
+the rules would raise a false alarm. Later comparisons on this machine use the card, and say so
+when it is old.";

@@ -1,0 +1,149 @@
+//! Study files checked, expanded, begun: `perflab study`.
+//!
+//! `perflab study check|expand|schema|new|list`
+
+use clap::{Args, Subcommand};
+use perflab_conduct::{PlanChoices, plan_study};
+use perflab_model::{Case, RunPlan, Study};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use serde_json::json;
+
+use crate::app::App;
+use crate::failure::Exit;
+use crate::output_path::OutputPath;
+use crate::study_source;
+
+/// Does what was asked for.
+pub fn run_study_verb(context: &App, wanted: &StudyArgs) -> anyhow::Result<Exit> {
+    match &wanted.verb {
+        StudyVerb::Check { study } => check_named_study(context, study)?,
+        StudyVerb::Expand { study, set, seed } => expand_study(context, study, set, *seed)?,
+        StudyVerb::Schema => {
+            context.print_json(&perflab_model::study::study_json_schema())?;
+        }
+        StudyVerb::New { file } => write_new_study(context, file)?,
+        StudyVerb::List => list_shipped_studies(context)?,
+    }
+    Ok(Exit::Fine)
+}
+
+fn check_named_study(context: &App, name: &str) -> anyhow::Result<()> {
+    // A label's level is asked for at the run, so any one will do here.
+    let (study, plan) = plan_named_study(context, name, &[], None, true)?;
+    let source = study_source::find_study(name)?;
+    crate::measure::run::check_settings(context, &source, &study)?;
+    crate::measure::run::note_study_warnings(&source, &study);
+    let (cases, slots) = (plan.cases.len(), plan.slots.len());
+    if context.format == OutputFormat::Json {
+        let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
+        return context.print_json(&found);
+    }
+    context
+        .note(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
+    Ok(())
+}
+
+fn plan_named_study(
+    context: &App,
+    name: &str,
+    set: &[String],
+    seed: Option<u64>,
+    any_label: bool,
+) -> anyhow::Result<(Study, RunPlan)> {
+    let source = study_source::find_study(name)?;
+    let study = source.parse_study()?;
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let mut set = crate::measure::run::parse_level_choices(set)?;
+    if any_label {
+        set.extend(first_levels(&study));
+    }
+    let choices = PlanChoices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
+    let plan = plan_study(&study, &context.catalogue()?, &facts, &choices)
+        .map_err(|found| source.place_problems(found))?;
+    Ok((study, plan))
+}
+
+fn first_levels(study: &Study) -> Vec<(String, String)> {
+    let labels =
+        study.factor.iter().filter(|(_, factor)| factor.kind == perflab_model::study::FactorKind::Label);
+    labels.filter_map(|(name, factor)| Some((name.clone(), factor.levels.first()?.name.clone()))).collect()
+}
+
+fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
+    let (_, plan) = plan_named_study(context, name, set, seed, false)?;
+    let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(GridColumn::left));
+    for (index, slot) in plan.slots.iter().enumerate() {
+        let Some(case) = plan.case(slot.case) else { continue };
+        let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
+        let text = [index.to_string(), block, case.label(), parameters_text(case), environment_text(case)];
+        grid.add_row(text.map(|text| GridCell::from(text.as_str())));
+    }
+    context.note(format!("{} order, seed {}", plan.order, plan.seed));
+    context.print_grid(&grid)
+}
+
+fn parameters_text(case: &Case) -> String {
+    case.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn environment_text(case: &Case) -> String {
+    case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn write_new_study(context: &App, file: &OutputPath) -> anyhow::Result<()> {
+    file.write_new(|out| Ok(out.write_all(study_source::STARTER.as_bytes())?))?;
+    if *file != OutputPath::Stdout {
+        context.note(format!("{file}: edit it, then `perflab study check {file}`"));
+        if context.format == OutputFormat::Json {
+            context.print_value("file", &file.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn list_shipped_studies(context: &App) -> anyhow::Result<()> {
+    let mut grid = Grid::new(["study", "title"].map(GridColumn::left));
+    for shipped in study_source::STUDIES {
+        let study = study_source::find_study(shipped.name)?.parse_study()?;
+        grid.add_row([shipped.name.into(), study.title.as_str().into()]);
+    }
+    context.print_grid(&grid)
+}
+
+/// `perflab study`
+#[derive(Debug, Args)]
+pub struct StudyArgs {
+    #[command(subcommand)]
+    pub verb: StudyVerb,
+}
+
+/// The verbs of studies.
+#[derive(Debug, Subcommand)]
+pub enum StudyVerb {
+    /// Say what is wrong with a study, with line, key and hint
+    Check {
+        /// the file, or a shipped study's name
+        study: String,
+    },
+    /// Print every case in its order, with every setting
+    Expand {
+        /// the file, or a shipped study's name
+        study: String,
+        /// Keep one level of a factor
+        #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
+        set: Vec<String>,
+        /// Seed of the random order
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Print the JSON Schema of studies, for editors
+    Schema,
+    /// Write a commented study to begin with
+    New {
+        /// the file to write (never overwritten); `-` for standard output
+        #[arg(value_parser = OutputPath::parser())]
+        file: OutputPath,
+    },
+    /// List the shipped studies
+    List,
+}

@@ -1,0 +1,473 @@
+//! Guests booted by hand: `perflab vm`.
+//!
+//! `perflab vm boot|list|shell|stop`, and the hidden verbs by which guests are started.
+//!
+//! From the command line to a machine's description.
+//!
+//! `perflab vm` and `perflab kernel`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use perflab_conduct::StopRequest;
+use perflab_conduct::guest::boot::BootOptions;
+use perflab_conduct::guest::init_protocol::{GuestCommand, GuestWork};
+use perflab_conduct::guest::{
+    AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
+    boot_guest, child_process, running_guest,
+};
+use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_model::Bytes;
+use perflab_observe::own_directories;
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::quantities;
+
+/// Does what was asked for. The exit code is a guest's command's, where there is one.
+pub fn run_vm_verb(context: &App, wanted: &VmArgs) -> anyhow::Result<ExitCode> {
+    match &wanted.verb {
+        VmVerb::Boot(wanted) => boot_described_guest(context, wanted),
+        VmVerb::List => print_guests(context).map(ExitCode::from),
+        VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
+        VmVerb::Stop { guest } => {
+            let note = running_guest::find_guest(guest)?;
+            running_guest::stop_guest(&note)?;
+            context.note(format!("{} is gone", note.id));
+            Ok(Exit::Fine.into())
+        }
+    }
+}
+
+/// `perflab launch`: only its failure comes back.
+pub fn launch_program(wanted: &LaunchArgs) -> ExitCode {
+    let manner = child_process::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
+    let error = child_process::exec_child(wanted.parent, manner, &wanted.argv);
+    stderr_line!(
+        "error: cannot start {}: {error}",
+        wanted.argv.first().cloned().unwrap_or_default().display()
+    );
+    Exit::Unexpected.into()
+}
+
+/// `perflab terminal`: only its failure comes back.
+pub fn open_terminal(wanted: &TerminalArgs) -> ExitCode {
+    let error = perflab_conduct::exec_on_terminal(&wanted.device, &wanted.argv);
+    stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
+    Exit::Unexpected.into()
+}
+
+fn print_guests(context: &App) -> anyhow::Result<Exit> {
+    let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
+    let mut grid = Grid::new(columns.map(GridColumn::left));
+    let all = running_guest::list_guests()?;
+    if all.is_empty() {
+        context.note("no guest runs; `perflab vm boot --stay` starts one that stays");
+    }
+    for note in all {
+        let row = [
+            note.id.clone(),
+            note.kernel.clone(),
+            note.cpus.to_string(),
+            note.memory.to_string(),
+            note.accelerator.to_string(),
+            note.pid.to_string(),
+            note.console.display().to_string(),
+        ];
+        grid.add_row(row.map(|text| GridCell::from(text.as_str())));
+    }
+    context.print_grid(&grid)?;
+    Ok(Exit::Fine)
+}
+
+fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
+    let note = running_guest::find_guest(guest)?;
+    let stream = running_guest::connect_shell(&note)?;
+    context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
+    crate::laboratory::guest_terminal::attach_console(stream)?;
+    Ok(Exit::Fine)
+}
+
+fn boot_described_guest(context: &App, wanted: &BootArgs) -> anyhow::Result<ExitCode> {
+    // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
+    if wanted.root == "host" {
+        crate::measure::command_study::check_command_exists(&wanted.command)?;
+    }
+    let machine = machine_from_args(wanted)?;
+    let logs = GuestLogs::new(context, wanted)?;
+    let work = guest_work(wanted, &machine);
+    let stop = crate::measure::run::stop_on_interrupt()?;
+    let perflab = std::env::current_exe()?;
+    let around = BootOptions { perflab: &perflab, logs: logs.path(), work, stays: wanted.stay, stop: &stop };
+    note_machine(context, &machine)?;
+    if matches!(machine.root, GuestRootSource::Host) && uses_host_tmp(wanted) {
+        context.note("the guest has a /tmp of its own: what lies in this host's is not there");
+    }
+    let begun = std::time::Instant::now();
+    let guest = match boot_guest(&machine, &around) {
+        Ok(guest) => guest,
+        // QEMU may hear ^C first, which is no crash.
+        Err(_) if stop.is_requested() => return Err(GuestError::Stopped { name: machine.name }.into()),
+        Err(error) => {
+            logs.keep_if_useful(context);
+            return Err(error.into());
+        }
+    };
+    context.note(format!("{} is ready after {:.1} s", guest.name(), begun.elapsed().as_secs_f64()));
+    run_in_guest(context, wanted, guest, &stop, logs)
+}
+
+fn run_in_guest(
+    context: &App,
+    wanted: &BootArgs,
+    guest: Guest,
+    stop: &StopRequest,
+    logs: GuestLogs,
+) -> anyhow::Result<ExitCode> {
+    if wanted.stay {
+        let note = guest.leave_running(logs.keep_if_useful(context))?;
+        context.print_value("guest", &note.id)?;
+        context.note(format!(
+            "`perflab vm shell {0}` opens a shell in it, `perflab vm stop {0}` ends it",
+            note.id
+        ));
+        return Ok(Exit::Fine.into());
+    }
+    if wanted.command.is_empty() {
+        context.note("the shell's end, or ^], ends the guest");
+        crate::laboratory::guest_terminal::attach_console(std::os::unix::net::UnixStream::connect(
+            guest.shell_socket(),
+        )?)?;
+        return Ok(Exit::Fine.into());
+    }
+    let ended = crate::laboratory::guest_terminal::pass_through_streams(&guest, stop);
+    if ended.is_err() && !stop.is_requested() {
+        logs.keep_if_useful(context);
+    }
+    ended
+}
+
+/// Whether the command is given something of the host's /tmp, or starts there.
+fn uses_host_tmp(wanted: &BootArgs) -> bool {
+    let here = std::env::current_dir().unwrap_or_default();
+    let inside = |path: &Path| path.starts_with("/tmp") && path.exists();
+    inside(&here) || wanted.command.iter().any(|word| inside(Path::new(word)))
+}
+
+fn note_machine(context: &App, machine: &GuestMachine) -> Result<(), GuestError> {
+    let chosen = machine.accelerator.choose()?;
+    context.note(format!(
+        "{} boots {} with {} ({})",
+        machine.name, machine.kernel.release, chosen.accelerator, chosen.because
+    ));
+    Ok(())
+}
+
+fn guest_work(wanted: &BootArgs, machine: &GuestMachine) -> GuestWork {
+    let variable = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
+    let mut environment: Vec<(String, String)> =
+        ["PATH", "TERM", "LANG"].into_iter().filter_map(variable).collect();
+    environment.push(("HOME".into(), "/root".into()));
+    let directory = std::env::current_dir().unwrap_or_default();
+    let bare = matches!(machine.root, GuestRootSource::Bare { .. });
+    if matches!(machine.root, GuestRootSource::Host) {
+        // What this host's perflabs promise to put back is theirs, although the guest sees their journals.
+        environment.push(("PERFLAB_STATE".into(), "/run/perflab/state".into()));
+    }
+    if wanted.command.is_empty() {
+        let shell = if bare { "sh" } else { "bash" };
+        let shell = std::env::var("SHELL").ok().filter(|_| !bare).unwrap_or_else(|| shell.into());
+        let command = GuestCommand { argv: vec![shell], directory, environment };
+        return if wanted.stay { GuestWork::Shells(command) } else { GuestWork::Shell(command) };
+    }
+    GuestWork::Command(GuestCommand { argv: wanted.command.clone(), directory, environment })
+}
+
+/// Where logs go: where the user said, else a temporary folder that stays only where it is of use.
+enum GuestLogs {
+    Given(PathBuf),
+    Temporary(TemporaryFolder),
+}
+
+impl GuestLogs {
+    fn new(context: &App, wanted: &BootArgs) -> anyhow::Result<GuestLogs> {
+        if let Some(path) = &wanted.logs {
+            return Ok(GuestLogs::Given(path.clone()));
+        }
+        let boot = perflab_observe::read_boot_id(&context.root);
+        let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot);
+        Ok(GuestLogs::Temporary(folder.context("cannot make a folder for the console's log")?))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            GuestLogs::Given(path) => path,
+            GuestLogs::Temporary(folder) => folder.path(),
+        }
+    }
+
+    /// Keeps a temporary folder, unless nothing is in it, and says where it is.
+    fn keep_if_useful(self, context: &App) -> Option<PathBuf> {
+        let GuestLogs::Temporary(folder) = self else { return None };
+        let has_something = |path: &Path| path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if !has_something(folder.path()) {
+            return None;
+        }
+        let path = folder.keep();
+        context.note(format!("the guest's logs are in {}", path.display()));
+        Some(path)
+    }
+}
+
+/// The machine that the user describes.
+pub fn machine_from_args(wanted: &BootArgs) -> anyhow::Result<GuestMachine> {
+    if let Some(modules) = wanted.modules.as_deref().filter(|modules| !modules.is_dir()) {
+        let message = format!("there is no folder {} for --modules", modules.display());
+        return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
+    }
+    let kernel = perflab_conduct::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
+    let name = match &wanted.name {
+        Some(name) => check_guest_name(name)?,
+        None => guest_name_of_kernel(&wanted.kernel),
+    };
+    let nodes = wanted.node.iter().map(|text| parse_node(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut machine = GuestMachine::new(name, kernel);
+    machine.cpus = if nodes.is_empty() { wanted.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
+    machine.memory = if nodes.is_empty() {
+        parse_memory_size(&wanted.memory)?
+    } else {
+        Bytes(nodes.iter().map(|node| node.memory.0).sum())
+    };
+    machine.nodes = nodes;
+    machine.load = wanted.load.clone();
+    machine.append = wanted.append.clone();
+    machine.root = parse_root(wanted)?;
+    machine.accelerator = match wanted.accelerator {
+        AcceleratorName::Best => AcceleratorRequest::Best,
+        AcceleratorName::Kvm => AcceleratorRequest::Kvm,
+        AcceleratorName::Tcg => AcceleratorRequest::Tcg,
+    };
+    machine.model = wanted.cpu_model.clone();
+    let boot_within = wanted.boot_within.as_deref();
+    machine.boot_within =
+        boot_within.map(|text| quantities::parse_time_option("--boot-within", text)).transpose()?;
+    machine.pin = wanted.pin.clone();
+    machine.huge_pages = wanted.huge_pages.as_deref().map(parse_memory_size).transpose()?;
+    machine.disks = wanted.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(machine)
+}
+
+/// A recipe's name, or the file's: `bzImage`. It becomes a host name and part of sockets' names.
+fn guest_name_of_kernel(kernel: &str) -> String {
+    let base =
+        Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
+}
+
+/// The longest name: it is part of sockets' paths, which have to be short.
+const LONGEST_NAME: usize = 40;
+
+/// A guest's name as the user gave it: a word of QEMU's lists, a host name, and part of paths.
+fn check_guest_name(name: &str) -> Result<String, UsageError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.starts_with('-') || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+        return Err(UsageError::new(
+            format!("`{name}` cannot be a guest's name"),
+            format!("write letters, digits, `-` and `_`, at most {LONGEST_NAME}"),
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn parse_memory_size(text: &str) -> Result<Bytes, UsageError> {
+    Bytes::parse(text).map_err(|error| UsageError::new(error.to_string(), "write, for example, 512MiB"))
+}
+
+fn parse_root(wanted: &BootArgs) -> Result<GuestRootSource, UsageError> {
+    let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
+    let programs: Vec<String> = [command].into_iter().chain(wanted.with.iter().cloned()).collect();
+    GuestRootSource::parse(&wanted.root, &programs).ok_or_else(|| {
+        UsageError::new(
+            format!("`{}` is no root for a guest", wanted.root),
+            "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
+        )
+    })
+}
+
+/// `2:1GiB:0`
+fn parse_node(text: &str) -> Result<GuestNumaNode, UsageError> {
+    let wrong = || {
+        UsageError::new(
+            format!("`{text}` is no NUMA node"),
+            "write CPUS:MEMORY or CPUS:MEMORY:HOST-NODE, as 2:1GiB:0",
+        )
+    };
+    let mut parts = text.split(':');
+    let cpus = parts.next().and_then(|cpus| cpus.parse().ok()).ok_or_else(wrong)?;
+    let memory = parts.next().and_then(|size| Bytes::parse(size).ok()).ok_or_else(wrong)?;
+    let host = parts.next().map(|host| host.parse().map_err(|_| wrong())).transpose()?;
+    Ok(GuestNumaNode { cpus, memory, host })
+}
+
+const CACHES: &[&str] = &["none", "writeback", "writethrough", "directsync", "unsafe"];
+
+/// `scratch.qcow2:none`
+fn parse_disk(text: &str) -> Result<GuestDisk, UsageError> {
+    let (path, cache) = match text.rsplit_once(':') {
+        Some((path, cache)) if CACHES.contains(&cache) => (path, cache),
+        _ => (text, "writeback"),
+    };
+    if !Path::new(path).is_file() {
+        let hint = format!("write IMAGE or IMAGE:CACHE, with one of {}", CACHES.join(", "));
+        return Err(UsageError::new(format!("there is no disk image {path}"), hint));
+    }
+    Ok(GuestDisk { cache: cache.into(), ..GuestDisk::discarding_changes(path) })
+}
+
+/// `perflab vm`
+#[derive(Debug, Args)]
+pub struct VmArgs {
+    #[command(subcommand)]
+    pub verb: VmVerb,
+}
+
+/// The verbs of guests.
+#[derive(Debug, Subcommand)]
+pub enum VmVerb {
+    /// Boot a kernel and run a command in it, a shell, or nothing yet
+    #[command(after_long_help = BOOT)]
+    Boot(Box<BootArgs>),
+    /// List the guests that run
+    List,
+    /// Open a shell in a guest that runs
+    Shell {
+        /// the guest: its id or the beginning of it
+        guest: String,
+    },
+    /// End a guest, whatever it does; what it wrote is gone
+    Stop {
+        /// the guest: its id or the beginning of it
+        guest: String,
+    },
+}
+
+const BOOT: &str = "\
+The command's output, input and exit code are passed through. By default the guest's root is this
+host's, read-only, with an overlay in the guest's memory: every program of this host runs there,
+and nothing that it writes stays.
+
+  perflab kernel fetch debian-cloud                      a kernel, once
+  perflab vm boot -- uname -r                            what it says of itself
+  perflab vm boot --kernel arch/x86/boot/bzImage -- dmesg    the kernel that you just built
+  perflab vm boot --cpus 4 --memory 2GiB --append mitigations=off -- hackbench -g 8
+  perflab vm boot --root bare --with sh -- echo hi       no root: the program and its libraries
+  perflab vm boot --root debian.qcow2:1 -- /bin/true     the first partition of an image
+  perflab vm boot                                        a shell
+  perflab vm boot --stay; perflab vm shell debian-cloud  a guest that stays until `perflab vm stop`
+
+Exit code: the command's, 128 + N where signal N killed it; perflab's own trouble is said on stderr
+and exits with 3 (something is missing) or 1.";
+
+/// `perflab vm boot`
+#[derive(Debug, Args)]
+pub struct BootArgs {
+    /// A kernel image (bzImage, vmlinuz), or a recipe's name (`perflab kernel list`)
+    #[arg(long, default_value = "debian-cloud")]
+    pub kernel: String,
+    /// The folder of the kernel's modules, where it is not found beside the image
+    #[arg(long, value_name = "DIR")]
+    pub modules: Option<PathBuf>,
+    /// A module to load besides those that perflab needs, with what it needs (may be repeated)
+    #[arg(long, value_name = "MODULE")]
+    pub load: Vec<String>,
+    /// Words for the kernel's command line (may be repeated)
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    pub append: Vec<String>,
+    /// What the guest's root is: `host`, `bare`, or a disk image (IMAGE or IMAGE:PARTITION)
+    #[arg(long, default_value = "host")]
+    pub root: String,
+    /// With `--root bare`: further programs of this host to pack (may be repeated)
+    #[arg(long, value_name = "PROGRAM")]
+    pub with: Vec<String>,
+    /// The guest's name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Virtual processors
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub cpus: u32,
+    /// Memory
+    #[arg(long, default_value = "512MiB", value_name = "SIZE")]
+    pub memory: String,
+    /// KVM where it really runs code, else TCG; or one of them
+    #[arg(long, value_enum, default_value_t = AcceleratorName::Best)]
+    pub accelerator: AcceleratorName,
+    /// The processor, in QEMU's words (default: the host's with KVM, all that is emulated with TCG)
+    #[arg(long, value_name = "MODEL")]
+    pub cpu_model: Option<String>,
+    /// How long each of two attempts to boot may take (default: by the accelerator and the host's load)
+    #[arg(long, value_name = "TIME")]
+    pub boot_within: Option<String>,
+    /// Host CPUs for the virtual processors, in order: 0,1,4
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    pub pin: Vec<u32>,
+    /// A NUMA node as CPUS:MEMORY[:HOST-NODE] (may be repeated; replaces --cpus and --memory)
+    #[arg(long, value_name = "NODE")]
+    pub node: Vec<String>,
+    /// Back the memory with huge pages of this size: 2MiB, 1GiB
+    #[arg(long, value_name = "SIZE")]
+    pub huge_pages: Option<String>,
+    /// A further disk as IMAGE[:CACHE-MODE]; its changes are thrown away (may be repeated)
+    #[arg(long, value_name = "DISK")]
+    pub disk: Vec<String>,
+    /// Where the console's log is kept (default: a temporary folder, kept if something goes wrong)
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+    /// Leave the guest running, with a shell on its console
+    #[arg(long, conflicts_with = "command")]
+    pub stay: bool,
+    /// The command; without one, a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The choices of `--accelerator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AcceleratorName {
+    /// KVM where it really runs code at speed, else TCG
+    Best,
+    /// KVM or nothing
+    Kvm,
+    /// QEMU's translator: slow everywhere alike
+    Tcg,
+}
+
+/// `perflab launch`
+#[derive(Debug, Args)]
+pub struct LaunchArgs {
+    /// The process with which the launched one ends
+    #[arg(long)]
+    pub parent: u32,
+    /// See all file systems read-only
+    #[arg(long)]
+    pub read_only: bool,
+    /// Stay when the parent ends
+    #[arg(long)]
+    pub stays: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub argv: Vec<OsString>,
+}
+
+/// `perflab terminal`
+#[derive(Debug, Args)]
+pub struct TerminalArgs {
+    /// The terminal
+    pub device: PathBuf,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub argv: Vec<OsString>,
+}

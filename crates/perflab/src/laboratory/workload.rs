@@ -1,0 +1,267 @@
+//! The catalogue listed, installed, tried: `perflab workload`.
+//!
+//! `perflab workload list|show|install|try`, and the hidden `perflab load`.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use indexmap::IndexMap;
+use perflab_conduct::execution_records::ExecutionRecord;
+use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_model::expression::ExpressionScope;
+use perflab_model::{Nanos, Problem, Scalar};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_workload::{HostPaths, WorkloadDefinition, WorkloadExecution, WorkloadParameter, install};
+use serde_json::json;
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::internal;
+
+/// Does what was asked for.
+pub fn run_workload_verb(context: &App, wanted: &WorkloadArgs) -> anyhow::Result<Exit> {
+    match &wanted.verb {
+        WorkloadVerb::List => list_workloads(context),
+        WorkloadVerb::Show { name } => show_workload(context, &find_definition(context, name)?),
+        WorkloadVerb::Install { name, apply } => {
+            install_workload(context, &find_definition(context, name)?, *apply)
+        }
+        WorkloadVerb::Try { name, parameters } => {
+            try_workload(context, &find_definition(context, name)?, parameters)
+        }
+    }
+}
+
+/// `perflab load NAME …`
+pub fn run_builtin_load(wanted: &internal::BuiltInLoadArgs) -> ExitCode {
+    perflab_workload::run_load(&wanted.arguments)
+}
+
+fn find_definition(context: &App, name: &str) -> anyhow::Result<WorkloadDefinition> {
+    let catalogue = context.catalogue()?;
+    let found = catalogue.get(name).cloned();
+    found.ok_or_else(|| {
+        UsageError::new(format!("the catalogue has no workload `{name}`"), catalogue.unknown_name_hint(name))
+            .into()
+    })
+}
+
+fn list_workloads(context: &App) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(["workload", "measures", "metrics", "ready"].map(GridColumn::left));
+    for definition in context.catalogue()?.iter() {
+        let metrics: Vec<String> = definition.metrics().into_iter().map(|metric| metric.name).collect();
+        let ready = definition.check_requirements().map_or_else(|error| error.to_string(), |()| "yes".into());
+        let text = [definition.name.clone(), definition.title.clone(), metrics.join(", "), ready];
+        grid.add_row(text.map(|text| GridCell::from(text.as_str())));
+    }
+    context.print_grid(&grid)?;
+    Ok(Exit::Fine)
+}
+
+fn show_workload(context: &App, definition: &WorkloadDefinition) -> anyhow::Result<Exit> {
+    context.note(format!("{}: {}", definition.name, definition.title));
+    context.note(&definition.measures);
+    let whence: Vec<&str> =
+        definition.homepage.iter().chain(&definition.licence).map(String::as_str).collect();
+    if !whence.is_empty() {
+        context.note(whence.join(", "));
+    }
+    context.note(format!("run as: {}", argv_text(definition)));
+    let (parameters, metrics) = (parameter_grid(definition), metric_grid(definition));
+    match context.format {
+        // One document, or one table of which each line says what it is about.
+        OutputFormat::Json => context.print_json(&json!({
+            "workload": definition.name,
+            "title": definition.title,
+            "measures": definition.measures,
+            "homepage": definition.homepage,
+            "licence": definition.licence,
+            "argv": argv_text(definition),
+            "parameters": parameters.records(),
+            "metrics": metrics.records(),
+        }))?,
+        _ => {
+            context.print_grid(&parameters)?;
+            context.print_grid(&metrics)?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn argv_text(definition: &WorkloadDefinition) -> String {
+    let words = definition.argv.iter().flat_map(|argument| argument.templates()).map(String::as_str);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn parameter_grid(definition: &WorkloadDefinition) -> Grid {
+    let mut grid = Grid::new(["parameter", "wants", "default", "about"].map(GridColumn::left));
+    for (name, parameter) in &definition.parameters {
+        let default = parameter.default.to_string();
+        let text = [name.as_str(), &accepted_values_text(parameter), &default, &parameter.about];
+        grid.add_row(text.map(GridCell::from));
+    }
+    grid
+}
+
+fn accepted_values_text(parameter: &WorkloadParameter) -> String {
+    let bound = |word: &str, bound: Option<String>| {
+        bound.map(|bound| format!(", {word} {bound}")).unwrap_or_default()
+    };
+    match parameter.choices.is_empty() {
+        false => parameter.choices.join(", "),
+        true => format!(
+            "{}{}{}",
+            parameter.kind.expected_text(),
+            bound("at least", parameter.min.as_ref().map(ToString::to_string)),
+            bound("at most", parameter.max.as_ref().map(ToString::to_string)),
+        ),
+    }
+}
+
+fn metric_grid(definition: &WorkloadDefinition) -> Grid {
+    let mut grid = Grid::new(["metric", "unit", "better", "primary"].map(GridColumn::left));
+    for metric in definition.metrics() {
+        let primary = if metric.primary { "yes" } else { "" };
+        let text = [metric.name.as_str(), &metric.unit.0, &metric.direction.to_string(), primary];
+        grid.add_row(text.map(GridCell::from));
+    }
+    grid
+}
+
+fn install_workload(context: &App, definition: &WorkloadDefinition, apply: bool) -> anyhow::Result<Exit> {
+    let is_ready = definition.check_requirements().is_ok();
+    let steps = if is_ready { install::InstallSteps::Nothing } else { install::plan_install(definition)? };
+    if context.format == OutputFormat::Json {
+        let steps = install::install_commands(&steps);
+        context.print_json(&json!({ "workload": definition.name, "ready": is_ready, "steps": steps }))?;
+    }
+    if is_ready {
+        context.note(format!("{} is ready", definition.name));
+        return Ok(Exit::Fine);
+    }
+    if context.format != OutputFormat::Json {
+        for step in install::install_commands(&steps) {
+            context.print_text(&step)?;
+        }
+    }
+    if apply {
+        install::run_install(&steps, &mut |line| context.note(line))?;
+        context.note(format!("{} is installed", definition.name));
+    } else {
+        context.note("--apply runs these commands");
+    }
+    Ok(Exit::Fine)
+}
+
+fn try_workload(
+    context: &App,
+    definition: &WorkloadDefinition,
+    parameters: &[String],
+) -> anyhow::Result<Exit> {
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let scope = ExpressionScope::new(facts.expression_names());
+    let parameters = definition
+        .resolve_parameters(&parse_parameters(parameters)?, &scope)
+        .map_err(|found| parameter_error(&found))?;
+    definition.check_requirements().with_context(|| format!("workload {}", definition.name))?;
+    let boot = perflab_observe::read_boot_id(&context.root);
+    let made = || TemporaryFolder::create(&perflab_observe::own_directories::state_directory(), &boot);
+    let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(made).transpose());
+    let (scratch, kept) = (scratch?, kept?);
+    let path = |folder: &Option<TemporaryFolder>| folder.as_ref().map(|folder| folder.path().to_owned());
+    let host = HostPaths { perflab: std::env::current_exe()?, scratch: path(&scratch), kept: path(&kept) };
+    let invocation = definition.build_invocation(&parameters, &scope, &host)?;
+    let _executions =
+        ExecutionRecord::write(&perflab_observe::own_directories::state_directory(), &boot).ok();
+    let finished = perflab_workload::execute_invocation(
+        &invocation,
+        &[],
+        Nanos(600_000_000_000),
+        &AtomicBool::new(false),
+    )?;
+    print_measured_metrics(context, definition, &finished)
+}
+
+fn parse_parameters(parameters: &[String]) -> Result<IndexMap<String, Scalar>, UsageError> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=').ok_or_else(|| {
+            UsageError::new(format!("`{text}` is not PARAMETER=VALUE"), "write, for example, threads=2")
+        })?;
+        let value = value.parse().map_or_else(|_| Scalar::Text(value.into()), Scalar::Int);
+        Ok((name.to_owned(), value))
+    };
+    parameters.iter().map(pair).collect()
+}
+
+fn parameter_error(found: &[Problem]) -> UsageError {
+    let said = |problem: &Problem| match &problem.hint {
+        Some(hint) => format!("`{}`: {}; {hint}", problem.key, problem.message),
+        None => format!("`{}`: {}", problem.key, problem.message),
+    };
+    UsageError::new(
+        found.iter().map(said).collect::<Vec<_>>().join("\n"),
+        "`perflab workload show` lists the parameters",
+    )
+}
+
+fn print_measured_metrics(
+    context: &App,
+    definition: &WorkloadDefinition,
+    finished: &WorkloadExecution,
+) -> anyhow::Result<Exit> {
+    let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+    if let Some(failure) = finished.failure() {
+        context.print_conclusion(&stdout)?;
+        stderr_line!("{stderr}error: {} {failure}", definition.name);
+        return Ok(Exit::WorkloadFailed);
+    }
+    let mut grid =
+        Grid::new([GridColumn::left("metric"), GridColumn::right("value"), GridColumn::left("better")]);
+    for one in definition.parse_metrics(&stdout, &stderr, finished.wall_time())? {
+        let value = GridCell::quantity(one.value, &one.metric.unit.0);
+        grid.add_row([
+            one.metric.name.as_str().into(),
+            value,
+            one.metric.direction.to_string().as_str().into(),
+        ]);
+    }
+    context.print_grid(&grid)?;
+    Ok(Exit::Fine)
+}
+
+/// `perflab workload`
+#[derive(Debug, Args)]
+pub struct WorkloadArgs {
+    #[command(subcommand)]
+    pub verb: WorkloadVerb,
+}
+
+/// The verbs of workloads.
+#[derive(Debug, Subcommand)]
+pub enum WorkloadVerb {
+    /// List the catalogue
+    List,
+    /// Show one workload: what it measures, parameters, metrics, how it is run
+    Show {
+        /// its name
+        name: String,
+    },
+    /// Install it: packages of this distribution, or a source archive
+    Install {
+        /// its name
+        name: String,
+        /// Do it (otherwise the commands are printed)
+        #[arg(long)]
+        apply: bool,
+    },
+    /// Run it once and print what it measured
+    Try {
+        /// its name
+        name: String,
+        /// Parameters: `threads=2`
+        #[arg(value_name = "PARAMETER=VALUE")]
+        parameters: Vec<String>,
+    },
+}

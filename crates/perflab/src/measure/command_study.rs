@@ -1,0 +1,238 @@
+//! A study made of commands, for every verb that records.
+//!
+//! A command that is recorded: as a study's only workload, defined for the occasion, in an ordinary run. The one place for
+//! it: what is recorded meanwhile is the instrument's.
+//!
+//! A study that a verb writes for the occasion, with the one workload it runs: an ordinary run all the same. The one place for
+//! it: what such a study measures or records is the verb's.
+
+use std::ffi::{OsStr, OsString};
+
+use anyhow::Context as _;
+use perflab_archive::RunDir;
+use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_conduct::{LocalMachine, PlanChoices};
+use perflab_model::study::TomlSource;
+use perflab_model::{RunStatus, Study};
+use perflab_observe::own_directories;
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::measure::run;
+use crate::quantities;
+
+/// A command, or a stretch of time, that an instrument records.
+pub struct RecordedCommand<'a> {
+    /// the verb: `flame record`
+    pub verb: &'a str,
+    /// what the run is called: `Call stacks`
+    pub title: &'a str,
+    /// the command; empty for the system as it is
+    pub command: &'a [OsString],
+    /// the process that is watched in place of the system, where there is no command
+    pub pid: Option<i32>,
+    /// how long at most
+    pub duration: Option<&'a str>,
+    /// how long to watch the system at rest before and after
+    pub quiet_time: &'a str,
+    /// the run's label
+    pub label: Option<&'a str>,
+    /// tables of the study that say what is recorded
+    pub tables: &'a str,
+}
+
+impl RecordedCommand<'_> {
+    /// Records it; `change` completes the study with what its text cannot say.
+    pub fn record(
+        &self,
+        context: &App,
+        change: impl FnOnce(&mut Study),
+    ) -> anyhow::Result<(RunStatus, RunDir)> {
+        let written = CommandStudy {
+            verb: self.verb,
+            workload: "command",
+            definition: workload_definition(self.command, self.duration)?,
+            study: self.study_text()?,
+            seed: 0,
+            label: self.label,
+            as_typed: true,
+        };
+        if self.command.is_empty() && self.duration.is_none() {
+            context.note("recording until ^C");
+        }
+        let (status, found) = written.execute(context, change)?;
+        context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
+        context.note(crate::see::show::overhead_line(&found.manifest()?));
+        Ok((status, found))
+    }
+
+    /// The study, as text: what a person could have written.
+    fn study_text(&self) -> Result<String, UsageError> {
+        let limit = match self.duration {
+            Some(text) if !self.command.is_empty() => format_time_option("--for", text)?,
+            _ => "87600h".into(),
+        };
+        let quiet = if self.command.is_empty() {
+            "0s".into()
+        } else {
+            format_time_option("--quiet-time", self.quiet_time)?
+        };
+        let title = quote_toml(&format!("{}, {}", self.title, recording_subject(self.command, self.pid)));
+        Ok(format!(
+            "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
+             time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
+            self.tables
+        ))
+    }
+
+    /// Stopping a recording that waits for ^C, or for the end of its time, is how it ends, not a failure.
+    pub fn exit_of(&self, context: &App, status: RunStatus, found: &RunDir) -> Exit {
+        match status {
+            RunStatus::Finished => Exit::Fine,
+            RunStatus::Stopped if self.command.is_empty() => Exit::Fine,
+            _ => {
+                let look = format!("`perflab show {} --output 0` prints what it said", found.short_id());
+                context.note(format!("the command failed or was stopped; {look}"));
+                Exit::WorkloadFailed
+            }
+        }
+    }
+}
+
+/// What is recorded, for titles.
+fn recording_subject(command: &[OsString], process: Option<i32>) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    match process {
+        Some(pid) if words.is_empty() => format!("process {pid}"),
+        None if words.is_empty() => "the system as it is".into(),
+        _ => format!("during `{}`", words.join(" ")),
+    }
+}
+
+/// A time with its unit, as a study wants it.
+pub fn format_time_option(option: &str, text: &str) -> Result<String, UsageError> {
+    quantities::parse_time_option(option, text)?;
+    Ok(text.trim().to_owned())
+}
+
+/// The command as a workload; waiting, where there is none.
+fn workload_definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
+    let words = match (command, duration) {
+        ([], Some(duration)) => {
+            vec!["sleep".to_owned(), quantities::parse_time_option("--for", duration)?.seconds().to_string()]
+        }
+        ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
+        (command, _) => {
+            let words = command_words(command)?;
+            check_command_exists(&words)?;
+            words
+        }
+    };
+    Ok(command_definition(&words, ""))
+}
+
+/// The words of a command.
+pub fn command_words(command: &[OsString]) -> Result<Vec<String>, UsageError> {
+    command.iter().map(command_word).collect()
+}
+
+/// Whether there is such a program, before anything is done for it.
+pub fn check_command_exists(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
+    let program =
+        command.first().map(|first| perflab_prefetch::trace_store::find_program_path(OsStr::new(first)));
+    program.transpose().map(drop)
+}
+
+fn command_word(word: &OsString) -> Result<String, UsageError> {
+    let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    text.ok_or_else(|| {
+        let message = format!("the argument `{}` is empty or not UTF-8", word.display());
+        UsageError::new(message, "put the command into a script, and record that")
+    })
+}
+
+/// A word that the catalogue's templates leave as it is.
+pub fn escape_template(word: &str) -> String {
+    if !word.contains(['{', '}']) {
+        return word.to_owned();
+    }
+    let text = word.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+    format!("{{{{ '{text}' }}}}")
+}
+
+/// A TOML string: a JSON string is one.
+pub fn quote_toml(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A study and its workload, as text: what a person could have written.
+pub struct CommandStudy<'a> {
+    /// the verb, which errors in the study name: `flame record`
+    pub verb: &'a str,
+    /// the workload's name in the study
+    pub workload: &'a str,
+    /// its definition
+    pub definition: String,
+    /// the study
+    pub study: String,
+    /// orders the cases
+    pub seed: u64,
+    /// the run's label
+    pub label: Option<&'a str>,
+    /// whether the workload is a command as it was typed, with perflab's own standard input and language
+    pub as_typed: bool,
+}
+
+impl CommandStudy<'_> {
+    /// Runs it; `change` completes the study with what its text cannot say.
+    pub fn execute(
+        &self,
+        context: &App,
+        change: impl FnOnce(&mut Study),
+    ) -> anyhow::Result<(RunStatus, RunDir)> {
+        run::undo_leftovers(context);
+        let boot = perflab_observe::read_boot_id(&context.root);
+        let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot)
+            .context("cannot make a folder for the workload's definition")?;
+        let path = folder.path().join(format!("{}.toml", self.workload));
+        std::fs::write(&path, &self.definition)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let mut catalogue = context.catalogue()?;
+        catalogue.extend_from_folder(folder.path())?;
+        let source = TomlSource::new(self.verb, self.study.clone());
+        let mut study = source.parse_study()?;
+        change(&mut study);
+        let facts = perflab_observe::collect_facts(&context.root, None)?;
+        let choices = PlanChoices { set: Vec::new(), only: None, seed: self.seed };
+        let plan = perflab_conduct::plan_study(&study, &catalogue, &facts, &choices)
+            .map_err(|found| source.place_problems(found))?;
+        let label = self.label.map(String::from);
+        let manifest = crate::measure::run::build_manifest(&source, study, plan, facts, label, &context.root);
+        let stop = run::stop_on_interrupt()?;
+        let host = LocalMachine { runs_as_typed: self.as_typed, ..run::host_target(context, catalogue)? };
+        run::execute_study(context, &host, &manifest, &Default::default(), &stop)
+    }
+}
+
+/// The words of a command as a workload whose time is measured, with further keys of a definition.
+pub fn command_definition(words: &[String], keys: &str) -> String {
+    let argv: Vec<String> = words.iter().map(|word| quote_toml(&escape_template(word))).collect();
+    format!(
+        "title = \"the recorded command\"\nmeasures = \"how long it took\"\n\
+         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n{keys}\n\
+         [[metric]]\nname = \"time\"\nunit = \"s\"\ndirection = \"lower\"\nprimary = true\ntime = \"wall\"\n",
+        argv.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_titled_by_what_it_watches() {
+        assert_eq!(recording_subject(&[], Some(7)), "process 7");
+        assert_eq!(recording_subject(&[], None), "the system as it is");
+        assert_eq!(recording_subject(&["ls".into(), "-l".into()], Some(7)), "during `ls -l`");
+    }
+}

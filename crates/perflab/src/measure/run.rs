@@ -1,0 +1,295 @@
+//! One execution of a study: `perflab run`, its manifest, its events to consumers, settings undone.
+//!
+//! `perflab run STUDY`
+//!
+//! The manifest of a run that is about to begin.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::channel;
+
+use anyhow::Context as _;
+use clap::Args;
+use perflab_archive::RunDir;
+use perflab_conduct::execution_records::end_abandoned_executions;
+use perflab_conduct::settings::setting_problems;
+use perflab_conduct::{
+    ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, StopRequest, SynchronisedRun,
+    plan_study, study_warnings,
+};
+use perflab_model::study::TomlSource;
+use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
+use perflab_observe::Root;
+use perflab_workload::ExecutionGuard;
+
+use crate::app::App;
+use crate::failure::{Exit, UsageError};
+use crate::measure::event_consumers::{PrecisionWatch, RecorderConsumer, feed_consumers};
+use crate::measure::progress::ProgressReporter;
+use crate::{signals, study_source};
+
+/// Runs a study and shows what came out.
+pub fn run_study(context: &App, wanted: &RunArgs) -> anyhow::Result<Exit> {
+    undo_leftovers(context);
+    let manifest = prepare_manifest(context, wanted, |_| ())?;
+    let stop = stop_on_interrupt()?;
+    let host = host_target(context, context.catalogue()?)?;
+    let permissions =
+        RunPermissions { apply: wanted.apply, install: wanted.install, scratch: wanted.scratch.clone() };
+    let (status, run) =
+        execute_study(context, &*choose_target(host, &manifest), &manifest, &permissions, &stop)?;
+    crate::see::report::conclude_run(context, &run, wanted.no_report)?;
+    Ok(exit_of_run(context, status, &run))
+}
+
+/// This machine as the target of a run.
+pub fn host_target(context: &App, catalogue: perflab_workload::Catalogue) -> anyhow::Result<LocalMachine> {
+    let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
+    Ok(LocalMachine {
+        root: context.root.clone(),
+        state: perflab_observe::own_directories::state_directory(),
+        perflab,
+        catalogue,
+        runs_as_typed: false,
+        traces: Default::default(),
+    })
+}
+
+/// Processes and settings of a killed run first: they would be part of what is measured.
+pub fn undo_leftovers(context: &App) {
+    let boot = perflab_observe::read_boot_id(&context.root);
+    let ended =
+        end_abandoned_executions(&perflab_observe::own_directories::state_directories(), &boot, false).ended;
+    if ended > 0 {
+        stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
+    }
+    for path in crate::laboratory::machine::remove_unfinished_imports(context) {
+        stderr_line!("perflab: a perflab was killed; removed {}, which it left half-made", path.display());
+    }
+    for found in crate::laboratory::machine::put_back_leftovers(context) {
+        if !found.undone.is_empty() {
+            let count = found.undone.len();
+            stderr_line!(
+                "perflab: run {} was killed; put back {count} of its settings: {}",
+                found.run,
+                found.undone.join(", ")
+            );
+        }
+        for failed in found.failed {
+            stderr_line!("warning: still not put back: {failed}");
+        }
+    }
+}
+
+/// The manifest of the study, as changed by the arguments and by `change`.
+pub fn prepare_manifest(
+    context: &App,
+    wanted: &RunArgs,
+    change: impl FnOnce(&mut Study),
+) -> anyhow::Result<Manifest> {
+    let source = study_source::find_study(&wanted.study)?;
+    let mut study = source.parse_study()?;
+    note_study_warnings(&source, &study);
+    change(&mut study);
+    if let Some(iterations) = wanted.iterations {
+        if iterations == 0 {
+            let message = "`--iterations 0` would measure nothing";
+            return Err(UsageError::new(
+                message,
+                "give 1 or more, or leave it out for the study's own number",
+            )
+            .into());
+        }
+        study.run.iterations = iterations;
+        study.run.until = None;
+    }
+    let mut facts = perflab_observe::collect_facts(&context.root, study.facts.as_deref())?;
+    let catalogue = context.catalogue()?;
+    let seed = wanted.seed.or(study.run.seed).unwrap_or_else(rand::random);
+    study.run.seed = Some(seed);
+    if let Some(profile) = &mut study.profile {
+        profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
+    }
+    let choices = PlanChoices { set: parse_level_choices(&wanted.set)?, only: wanted.only.clone(), seed };
+    let plan =
+        plan_study(&study, &catalogue, &facts, &choices).map_err(|found| source.place_problems(found))?;
+    for name in plan.metrics.keys() {
+        if let Some(version) =
+            catalogue.get(name).and_then(perflab_workload::WorkloadDefinition::read_version)
+        {
+            facts.add(&format!("workload.{name}.version"), version.as_str(), "its version command");
+        }
+    }
+    let study = perflab_conduct::plan::narrow_study(&study, &choices)
+        .map_err(|found| source.place_problems(found))?;
+    check_settings(context, &source, &study)?;
+    Ok(build_manifest(&source, study, plan, facts, wanted.label.clone(), &context.root))
+}
+
+/// Says what is hardly meant, in its place.
+pub fn note_study_warnings(source: &TomlSource, study: &Study) {
+    let warnings = source.place_problems(study_warnings(study));
+    warnings.to_string().lines().for_each(|line| stderr_line!("warning: {line}"));
+}
+
+/// What can be known of the study's settings without changing any.
+pub fn check_settings(context: &App, source: &TomlSource, study: &Study) -> anyhow::Result<()> {
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let scope = perflab_conduct::plan::expression_scope(study, &facts).unwrap_or_default();
+    let found = setting_problems(study, &scope, &context.root);
+    if found.is_empty() { Ok(()) } else { Err(source.place_problems(found).into()) }
+}
+
+/// `factor=level` pairs.
+pub fn parse_level_choices(texts: &[String]) -> Result<Vec<(String, String)>, UsageError> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((factor, level)) => Ok((factor.trim().to_owned(), level.trim().to_owned())),
+        None => Err(UsageError::new(
+            format!("`--set {text}` is not FACTOR=LEVEL"),
+            "write, for example, --set pages=huge, or --set cpus=1,cpus=4 for two levels of one factor",
+        )),
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// ^C once stops cleanly; twice ends the process at once, with its settings put back.
+pub fn stop_on_interrupt() -> anyhow::Result<StopRequest> {
+    let stop = StopRequest::new();
+    signals::register_stop_signals(&stop.flag())?;
+    Ok(stop)
+}
+
+/// Where the study runs: in its targets where it has some, else here.
+fn choose_target(host: LocalMachine, manifest: &Manifest) -> Box<dyn RunTarget + Sync> {
+    if manifest.study.target.is_empty() { Box::new(host) } else { Box::new(SynchronisedRun { host }) }
+}
+
+/// Connects the source of events to its consumers.
+pub fn execute_study(
+    context: &App,
+    target: &(dyn RunTarget + Sync),
+    manifest: &Manifest,
+    permissions: &RunPermissions,
+    stop: &StopRequest,
+) -> anyhow::Result<(RunStatus, RunDir)> {
+    let archive = context.archive()?;
+    archive.ensure_writable()?;
+    let mut recording = RecorderConsumer::new(archive);
+    let mut progress = ProgressReporter::new(context.quiet);
+    let mut enough = PrecisionWatch::new(manifest, stop);
+    let (sink, events) = channel();
+    let guard = start_execution_guard();
+    let (outcome, broken) = std::thread::scope(|scope| {
+        let source = scope.spawn(|| {
+            let sink = sink;
+            target.run(manifest, permissions, &sink, stop)
+        });
+        let broken = feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
+        (source.join(), broken)
+    });
+    drop(guard);
+    let recorded = recording.finish();
+    // What was cut off may have been a perflab with settings of its own.
+    undo_leftovers(context);
+    let status = outcome.map_err(|_| anyhow::anyhow!("the measuring thread panicked: please report this"))?;
+    if let Some(error) = broken {
+        return Err(error.context("the run was stopped, and its settings undone"));
+    }
+    let status = status?;
+    if let (RunStatus::Finished, Some(missed)) = (status, enough.missed_precision(manifest)) {
+        stderr_line!("{missed}");
+    }
+    let run = recorded?.ok_or(ConductError::NobodyListens)?;
+    Ok((status, run))
+}
+
+/// Has what runs ended should this process be killed.
+fn start_execution_guard() -> Option<ExecutionGuard> {
+    let command = std::env::current_exe().map(|own| {
+        let mut command = Command::new(own);
+        command.arg("execution-guard");
+        command
+    });
+    let started = command.and_then(ExecutionGuard::start);
+    let warn = |error| stderr_line!("warning: what runs would outlive perflab, were it killed: {error}");
+    started.map_err(warn).ok()
+}
+
+fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
+    match status {
+        RunStatus::Finished => Exit::Fine,
+        RunStatus::Failed => {
+            context.note(format!(
+                "some iterations failed: `perflab show {} --iterations` lists them",
+                run.short_id()
+            ));
+            Exit::WorkloadFailed
+        }
+        _ => {
+            context.note(format!("stopped; what was measured is kept: `perflab show {}`", run.short_id()));
+            Exit::WorkloadFailed
+        }
+    }
+}
+
+/// Puts together what is known before the first event.
+pub fn build_manifest(
+    source: &TomlSource,
+    study: Study,
+    plan: RunPlan,
+    facts: Facts,
+    label: Option<String>,
+    root: &Root,
+) -> Manifest {
+    Manifest {
+        format: FORMAT_VERSION,
+        writer: format!("perflab {}", env!("CARGO_PKG_VERSION")),
+        id: perflab_archive::new_run_id(),
+        label,
+        study,
+        study_text: source.text.clone(),
+        study_file: source.file.clone(),
+        plan,
+        facts,
+        boot_id: perflab_observe::read_boot_id(root),
+        target: "host".into(),
+        targets: Vec::new(),
+        anchor: perflab_observe::read_clock_anchor(),
+        status: RunStatus::Running,
+        overhead: Overhead::default(),
+    }
+}
+
+/// `perflab run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A study file, or the name of a shipped study (`perflab study list`)
+    pub study: String,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Keep one level of a factor, or several: `--set pages=huge`, `--set cpus=1,cpus=4` (or repeated)
+    #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
+    pub set: Vec<String>,
+    /// Only this workload of the study
+    #[arg(long, value_name = "WORKLOAD")]
+    pub only: Option<String>,
+    /// Seed of the random order
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Iterations of each case, instead of the study's number
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<u32>,
+    /// Install missing workloads first
+    #[arg(long)]
+    pub install: bool,
+    /// Allow what destroys data: formatting the study's partition
+    #[arg(long)]
+    pub apply: bool,
+    /// Where scratch directories and disk images are made
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Write no report
+    #[arg(long)]
+    pub no_report: bool,
+}

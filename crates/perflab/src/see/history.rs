@@ -1,0 +1,268 @@
+//! Metrics over the runs of the archive: `perflab history` and `guard`.
+//!
+//! `perflab history`
+//!
+//! `perflab guard`
+
+use clap::Args;
+use perflab_analyze::{
+    AnalysisOptions, FEWEST_HISTORY_RUNS, MetricHistories, check_newest_run, metric_histories,
+};
+use perflab_archive::RunDir;
+use perflab_model::{Manifest, RunRecord, RunStatus};
+use perflab_present::ReportData;
+use perflab_present::comparison::OutputFormat;
+use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
+use perflab_present::report::render_report_with_history;
+
+use crate::app::{self, App};
+use crate::failure::{Exit, UsageError};
+use crate::output_path::OutputPath;
+use crate::see::report;
+
+/// Metrics over runs.
+pub fn show_history(context: &App, wanted: &HistoryArgs) -> anyhow::Result<Exit> {
+    let runs = read_history_runs(context, &wanted.of, false)?;
+    let found = metric_histories(&history_records(&runs), &history_options(&wanted.of)?)?;
+    print_history(context, &found)?;
+    if let Some(series) = found.series.first() {
+        app::write_scene(context, wanted.plot.as_ref(), || history_chart(&found, series))?;
+    }
+    write_history_report(context, &wanted.of, &runs, &found)?;
+    Ok(Exit::Fine)
+}
+
+/// One run of the archive, read.
+pub struct HistoryRun {
+    pub directory: RunDir,
+    pub record: RunRecord,
+}
+
+/// The runs that the arguments choose, the oldest first; what cannot be read is said, not passed over. With `needs_newest`, the
+/// newest must be readable: what is judged is not silently another one.
+pub fn read_history_runs(
+    context: &App,
+    of: &HistorySelection,
+    needs_newest: bool,
+) -> anyhow::Result<Vec<HistoryRun>> {
+    let archive = context.archive()?;
+    let mut found = Vec::new();
+    for entry in archive.list_runs()? {
+        match entry.summary {
+            Err(reason) => context.note(format!("left out: run {}: {reason}", entry.short)),
+            Ok(summary) if summary.status == RunStatus::Running => {}
+            Ok(summary) if of.label.is_some() && summary.label != of.label => {}
+            Ok(_) => found.push(entry.id),
+        }
+    }
+    let mut directories: Vec<RunDir> = Vec::new();
+    for id in &found {
+        directories.extend(archive.find_runs(id)?);
+    }
+    if let Some(study) = &of.study {
+        // Damaged ones of other studies are nobody's concern here.
+        directories.retain(|run| run.manifest().map_or(true, |manifest| is_of_study(&manifest, study)));
+    }
+    let newest = directories.last().map(|run| run.id().to_owned());
+    let mut runs: Vec<HistoryRun> = Vec::new();
+    for directory in directories {
+        match directory.read_record() {
+            Ok(record) => runs.push(HistoryRun { record, directory }),
+            Err(error) if needs_newest && newest.as_deref() == Some(directory.id()) => {
+                return Err(error.into());
+            }
+            Err(error) => stderr_line!("warning: left out: {error:#}"),
+        }
+    }
+    let skipped = of.last.map_or(0, |last| runs.len().saturating_sub(last));
+    runs.drain(..skipped);
+    if runs.is_empty() {
+        let hint = of
+            .label
+            .as_ref()
+            .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
+        return Err(UsageError::new("the archive has no run for a history", hint).into());
+    }
+    Ok(runs)
+}
+
+/// Whether a run is of a study, by title, file or file name without its folder and ending.
+fn is_of_study(manifest: &Manifest, wanted: &str) -> bool {
+    let file = manifest.study_file.as_str();
+    let base = file.rsplit('/').next().unwrap_or(file);
+    [manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&wanted)
+}
+
+/// Their records alone.
+pub fn history_records(runs: &[HistoryRun]) -> Vec<RunRecord> {
+    runs.iter().map(|run| run.record.clone()).collect()
+}
+
+/// What to look at.
+pub fn history_options(of: &HistorySelection) -> Result<AnalysisOptions, UsageError> {
+    Ok(AnalysisOptions {
+        default_margin: crate::see::compare::parse_percent_option("--margin", &of.margin)?,
+        metrics: of.metric.clone(),
+        workloads: of.workload.clone(),
+        ..AnalysisOptions::default()
+    })
+}
+
+/// A single series run by run, several by their steps.
+fn print_history(context: &App, found: &MetricHistories) -> anyhow::Result<()> {
+    if context.format == OutputFormat::Json {
+        return context.print_json(found);
+    }
+    match &found.series[..] {
+        [one] => context.print_grid(&history_runs_grid(found, one))?,
+        _ => {
+            let steps = steps_grid(found);
+            let count: usize = found.series.iter().map(|series| series.steps.len()).sum();
+            context.note(format!(
+                "{} series over {} runs: {count} steps",
+                found.series.len(),
+                found.runs.len()
+            ));
+            context.print_grid(&steps)?;
+        }
+    }
+    found.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+    Ok(())
+}
+
+/// The page with the newest run, where one is wanted.
+pub fn write_history_report(
+    context: &App,
+    of: &HistorySelection,
+    runs: &[HistoryRun],
+    found: &MetricHistories,
+) -> anyhow::Result<()> {
+    let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
+    let input = ReportData {
+        title: "History".into(),
+        runs: vec![report::read_report_run(&newest.directory)?],
+        ..ReportData::default()
+    };
+    let page = render_report_with_history(&input, found)?;
+    path.write(page.as_bytes())?;
+    context.note(format!("report: {path}"));
+    Ok(())
+}
+
+/// The newest run against its history.
+pub fn guard_newest_run(context: &App, wanted: &GuardArgs) -> anyhow::Result<Exit> {
+    let runs = read_history_runs(context, &wanted.of, true)?;
+    let options = history_options(&wanted.of)?;
+    let found = metric_histories(&history_records(&runs), &options)?;
+    let judged = check_newest_run(&found, &options)?;
+    if context.format == OutputFormat::Json {
+        context.print_json(&judged)?;
+    } else {
+        context.print_grid(&guard_grid(&found, &judged))?;
+        judged.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+    }
+    if !judged.lost.is_empty() {
+        stderr_line!("warning: measured before, but not in the newest run: {}", judged.lost.join("; "));
+    }
+    write_history_report(context, &wanted.of, &runs, &found)?;
+    let alarms = judged.alarms().len();
+    if alarms > 0 {
+        stderr_line!(
+            "perflab: {alarms} got worse in run {}: measure it again beside the last good one",
+            judged.run
+        );
+    }
+    if alarms == 0 && judged.is_empty() {
+        stderr_line!(
+            "perflab: nothing was judged in run {}: {}",
+            judged.run,
+            unjudged_reason(&found, &wanted.of)
+        );
+    }
+    Ok(match alarms {
+        0 if judged.is_empty() => Exit::NothingJudged,
+        0 => Exit::Fine,
+        _ => Exit::Regression,
+    })
+}
+
+/// Why a history has nothing to hold the newest run against, and what to do.
+fn unjudged_reason(found: &MetricHistories, of: &HistorySelection) -> String {
+    let studies: Vec<&str> = found.runs.iter().map(|run| run.study.as_str()).collect();
+    let (newest, before) = studies.split_last().map_or(("", &[][..]), |(newest, before)| (*newest, before));
+    let same = before.iter().filter(|study| **study == newest).count();
+    let others = if same < before.len() && of.study.is_none() {
+        format!("; {same} of the {} runs before it are of its study", before.len())
+    } else {
+        String::new()
+    };
+    format!("no metric that decides has {FEWEST_HISTORY_RUNS} earlier runs of the same case{others}")
+}
+
+/// Which runs and metrics a history is made of.
+#[derive(Debug, Args)]
+pub struct HistorySelection {
+    /// Only these metrics
+    #[arg(value_name = "METRIC")]
+    pub metric: Vec<String>,
+    /// Only this workload (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub workload: Vec<String>,
+    /// Only runs with this label
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Only runs of this study: its title or file name, as `perflab list` shows it
+    #[arg(long, value_name = "STUDY")]
+    pub study: Option<String>,
+    /// Only the latest N runs
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+    /// The relative change that matters, where a study gives none for the metric
+    #[arg(long, default_value = "3%", value_name = "PERCENT")]
+    pub margin: String,
+    /// Write one HTML file with the newest run and the history
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub report: Option<OutputPath>,
+}
+
+/// `perflab history`
+#[derive(Debug, Args)]
+#[command(after_long_help = HISTORY)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub of: HistorySelection,
+    /// Draw the first series into a file (.svg or .png)
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
+}
+
+const HISTORY: &str = "\
+One value a run: the median of its boots' medians. Steps are found by E-divisive (energy distance
+with permutations, 5 % false alarms a series), never between fewer than three runs on either side.
+Each step has its size with an interval, the last good and the first bad run, and the facts that
+differ. A case whose command, parameters or definition were edited begins a series of its own.
+
+Examples:
+  perflab history                        the steps of every metric in the archive
+  perflab history time --plot time.svg   one metric, run by run, and a picture
+  perflab history --label nightly --last 100 --report history.html";
+
+/// `perflab guard`
+#[derive(Debug, Args)]
+#[command(after_long_help = GUARD)]
+pub struct GuardArgs {
+    #[command(flatten)]
+    pub of: HistorySelection,
+}
+
+const GUARD: &str = "\
+Compares the newest run with its history and exits with 5 where a metric got worse: it falls out
+of the prediction interval of the runs since the last step (corrected for the number of metrics),
+or a step for the worse lies among the last ten runs; and the change is beyond the margin. An
+alarm is a reason to measure both runs again, side by side. Where no metric that decides could be
+judged (a history too short, a study edited since, a run of another study) it exits with 7.
+
+Examples:
+  perflab guard
+  perflab guard --study nightly.toml
+  perflab guard time --label nightly --margin 2% --report guard.html";

@@ -1,0 +1,242 @@
+//! One run, or two held together: `perflab show` and `diff`.
+//!
+//! `perflab show RUN`
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use indexmap::IndexMap;
+use perflab_archive::RunDir;
+use perflab_model::series::SeriesGap;
+use perflab_model::{Case, IterationRecord, Manifest, Nanos, Outcome, RunRecord};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::fairness;
+
+use crate::app::App;
+use crate::failure::Exit;
+use crate::keep::runs::format_local_time;
+use crate::selection;
+
+/// Shows one run from the side that was asked for.
+pub fn show_run(context: &App, wanted: &ShowArgs) -> anyhow::Result<Exit> {
+    let run = selection::select_run(&context.archive()?, &wanted.run)?;
+    if let Some(slot) = wanted.output {
+        print_iteration_output(context, &run, slot)?;
+    } else if wanted.iterations {
+        context.print_grid(&iteration_grid(&run.read_record()?))?;
+    } else if wanted.facts {
+        context.print_grid(&crate::laboratory::machine::facts_grid(&run.manifest()?.facts))?;
+    } else if wanted.targets {
+        context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
+    } else {
+        print_run_overview(context, &run)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// What was done and how it went, then the medians.
+pub fn print_run_overview(context: &App, run: &RunDir) -> anyhow::Result<()> {
+    let record = run.read_record()?;
+    for line in run_summary_lines(run, &record) {
+        context.note_line(&line);
+    }
+    context.print_grid(&fairness::median_grid(&record))
+}
+
+fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
+    let manifest = &record.manifest;
+    let label = manifest.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+    let failed: Vec<&IterationRecord> =
+        record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).collect();
+    // One of several targets ends for each of them.
+    let slots = |all: &mut dyn Iterator<Item = &IterationRecord>| {
+        all.map(|one| one.slot).collect::<BTreeSet<_>>().len()
+    };
+    let ended = slots(&mut record.iterations.iter());
+    let failed_slots = slots(&mut failed.iter().copied());
+    let mut lines = vec![
+        format!("{}{label}: {}", run.short_id(), manifest.study.title),
+        format!(
+            "begun {}, {}: {} of {} iterations ended, {failed_slots} failed; {} order, seed {}",
+            format_local_time(begin_timestamp(manifest)),
+            manifest.status,
+            ended,
+            manifest.plan.slots.len(),
+            manifest.plan.order,
+            manifest.plan.seed,
+        ),
+        overhead_line(manifest),
+    ];
+    if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
+        lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
+    }
+    lines.extend(fairness::synchronisation_text(record));
+    lines.extend(fairness::fairness_lines(record));
+    lines.extend(gap_lines(&record.gaps));
+    lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
+    lines
+}
+
+/// Reasons of gaps that are shown.
+const GAPS_SHOWN: usize = 20;
+
+/// What monitors did not record: a line for each reason, however often it came.
+fn gap_lines(all: &[SeriesGap]) -> Vec<String> {
+    let mut reasons: IndexMap<(&str, &str), Vec<&SeriesGap>> = IndexMap::new();
+    for gap in all {
+        reasons.entry((&gap.monitor, &gap.reason)).or_default().push(gap);
+    }
+    let often = |gaps: &[&SeriesGap]| {
+        let lasted = |gap: &&SeriesGap| gap.to.map(|to| to.since(gap.from).0);
+        match (
+            gaps.len(),
+            gaps.iter().map(lasted).try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?))),
+        ) {
+            (1, None) => String::new(),
+            (1, Some(all)) => format!(" ({})", Nanos(all)),
+            (times, Some(all)) => format!(" ({times} times, {} in all)", Nanos(all)),
+            (times, None) => format!(" ({times} times)"),
+        }
+    };
+    let line = |((monitor, reason), gaps): ((&str, &str), Vec<&SeriesGap>)| {
+        format!("gap: monitor {monitor}: {reason}{}", often(&gaps))
+    };
+    let more = reasons.len().saturating_sub(GAPS_SHOWN);
+    let mut lines: Vec<String> = reasons.into_iter().take(GAPS_SHOWN).map(line).collect();
+    if more > 0 {
+        lines.push(format!("gap: for {more} further reasons (all of them: journal.jsonl)"));
+    }
+    lines
+}
+
+fn begin_timestamp(manifest: &Manifest) -> jiff::Timestamp {
+    jiff::Timestamp::from_nanosecond(i128::from(manifest.anchor.realtime.0)).unwrap_or_default()
+}
+
+/// What perflab itself cost, in a line.
+pub fn overhead_line(manifest: &Manifest) -> String {
+    let own = &manifest.overhead;
+    // Told when a run ends; no run takes no time.
+    if own.wall == Nanos(0) {
+        return "perflab's own cost: not known (it is told when a run of perflab's ends)".into();
+    }
+    let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
+    format!(
+        "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
+        own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
+    )
+}
+
+fn iteration_grid(record: &RunRecord) -> Grid {
+    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(GridColumn::left));
+    let plan = &record.manifest.plan;
+    for one in &record.iterations {
+        let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
+        let number =
+            if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
+        let began = one.start.since(record.manifest.anchor.monotonic);
+        let took = one.end.since(one.start);
+        grid.add_row([
+            u64::from(one.slot).into(),
+            plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
+            number.as_str().into(),
+            GridCell::with_text(format!("{:.3} s", began.seconds()), began.0),
+            GridCell::with_text(took.to_string(), took.0),
+            outcome_text(&one.outcome).as_str().into(),
+        ]);
+    }
+    grid
+}
+
+fn outcome_text(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ok => "ok".into(),
+        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::TimedOut { limit } => format!("stopped at its time limit of {limit}"),
+        Outcome::Interrupted => "interrupted".into(),
+    }
+}
+
+fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> anyhow::Result<()> {
+    let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
+    for name in ["stdout", "stderr"] {
+        if let Some(text) = run.read_output(Some(slot), name)? {
+            found.insert(name, (format!("--- {name} of iteration {slot}"), text));
+        }
+    }
+    // What made it fail may stand on a console: a panic, or a program that was killed.
+    let mine = |one: &IterationRecord| one.slot == slot && one.outcome != Outcome::Ok;
+    if run.read_record()?.iterations.iter().any(mine)
+        && let Some(text) = run.read_output(None, "agent")?
+    {
+        found
+            .insert("targets", ("--- what targets said beside their streams: errors, consoles".into(), text));
+    }
+    if found.is_empty() {
+        context.note(format!("iteration {slot} printed nothing, or is not of this run"));
+    }
+    if context.format == OutputFormat::Json {
+        let texts: IndexMap<&str, &String> = found.iter().map(|(name, (_, text))| (*name, text)).collect();
+        return context.print_json(&texts);
+    }
+    for (headline, text) in found.values() {
+        context.note(headline);
+        context.print_text(text)?;
+    }
+    Ok(())
+}
+
+/// `perflab show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// What its command printed in this iteration (a number of the list of iterations)
+    #[arg(long, value_name = "SLOT")]
+    pub output: Option<u32>,
+    /// Every iteration, in order of time
+    #[arg(long)]
+    pub iterations: bool,
+    /// Every fact
+    #[arg(long)]
+    pub facts: bool,
+    /// Targets in step: how evenly each case served them
+    #[arg(long)]
+    pub targets: bool,
+}
+
+/// `perflab diff`
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The one
+    pub first: String,
+    /// The other
+    pub second: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_one_reason_are_one_line() {
+        let gap = |monitor: &str, from: u64, to: Option<u64>| SeriesGap {
+            monitor: monitor.into(),
+            from: Nanos(from),
+            to: to.map(Nanos),
+            reason: "late".into(),
+        };
+        let second = 1_000_000_000;
+        let all =
+            [gap("a", 0, Some(second)), gap("b", 0, None), gap("a", 0, Some(2 * second)), gap("b", 5, None)];
+        let lines = ["gap: monitor a: late (2 times, 3.0 s in all)", "gap: monitor b: late (2 times)"];
+        assert_eq!(gap_lines(&all), lines);
+        assert_eq!(gap_lines(&all[1..2]), ["gap: monitor b: late"]);
+        assert_eq!(gap_lines(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
+        let many: Vec<SeriesGap> =
+            (0..30).map(|n| SeriesGap { reason: n.to_string(), ..gap("a", n, None) }).collect();
+        assert_eq!(gap_lines(&many).len(), 21);
+        assert!(gap_lines(&many)[20].contains("10 further"), "{:?}", gap_lines(&many));
+    }
+}

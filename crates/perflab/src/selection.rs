@@ -1,0 +1,151 @@
+//! From what the user calls runs to sides of a comparison.
+//!
+//! From what the user calls runs to the sides of a comparison.
+//!
+//! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
+use std::thread;
+
+use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
+use perflab_analyze::{Comparison, ComparisonSide};
+use perflab_archive::run_id::shortest_prefixes;
+use perflab_archive::{Archive, ArchiveError, RunDir};
+use perflab_model::RunRecord;
+
+use crate::failure::UsageError;
+
+/// The runs behind one selector, as one side: a label that several runs share is their repetitions.
+pub fn select_side(archive: &Archive, selector: &str) -> anyhow::Result<ComparisonSide> {
+    read_side(archive, selector, RunDir::read_record)
+}
+
+/// The same with those iterations only that did not end well.
+pub fn select_side_of_failures(archive: &Archive, selector: &str) -> anyhow::Result<ComparisonSide> {
+    read_side(archive, selector, RunDir::read_failed_record)
+}
+
+fn read_side(
+    archive: &Archive,
+    selector: &str,
+    record: fn(&RunDir) -> Result<RunRecord, ArchiveError>,
+) -> anyhow::Result<ComparisonSide> {
+    let runs = archive.find_runs(selector)?.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    Ok(ComparisonSide { name: side_name(selector, &runs), runs })
+}
+
+/// Several sides, read by as many threads as there are processors; the first error where there is any.
+pub fn select_sides(
+    selectors: &[String],
+    side: impl Fn(&str) -> anyhow::Result<ComparisonSide> + Sync,
+) -> anyhow::Result<Vec<ComparisonSide>> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let part = selectors.len().div_ceil(threads).max(1);
+    let read = |part: &[String]| part.iter().map(|selector| side(selector)).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let parts: Vec<_> = selectors.chunks(part).map(|part| scope.spawn(|| read(part))).collect();
+        let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        read.flatten().collect::<anyhow::Result<Vec<_>>>().map(disambiguate_names)
+    })
+}
+
+/// Runs that share a label are sides of one name: their ids, as short as they can be, tell them apart.
+fn disambiguate_names(mut sides: Vec<ComparisonSide>) -> Vec<ComparisonSide> {
+    let id = |side: &ComparisonSide| side.runs.first().map(|run| run.manifest.id.clone()).unwrap_or_default();
+    let ids: Vec<String> = sides.iter().map(id).collect::<BTreeSet<_>>().into_iter().collect();
+    let short: BTreeMap<String, String> = ids.iter().cloned().zip(shortest_prefixes(&ids)).collect();
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    for side in &mut sides {
+        let (id, several) = (id(side), names.iter().filter(|name| **name == side.name).count() > 1);
+        if let Some(short) = short.get(&id).filter(|_| several && side.name != id) {
+            side.name = format!("{} ({short})", side.name);
+        }
+    }
+    sides
+}
+
+/// One run by its label, several by what names them.
+fn side_name(selector: &str, runs: &[RunRecord]) -> String {
+    let label = runs.first().filter(|_| runs.len() == 1).and_then(|run| run.manifest.label.clone());
+    label.unwrap_or_else(|| selector.to_owned())
+}
+
+/// The one run behind a selector, where a verb can only take one.
+pub fn select_run(archive: &Archive, selector: &str) -> anyhow::Result<RunDir> {
+    let mut runs = archive.find_runs(selector)?;
+    if runs.len() > 1 {
+        let message = format!("`{selector}` names {} runs, and one is needed", runs.len());
+        return Err(crate::failure::UsageError::new(message, "name it by its id: see `perflab list`").into());
+    }
+    runs.pop().ok_or_else(|| {
+        crate::failure::UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`").into()
+    })
+}
+
+/// One side, its runs holding one sample a column and iteration of the monitor.
+pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+    let mut side = select_side(archive, name)?;
+    let mut last = None;
+    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+        let found = summarise_monitor(record, &directory.read_series(monitor)?);
+        if found.left_out > 0 {
+            let run = directory.short_id();
+            stderr_line!(
+                "warning: run {run}: {} iterations are left out: {monitor} was not read in them, or not for half of their time, or \
+                 nobody knows when they were",
+                found.left_out
+            );
+        }
+        *record = found.record;
+        last = Some(directory);
+    }
+    // A run among several may have nothing; a side may not.
+    match last.filter(|_| side.runs.iter().all(|record| record.samples.is_empty())) {
+        Some(run) => Err(monitor_missing_error(
+            &run,
+            monitor,
+            "was not read in any iteration, or not for half of its time",
+        )),
+        None => Ok(side),
+    }
+}
+
+/// Which of the kernel's own averages have no row, and why.
+pub fn missing_averages_note(monitor: &str, comparison: &Comparison) -> Option<String> {
+    let has_row =
+        |column: &str| comparison.rows.iter().any(|row| row.metric.split(' ').next() == Some(column));
+    let without: Vec<&str> =
+        kernel_averages(monitor).map(|(column, _)| column).filter(|column| !has_row(column)).collect();
+    (!without.is_empty()).then(|| {
+        format!(
+            "without {}: the kernel averages them over longer than an iteration lasts, so that iterations share their values",
+            without.join(", ")
+        )
+    })
+}
+
+/// One side, its runs holding every reading of the monitor while a benchmark ran.
+pub fn monitor_readings_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+    let mut side = select_side(archive, name)?;
+    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+        *record = monitor_readings(record, &directory.read_series(monitor)?);
+        if record.samples.is_empty() {
+            return Err(monitor_missing_error(
+                &directory,
+                monitor,
+                "was not read while a benchmark ran, or nobody knows when it ran",
+            ));
+        }
+    }
+    Ok(side)
+}
+
+/// A run in which the monitor has nothing to compare, and what else the run has.
+fn monitor_missing_error(directory: &RunDir, monitor: &str, why: &str) -> anyhow::Error {
+    let hint = match directory.list_monitors() {
+        Ok(known) => format!("read it more often in the study, or compare what it has: {}", known.join(", ")),
+        Err(error) => return error.into(),
+    };
+    UsageError::new(format!("run {}: {monitor} {why}", directory.short_id()), hint).into()
+}
