@@ -1,41 +1,105 @@
 //! The arrows between rooms, as DESIGN.md draws them: data goes down, an arrow up is a mistake.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-/// Room -> the rooms that it may use. The binary may use all.
+/// Crate -> the crates of this repository that it may use, each of which it does use. The binary may use all.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("stats", &[]),
-    ("stacks", &["model"]),
-    ("observe", &["model", "stacks"]),
-    ("workload", &["model"]),
-    ("archive", &["model", "stacks"]),
-    ("prefetch", &["model", "observe"]),
-    ("conduct", &["model", "stacks", "observe", "workload", "prefetch"]),
-    ("analyze", &["model", "stats", "archive"]),
-    ("present", &["model", "analyze", "archive"]),
+    ("slablist", &[]),
+    ("optrace", &[]),
+    ("perflab-model", &[]),
+    ("perflab-stats", &[]),
+    ("perflab-stacks", &["perflab-model"]),
+    ("perflab-observe", &["perflab-model", "perflab-stacks"]),
+    ("perflab-workload", &["optrace", "perflab-model", "slablist"]),
+    ("perflab-archive", &["optrace", "perflab-model", "perflab-stacks"]),
+    ("perflab-prefetch", &["perflab-model", "perflab-observe"]),
+    ("perflab-conduct", &["perflab-model", "perflab-observe", "perflab-stacks", "perflab-workload"]),
+    ("perflab-analyze", &["perflab-model", "perflab-stats"]),
+    ("perflab-present", &["perflab-analyze", "perflab-model"]),
 ];
 
-#[test]
-fn rooms_use_only_what_lies_below() {
+/// The workspace's crates, and the folder of each.
+fn crates() -> Vec<(cargo_metadata::Package, PathBuf)> {
     let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().unwrap();
+    let folder = |package: &cargo_metadata::Package| package.manifest_path.parent().unwrap().into();
+    metadata.packages.into_iter().map(|package| (package.clone(), folder(&package))).collect()
+}
+
+/// Every line of Rust below `folder/src`, with its file.
+fn source_lines(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.extend(text.lines().map(|line| (path.clone(), line.to_owned())));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_use_only_what_lies_below_and_declare_only_what_they_use() {
+    let crates = crates();
+    let names: BTreeSet<String> = crates.iter().map(|(package, _)| package.name.to_string()).collect();
     let allowed: BTreeMap<&str, &[&str]> = ROOMS.iter().copied().collect();
-    let rooms = metadata
-        .packages
-        .iter()
-        .filter_map(|package| Some((package, package.name.strip_prefix("perflab-")?)));
-    let mut seen = 0;
-    for (package, room) in rooms {
-        let allowed =
-            allowed.get(room).unwrap_or_else(|| panic!("{room} is not drawn in DESIGN.md and here"));
+    for (package, folder) in &crates {
+        let Some(allowed) = allowed.get(package.name.as_str()) else {
+            assert!(
+                ["perflab", "xtask", "fixtures"].contains(&package.name.as_str()),
+                "{} is not drawn",
+                package.name
+            );
+            continue;
+        };
         let normal =
             package.dependencies.iter().filter(|one| one.kind == cargo_metadata::DependencyKind::Normal);
-        for used in normal.filter_map(|one| one.name.strip_prefix("perflab-")) {
-            assert!(allowed.contains(&used), "an arrow up: {room} uses {used}");
+        let used: BTreeSet<&str> =
+            normal.map(|one| one.name.as_str()).filter(|name| names.contains(*name)).collect();
+        assert_eq!(used, allowed.iter().copied().collect(), "arrows of {}", package.name);
+        let source = source_lines(folder);
+        for name in used {
+            let word = name.replace('-', "_");
+            assert!(
+                source.iter().any(|(_, line)| line.contains(&word)),
+                "{} does not use {name}",
+                package.name
+            );
         }
-        seen += 1;
     }
-    assert_eq!(seen, ROOMS.len());
+    assert_eq!(crates.len(), names.len());
+    assert!(ROOMS.iter().all(|(room, _)| names.contains(*room)), "a room that is drawn is not there");
+}
+
+/// The name that a line of Rust defines as a type which other files see.
+fn defined_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = rest.strip_prefix("(crate)").unwrap_or(rest).strip_prefix(' ')?;
+    let rest =
+        ["struct ", "enum ", "trait ", "union ", "type "].iter().find_map(|word| rest.strip_prefix(word))?;
+    rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let mut defined: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (_, folder) in crates() {
+        for (file, line) in source_lines(&folder) {
+            // A type of a trait's implementation stands deeper, and is not `pub`.
+            if let Some(name) = defined_type(&line) {
+                defined.entry(name.to_owned()).or_default().push(file);
+            }
+        }
+    }
+    assert!(defined.len() > 500, "{} types were found", defined.len());
+    let twice: Vec<_> = defined.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
 }
 
 #[test]

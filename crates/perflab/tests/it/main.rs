@@ -10,6 +10,7 @@ mod compare;
 mod daemon;
 mod do_no_harm;
 mod documents;
+mod earlier_runs;
 mod edited;
 mod emulated;
 mod emulated_runs;

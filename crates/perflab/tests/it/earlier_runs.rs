@@ -1,0 +1,63 @@
+//! Runs that earlier versions wrote stay readable, and say what they said: see `tests/data/earlier/README.md`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::laboratory::Sandbox;
+
+/// A recorded run, what is asked of it, and where the answer of that version lies.
+const ANSWERS: &[(&str, &[&str], &str)] = &[
+    ("monitored", &["show"], "show"),
+    ("monitored", &["compare", "--by", "arenas"], "compare"),
+    ("monitored", &["flame", "shares"], "flame-shares"),
+    ("monitored", &["trace", "causes"], "trace-causes"),
+    ("monitored", &["export", "--to", "json"], "export"),
+    ("io", &["io", "show"], "io-show"),
+];
+
+fn recorded(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/earlier").join(name)
+}
+
+#[test]
+fn runs_of_earlier_versions_say_what_they_said() {
+    let sandbox = Sandbox::new();
+    for (run, asked, answer) in ANSWERS {
+        let file = recorded(&format!("{run}.perflab")).display().to_string();
+        let mut arguments = asked.to_vec();
+        arguments.extend([file.as_str()]);
+        arguments.extend(if *answer == "export" { ["--output", "-"] } else { ["--format", "json"] });
+        let printed = sandbox.run_successfully(&arguments).out;
+        let expected = std::fs::read_to_string(recorded(&format!("expected/{answer}.json"))).unwrap();
+        let (printed, expected) = (value_of(&printed), value_of(&expected));
+        assert_eq!(printed, expected, "{asked:?} of {run}");
+    }
+}
+
+/// Without what names the version that writes it.
+fn value_of(json: &str) -> Value {
+    let mut value: Value = serde_json::from_str(json).unwrap();
+    if let Some(map) = value.as_object_mut() {
+        map.remove("writer");
+    }
+    value
+}
+
+#[test]
+fn every_cache_of_an_earlier_run_has_the_figures_it_had() {
+    let file = recorded("monitored.perflab").display().to_string();
+    let printed = Sandbox::new().run_successfully(&["slab", "show", &file, "--format", "csv"]).out;
+    assert_eq!(printed, std::fs::read_to_string(recorded("expected/slab-show.csv")).unwrap());
+}
+
+#[test]
+fn a_run_of_an_earlier_version_is_kept_and_compared_with_a_new_one() {
+    let sandbox = Sandbox::new();
+    let file = recorded("monitored.perflab").display().to_string();
+    sandbox.run_successfully(&["import", &file]);
+    sandbox.run_echo("new", 100);
+    let listed = sandbox.run_successfully(&["list", "--format", "csv"]).out;
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    sandbox.run_successfully(&["report", "@latest"]);
+}
