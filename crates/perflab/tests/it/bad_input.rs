@@ -126,9 +126,9 @@ fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
     fs::write(&path, newer).unwrap();
     let shown = laboratory.run(&["show"]);
     assert_ne!(shown.code, Some(0));
-    assert!(shown.err.contains("99") && shown.err.contains("update perflab"), "{}", shown.err);
+    assert!(shown.err.contains("format 99") && shown.err.contains("update perflab"), "{}", shown.err);
     let listed = laboratory.run_successfully(&["list"]);
-    assert!(listed.out.contains("99"), "{}", listed.out);
+    assert!(listed.out.contains("format 99"), "{}", listed.out);
 }
 
 #[test]

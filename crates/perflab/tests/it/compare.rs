@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::laboratory::Sandbox;
 
 fn two_echo_runs() -> Sandbox {
@@ -12,15 +14,33 @@ fn two_echo_runs() -> Sandbox {
     laboratory
 }
 
+/// Of every row: the candidate's label, its change in thousandths of the baseline, and the verdict.
+fn compare_as_json(laboratory: &Sandbox, arguments: &[&str]) -> Vec<(String, i64, String)> {
+    let json = laboratory.run_json(&[&["compare"], arguments].concat());
+    let row = |row: &Value| {
+        let name = row["candidate_name"].as_str().unwrap();
+        assert_eq!(row["change"]["scale"], "ratio", "{row}");
+        let change = (row["change"]["value"].as_f64().unwrap() * 1000.0).round() as i64;
+        let label = name.split_once(" (").map_or(name, |(label, _)| label);
+        (label.to_owned(), change, row["verdict"].as_str().unwrap().to_owned())
+    };
+    json["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// A row of [`compare_as_json`].
+fn verdict_row(candidate: &str, change: i64, verdict: &str) -> (String, i64, String) {
+    (candidate.into(), change, verdict.into())
+}
+
 #[test]
 fn half_the_speed_is_worse_and_double_is_better() {
     let laboratory = two_echo_runs();
-    let said = laboratory.run_successfully(&["compare", "before", "after"]);
-    assert!(said.out.contains("worse") && said.out.contains("50"), "{}", said.out);
-    let said = laboratory.run_successfully(&["compare", "after", "before"]);
-    assert!(said.out.contains("better"), "{}", said.out);
-    let said = laboratory.run_successfully(&["compare", "after", "after"]);
-    assert!(said.out.contains("same"), "{}", said.out);
+    let rows = compare_as_json(&laboratory, &["before", "after"]);
+    assert_eq!(rows, [verdict_row("after", -500, "worse")]);
+    let rows = compare_as_json(&laboratory, &["after", "before"]);
+    assert_eq!(rows, [verdict_row("before", 1000, "better")]);
+    let rows = compare_as_json(&laboratory, &["after", "after"]);
+    assert_eq!(rows, [verdict_row("after", 0, "same")]);
 }
 
 #[test]
@@ -40,15 +60,23 @@ fn four_formats_carry_the_same_verdict() {
     let laboratory = two_echo_runs();
     let format =
         |name: &str| laboratory.run_successfully(&["compare", "before", "after", "--format", name]).out;
-    let json: serde_json::Value = serde_json::from_str(&format("json")).unwrap();
-    let row = &json["rows"][0];
-    assert!(row.to_string().contains("worse"), "{row}");
+    let json: Value = serde_json::from_str(&format("json")).unwrap();
+    assert_eq!(json["rows"][0]["verdict"], "worse");
     let csv = format("csv");
-    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
-    assert_eq!(columns.len(), 2, "{csv}");
-    assert!(csv.contains("worse"));
-    assert!(format("markdown").contains("| "), "{}", format("markdown"));
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let [head, row] = &lines[..] else { panic!("{csv}") };
+    let verdict = head.iter().position(|name| *name == "verdict").unwrap();
+    assert_eq!((row[verdict], row.len()), ("worse", head.len()), "{csv}");
+    for (name, separator) in [("markdown", "|"), ("table", "  ")] {
+        let table = format(name);
+        let cells = table.lines().flat_map(|line| line.split(separator)).map(str::trim);
+        let verdicts: Vec<&str> = cells.filter(|cell| VERDICT_CELLS.contains(cell)).collect();
+        assert_eq!(verdicts, ["✗ worse"], "{table}");
+    }
 }
+
+/// What a cell with a verdict holds.
+const VERDICT_CELLS: &[&str] = &["✓ better", "✗ worse", "= same", "? unclear"];
 
 #[test]
 fn by_a_factor_within_one_run() {
@@ -58,9 +86,9 @@ fn by_a_factor_within_one_run() {
         "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]",
     );
     let said = laboratory.run_successfully(&["run", &study]);
-    assert!(said.out.contains("speed: 150 against 100") && said.out.contains("better"), "{}", said.out);
-    let said = laboratory.run_successfully(&["compare", "@latest", "--by", "speed"]);
-    assert!(said.out.contains("better"), "{}", said.out);
+    assert!(said.out.contains("speed: 150 against 100"), "{}", said.out);
+    let rows = compare_as_json(&laboratory, &["@latest", "--by", "speed"]);
+    assert_eq!(rows, [verdict_row("150", 500, "better")]);
     let said = laboratory.run(&["compare", "@latest", "--by", "sped"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("speed"), "{}", said.err);
@@ -70,9 +98,9 @@ fn by_a_factor_within_one_run() {
 fn runs_that_share_a_label_are_repetitions() {
     let laboratory = two_echo_runs();
     laboratory.run_echo("before", 101);
-    let said = laboratory.run_successfully(&["compare", "before", "after", "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert!(json["rows"][0]["baseline"].to_string().contains("16"), "{}", json["rows"][0]["baseline"]);
+    let json = laboratory.run_json(&["compare", "before", "after"]);
+    let row = &json["rows"][0];
+    assert_eq!((&row["baseline"]["n"], &row["candidate"]["n"]), (&16.into(), &8.into()), "{row}");
 }
 
 #[test]
@@ -86,15 +114,14 @@ fn runs_of_one_label_are_told_apart_when_they_are_named_one_by_one() {
     let arguments: Vec<&str> = ["compare"].into_iter().chain(ids.iter().map(String::as_str)).collect();
     let styled = [&arguments[..], &["--style", "mmtests", "--format", "csv"]].concat();
     let table = laboratory.run_successfully(&styled).out;
-    let means: Vec<&str> = table.lines().filter(|line| line.contains("Hmean")).collect();
+    let cells = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let means = cells.filter(|cells| cells[1] == "Hmean");
+    let values: Vec<f64> = means.map(|cells| cells[4].parse().unwrap()).collect();
     let (one, other) = (&ids[1], &ids[2]);
     let common = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let named = |id: &String| format!("after ({}", id.get(..=common).unwrap());
     assert!(table.contains(&named(one)) && table.contains(&named(other)), "{table}");
-    assert!(
-        means.iter().any(|line| line.contains("50")) && means.iter().any(|line| line.contains("25")),
-        "{table}"
-    );
+    assert_eq!(values, [100.0, 50.0, 25.0], "{table}");
 }
 
 #[test]
@@ -126,11 +153,13 @@ fn other_statistics_gains_and_baselines() {
     let laboratory = two_echo_runs();
     laboratory.run_echo("third", 100);
     let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--stat", "mean,p99,n"]);
-    assert!(said.out.contains("p99 before") && said.out.contains("third"), "{}", said.out);
+    assert!(said.out.contains("p99 before") && said.out.contains("p99 candidate"), "{}", said.out);
     let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--ratio"]);
     assert!(said.out.contains("geometric mean") && said.out.contains("0.500"), "{}", said.out);
     let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--baseline", "after"]);
-    assert!(said.out.contains("before, third against after") && said.out.contains("better"), "{}", said.out);
+    assert!(said.out.contains("before, third against after"), "{}", said.out);
+    let rows = compare_as_json(&laboratory, &["before", "after", "third", "--baseline", "after"]);
+    assert_eq!(rows, [verdict_row("before", 1000, "better"), verdict_row("third", 1000, "better")]);
     let said = laboratory.run(&["compare", "before", "after", "--stat", "average"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("best95"), "{}", said.err);
@@ -145,7 +174,9 @@ fn another_level_may_be_the_baseline() {
     );
     laboratory.run_successfully(&["run", &study, "--quiet"]);
     let said = laboratory.run_successfully(&["compare", "@latest", "--by", "speed", "--baseline", "150"]);
-    assert!(said.out.contains("100, 200 against 150") && said.out.contains("worse"), "{}", said.out);
+    assert!(said.out.contains("100, 200 against 150"), "{}", said.out);
+    let rows = compare_as_json(&laboratory, &["@latest", "--by", "speed", "--baseline", "150"]);
+    assert_eq!(rows, [verdict_row("100", -333, "worse"), verdict_row("200", 333, "better")]);
     let said = laboratory.run(&["compare", "@latest", "--by", "speed", "--baseline", "151"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("it has 100, 150, 200"), "{}", said.err);
@@ -228,10 +259,11 @@ fn what_cannot_be_compared_is_named() {
     run("one", "echo speed 90", 1);
     run("zero", "echo speed 0", 8);
     run("failing", "exit 3", 4);
-    let said = laboratory.run_successfully(&["compare", "many", "one"]);
-    assert!(said.out.contains("unclear") && said.out.contains("too few values"), "{}", said.out);
-    let said = laboratory.run_successfully(&["compare", "many", "many"]);
-    assert!(said.out.contains("same") && said.out.contains("0 "), "{}", said.out);
+    let json = laboratory.run_json(&["compare", "many", "one"]);
+    let row = &json["rows"][0];
+    assert_eq!((&row["verdict"], &row["change"]["interval"]), (&"unclear".into(), &Value::Null), "{row}");
+    assert!(row["flags"].as_array().unwrap().contains(&"few".into()), "{row}");
+    assert_eq!(compare_as_json(&laboratory, &["many", "many"]), [verdict_row("many", 0, "same")]);
     let said = laboratory.run_successfully(&["compare", "many", "zero", "--ratio"]);
     assert!(said.out.contains("left out") && said.out.contains("not above zero"), "{}", said.out);
     assert!(said.out.contains("no geometric mean"), "{}", said.out);
@@ -346,10 +378,9 @@ fn monitors_have_the_figures_that_mmtests_prints() {
 fn metrics_are_chosen_by_what_they_are_for() {
     let laboratory = import_recorded_logs("current");
     let metrics = |wanted: &str| -> Vec<String> {
-        let options = ["--workload", "sysbenchcpu", "--metric", wanted, "--format", "json"];
-        let said = laboratory
-            .run_successfully(&[&["compare", "recorded-base", "recorded-new"], &options[..]].concat());
-        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let options = ["--workload", "sysbenchcpu", "--metric", wanted];
+        let json =
+            laboratory.run_json(&[&["compare", "recorded-base", "recorded-new"], &options[..]].concat());
         let rows = json["rows"].as_array().unwrap();
         rows.iter().map(|row| row["metric"].as_str().unwrap().to_owned()).collect()
     };
@@ -376,7 +407,11 @@ fn values_of_different_units_are_never_compared() {
     let of = |options: &[&str]| {
         laboratory.run_successfully(&[&["compare", "in-ns", "in-us"], options].concat()).out
     };
-    assert!(of(&[]).contains("real_time [us]") && of(&[]).contains("missing"), "{}", of(&[]));
+    let json = laboratory.run_json(&["compare", "in-ns", "in-us"]);
+    let times = json["rows"].as_array().unwrap().iter().filter(|row| row["metric"] == "real_time");
+    let times: Vec<[bool; 3]> =
+        times.map(|row| ["baseline", "candidate", "change"].map(|side| row[side].is_null())).collect();
+    assert_eq!(times, [[false, true, true], [true, false, true]], "{json}");
     let said = of(&["--style", "mmtests"]);
     assert!(said.contains("real_time [us]") && said.contains("in-us has no value"), "{said}");
     let csv = of(&["--style", "mmtests", "--format", "csv"]);

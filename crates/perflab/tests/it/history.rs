@@ -16,30 +16,33 @@ fn a_step_is_named_with_its_runs_and_drawn() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901]);
     let said =
         laboratory.run_successfully(&["history", "speed", "--plot", "speed.svg", "--report", "history.html"]);
-    assert!(said.out.contains("worse") && said.out.contains("-10"), "{}", said.out);
     assert_eq!(said.out.lines().count(), 11, "{}", said.out);
     let picture = std::fs::read_to_string(laboratory.path("speed.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.matches("<rect").count() > 10);
     let page = std::fs::read_to_string(laboratory.path("history.html")).unwrap();
     assert!(page.contains("<h2 id=\"history-title\">") && page.contains("✗ worse"));
-    let said = laboratory.run_successfully(&["history", "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let step = &json["series"][0]["steps"][0];
-    assert_eq!(step["at"], 6);
-    assert_eq!(step["first_bad"], json["runs"][6]["id"]);
+    let json = laboratory.run_json(&["history"]);
+    let [step] = &json["series"][0]["steps"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&step["at"], &step["verdict"]), (&6.into(), &"worse".into()));
+    assert_eq!((&step["last_good"], &step["first_bad"]), (&json["runs"][5]["id"], &json["runs"][6]["id"]));
+    let change = step["change"]["value"].as_f64().unwrap();
+    assert!((change + 0.1).abs() < 0.005, "{step}");
 }
 
 #[test]
 fn the_guard_ends_with_five_where_the_newest_run_is_worse() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002]);
-    let said = laboratory.run_successfully(&["guard"]);
-    assert!(said.out.contains("same"), "{}", said.out);
+    let verdicts = |margin: &[&str]| -> Vec<String> {
+        let json = laboratory.run_json(&[&["guard"], margin].concat());
+        json["rows"].as_array().unwrap().iter().map(|row| row["verdict"].to_string()).collect()
+    };
+    assert_eq!(verdicts(&[]), ["\"same\""]);
     laboratory.run_echo("nightly", 850);
     let said = laboratory.run(&["guard", "speed", "--report", "guard.html"]);
     assert_eq!(said.code, Some(5), "{}", said.err);
     assert!(said.out.contains("out of its history") && said.err.contains("measure it again"), "{}", said.out);
     assert!(laboratory.path("guard.html").exists());
-    assert_eq!(laboratory.run(&["guard", "--margin", "20%"]).code, Some(0));
+    assert_eq!(verdicts(&["--margin", "20%"]), ["\"same\""]);
 }
 
 #[test]
@@ -57,7 +60,10 @@ fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
         let said = laboratory.run_successfully(&[verb, "--format", "json"]);
         assert!(said.err.contains(id), "{}", said.err);
         let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        assert!(verb == "guard" || json["runs"].as_array().unwrap().len() == 6, "{json}");
+        let runs = if verb == "guard" { &json["rows"][0]["runs"] } else { &json["series"][0]["points"] };
+        // The newest one is judged by the five before it.
+        let count = runs.as_u64().unwrap_or_else(|| runs.as_array().unwrap().len() as u64 - 1);
+        assert_eq!(count, 5, "{json}");
     }
     damage(&runs[6]);
     assert_eq!(laboratory.run_successfully(&["history", "--quiet"]).code, Some(0));

@@ -100,6 +100,12 @@ impl Sandbox {
         said
     }
 
+    /// What it says as JSON: what a test means stands there, and not in sentences that name every word there is.
+    pub fn run_json(&self, arguments: &[&str]) -> serde_json::Value {
+        let said = self.run_successfully(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", said.out))
+    }
+
     /// A run of the `echo` workload with this label, on a machine of this speed.
     pub fn run_echo(&self, label: &str, speed: u32) {
         let study = self.write_study("echo.toml", "run = { iterations = 8, warmup = 0 }\n[workload.echo]");

@@ -118,5 +118,7 @@ fn a_report_of_two_runs_is_one_file() {
     laboratory.run_echo("b", 90);
     laboratory.run_successfully(&["report", "a", "b", "--output", "r.html"]);
     let html = std::fs::read_to_string(laboratory.path("r.html")).unwrap();
-    assert!(html.contains("worse"));
+    let rows = html.split("<tr role=\"row\" data-verdict=\"").skip(1);
+    let verdicts: Vec<&str> = rows.filter_map(|row| row.split('"').next()).collect();
+    assert_eq!(verdicts, ["worse"]);
 }
