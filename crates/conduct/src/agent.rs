@@ -1,14 +1,9 @@
-//! Perflab inside a target: greeting, pings, orders handed on.
+//! Perflab inside a target, taking orders over a byte stream: greeting, pings, orders handed on.
 //!
-//! perflab inside a target, taking orders over a byte stream.
-//!
-//! Owns both ends of one thread that listens and one that works: a ping is answered while a workload runs, and an end
-//! of the stream ends the workload. It needs nothing installed, has no shell, runs what the run's definitions say and
-//! nothing else, and refuses a host that speaks another version. Where the stream comes from is its caller's to say.
-//!
-//! The listening thread: greets, answers pings at once, hands every other order to the working one.
-//!
-//! What an agent says of itself.
+//! One thread listens and one works, so that a ping is answered while a workload runs, and an end of the stream
+//! ends the workload. An agent needs nothing installed, has no shell, runs what the run's definitions say and
+//! nothing else, and turns away a host that speaks another version. Where the stream comes from is its caller's
+//! choice.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,12 +1,8 @@
-//! Orders carried out one by one, reports sent to a sink; the wait for a start instant.
+//! The working thread of an agent: orders carried out one by one, reports sent, the wait for a start instant.
 //!
-//! The working thread: one run after the other, one order after the other.
-//!
-//! The speaking end of an agent's stream, shared by its threads: one whole frame at a time.
-//!
-//! Waiting for an instant, to the microsecond: asleep for most of it, looking at the clock for the rest.
-//!
-//! The monitors of an agent: their rows go to the host as they come.
+//! The sending end of the stream is shared by the agent's threads, one whole frame at a time. The wait is asleep
+//! for most of the time and reads the clock for the rest, so that it ends to the microsecond. Rows of monitors go
+//! to the host as they come.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,17 +1,12 @@
-//! The points all reach before any goes on: a state machine without I/O.
-//!
 //! The points that all targets must reach before any goes on, as a state machine without I/O.
 //!
-//! Owns who is on the way to which point, until when, and what follows from that. It refuses clocks, streams and
-//! threads: whoever drives it passes the time in, hands it what was heard, and does what it says. `docs/barrier.md`
-//! writes it down for people; its test walks through every state that three targets can bring it into.
+//! It knows which target is on the way to which point, until when, and what follows from that; there are no clocks,
+//! streams or threads in it: its driver passes in the time and what was received, and does what it returns.
+//! `docs/barrier.md` describes it for people; its test walks through every state that three targets can bring it
+//! into.
 //!
-//! A run is a list of [`BarrierStage`]s. Each has a deadline, so that every state but the last is left after a bounded time:
-//! who has not come by then is lost, and the others go on or stop, as the study says.
-//!
-//! The stages of a run: the beginning, two for each slot, two for the end.
-//!
-//! The state and its one transition function.
+//! A run is a list of [`BarrierStage`]s. Each has a deadline, so that every state but the last is left after a
+//! bounded time: a target that has not come by then is lost, and the others go on or stop, as the study says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -196,7 +191,7 @@ impl Barrier {
         todo
     }
 
-    /// When to come back with [`BarrierInput::SampleTimes`] at the latest; `None` when all is over.
+    /// When to come back with [`BarrierInput::Time`] at the latest; `None` when all is over.
     pub fn deadline(&self) -> Option<Nanos> {
         self.point().map(|_| self.deadline)
     }

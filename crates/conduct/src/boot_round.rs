@@ -1,7 +1,5 @@
-//! One launch of the targets, driven through the barrier.
-//!
-//! One boot of all targets, from their start to their end: the barrier's inputs and actions, carried between it and the
-//! crew.
+//! One launch of the targets, driven through the barrier: its inputs and actions carried between it and the
+//! connections.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,7 @@
-//! Every case, with its parameters and environment; how many there would be.
+//! Every case of a study: each workload at each parameter point under each combination of levels.
 //!
-//! Cases: each workload at each parameter point under each combination of levels.
-//!
-//! Every combination of one choice from each list.
-//!
-//! How large a plan would be, counted before anything of it is built.
+//! How many there would be is counted before any is built, so that a study that is too large is refused and does
+//! not fill memory.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

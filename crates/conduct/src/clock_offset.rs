@@ -1,12 +1,10 @@
-//! How another machine's clock stands to ours.
+//! How another machine's clock relates to ours, from round trips: arithmetic only, no clock is read here.
 //!
-//! How another machine's clock stands to ours, from round trips.
-//!
-//! We note the time, ask, are told theirs, and note the time again. Theirs was read somewhere between our two, so their
-//! clock is ahead of ours by at least `theirs - back` and at most `theirs - sent`: an interval that is as wide as the
-//! round trip, however the way there and the way back differ (Cristian 1989; RFC 5905, section 8). Many trips give many
-//! intervals, widened with age by what clocks may drift, and the truth lies in what they have in common (Marzullo 1984).
-//! So the bound is a bound, and a short trip makes it narrow. This module owns that arithmetic and refuses clocks.
+//! We note the time, ask, receive the other clock's time, and note the time again. It was read somewhere between
+//! our two, so that clock is ahead of ours by at least `theirs - back` and at most `theirs - sent`: an interval
+//! that is as wide as the round trip, however the way there and the way back differ (Cristian 1989; RFC 5905,
+//! section 8). Many trips give many intervals, widened with age by what clocks may drift, and the truth lies in
+//! what they have in common (Marzullo 1984). So the bound is a bound, and a short trip makes it narrow.
 
 use std::collections::VecDeque;
 

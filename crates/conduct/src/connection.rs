@@ -1,11 +1,8 @@
-//! A byte stream to an agent, as descriptors and as frames with an allowance.
-//!
 //! A byte stream to an agent: a pipe pair, a Unix or TCP socket, the host's end of a virtio-serial port.
 //!
-//! Owns two descriptors and a name, and nothing else: who is at the other end, how it was started and how
-//! it is ended is its [`crate::place`]'s; what is said is [`crate::protocol`]'s. Closing is dropping.
-//!
-//! One agent's stream: bytes in and out without blocking, and a measure of how much may come.
+//! Bytes go in and out without blocking, and an allowance bounds how much may come. Who is at the other end is the
+//! [launcher](crate::launcher)'s matter, what the bytes mean the [protocol](crate::protocol)'s. A connection is
+//! closed by dropping it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;

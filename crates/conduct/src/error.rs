@@ -1,6 +1,4 @@
-//! Why a run ended early or never began (wraps the errors of the rooms below).
-//!
-//! Why a run could not be carried out.
+//! Why a run ended early or never began (wraps the errors of the crates below).
 
 use std::path::PathBuf;
 use std::{fmt, io};

@@ -1,6 +1,8 @@
-//! Executions that a killed perflab leaves running, known beforehand: beside the journals of settings lies a record of each perflab
-//! that carries out executions. Owns who is ended afterwards: what carries the mark of a perflab that a record tells of, and that
-//! is gone. A mark alone proves nothing: environments are inherited, copied and invented.
+//! A record of each perflab that carries out executions, beside the undo journals, so that what a killed one leaves
+//! running is found and ended.
+//!
+//! Ended is only what carries the mark of a perflab that a record names, and that is gone. A mark alone proves
+//! nothing: environments are inherited, copied and invented.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write as _};

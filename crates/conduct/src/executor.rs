@@ -1,9 +1,7 @@
-//! Carries out slots on one machine: scratch, settings, one iteration, undo.
+//! Carries out slots on one machine: scratch directory, settings, one iteration, undo.
 //!
-//! One machine at work: its scratch directory and settings prepared, a slot made ready and carried out, everything
-//! undone. The host's own session goes through all slots; an agent does one when it is told to.
-//!
-//! One iteration: a fresh scratch folder, the workload's process, its output made into samples.
+//! One iteration is a fresh scratch folder, the workload's process, and its output made into samples. A host run
+//! goes through all slots; an agent carries out one when it is ordered to.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,6 @@
-//! A run on this host: phases, progress, limits, stopping rule, overhead.
+//! A run on this host, from `Began` to `Ended`: phases, progress, limits, stopping rule, overhead.
 //!
-//! One run on this host, from `Began` to `Ended`: whatever happens between, settings are undone.
-//!
-//! How far the run is, and how long it will still take.
+//! Whatever happens between, settings are undone.
 
 use perflab_model::event::RunPhase;
 use perflab_model::run::Overhead;

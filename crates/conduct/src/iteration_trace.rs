@@ -1,12 +1,8 @@
-//! What is recorded inside an iteration: stacks, I/O, the program's own trace.
+//! What is recorded inside an iteration: call stacks, I/O, the program's own trace.
 //!
-//! Call stacks sampled while an iteration runs, and named after it: naming must not be part of what is measured.
-//!
-//! I/O traced while an iteration runs. Names of files are looked up when it is over: asking must not be part of what is
-//! measured. The recording is a file beside the stream, which is too much for it.
-//!
-//! Traces that workloads write of themselves: where they may, and what becomes of them. The file lies outside the
-//! scratch directory, which goes before a consumer has seen the event; whoever records takes it away.
+//! Stacks are named and files looked up after the iteration: neither may be part of what is measured. Recordings
+//! are files beside the stream of events, which they are too large for. A program's own trace lies outside the
+//! scratch directory, which goes before a consumer has seen the event; the recorder takes the file away.
 
 use std::cell::RefCell;
 use std::io::Write as _;

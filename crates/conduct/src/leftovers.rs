@@ -1,5 +1,5 @@
-//! What a killed perflab leaves, known beforehand: folders that hold something only for a while are written to a journal of
-//! settings before they are made, so that the next start or `perflab undo` removes them and names them.
+//! Folders that exist only for a while, written to an undo journal before they are made, so that the next start or
+//! `perflab undo` removes and names them if this perflab is killed.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,27 +1,32 @@
-//! From a study to one stream of events: the plan, the settings, the target that carries it out.
+//! From a study to one stream of events: the plan, the settings, the targets that carry it out.
 //!
-//! This room changes the system and undoes it; it starts processes and waits for them. It refuses to
-//! know how results are stored or shown: whatever happens leaves as [`perflab_model::Event`]s, and
-//! whoever holds the other end of the channel decides what becomes of them.
+//! This crate changes the system and undoes what it changed; it starts processes and waits for them. How results
+//! are stored or shown is not its matter: whatever happens leaves as a [`RunEvent`](perflab_model::RunEvent), and
+//! whoever holds the other end of the channel decides what becomes of it.
 //!
-//! | module | owns |
+//! | module | what a reader finds |
 //! |---|---|
-//! | [`plan`] | study x catalogue x facts -> every case and slot, in order |
+//! | [`plan`] | study × catalogue × facts → every case and slot, in order |
+//! | `case_expansion`, `study_check` | all combinations of parameters and levels; what only catalogue and facts can find wrong |
+//! | `preflight` | what the environment lacks for a plan, found before anything is changed |
+//! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
+//! | `host_run` | a run on this host |
+//! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
 //! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
-//! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
-//! | [`emulated_models`] | disks that this machine does not have |
-//! | [`startup`] | one start of a program, until it counts as started |
-//! | [`target`] | what carries a plan out: today [`local_machine::LocalMachine`], soon a guest |
-//! | [`channel`] | a byte stream to an agent |
-//! | [`protocol`] | what host and agent say to each other |
+//! | [`disk`] | the scratch directory, and emulated disks |
+//! | [`startup`] | one startup of a program, measured until it is ready |
+//! | [`synchronised_run`] | a run whose iterations begin at one instant on all targets |
+//! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
-//! | [`agent`] | perflab inside a target |
-//! | [`kernel`] | kernels to boot: files, and recipes that fetch or build one |
-//! | [`executions`] | what a killed perflab leaves running, and who of it is ended |
-//! | [`leftovers`] | folders for a while, which the next start removes if this one is killed |
-//! | [`pack_initramfs`] | a guest's first file system, with perflab in it |
-//! | [`init`] | perflab as a guest's first process |
-//! | [`machine`] | virtual machines: started, watched, ended |
+//! | [`clock_offset`] | how another machine's clock relates to ours |
+//! | `report_validation`, `stack_merge`, `untrusted_text` | what targets report: checked, merged, made harmless |
+//! | [`agent`], `agent_worker` | perflab inside a target |
+//! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
+//! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
+//! | [`guest`] | virtual machines: kernels, initramfs, boot, and perflab as their first process |
+//! | [`execution_records`], [`leftovers`] | what a killed perflab leaves behind, and who removes it |
+//! | `child_command` | commands that perflab runs for itself |
+//! | [`error`] | why a run ended early or never began |
 
 pub mod agent;
 mod agent_worker;

@@ -1,9 +1,7 @@
-//! One thread that serves all connections.
+//! One thread that serves all connections to agents: the silence of one keeps no other waiting.
 //!
-//! All agents of a run, spoken to by one thread: nobody's silence keeps the others waiting.
-//!
-//! Owns streams, frames on their way, and what an agent may send in how much time. It refuses to know what is said:
-//! whoever waits here gets reports with the time at which they came, and decides.
+//! It bounds what an agent may send in how much time. What reports mean is not its matter: they are handed on with
+//! the time at which they came.
 
 use std::collections::BTreeSet;
 use std::io;

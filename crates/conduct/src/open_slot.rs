@@ -1,7 +1,6 @@
-//! What targets report of the slot that is going on, held until it closes.
+//! What targets report of the slot that is being carried out, held until it closes.
 //!
-//! The iteration that is going on: what its targets tell of it is held until all have come, because a loss on the way
-//! decides whether it counts.
+//! It is held because a loss on the way decides whether the iteration counts.
 
 use std::collections::HashSet;
 

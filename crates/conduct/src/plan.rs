@@ -1,15 +1,11 @@
-//! Study x catalogue x facts -> plan: narrowing, expression scope, order of slots.
-//!
 //! The plan: a study, a catalogue and the host's facts become every case and slot, in order.
 //!
-//! Everything that can be refused is refused here, with the study's key, before anything is done.
+//! Everything that can be refused is refused here, with the study's key, before anything is done. Expressions may
+//! use host facts and the study's own `[values]`.
 //!
-//! The names that a study's expressions may use: host facts and the study's own `[values]`.
-//!
-//! The order of slots: randomised complete blocks, or one case after the other.
-//!
-//! Blocks are the answer to drift: in simulation, running AAAA…BBBB under a 3 % drift gives 80 %
-//! false alarms, randomised blocks 5 % (field-notes/statistics.md, section 1).
+//! The order of slots is randomised complete blocks, or one case after the other. Blocks are the answer to drift:
+//! in simulation, running AAAA…BBBB under a 3 % drift gives 80 % false alarms, randomised blocks 5 %
+//! (field-notes/statistics.md, section 1).
 
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;

@@ -1,6 +1,5 @@
-//! What killed runs left behind, put back; what the environment lacks for a plan, and installing it.
-//!
-//! What the environment lacks for a plan, found before anything is changed.
+//! What a run needs before it begins: what killed runs left is put back, what the environment lacks for the plan is
+//! found, or installed.
 
 use std::collections::BTreeSet;
 

@@ -1,17 +1,10 @@
-//! Orders, reports, frames, greeting, version.
+//! What host and agent exchange: a greeting line, then frames of JSON (four bytes of length, little-endian, then as
+//! many bytes).
 //!
-//! What host and agent say to each other: a greeting line, then frames of JSON. `docs/agent-protocol.md` is the
-//! description for people; this module is its only implementation.
-//!
-//! Owns versions, sizes and spellings. It refuses to wait, to send and to believe: an agent may lie, and what a report
-//! means for a run is checked where it is used.
-//!
-//! Frames: four bytes of length, little-endian, then as many bytes of JSON.
-//!
-//! The first line of either side. It names the version before anything depends on it, and what comes before it (a
-//! login's greeting over ssh, a kernel's last words on a port) is skipped.
-//!
-//! The messages. The host orders, the agent reports.
+//! `docs/agent-protocol.md` is the description for people; this module is its only implementation. The greeting
+//! names the version before anything depends on it, and what comes before it (a login's greeting over ssh, a
+//! kernel's last lines on a port) is skipped. After it the host orders and the agent reports. An agent may lie:
+//! reports are checked in `report_validation`.
 
 use std::marker::PhantomData;
 

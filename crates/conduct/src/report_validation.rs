@@ -1,8 +1,8 @@
-//! What a foreign target reports, held against the plan before it is believed.
+//! What a target reports, checked against the plan before it is believed.
 //!
-//! What a target tells, checked before it is believed. A target is somebody else's machine: it may name no slot,
-//! metric or monitor that the plan does not give it, its times lie between the beginning and now, and its texts carry no
-//! control characters. No message holds a path that this side would open.
+//! A target is somebody else's machine: it may name no slot, metric or monitor that the plan does not give it, its
+//! times lie between the beginning and now, and its texts carry no control characters. No message holds a path that
+//! this side would open.
 
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::{CellRow, SeriesGap, TableCell};

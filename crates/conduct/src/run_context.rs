@@ -1,12 +1,7 @@
-//! What a run is given: this machine, permissions, stop request, event sender.
+//! What a run is given: this machine, permissions, a stop request, the event sender with the clock that stamps
+//! events.
 //!
-//! The wish to stop, shared between the signal handler and whoever works.
-//!
-//! A target: whatever carries out a plan and tells what happens as a stream of events.
-//!
-//! The sending end of the one stream, with the clock that stamps it.
-//!
-//! This host as a target: checks, prepares, iterates, undoes.
+//! A [`RunTarget`] is whatever carries out a plan and reports what happens as a stream of events.
 
 use std::path::PathBuf;
 use std::sync::Arc;

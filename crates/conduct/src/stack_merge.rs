@@ -1,7 +1,7 @@
 //! Stacks of several targets in one tree.
 //!
-//! Stacks of several targets in one tree: each target's numbers become the run's, below a frame with the target's name, so
-//! that a flame graph shows them beside one another. A target that refers to what it never told is not believed.
+//! Each target's ids become the run's, below a frame with the target's name, so that a flame graph shows them
+//! beside one another. A target that refers to an id it never sent is not believed.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,4 @@
-//! Mistakes of a study that only catalogue, monitors and facts can tell.
-//!
-//! What a study can get wrong that only the catalogue, the monitors and the facts can tell.
+//! Mistakes of a study that only the catalogue, the monitors and the facts can reveal.
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,8 @@
 //! A run whose iterations begin at one instant on all targets.
 //!
-//! Many targets in step: every iteration begins at the same instant in all of them.
-//!
-//! Owns the run: starts the targets, keeps their clocks and lives in view, does what the [`crate::barrier`] says, puts
-//! what they tell on this host's time axis, and ends them whatever happens. It believes no target: what one tells is
-//! checked against the plan first ([`accept`]). How an agent is started is [`crate::place`]'s.
-//!
-//! The whole run: the host's side of it, and the stream of events.
+//! It starts the targets, watches their clocks and lives, does what the [`crate::barrier`] says, puts reports on
+//! this host's time axis, and ends the targets whatever happens. No target is believed: reports are checked against
+//! the plan first (`report_validation`). How an agent is started is in [`crate::launcher`].
 
 use std::sync::mpsc::Sender;
 

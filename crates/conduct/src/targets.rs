@@ -1,8 +1,4 @@
-//! The connected targets: launch, link, clock, liveness.
-//!
-//! All targets of a run, and the one thread that listens to them.
-//!
-//! One target during a run: its clock, its life, what it has told so far.
+//! The connected targets of a run: launch, connection, clock, liveness, and what each has reported so far.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

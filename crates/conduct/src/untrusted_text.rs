@@ -1,5 +1,5 @@
-//! What another machine said, made harmless before it is kept: signs that a terminal would obey, and those that turn the order
-//! of letters round, become U+FFFD. Which signs those are is [`perflab_model::untrusted_text`]'s to say.
+//! Text of another machine, made harmless before it is kept: characters that a terminal would obey, and those that
+//! reverse the order of letters, become U+FFFD. Which those are is defined in [`perflab_model::untrusted_text`].
 
 use perflab_model::untrusted_text::is_terminal_command;
 

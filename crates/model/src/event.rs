@@ -1,12 +1,10 @@
-//! The one stream: event kinds, phases, and whole ticks restored from changes.
-//!
 //! The one stream: everything that happens in a run, in order, serialisable from the first day.
 //!
-//! This host, a guest over a wire and an importer make events; the recorder, the journal, the
-//! progress bar and the live page consume them. Nothing else passes between measuring and showing.
+//! This host, an agent and an importer make events; the recorder, the journal, the progress bar and the live page
+//! consume them. Nothing else passes between measuring and showing.
 //!
-//! Every monitor's rows as of its last tick: whole ticks out of those that are told as changes. It refuses to guess: a
-//! change to a tick that was not seen restores nothing.
+//! Ticks may come as changes; [`LatestTicks`] restores whole ones. It does not guess: a change to a tick that was
+//! not seen restores nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -198,7 +196,7 @@ pub enum RunEventKind {
         rows: Vec<CellRow>,
     },
     /// One tick of a monitor, at the event's time, told as what differs from its tick before: as many rows, in the same
-    /// places. [`Latest`](crate::name_number_series::LatestTicks) makes it whole again.
+    /// places. [`LatestTicks`] makes it whole again.
     Changed {
         /// the monitor
         monitor: String,

@@ -1,6 +1,5 @@
-//! The table of facts, a machine's facts, and what differs between two machines.
-//!
-//! Facts: what a target says about itself, as flat keys with the place each was read from.
+//! The table of facts, a machine's facts as flat keys with the path each was read from, and what differs between
+//! two machines.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,7 @@
 //! Page-cache and disk events of a process tree, their files, extents and metadata blocks, thread names.
 //!
-//! I/O of a process tree: pages that came into the page cache, pages that were used, requests that went to disks, and the
-//! files that both belong to. Owns these nouns and the arithmetic of pages and extents; refuses to trace and to draw.
-//!
-//! Names of threads over time: by the program that each started last, by the name with which it ended, by what else a tracer
-//! tells.
+//! Here is also the arithmetic of pages and extents. The name of a thread at a time is that of the program that it
+//! started last, or the name with which it ended, or what else a tracer reports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

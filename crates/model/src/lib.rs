@@ -1,24 +1,24 @@
 //! The nouns of perflab, and nothing else: studies, plans, events, samples, series, facts, manifests.
 //!
-//! Every other room speaks through these types. This crate owns their shape, their units and the
-//! version of what is stored; it refuses I/O, clocks and threads, so that a guest, an importer and a
-//! test can all make the same values.
+//! All other crates exchange these types. Their shape, their units and the version of what is stored are defined
+//! here, without I/O, clocks or threads, so that a guest, an importer and a test can all make the same values.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
 //! | [`study`] | the TOML file: what to run, what to vary, what to record |
-//! | [`problem`] | what is wrong with a file, where, and what to do |
+//! | [`problem`], `toml_source` | what is wrong with a file, where, and what to do; a TOML file with its text |
 //! | [`expression`] | `2 * cpus`, evaluated over host facts |
+//! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
 //! | [`plan`] | cases and slots: everything that will be done, in order |
 //! | [`event`] | the one stream that a run is |
+//! | [`metric`] | metric, unit, direction, and one sample |
 //! | [`series`] | what a monitor records, declared column by column |
-//! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
-//! | [`trace`] | every operation of a program, with the spans inside it |
-//! | [`io_trace_problems`] | pages and disk requests of a process tree, and their files |
-//! | [`stackless_sample`] | one measured value of one metric |
-//! | [`factor_key_problems`] | where cases run, when it is not this host alone |
-//! | [`manifest`] | `run.json` |
-//! | [`untrusted_text`] | names that others chose, shown without obeying them |
+//! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
+//! | [`operation`] | every operation of a traced program, with the spans inside it |
+//! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |
+//! | [`facts`] | what a machine says about itself, and what differs between two |
+//! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
+//! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
 
 pub mod event;
 pub mod expression;

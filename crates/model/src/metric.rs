@@ -1,8 +1,5 @@
-//! Metric, unit, direction, and one sample of a metric.
-//!
-//! A metric: a named quantity with a unit and a direction, declared once where it is produced.
-//!
-//! A sample: one measured value of one metric in one iteration.
+//! A metric: a named quantity with a unit and a direction, declared once where it is produced; and one sample of
+//! it.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Every operation of a traced program as columns, with the spans inside it.
+//! Every operation of a traced program as columns, with the spans inside it and what the kernel did in it.
 //!
-//! Traces: every operation of a program, with the spans inside it and what the kernel did meanwhile. A tracer declares
-//! its words once; what most operations lack (a span, a page fault) is kept only where it is.
+//! A tracer declares its vocabulary once; what most operations lack (a span, a page fault) is stored only where it
+//! occurs.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,5 @@
-//! A set of pages as runs, with union, intersection, difference.
-//!
-//! Sets of pages, as runs: what a file has in memory, what was needed of it, what is to be read.
+//! A set of pages as runs, with union, intersection, difference: what a file has in memory, what was needed of it,
+//! what is to be read.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,8 @@
-//! Cases and slots of a run, in order, and how slots are stored.
-//!
 //! The plan: every case and every slot of a run, fixed and stored before the first sample.
 //!
-//! How slots are stored: iterations of one case that follow one another are one object with `repeat`, as hundreds of
-//! thousands of them (executions of an imported benchmark) would else be most of a manifest. Owns both ways; refuses a
-//! `repeat` that would fill the memory of whoever reads it.
+//! Iterations of one case that follow one another are stored as one object with `repeat`, as hundreds of thousands
+//! of them (executions of an imported benchmark) would otherwise be most of a manifest. A `repeat` that would fill
+//! the memory of the reader is refused.
 
 use indexmap::IndexMap;
 use serde::de::Error;
@@ -167,7 +165,7 @@ fn deserialize_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<S
     Ok(slots)
 }
 
-/// As [`deserialize`], but only their number.
+/// As `deserialize_slots`, but only their number.
 pub fn count_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     let stretches = Vec::<RepeatedSlot>::deserialize(deserializer)?;
     total_slots(&stretches).ok_or_else(|| D::Error::custom(TOO_MANY))

@@ -1,8 +1,5 @@
-//! What is wrong with a file that a person wrote: key, place, hint, nearest known name.
-//!
-//! What is wrong with a file that a person wrote: where it stands, which key, and what to do.
-//!
-//! "did you mean": the known name nearest to a mistyped one.
+//! What is wrong with a file that a person wrote: which key, where, what to do, and the known name nearest to a
+//! mistyped one.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,18 +1,10 @@
-//! A profile: batches on the stream, the whole in memory, what became of every sample, and the builder of its stack tree.
+//! A profile: batches on the stream, the whole in memory, what became of every sample, and the builder of its stack
+//! tree.
 //!
-//! Profiles: sampled call stacks, merged at their common beginnings.
-//!
-//! Owns what a frame, a stack and a sample are, and what every sampler must say of itself: what it could
-//! not see, and what was lost. A stack is a [`StackNode`]: its frame and the node of its caller, so that stacks
-//! share their outer frames and the nodes of a run are the call tree already. Refuses addresses: frames
-//! are named where they are recorded, while the symbols are at hand. No sample is dropped on the way: one
-//! without a stack is a sample without a node, and what the kernel lost is counted in [`ProfileSummary`].
-//!
-//! Stacks on their way through the stream of events, and what is said when a profile ends.
-//!
-//! A whole profile in memory, as readers give it.
-//!
-//! Putting stacks together: each frame, node and command name gets its number once.
+//! A stack is a [`StackNode`]: its frame and the node of its caller, so that stacks share their outer frames and
+//! the nodes of a run are the call tree already. There are no addresses: frames are named where they are recorded,
+//! while the symbols are at hand. No sample is dropped on the way: one without a stack is a sample without a node,
+//! and what the kernel lost, or a sampler could not see, is counted in [`ProfileSummary`].
 
 use std::collections::HashMap;
 

@@ -1,7 +1,5 @@
-//! Times, sizes, counts and ratios: the one grammar and the one printer.
-//!
-//! Quantities with a unit in their type: [`Nanos`] and [`Bytes`], and the spellings that people
-//! use for them in studies (`100ms`, `64MiB`).
+//! Times, sizes, counts and ratios: [`Nanos`] and [`Bytes`], and the spellings that people use for them in studies
+//! (`100ms`, `64MiB`).
 
 use std::fmt;
 use std::time::Duration;

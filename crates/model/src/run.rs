@@ -1,10 +1,5 @@
-//! `run.json`: manifest, targets, clock offsets, own overhead; and a run as a reader holds it.
-//!
-//! `run.json`: what a run is, in one document.
-//!
-//! Targets: where the cases of a run run, when that is not this host alone.
-//!
-//! A run as readers hold it in memory: everything but the series, which are read one at a time.
+//! `run.json`: manifest, targets, clock offsets, own overhead; and a run as a reader holds it: everything but the
+//! series, which are read one at a time.
 
 use serde::{Deserialize, Serialize};
 

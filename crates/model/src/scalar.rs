@@ -1,6 +1,4 @@
-//! One scalar of a study: parameter values and levels.
-//!
-//! A scalar as it stands in a study: parameter values and the levels of factors.
+//! One scalar of a study: parameter values and the levels of factors.
 
 use std::fmt;
 

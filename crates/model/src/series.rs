@@ -1,9 +1,8 @@
 //! A monitor's readings as a table: schema, gap, and rows stored once for all ticks they last.
 //!
-//! Series: what a monitor records. A schema declares the columns once; rows are plain cells.
-//!
-//! A series in which a row that says the same tick after tick stands once. It owns what the same row is: all cells, in
-//! the same place of the next tick. It refuses disorder: times that go back are sorted by whoever has them.
+//! A schema declares the columns once; rows are plain cells. Two rows are the same if all their cells are, at the
+//! same position of consecutive ticks. Times must not go back: readings out of order are sorted by whoever has
+//! them.
 
 use std::fmt;
 use std::ops::Range;

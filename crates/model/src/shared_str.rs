@@ -1,6 +1,4 @@
-//! A text that stands in hundreds of thousands of rows, held once.
-//!
-//! Names that stand in hundreds of thousands of rows, held once and shared. Owns nothing but the text.
+//! A text that appears in hundreds of thousands of rows, held once and shared.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -1,10 +1,4 @@
-//! Frame, stack node, stack sample, and function names without compiler suffixes.
-//!
-//! A function of a stack, and a stack as its innermost function and its caller's node.
-//!
-//! Names of functions without what compilers and kernel versions add to them.
-//!
-//! One sample.
+//! Frame, stack node, stack sample, and function names without what compilers and kernel versions add to them.
 
 use serde::{Deserialize, Serialize};
 

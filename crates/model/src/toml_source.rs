@@ -1,6 +1,4 @@
-//! A TOML file with its text: parsed, its keys located, its problems put in their places.
-//!
-//! From the text of a study to a checked [`Study`], or to [`Problems`] that stand in their places.
+//! A TOML file with its text: parsed, its keys located, its problems given the position of their key.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
-//! What files, programs and guests call themselves, shown without obeying it. Owns which signs a terminal would obey, or which
-//! turn the order of letters round; refuses to judge words. JSON has escapes of its own and is given as it is.
+//! What files, programs and guests call themselves, shown without obeying it.
+//!
+//! Replaced are characters that a terminal would obey, and those that reverse the order of letters; what a text
+//! means is not judged. JSON has escapes of its own and is given as it is.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

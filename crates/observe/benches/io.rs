@@ -1,11 +1,13 @@
-//! What tracing costs the start that is traced: the same command cold, with and without a recorder of `perflab io record`
-//! around it, with that of the daemon, which sees only what comes into memory, and under the peers that see the same events
-//! (`perf record` of the same tracepoints, `strace -f` of file calls). Wall time is from the moment in which a process that
-//! stands still may become the command to its end; CPU its own and, with a recorder, that of the
-//! recorder's thread. Ways are taken in turn, in another order each round.
+//! What tracing costs the startup that is traced.
 //!
-//! As root: `cargo bench -p perflab-observe --bench io -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
-//! what it has.
+//! The same command cold, with and without a recorder of `perflab io record` around it, with that of the daemon,
+//! which sees only what comes into memory, and under the peers that see the same events (`perf record` of the same
+//! tracepoints, `strace -f` of file calls). Wall time is from the moment in which a process that waits may become
+//! the command to its end; CPU its own and, with a recorder, that of the recorder's thread. Variants are taken in
+//! turn, in another order each round.
+//!
+//! As root: `cargo bench -p perflab-observe --bench io -- [ROUNDS] [-- COMMAND...]`; without a command, a Python
+//! that imports what it has.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

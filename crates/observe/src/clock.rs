@@ -1,7 +1,5 @@
 //! CLOCK_MONOTONIC, its anchor to the calendar, waits that a stop request ends, CPU time of a thread.
 //!
-//! CLOCK_MONOTONIC, its anchor to the calendar, and a wait that ends at once when asked to.
-//!
 //! The sampler never asks the system for the time: it asks a [`MonotonicClock`], which a test may replace.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

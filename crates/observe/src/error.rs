@@ -1,6 +1,4 @@
-//! Why a file of the kernel could not be read.
-//!
-//! What can go wrong when the kernel is asked: always with the path, the line or the name.
+//! Why a file of the kernel could not be read: always with the path, the line or the name.
 
 use std::io;
 

@@ -1,11 +1,9 @@
-//! Whether /dev/kvm runs a guest's code at the processor's speed.
+//! Whether `/dev/kvm` runs a guest's code at the processor's speed, answered by trying it: a guest of one page
+//! counts down in a loop of two instructions, and is timed.
 //!
-//! Whether `/dev/kvm` runs a guest's code at the processor's speed.
-//!
-//! Owns one question, answered by doing it: a guest of one page counts down in a loop of two instructions,
-//! and is timed. That the device opens says nothing: measured on a host with KVM_PVM, everything up to the
-//! virtual processor succeeds, and the loop then takes 2 µs an iteration, as each instruction is interpreted;
-//! a kernel needs minutes to its first line there. Refuses to choose an accelerator; that is `conduct`'s.
+//! That the device opens says nothing: measured on a host with KVM_PVM, everything up to the virtual processor
+//! succeeds, and the loop then takes 2 µs an iteration, as each instruction is interpreted; a kernel needs minutes
+//! to its first line there. The accelerator is chosen in `perflab-conduct`.
 
 use std::path::Path;
 use std::sync::mpsc;

@@ -1,23 +1,25 @@
-//! What the kernel did: monitors on a clock, and what a machine says about itself.
+//! What the kernel did: monitors on a clock, tracers, and what a machine says about itself.
 //!
-//! This room reads `/proc` and `/sys` below a [`Root`] that is passed in, so that every parser runs on
-//! recorded trees, and reads the time from a [`MonotonicClock`] that is passed in. It emits the events of
-//! `perflab-model` and refuses to store, to show, to change settings or to start processes.
+//! This crate reads `/proc` and `/sys` below a [`Root`] that is passed in, so that every parser runs on recorded
+//! trees, and reads the time from a [`MonotonicClock`] that is passed in. It emits the events of `perflab-model`;
+//! storing, showing, changing settings and starting processes belong to other crates.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
-//! | [`monitor`] | one file of the kernel, its columns declared with unit and kind |
-//! | [`sampler`] | all monitors of a run on a thread of their own, each with its interval |
-//! | [`profile`] | sampled call stacks of kernel and processes |
-//! | [`probes`] | functions and USDT probes of any program, told each time a thread comes by |
+//! | [`monitor`] | one file of the kernel each, its columns declared with unit and kind |
+//! | [`sampler`], `scheduled_monitor` | all monitors of a run on their threads, each with its interval; one of them on its grid of ticks |
+//! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
+//! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
+//! | [`io`], [`mounts`] | pages and disk requests of a process tree, and their files; file systems and the disks below them |
+//! | [`taskstats`] | what threads waited for and read, reported when they end |
 //! | [`facts`] | what a target says about itself, by family |
+//! | [`kvm_probe`] | whether /dev/kvm runs guests at the processor's speed |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
-//! | [`io`] | pages and disk requests of a process tree, and their files |
-//! | [`own_directories`] | where state and caches lie, and whether nobody else could have written them |
-//! | [`realtime`] | a moment in which nothing else may come first |
-//! | [`taskstats`] | what processes waited for and read, told when they end |
-//! | [`kvm`] | whether /dev/kvm runs guests at speed |
-//! | [`readiness_usage_error`] | what perflab itself cost |
+//! | [`realtime_priority`] | moments in which nothing else may run first |
+//! | [`overhead`] | what perflab itself costs |
+//! | [`own_directories`], `process_owner` | where state and caches lie, and whether nobody else could have written them; which process owns a kernel object |
+//! | [`mod@root`], `little_endian` | the folder that stands for `/`; integers in foreign bytes |
+//! | [`error`] | why a file of the kernel could not be read |
 
 pub mod clock;
 pub mod error;

@@ -1,7 +1,5 @@
-//! Little-endian integers in foreign bytes, read without going beyond the end.
-//!
-//! Numbers in what the kernel hands out as bytes: little-endian, as on every machine that perflab is built for. Owns reading
-//! one without going beyond the end; refuses to know what it means.
+//! Little-endian integers in foreign bytes, as on every machine that perflab is built for, read without going
+//! beyond the end.
 
 macro_rules! word {
     ($name:ident, $word:ty) => {

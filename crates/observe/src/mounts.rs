@@ -1,6 +1,4 @@
-//! Mounted file systems and the disks and partitions below them.
-//!
-//! File systems that are mounted here, and the disks below them (`/proc/self/mountinfo`, `/sys/dev/block`).
+//! Mounted file systems and the disks and partitions below them (`/proc/self/mountinfo`, `/sys/dev/block`).
 
 use std::ffi::OsString;
 use std::fs::{self, File};

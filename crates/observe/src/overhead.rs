@@ -1,6 +1,4 @@
-//! What perflab itself costs: CPU time, peak memory.
-//!
-//! What perflab itself costs: the numbers for `perflab_model::manifest::Overhead`.
+//! What perflab itself costs: the CPU time and peak memory of [`perflab_model::Overhead`].
 
 use perflab_model::Nanos;
 use rustix::time::ClockId;

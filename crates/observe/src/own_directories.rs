@@ -1,8 +1,10 @@
-//! Where perflab keeps what it will believe later (state, caches, sockets), and whether nobody else could have written it.
+//! Where perflab keeps what it will believe later (state, caches, sockets), and whether nobody else could have
+//! written it.
 //!
-//! A journal of settings holds commands that are carried out, and a cache names the kernel that is booted: both are taken only
-//! from a folder that belongs to the effective user, reached through folders that nobody else may write, and only from files
-//! of that user. Owner and mode are asked of opened descriptors, so that nothing can change between the look and the use.
+//! An undo journal holds commands that are carried out, and a cache names the kernel that is booted: both are taken
+//! only from a folder that belongs to the effective user, reached through folders that nobody else may write, and
+//! only from files of that user. Owner and mode are asked of opened descriptors, so that nothing can change between
+//! the check and the use.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

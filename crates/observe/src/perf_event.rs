@@ -1,6 +1,4 @@
-//! One perf event and its ring buffer: opened, mapped, drained.
-//!
-//! One ring buffer of one CPU: the kernel writes records, we take them out.
+//! One perf event and its ring buffer of one CPU: opened, mapped, drained.
 
 #![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 

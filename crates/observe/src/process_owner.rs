@@ -1,5 +1,7 @@
-//! Whose something of the kernel's is that all PID namespaces share: a process by its number, the time of its start, and the PID
-//! namespace in which the number counts. Owns when that process is certainly gone: of another namespace's, nothing is guessed.
+//! Which process owns a kernel object that all PID namespaces share: by its pid, the time of its start, and the PID
+//! namespace in which the pid counts.
+//!
+//! The question is when that process is certainly gone: about another namespace's, nothing is guessed.
 
 use std::collections::BTreeSet;
 use std::fs;

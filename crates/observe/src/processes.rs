@@ -1,6 +1,4 @@
-//! Threads, names and mappings of processes before a recording begins.
-//!
-//! What is mapped where, and what threads call themselves, before the first record: records tell only of changes.
+//! Threads, names and mappings of processes before a recording begins: records report only changes.
 
 use perflab_stacks::{MappedFile, RecordedProcess};
 

@@ -1,23 +1,8 @@
-//! Sampled call stacks: the event chosen and why others were refused, the recording from start to stop.
+//! Sampling call stacks: the event chosen and why others were refused, the recording from start to stop.
 //!
-//! Sampling call stacks, through perf_event_open and nothing else, so that it works inside a bare guest.
-//!
-//! Owns which event is counted and what to do where it is refused; the rings that the kernel writes samples to and
-//! the thread that empties them. Refuses a profile without the kernel: where that part is not allowed, or its names
-//! are hidden, it is an error that names the setting. Names come from `perflab-stacks`, after the measured time.
-//!
-//! | module | owns |
-//! |---|---|
-//! | `event` | the ladder of events, best first, and what a refusal means |
-//! | `ring` | one ring buffer of one CPU |
-//! | `processes` | what is mapped where before the first record |
-//! | `recorder` | [`StackSampler`]: from start to [`perflab_stacks::Recording`] |
-//!
-//! A profile being taken: events on every CPU, and one thread that empties their buffers.
-//!
-//! The ladder of events, best first, and what a refusal means.
-//!
-//! Why a profile cannot be taken, with the setting to change.
+//! It uses perf_event_open and nothing else, so that it works inside a bare guest. A profile without the kernel is
+//! not taken: where that part is not allowed, or its names are hidden, it is an error that names the setting.
+//! Frames are named by `perflab-stacks`, after the measured time.
 
 #![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 

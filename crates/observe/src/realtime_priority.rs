@@ -1,11 +1,11 @@
-//! Real-time priority: for a moment, and for the monitors' thread while it is modest.
+//! Real-time priority: for a moment in which nothing else may run first, and for the monitors' thread while it is
+//! modest.
 //!
-//! Real-time priority for moments in which nothing else may come first. What is given to a thread is not inherited by
-//! what it starts.
+//! What is given to a thread is not inherited by what it starts.
 //!
-//! The priority of the monitors' thread. A monitor on a fast clock loses ticks on a busy machine, where a thread that
-//! wakes up waits for others: measured with a tick every 10 ms, two CPUs and six runnable tasks, 135 of 4000 were more
-//! than 10 ms late, 6 with a nice value of -15, none at real-time priority. Slower clocks do not need it.
+//! A monitor on a short interval loses ticks on a busy machine, where a thread that wakes up waits for others:
+//! measured with a tick every 10 ms, two CPUs and six runnable tasks, 135 of 4000 were more than 10 ms late, 6 with
+//! a nice value of -15, none at real-time priority. Longer intervals do not need it.
 
 use perflab_model::Nanos;
 

@@ -1,8 +1,6 @@
-//! The folder that stands for `/` of /proc and /sys: the host or a recorded tree.
+//! The folder that stands for `/` of /proc and /sys: the host's own, or a recorded tree.
 //!
-//! Where `/proc` and `/sys` stand: the host's own, or a recorded tree.
-//!
-//! Paths are spoken of as the kernel names them (`/proc/stat`) and resolved here, in one place.
+//! Paths are written as the kernel names them (`/proc/stat`) and resolved here, in one place.
 
 use std::fs;
 use std::path::{Path, PathBuf};

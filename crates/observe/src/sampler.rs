@@ -1,14 +1,13 @@
-//! All monitors of a run on their threads.
+//! All monitors of a run on a thread of their own (two, where some have short intervals), each with its interval.
 //!
-//! All monitors of a run on a thread of their own (two, where some are on fast clocks), each with its interval.
-//!
-//! The sampler owns when a monitor is read, what is counted as late and lost, and what becomes a gap. It emits
+//! The sampler decides when a monitor is read, what is counted as late and lost, and what becomes a gap. It emits
 //! `SeriesOpened` before the first `Rows` of a monitor, and never ends because one of them fails: a failure is a
-//! `Gap` from the last good tick, sent at once and still open, and the monitor is tried again at a slower pace; when
-//! it comes back, the same gap (same monitor, same `from`) is sent again with its end, in place of the open one.
+//! `Gap` from the last good tick, sent at once and still open, and the monitor is tried again at longer intervals;
+//! when it comes back, the same gap (same monitor, same `from`) is sent again with its end, in place of the open
+//! one.
 //!
-//! The threads: each sleeps until the first of its monitors is due, ticks whatever is due, until it is asked to stop.
-//! Monitors on fast clocks have one of their own, so that none loses a tick while a slow one is read.
+//! Each thread sleeps until the first of its monitors is due, and reads whatever is due, until it is asked to stop.
+//! Monitors with short intervals have a thread of their own, so that none loses a tick while a slow one is read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,11 +1,9 @@
 //! One monitor on its grid of ticks: read, late, lost, failed, retried; the steal time behind a loss.
 //!
-//! One monitor on its schedule: opened, read, lost and found again, each step as events.
+//! Ticks are absolute times on a grid of the monitor's interval, so that nothing drifts.
 //!
-//! When a monitor is due: absolute times on a grid of its interval, so that nothing drifts.
-//!
-//! Time that the host of a virtual machine gave to others: the reason for a lost tick where nothing in the machine held
-//! the thread up. It refuses to say that it *was* the reason: only how much was taken about then.
+//! Steal time of a virtual machine is given as the reason for a lost tick where nothing in the machine held the
+//! thread up; it never says that it *was* the reason, only how much was taken about then.
 
 use std::sync::mpsc::{SendError, Sender};
 

@@ -1,10 +1,9 @@
-//! What threads waited for and read, told by the kernel over generic netlink when they end.
+//! What threads waited for and read, reported by the kernel when they end, or when asked (taskstats over generic
+//! netlink, `Documentation/accounting/taskstats.rst`).
 //!
-//! What processes waited for and read, told by the kernel when each of their threads ends, or when asked (taskstats over
-//! generic netlink, `Documentation/accounting/taskstats.rst`). Nothing is slowed: no process is held, none is polled.
-//!
-//! Owns the numbers of one thread. Refuses to say whose child it was: who wants a tree adds it up. Waiting is told only where
-//! the kernel accounts for delays (`kernel.task_delayacct`); bytes and major faults always.
+//! Nothing is slowed: no process is held, none is polled. These are the numbers of one thread; adding up a process
+//! tree is the caller's matter. Waiting is reported only where the kernel accounts for delays
+//! (`kernel.task_delayacct`); bytes and major faults always.
 
 use std::io;
 use std::ops::{Add, AddAssign, Sub};

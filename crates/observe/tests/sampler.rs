@@ -1,4 +1,4 @@
-//! The sampler: on this machine for real, and on trees and clocks of ours.
+//! The sampler: on this machine for real, and on trees and clocks of the test's own.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 

@@ -1,5 +1,7 @@
-//! The interface for C, declared in `include/optrace.h`. Owns the crossing: null pointers, texts, ownership. Every
-//! function takes null and does nothing with it, so that a program can be traced or not without `if`s of its own.
+//! The interface for C, declared in `include/optrace.h`.
+//!
+//! Null pointers, texts and ownership are dealt with here: every function takes null and does nothing with it, so
+//! that a program can be traced or not without `if`s of its own.
 
 #![expect(unsafe_code, reason = "C hands over pointers")]
 

@@ -1,7 +1,6 @@
-//! Chunks of memory that go round between a recording thread and the writer.
+//! Chunks of memory that go round between the recorder that fills them and the writer that empties them.
 //!
-//! One thread's chunks of memory, going round between the recorder that fills them and the writer that empties them.
-//! Owns the hand-over; every chunk is touched before it is filled, so that recording never faults.
+//! Every chunk is touched before it is filled, so that recording never faults.
 
 use std::cell::UnsafeCell;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Which clock stamps here, and reading it.
 //!
-//! Time stamps of a few nanoseconds. Owns the choice of the clock and the pairs that tie its ticks to CLOCK_MONOTONIC,
-//! on which the kernel's events are; refuses to order instructions: a fence would cost more than what it corrects.
+//! A time stamp costs a few nanoseconds; pairs of both clocks tie its ticks to CLOCK_MONOTONIC, on which the
+//! kernel's events are. Instructions are not ordered: a fence would cost more than what it corrects.
 
 /// Which clock gives the time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
-//! The file of a trace being made, and who has which room in it: blocks from its beginning, one behind the other, and far
-//! behind them the memory of recording threads. Owns that no file of somebody else's is written to.
+//! The file of a trace being made, and who has which room in it: blocks from its beginning, one behind the other,
+//! and far behind them the memory of recording threads.
+//!
+//! No file of anybody else's is ever written to.
 
 use std::fs::{self, File};
 use std::io;

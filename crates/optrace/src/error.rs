@@ -1,4 +1,4 @@
-//! What can go wrong, naming the path.
+//! What can go wrong with a trace, naming the path.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,4 @@
-//! The bytes of a trace file, version by version: header, blocks, records, clock pairs.
-//!
-//! The bytes of a trace file. Owns the layout of the header, of blocks and of records; refuses I/O.
+//! The bytes of a trace file, version by version: header, blocks, records, clock pairs. No I/O.
 //!
 //! All numbers are little-endian. The file is a header and blocks, each of them whole 64-bit words.
 //!
@@ -16,14 +14,14 @@
 //!
 //! - `operations`: begin in ticks; a word with duration in ticks (40 bits), kind (8), flags (3), spans (6) and numbers
 //!   (7 bits); for each number a word with value (56 bits, signed) and kind (8); for each kind of span that occurred a
-//!   word with exclusive ticks (40 bits), how often (16) and kind (8). A number of kind 255 is none of the program's: it
-//!   says what lay inside, whose time stamps cost it time: how often (30 bits), whether an operation or a span (1), in which
+//!   word with exclusive ticks (40 bits), how often (16) and kind (8). A number of kind 255 is not one of the program's: it
+//!   says what lay inside and cost it time by its stamps: how often (30 bits), whether an operation or a span (1), in which
 //!   span (8; 32: in none), and its kind (8). Of spans it is there only where one lay in another.
 //! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`ThreadEventKind`]).
-//! - `lane`: a thread began to record; its thread id; where in the file its memory is (see `live`) and how many bytes it
+//! - `lane`: a thread began to record; its thread id; where in the file its memory is (see `living_trace`) and how many bytes it
 //!   has, 0 where it is not in the file.
 //! - `end`: how many operations, how many lost, how often and how long recorders waited for the writer (ns), how many
-//!   of the kernel's events were lost; how often the process forked meanwhile; how many operations were entered, abandoned,
+//!   of the kernel's events were lost; how often the process forked during the trace; how many operations were entered, abandoned,
 //!   nested in another, and open at the end. A file without it was cut short, or its process ended without closing it.
 //! - `skip`: the room up to the next block, which a thread's memory was in; it has no records.
 //!

@@ -1,10 +1,13 @@
-//! The memory that a thread records into: pages of the trace file itself where that can be, so that what was written there
-//! is in the file however the process ends. Owns the layout of such a region, who may write to it after a fork, and
-//! where it cannot be: then it is ordinary memory, and the last chunks are lost with the process.
+//! The memory that a thread records into: pages of the trace file itself where that can be, so that what was
+//! written there is in the file however the process ends.
 //!
-//! A region is a head of 64-bit words, padded to a page, and the chunks. Head: when the lane was opened, in ticks; words of
-//! a chunk; how many chunks; 0; then for each chunk its round (from 1, counted over all chunks; 0 while it was never
-//! entered), the words in use (0 while it is filled), and the instant it was closed in ticks and nanoseconds.
+//! Where it cannot be, it is ordinary memory, and the last chunks are lost with the process. After a fork only the
+//! parent writes to it.
+//!
+//! A region is a head of 64-bit words, padded to a page, and the chunks. Head: when the lane was opened, in ticks;
+//! words of a chunk; how many chunks; 0; then for each chunk its round (from 1, counted over all chunks; 0 while it
+//! was never entered), the words in use (0 while it is filled), and the instant it was closed in ticks and
+//! nanoseconds.
 
 #![expect(unsafe_code, reason = "pages of a file are shared with the kernel, and taken from a child")]
 

@@ -1,7 +1,7 @@
 //! One operation: recording cost taken off, kernel events joined; the summary of a file.
 //!
-//! From the words of records to operations: what recording cost taken off, what the kernel did meanwhile put beside.
-//! Owns the arithmetic of both; decides nothing about which operations are remarkable.
+//! This is the arithmetic from the words of records to operations. Which operations are remarkable is not decided
+//! here.
 
 use crate::clock::ClockLine;
 use crate::layout::{
@@ -18,7 +18,7 @@ pub struct Operation {
     pub thread: i32,
     /// The thread's number in this trace, from 0.
     pub lane: u32,
-    /// Index into [`Vocabulary::write_operations`].
+    /// Index into [`Vocabulary::operations`].
     pub kind: u8,
     /// When it began, nanoseconds of CLOCK_MONOTONIC.
     pub start: u64,
@@ -49,7 +49,7 @@ pub struct Operation {
 /// The time of one kind of span within one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanTime {
-    /// Index into [`Vocabulary::write_spans`].
+    /// Index into [`Vocabulary::spans`].
     pub kind: u8,
     /// Nanoseconds, without the spans inside.
     pub ns: u64,

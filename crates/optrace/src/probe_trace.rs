@@ -1,7 +1,7 @@
-//! A trace of time stamps that somebody else took: begins and ends of probes, paired.
+//! A trace of time stamps that others took: probes in a program that knows nothing of optrace.
 //!
-//! A trace made of time stamps that somebody else took: of probes in a program that knows nothing of this. Owns the pairing
-//! of begins and ends, thread by thread; refuses to guess an end that did not come: the operation is flagged.
+//! Begins and ends are paired thread by thread. An end that did not come is never guessed: the operation is
+//! flagged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

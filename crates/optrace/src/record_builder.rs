@@ -1,10 +1,8 @@
 //! From stamp words to records, on the writer's thread: span stack, exclusive times.
 //!
-//! From what the measured path wrote to records, on the writer's thread: so the path need only stamp and store. Owns the
-//! order of notes; what they mean for a record is [`RecordBuilder`]'s matter.
-//!
-//! The record being made: the stack of open spans, their exclusive times, the words of those that are whole. Owns the
-//! bookkeeping between time stamps; refuses to take any, so that one stamp can end one thing and begin the next.
+//! The measured path need only stamp and store because this is done afterwards: the stack of open spans, their
+//! exclusive times, the words of those that are whole. No time stamp is taken here, so that one stamp can end one
+//! thing and begin the next.
 
 use crate::layout::{
     FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, InnerOccurrence, encode_head_word, encode_number,

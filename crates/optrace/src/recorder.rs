@@ -1,7 +1,7 @@
 //! The measured path: begin, end, enter, leave, number.
 //!
-//! The measured path: from `begin` to `end` only time stamps and one store for each, into memory that is there. Owns the
-//! order of things: what may wait or call the system happens before `begin` takes its time stamp.
+//! From `begin` to `end` there are only time stamps and one store for each, into memory that is there. What may
+//! wait or make a system call happens before `begin` takes its time stamp.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
-//! The words that the measured path writes, one a time stamp or number.
+//! The words that the measured path writes: one for each time stamp, one for each number, one behind the other.
 //!
-//! What the measured path writes: one word for each time stamp, one for each number, one behind the other. Owns the layout
-//! of these words; refuses to think about them, which [`Replay`](crate::replay::StampDecoder) does on the writer's thread.
+//! What they mean for a record is worked out by [`RecordBuilder`](crate::record_builder::RecordBuilder) on the
+//! writer's thread.
 
 use crate::chunks::ThreadChunks;
 use crate::clock::ClockKind;

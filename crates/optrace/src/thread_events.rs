@@ -1,7 +1,5 @@
-//! Context switches and page faults of one thread, by perf events.
-//!
-//! What the kernel does with one thread: context switches and page faults, each with its time on CLOCK_MONOTONIC,
-//! from a perf event of that thread. Owns the ring that the kernel writes into; refuses to interpret what is in it.
+//! Context switches and page faults of one thread, each with its time on CLOCK_MONOTONIC, by a perf event of that
+//! thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -1,9 +1,7 @@
 //! A trace being made: options, calibration of its own cost, header, end.
 //!
-//! A trace being made. Owns its options, the lanes of its recorders and the thread that writes its file.
-//!
-//! What recording itself costs, measured before each trace with the code that records. Owns the three figures that a
-//! reader subtracts; refuses to guess anything about the program.
+//! What recording costs is measured before each trace, with the code that records: the three figures that a reader
+//! subtracts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

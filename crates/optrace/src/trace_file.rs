@@ -1,7 +1,7 @@
 //! Reading a trace file: blocks, damage, operation by operation.
 //!
-//! Reading a trace file. Owns what is sound in it: a file that was cut short, or is damaged somewhere, is read up to
-//! there, and [`TraceFileSummary`] says so. Refuses to hold operations: each is shown once and forgotten.
+//! A file that was cut short, or is damaged somewhere, is read up to there, and [`TraceFileSummary`] says so.
+//! Operations are not held: each is shown once and forgotten.
 
 use std::collections::HashMap;
 use std::fs;

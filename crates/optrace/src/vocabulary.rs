@@ -1,6 +1,4 @@
-//! Names of operations, spans and numbers, and how many there may be.
-//!
-//! What a program calls its operations, spans and numbers. Owns the limits of each; numbers them in the order given.
+//! Names of operations, spans and numbers, in the order given, and how many there may be.
 
 use crate::error::OptraceError;
 
@@ -31,7 +29,7 @@ impl Vocabulary {
     /// Checked words.
     ///
     /// # Errors
-    /// [`OptraceError::Vocabulary`]: too many, none for the operations, twice the same, empty, or with a control character.
+    /// [`OptraceError::Words`]: too many, none for the operations, twice the same, empty, or with a control character.
     pub fn new(operations: &[&str], spans: &[&str], numbers: &[&str]) -> Result<Self, OptraceError> {
         if operations.is_empty() {
             return Err(OptraceError::Words("there must be at least one kind of operation".into()));

@@ -1,7 +1,6 @@
 //! The thread that writes the file, block by block.
 //!
-//! The thread that writes the file. Owns the order of blocks; a file that cannot be written costs records, which are
-//! counted, and never the program.
+//! A file that cannot be written costs records, which are counted, and never the program.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
-//! Why a trace cannot be used or made.
-//!
-//! What can go wrong with a trace: always with the file, and what to do.
+//! Why a trace cannot be used or made: always with the file, and what to do.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,11 +1,7 @@
-//! Asked for and not there yet; the rate limit; `readahead(2)`.
+//! Requests that were made and are not answered yet; the rate limit; `readahead(2)`.
 //!
-//! Requests under way: always so many that the disk has something to do, and never so many that the kernel's own sorting of
-//! what waits undoes the order in which it was asked for.
-//!
-//! Reading at no more than a rate.
-//!
-//! The system calls of reading ahead.
+//! There are always so many in flight that the disk has something to do, and never so many that the kernel's own
+//! sorting of its queue undoes the order in which they were made.
 
 #![expect(
     unsafe_code,

@@ -1,9 +1,7 @@
-//! Where the extents of a startup lie, and where they should.
+//! Where the extents of a startup lie on a disk, and where they should.
 //!
-//! How what is read of files lies on a disk: in how many stretches an arm would go over it.
-//!
-//! What is moved, in which order: as it is needed, but with few pieces a file. A file of more than four has its map in a block of
-//! its own, to which the arm has to go before it is read.
+//! The target layout is the order in which pages are needed, but with few extents a file: a file of more than four
+//! has its extent map in a block of its own, to which the arm has to go before it is read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -1,26 +1,21 @@
 //! Learns what an application reads when it starts, and reads it ahead the next time.
 //!
-//! Owns the trace of an application: what it is made of, how several starts become one, when it is stale, its file, and
-//! how it is replayed. Refuses to trace (that is `observe`), to measure what it brings (`conduct`), and ever to change a file
-//! of a trace or to open one that its caller could not have opened: files are opened by name, as who calls. Only [`relayout`],
-//! which must be asked for, opens them for writing, and moves their blocks.
+//! Nothing here ever changes a file of a trace, or opens one that its caller could not have opened: files are
+//! opened by name, with the caller's rights. Only [`relayout`], which must be asked for, opens them for writing,
+//! and moves their blocks. Tracing itself is in `perflab-observe`; what prefetching gains is measured in
+//! `perflab-conduct`.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
-//! | [`trace`] | what one start read, and the starts that are remembered of a program |
-//! | [`mod@learn`] | from a recording to a start |
-//! | [`residency`] | the same without root: what of your own files is in memory afterwards |
-//! | [`policy`] | from several starts to what is read ahead; ageing |
-//! | [`file`](mod@file) | the trace on disk: versioned, with a checksum |
-//! | [`dump`] | the lists of pages of the prefetch module of 2007 |
-//! | [`store`] | where traces lie, one a program |
-//! | [`plan_replay`] | what is to be read, in which order |
-//! | [`mode`] | what is read before a program starts, and what beside it |
-//! | [`memory`] | how much may be read |
-//! | [`replay`] | reading it |
-//! | [`mod@warm`] | whether there is anything to read |
-//! | [`mod@relayout`] | what is read, brought together on the disk |
-//! | [`daemon`] | all of this for every program, by itself |
+//! | [`startup_trace`] | what one startup read, and the traces remembered of a program, combined and aged |
+//! | [`trace_builder`] | from a recording, or from what is resident afterwards, to a trace |
+//! | [`trace_store`] | traces on disk, one a program: versioned, with a checksum |
+//! | [`trace_dump`] | the lists of pages of the prefetch module of 2007 |
+//! | [`replay_plan`] | what is read ahead: mode, order, memory budget |
+//! | [`replay`], `in_flight_requests` | reading it, disk by disk, with a bounded number of requests in flight |
+//! | `layout`, [`mod@relayout`] | where the extents of a startup lie and where they should; moving them |
+//! | [`daemon`] | all of this for every program, without being asked |
+//! | [`error`] | why a trace cannot be used or made |
 
 pub mod daemon;
 pub mod error;

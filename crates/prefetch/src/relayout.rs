@@ -1,11 +1,10 @@
-//! Moving them: free extents, exchange, what was left and why.
+//! Moves the extents of a startup together on the disk, in the order in which they are needed, so that an arm reads
+//! them in one sweep.
 //!
-//! Bringing together on the disk what a start reads, in the order in which it is needed, so that an arm goes over it in one
-//! sweep. No byte of any file changes, nor its times: the file system exchanges blocks, journaled, as when it defragments.
-//! Only who asks for it has it done; reading ahead never moves anything. ext4 can do it, others are left alone.
-//!
-//! Free room of an ext4, in one stretch if it has one, against which blocks of files are exchanged (`EXT4_IOC_MOVE_EXT`, as
-//! e4defrag does): a file without a name, which takes the old blocks away with it, whatever happens to us.
+//! No byte of any file changes, nor its times: the file system exchanges blocks, journaled, as when it defragments
+//! (`EXT4_IOC_MOVE_EXT`, as e4defrag does). They are exchanged for free extents, one large one if the file system
+//! has it, held by a file without a name, which takes the old blocks away with it, whatever happens to us. It is
+//! done only on request; reading ahead never moves anything. ext4 can do it, other file systems are left alone.
 
 #![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
 

@@ -1,14 +1,11 @@
 //! Reading a plan ahead, disk by disk, before and beside a program; whether it is in memory already.
 //!
-//! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
-//! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
+//! Files are opened by name with the caller's rights, never through a link and never for writing; one that is not
+//! the traced file any more (another inode number, generation, size or modification time) is left alone and
+//! counted.
 //!
-//! File systems of a trace, where they are mounted now.
-//!
-//! What is read of a plan, disk by disk.
-//!
-//! Whether what a plan would read is in memory already: asked of some of it, by reads that the kernel answers at once or not at
-//! all. A program that is started all day is read ahead once, and its other starts are not held up.
+//! Whether a plan is in memory already is asked of a sample of it, by reads that the kernel answers at once or not
+//! at all: a program that is started all day is read ahead once, and its other startups are not held up.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,15 +1,9 @@
 //! What is read ahead: mode, order, ranges of the disk, memory budget.
 //!
-//! What is to be read, in which order. Decided before anything is read, from the trace alone, so that it can be shown and
-//! tested.
-//!
-//! Stretches of the disk, in the order in which a program needs them: a compromise between one sweep, in which what is
-//! needed at once comes last as often as first, and the order of need, in which the arm seeks for every page. Where the
-//! arm has to move anyway it may as well move to what is needed next.
-//!
-//! When files are read: before their program starts, or beside it.
-//!
-//! Memory that may be used: reading ahead must not push out what others need.
+//! It is decided before anything is read, from the trace alone, so that it can be shown and tested. The order is a
+//! compromise between one sweep, in which what is needed at once comes last as often as first, and the order of
+//! need, in which the arm seeks for every page: where the arm has to move anyway it may as well move to what is
+//! needed next. The budget keeps reading ahead from pushing out what others need.
 
 use std::collections::HashSet;
 

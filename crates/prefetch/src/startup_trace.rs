@@ -1,9 +1,6 @@
 //! What one startup read, in order; the traces remembered of a program, combined and aged.
 //!
-//! What one start of a program read, and the starts that are remembered of it.
-//!
-//! From several starts to what is read ahead. Starts age: one that is older than a month says little about the next, unless
-//! it is the last that is known.
+//! A trace older than a month says little about the next startup, unless it is the last one known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,10 +1,12 @@
 //! From a recording, or from what is resident afterwards, to a trace.
 //!
-//! From a recording to a start: files that were read and can be opened again by name, and the blocks of their file systems.
+//! A recording gives the files that were read and can be opened again by name, and the blocks of their file
+//! systems.
 //!
-//! Learning without root: files that the processes of a command have open or mapped are noted while it runs, and what of them
-//! is in memory afterwards is taken for what it read. Pages that others had brought count too, files that were open for less
-//! than a glance are missed, and nothing is known of metadata: [`Source::Residency`](crate::TraceSource) says so.
+//! Without root, files that the processes of a command have open or mapped are noted while it runs, and what of
+//! them is in memory afterwards is taken for what it read. Pages that others had brought count too, files that were
+//! open between two looks are missed, and nothing is known of metadata:
+//! [`TraceSource::Residency`](crate::TraceSource) says so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -178,7 +180,7 @@ pub(crate) fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A start from files alone, for [`crate::residency`].
+/// A trace from files alone, for learning without root.
 fn build_trace_from_files(files: Vec<(IoFile, PageSet)>) -> Result<StartupTrace, PrefetchError> {
     let mounts = MountTable::read();
     let mut systems = Vec::new();

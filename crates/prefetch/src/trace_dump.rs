@@ -1,7 +1,8 @@
-//! What the prefetch module of 2007 remembered of a start, as it was read from the kernel: the text of `/proc/prefetch` (device,
-//! inode, first page, pages), or its file (`PFCH`, a version, where the records begin, then the same four as numbers).
+//! What the prefetch module of 2007 remembered of a startup.
 //!
-//! Owns both formats. A list of pages of old starts is held against what disks were asked for then; it is never replayed.
+//! Two formats: the text of `/proc/prefetch` (device, inode, first page, pages), and its file (`PFCH`, a version,
+//! where the records begin, then the same four as numbers). Such a list of pages is compared with what disks were
+//! asked for then; it is never replayed.
 
 use std::fs::File;
 use std::io::Read as _;

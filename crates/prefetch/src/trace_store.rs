@@ -1,10 +1,11 @@
 //! Traces on disk, one a program: file format, folder, finding the program.
 //!
-//! The trace on disk: a magic word, a version, a checksum, and what is known as compressed JSON. Written beside its place and
-//! renamed, so that a full disk or a kill leaves the old one.
+//! A file is a magic word, a version, a checksum, and compressed JSON, written under another name and renamed, so
+//! that a full disk or a kill leaves the old one.
 //!
-//! Where traces lie, one a program and user: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for others
-//! `$XDG_STATE_HOME/perflab/prefetch`. What the daemon learns from another user's starts lies in a folder `user-UID` below.
+//! The folder, for each user: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for
+//! others `$XDG_STATE_HOME/perflab/prefetch`. What the daemon learns from another user's startups lies in a folder
+//! `user-UID` below.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};

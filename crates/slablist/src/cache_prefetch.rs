@@ -1,7 +1,7 @@
 //! Asking for memory before it is needed.
 //!
-//! Asking for memory before it is needed. Owns the crate's only `unsafe`: an instruction that changes nothing but what
-//! the caches hold. What it is worth to call it for is decided where it is called.
+//! This is the crate's only `unsafe`: an instruction that changes nothing but what the caches hold. When it is
+//! worth calling is decided where it is called.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

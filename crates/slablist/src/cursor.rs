@@ -1,8 +1,8 @@
-//! Cursors: places in a list that are kept while the list changes. Owns what survives which change.
+//! Cursors: places in a list that are kept while the list changes.
 //!
-//! A [`SetCursor`] stands on a key. It survives every insertion, and every removal but that of its own key.
-//! A [`ListCursor`] stands on a position. It survives no insertion, removal, sort or reap, since its position may
-//! then mean another element; replacing elements in place leaves it valid. Both say so with a [`StaleCursor`].
+//! A [`SetCursor`] is at a key. It survives every insertion, and every removal but that of its own key. A
+//! [`ListCursor`] is at a position. It survives no insertion, removal, sort or reap, since its position may then
+//! mean another element; replacing elements in place leaves it valid. Both say so with a [`StaleCursor`].
 
 use crate::error::StaleCursor;
 use crate::list::SlabList;

@@ -1,10 +1,9 @@
-//! Insertion of one element, falling keys at the front too.
-//!
 //! Insertion of one element: into its slab, else spilling to a neighbour, else over one slab more.
-//! Owns what bounds its work: never more than three slabs and one node a level are touched.
 //!
-//! Insertion before everything else, where falling keys arrive. Owns how the first slab is kept short, so that they move
-//! little: it begins while the next is half full, and hands on what it has gathered until that one is full.
+//! Its work is bounded: never more than three slabs and one node a level are touched.
+//!
+//! Falling keys arrive in front of everything else. The first slab is kept short, so that they move little: a new
+//! one begins while the next is half full, and hands on what it has gathered until that one is full.
 
 use crate::list_core::{ListCore, make_room};
 use crate::node::{IndexNode, NodeChildren};

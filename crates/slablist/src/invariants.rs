@@ -1,6 +1,4 @@
-//! What must hold of a tree whatever was done to it.
-//!
-//! The invariants, looked at one by one. Owns what must hold of a tree whatever was done to it.
+//! What must hold of a tree whatever was done to it, checked one by one.
 
 use crate::error::InvariantViolation;
 use crate::node::{IndexNode, NodeChildren};

@@ -1,4 +1,4 @@
-//! Walking a list, slab by slab or element by element, from both ends. Owns the iterators; changes nothing.
+//! Walking a list, slab by slab or element by element, from both ends.
 
 use std::iter::FusedIterator;
 

@@ -7,22 +7,34 @@
 //!
 //! When removals leave slabs thin, a [`ReapPolicy`] decides when they are given back: [`MinCapacity`] and
 //! [`ReapThresholds`] are those of the library this one follows (libslablist, 2012), [`NeverReap`] leaves them, and
-//! [`BoundedReap`], the default, does a small step per operation, so that no single operation is ever long.
-//! What happens inside is told to a [`SlabProbe`], which costs nothing when unused; with feature `usdt` one of them is
-//! `Usdt`, which fires USDT probes.
+//! [`BoundedReap`], the default, does a small step per operation, so that no single operation is ever long. What
+//! happens inside is reported to a [`SlabProbe`], which costs nothing when unused; with feature `usdt` one of them
+//! is `Usdt`, which fires USDT probes.
 //!
 //! ```
-//! use slablist::{Bounded, Counts, Shape, SlabSet};
+//! use slablist::{BoundedReap, EventCounts, ListShape, SlabSet};
 //!
-//! let mut set = SlabSet::with(Shape::DEFAULT, Bounded::default(), Counts::default());
+//! let mut set = SlabSet::with_shape(ListShape::DEFAULT, BoundedReap::default(), EventCounts::default());
 //! for key in 0..10_000_u64 {
 //!     set.insert(key * 7919 % 10_007);
 //! }
 //! assert_eq!(set.len(), 10_000);
 //! assert_eq!(set.get(0), set.iter().next());
 //! assert_eq!(set.range(100..200).count(), set.remove_range(100..200, |_| {}));
-//! assert_eq!(set.state().slabs as u64, set.probe().made - set.probe().freed);
+//! assert_eq!(set.occupancy().slabs as u64, set.probe().made - set.probe().freed);
 //! ```
+//!
+//! | module | what a reader finds |
+//! |---|---|
+//! | `set`, `list`, `cursor`, `iter` | the two collections, cursors in them, iterators over them |
+//! | `set_operations` | what is done to many keys at once: merging, extracting, comparing |
+//! | `tree`, `list_core`, `node` | what both share: the tree, its counters, its nodes |
+//! | `route`, `search` | the way down by key or position; searches in sorted arrays |
+//! | `insert`, `spill`, `remove`, `reap` | changes of the tree, each with a bound on its work |
+//! | `policy`, `shape` | when slabs are given back; how big things are |
+//! | `probe`, `usdt` | what happens inside, reported while it happens |
+//! | `invariants`, `error` | what must hold of a tree; what can go wrong |
+//! | `ordered_float`, `cache_prefetch` | floats as keys; asking for memory before it is needed |
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The ordered list: elements by position, in the same slabs. Owns positions; sorts only when told to.
+//! The ordered list: elements by position, in the same slabs. It sorts only when told to.
 
 use std::cmp::Ordering;
 use std::fmt;

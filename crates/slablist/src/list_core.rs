@@ -1,7 +1,7 @@
-//! Counters of a list, and the changes to slabs that keep them right.
+//! The counters of a list, and the changes that keep them right: slabs made and freed, elements spread over a
+//! window of slabs.
 //!
-//! The counters of a list and the changes that keep them right: slabs made and freed, elements spread over a window
-//! of slabs. Owns what insertion, removal and reaping have in common.
+//! This is what insertion, removal and reaping have in common.
 
 use crate::node::{IndexNode, NodeChildren};
 use crate::probe::{SlabEvent, SlabProbe, SlabWork};

@@ -1,5 +1,4 @@
-//! The shape of the tree: index nodes over slabs. Owns the nodes and the reading of them; changes nothing but
-//! elements in place.
+//! The shape of the tree: index nodes over slabs, read without changing anything but elements in place.
 
 use crate::route::{AccessRoute, TreeRoute, lower_bound, slab_near, slot_near};
 use crate::search::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};

@@ -1,6 +1,4 @@
 //! Floats as keys, in the total order of IEEE 754.
-//!
-//! Floats as keys. Owns the total order of IEEE 754 as `Ord`; computes nothing.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! When slabs are given back. Owns the decision, as an object that is asked after each insertion and each removal;
-//! the work itself belongs to the list.
+//! When slabs are given back: a policy is asked after each insertion and each removal. The work itself is in
+//! `reap`.
 
 use std::fmt;
 use std::str::FromStr;

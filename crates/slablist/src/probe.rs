@@ -1,7 +1,7 @@
-//! What happens inside a list, told while it happens. Owns the names of the events; measures and stores nothing.
+//! What happens inside a list, reported while it happens.
 //!
-//! A [`SlabProbe`] is a type parameter of the lists: with [`NoProbe`] each call is an empty inlined function, and the
-//! compiled code is that of a list without probes.
+//! A [`SlabProbe`] is a type parameter of the lists: with [`NoProbe`] each call is an empty inlined function, and
+//! the compiled code is that of a list without probes.
 
 /// A piece of work that begins. It ends with the [`SlabEvent`] named at it; works nest (a spill makes a slab).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

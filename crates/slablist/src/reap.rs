@@ -1,5 +1,5 @@
-//! Giving slabs back: a pass over all of them, a pass over the index, or one bounded step. Owns the work; when it
-//! is done is the policy's matter.
+//! Giving slabs back: a pass over all of them, a pass over the index, or one bounded step. When that is done is the
+//! policy's decision.
 
 use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};

@@ -1,5 +1,7 @@
 //! Removal, and any other change to one bottom node: the way down, the change, and the mending of the nodes on the
-//! way up. Owns what bounds its work: one slab and two seams, one node a level.
+//! way up.
+//!
+//! Its work is bounded: one slab and two seams, one node a level.
 
 use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};

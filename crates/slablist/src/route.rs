@@ -1,4 +1,4 @@
-//! The way down: by key or by position. Owns the searches inside a node and inside a slab.
+//! The way down, by key or by position, with the searches inside a node and inside a slab.
 
 use crate::cache_prefetch::prefetch_slice;
 use crate::node::IndexNode;

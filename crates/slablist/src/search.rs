@@ -1,7 +1,7 @@
 //! Searches in sorted arrays: strided, and near where a key probably lies.
 //!
-//! Where a key probably lies among others, and when it must be among them. Owns the numbers that keys stand for and the
-//! arithmetic between them; a guess is a place to look first, never an answer; that keys fill the room between two others is one.
+//! Keys are mapped to numbers, and a position is interpolated between them. A guess is only a position to look at
+//! first; but that keys fill the room between two others without a gap is certain knowledge.
 
 use castaway::match_type;
 

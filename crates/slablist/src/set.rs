@@ -1,4 +1,4 @@
-//! The ordered set. Owns the order of keys; how they lie in slabs is the tree's matter.
+//! The ordered set. It knows the order of keys; how they lie in slabs is the tree's matter.
 
 use std::ops::{Bound, RangeBounds};
 

@@ -1,5 +1,3 @@
-//! What is done to many keys at once: merging, extracting, comparing.
-//!
 //! What is done to many keys of a set at once: merging, extracting, removing ranges, comparing.
 
 use std::cmp::Ordering;

@@ -1,5 +1,4 @@
 //! How big things are: the bytes of a slab, the children of an index node, the size up to which a list stays small.
-//! Owns these three numbers and what follows from them; decides nothing about when slabs are given back.
 
 /// The sizes of a list. They are fixed when the list is made.
 ///

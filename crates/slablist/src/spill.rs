@@ -1,4 +1,4 @@
-//! Room in a full slab: its elements go to a neighbour, or over one slab more. Owns which neighbour, and how many.
+//! Room in a full slab: its elements go to a neighbour, or over one slab more.
 
 use crate::list_core::ListCore;
 use crate::node::{IndexNode, NodeChildren};

@@ -1,4 +1,5 @@
-//! One list: the tree, its counters, its policy. Owns what the set and the positional list share; knows no order.
+//! One list: the tree, its counters, its policy. This is what the set and the positional list share; it knows no
+//! order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

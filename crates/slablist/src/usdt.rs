@@ -1,9 +1,9 @@
-//! The events as USDT probes of provider `slablist`, for bpftrace, perf and SystemTap. Owns their names and the order
-//! of their arguments; a site that nobody is attached to is one `nop`.
+//! The events as USDT probes of provider `slablist`, for bpftrace, perf and SystemTap. A site that nobody is
+//! attached to is one `nop`.
 //!
 //! Work that begins is `NAME_begin`, the event that ends it `NAME`: `slab_made`, `spilled`, `shifted`, `reaped`.
-//! The other events are `slab_freed`, `node_made`, `node_freed`, `index_grown`, `index_shrunk`, `became_slabs`
-//! and `became_small`.
+//! The other events are `slab_freed`, `node_made`, `node_freed`, `index_grown`, `index_shrunk`, `became_slabs` and
+//! `became_small`.
 
 use crate::probe::{Event, Probe, Work};
 

@@ -1,7 +1,4 @@
 //! All workloads by name: built in, and from folders.
-//!
-//! All workloads by name. Owns where definitions come from; what stands in one is
-//! [`crate::definition`]'s.
 
 use std::fs;
 use std::path::{Path, PathBuf};

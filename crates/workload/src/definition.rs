@@ -1,16 +1,6 @@
-//! One workload's TOML file: argv, needs, install, metrics; what its text can get wrong.
+//! One workload's TOML file: argv, requirements, installation, metrics; and what its text can get wrong.
 //!
-//! One workload: a TOML file that says what it measures, how it is installed and run, and how its
-//! output becomes metrics.
-//!
-//! This module owns the file's shape and whatever can be checked from its text alone, so that a
-//! mistake in a definition is found when it is read and not after an hour of measuring.
-//!
-//! The tables and keys of a definition file.
-//!
-//! One element of `argv`: a template, or several under a condition.
-//!
-//! What the text of a definition alone can get wrong, beyond types and unknown keys.
+//! Whatever can be checked from the text alone is checked when it is read and not after an hour of measuring.
 
 use std::collections::BTreeSet;
 use std::fmt;

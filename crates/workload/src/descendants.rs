@@ -1,7 +1,5 @@
-//! Every process of one execution, found and ended.
-//!
-//! Everybody who belongs to one execution, found in /proc: the process group, children of children,
-//! and whoever carries the mark in the environment, however far it has run.
+//! Every process of one execution, found in /proc and ended: the process group, children of children, and whatever
+//! carries the mark in its environment, however far it has run.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};

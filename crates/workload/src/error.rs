@@ -1,6 +1,4 @@
-//! Why a workload cannot be run, and what to do.
-//!
-//! Why a workload cannot be run: what stands in the way, and what to do about it.
+//! Why a workload cannot be run, and what to do about it.
 
 use perflab_model::expression::ExpressionError;
 

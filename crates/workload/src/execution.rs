@@ -1,16 +1,9 @@
-//! One execution from spawn to end: pipes, time limit, captured output, how it ended.
+//! One execution from spawn to the last of its descendants: process group, pipes, time limit, captured output, how
+//! it ended.
 //!
-//! One execution of a workload, from spawn to the last of its descendants.
-//!
-//! Owns the process group, the pipes and the time limit. Whatever happens, no process that carries
-//! the execution's mark lives on afterwards: a workload that leaves a daemon behind would disturb
-//! the next iteration. Refuses to judge the output; that is [`crate::parse_metrics`]'s.
-//!
-//! A workload while it runs: its process group, its pipes, its end.
-//!
-//! What a workload prints, kept within bounds: the beginning and the end, and a count of the rest.
-//!
-//! CLOCK_MONOTONIC.
+//! Whatever happens, no process that carries the execution's mark lives on afterwards: a workload that leaves a
+//! daemon behind would disturb the next iteration. Output is kept within bounds: the beginning and the end, and a
+//! count of the rest. What it means is found by [`crate::metric_rule`].
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read};
@@ -72,7 +65,7 @@ pub struct WorkloadExecution {
 pub struct WatcherAbsence {
     /// How long.
     pub length: Nanos,
-    /// Whether the execution's end was noticed only after it: then [`WorkloadExecution::end_processes`] is late by up to as much.
+    /// Whether the execution's end was noticed only after it: then [`WorkloadExecution::end`] is late by up to as much.
     pub hid_the_end: bool,
 }
 

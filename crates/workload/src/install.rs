@@ -1,14 +1,8 @@
-//! How a workload gets onto this machine: packages, or a source archive of known checksum.
+//! How a workload gets onto this host: the distribution's packages, or a source archive of known checksum (fetched
+//! with curl, checked, unpacked with tar, built).
 //!
-//! How a workload gets onto this host: the distribution's packages, or a source archive whose
-//! checksum is known.
-//!
-//! Owns the plan and its execution. Never runs by itself: `perflab workload install` and a study's
-//! install phase ask for it, and what would be done can be shown first.
-//!
-//! A source archive: fetched with curl, checked, unpacked with tar, built, and its program kept.
-//!
-//! Package managers: which one is here, and how it is asked.
+//! It never runs by itself: `perflab workload install` and a study's install phase ask for it, and what would be
+//! done can be shown first.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,4 @@
-//! Argv, environment and directory of one execution, all templates filled.
-//!
-//! What will be executed: argv, environment and directory with everything filled in.
-//!
-//! Owns the filling in; executing is [`mod@crate::run`]'s.
+//! What will be executed: argv, environment and directory with all templates filled in.
 
 use std::path::PathBuf;
 
@@ -52,7 +48,7 @@ fn c_locale_variable() -> (String, String) {
 }
 
 impl WorkloadDefinition {
-    /// Fills every template. `parameters` come from [`WorkloadDefinition::resolve`] under the same `scope`.
+    /// Fills every template. `parameters` come from [`WorkloadDefinition::resolve_parameters`] under the same `scope`.
     ///
     /// Errors name the key of the definition, or say that a scratch directory is needed.
     pub fn build_invocation(

@@ -1,21 +1,23 @@
-//! The benchmark catalogue: what can be run, how it is installed, how it is run, and how its output
-//! becomes metrics.
+//! The benchmark catalogue: what can be run, how it is installed, how it is run, and how its output becomes
+//! metrics.
 //!
-//! This room owns the files under `workloads/` and everything that follows from one of them alone.
-//! It refuses to repeat, to order, to judge or to store: those are `conduct`'s, `analyze`'s and
-//! `archive`'s. Nothing here needs root by itself.
+//! Here is everything that follows from one file under `workloads/` alone. Repeating and ordering belong to
+//! `perflab-conduct`, verdicts to `perflab-analyze`, storing to `perflab-archive`. Nothing here needs root by
+//! itself.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
 //! | [`catalogue`] | all workloads by name: the embedded ones and those of `--workloads DIR` |
 //! | [`definition`] | one TOML file: parameters, argv, needs, metrics |
-//! | [`resolve`] | parameters as a study gives them, made typed values in range |
+//! | [`parameter`] | a parameter's kind, default and range, and how a given value is resolved |
+//! | [`requirements`] | whether a workload is installed and permitted here, and which version it is |
+//! | [`install`] | packages, or a source archive of known checksum |
 //! | [`invocation`] | argv, environment and directory with everything filled in |
-//! | [`check_requirements`] | is it installed, may we run it, which version is it |
-//! | [`mod@run`] | one execution, stopped with all its descendants at its time limit |
-//! | [`parse_metrics`] | from output to measured values |
-//! | [`install`] | packages or a source archive |
+//! | [`execution`] | one execution, stopped with all its descendants at its time limit |
+//! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
+//! | [`metric_rule`] | from output to measured values |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
+//! | [`error`] | why a workload cannot be run, and what to do |
 
 pub mod catalogue;
 pub mod definition;

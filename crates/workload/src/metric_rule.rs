@@ -1,15 +1,7 @@
-//! `[[metric]]`: the rule that finds a metric, its check, what it finds, one value of several finds.
+//! `[[metric]]`: which quantity, and the one rule that finds it in the output; from output to measured values.
 //!
-//! `[[metric]]`: which quantity, and the one rule that finds it in the output.
-//!
-//! From what a workload printed to measured values.
-//!
-//! Owns the rules of `[[metric]]`. Refuses what is not a finite number, and never makes one up: a
-//! rule that finds nothing is an error that names the metric and the rule.
-//!
-//! Every place in an output that a rule points at, as text.
-//!
-//! One value out of several finds.
+//! A value is never made up: what is not a finite number is refused, and a rule that finds nothing is an error that
+//! names the metric and the rule.
 
 use std::fmt;
 

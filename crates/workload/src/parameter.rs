@@ -1,11 +1,7 @@
-//! A parameter: its kind, default, range, and how a given value is resolved.
+//! `[parameter.NAME]`: what a user may set, with its kind, default and range, and how a given value is resolved.
 //!
-//! `[parameter.NAME]`: what a user may turn, with its type, its default and its range.
-//!
-//! Parameters as a study gives them, made values of their types and checked against their ranges.
-//!
-//! Owns what a text means for each type: an expression or a quantity for numbers, a template for
-//! texts. Refuses to guess: what does not fit is a [`Problem`] that says what would.
+//! A text is an expression or a quantity for numbers, a template for texts. What does not fit is a [`Problem`] that
+//! says what would.
 
 use std::fmt;
 

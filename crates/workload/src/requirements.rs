@@ -1,8 +1,5 @@
-//! What a workload needs, held against this machine: programs, root, room on disk, version.
-//!
-//! Whether a workload can be run here and now, and which version would be.
-//!
-//! Owns looking; installing is [`crate::install`]'s.
+//! What a workload needs, held against this machine: programs, root, room on disk, version. Nothing is installed
+//! here.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;

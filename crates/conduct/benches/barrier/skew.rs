@@ -1,4 +1,4 @@
-//! How far apart agents wake that were told the same time: processes of ours, and shells with nc.
+//! How far apart agents wake that were given the same instant: processes of ours, and shells with nc.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

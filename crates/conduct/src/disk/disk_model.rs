@@ -1,8 +1,7 @@
-//! Data sheets, and when a disk of one would be done: no clock, no I/O.
+//! Data sheets of disks that can be emulated, and when such a disk would be done: no clock, no I/O.
 //!
-//! What is known of each disk that can be emulated, as its maker or those who measured it say.
-//!
-//! When a request is done: a disk's mechanics as a state machine without a clock.
+//! The figures are those of the maker or of published measurements; a disk's mechanics are a state machine over
+//! them.
 
 use std::time::Duration;
 

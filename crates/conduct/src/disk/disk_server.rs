@@ -1,11 +1,8 @@
 //! The FUSE file system of an image, and replies given when due.
 //!
-//! The file system of an image, which is read and written with the delays of a disk, and of a switch that ends the delays.
-//!
-//! A request is carried out at once on the image behind it and answered when the disk that it stands for would be done. The
-//! image should be in memory (`/dev/shm`), else the machine's own disk adds what it takes.
-//!
-//! Answers that are given when their time has come: one thread, a heap by time.
+//! A request is carried out at once on the image behind it and answered when the disk that it stands for would be
+//! done: one thread with a heap by time gives the answers. The image should be in memory (`/dev/shm`), else the
+//! machine's own disk adds what it takes. A second file is the switch that ends the delays.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

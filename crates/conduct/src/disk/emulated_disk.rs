@@ -1,12 +1,10 @@
-//! A disk that is not there: begun, tuned, released, swept up when its server died.
+//! The loop device over an emulated disk: begun, tuned as kernels tune such a disk, released, removed when its
+//! server died.
 //!
-//! The loop device over an emulated disk, with the settings that kernels give such a disk.
-//!
-//! Emulated disks whose server is gone, and of which no journal tells: that was lost with its machine, its home or its test.
-//!
-//! What is mounted from such a disk answers nothing, and stops others: `mkfs.btrfs` looks at every mounted device of the machine,
-//! and fails at the first that is dead. Any user may mount a file system that is called like it: only one that this user mounted,
-//! in folders that nobody else may change, is looked at.
+//! Disks whose server is gone may have no journal either: it was lost with its machine, its home or its test. What
+//! is mounted from such a disk answers nothing, and stops others: `mkfs.btrfs` looks at every mounted device of the
+//! machine, and fails at the first that is dead. Any user may mount a file system of this name, so only one that
+//! this user mounted, in folders that nobody else may change, is looked at.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,17 +1,15 @@
-//! Disks that this machine does not have: an image served with the delays of one.
+//! The scratch directory of file-system workloads, and disks that this machine does not have.
 //!
-//! perflab serves the image as a file of a file system of its own (FUSE), a loop device lies over it, and the kernel treats
-//! it as the disk that the model says: rotating or not, with its scheduler and read-ahead. Whoever shows such a disk
-//! has to call it emulated. This owns models, their mechanics and the server; it refuses to know what is stored.
+//! An emulated disk is an image that perflab serves as a file of a file system of its own (FUSE), with the delays
+//! of a disk; a loop device lies over it, and the kernel treats it as the disk that the model says: rotational or
+//! not, with its scheduler and read-ahead. Whatever shows such a disk has to call it emulated.
 //!
-//! | module | owns |
+//! | module | what a reader finds |
 //! |---|---|
-//! | `specification` | what is known of each disk |
-//! | `mechanism` | when a request is done: no clock, no I/O |
-//! | `server` | the file system of the image, and of the switch that ends its delays |
-//! | `waiting` | answers that are given when their time has come |
-//! | `device` | the loop device over it, and its settings |
-//! | `orphans` | disks whose server is gone |
+//! | [`scratch_disk`] | the scratch directory: folder, loop-mounted image, partition |
+//! | `disk_model` | data sheets, and when a request is done: no clock, no I/O |
+//! | `disk_server` | the file system of the image, and replies given when due |
+//! | `emulated_disk` | the loop device over it, its settings, and removal when its server is gone |
 
 pub(crate) mod disk_model;
 pub(crate) mod disk_server;

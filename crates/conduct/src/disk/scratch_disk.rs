@@ -1,9 +1,7 @@
-//! The scratch directory: folder, mounted image, partition; check, mkfs, mount.
-//!
 //! The scratch directory of file-system workloads: a folder, a loop-mounted image, a partition.
 //!
-//! Whatever is made here is promised to the undo journal first, so that a killed run's image and
-//! mount go at the next start. A partition is formatted only where `--apply` allows it.
+//! Whatever is made here is written to the undo journal first, so that a killed run's image and mount go at the
+//! next start. A partition is formatted only where `--apply` allows it.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;

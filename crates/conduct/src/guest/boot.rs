@@ -1,9 +1,6 @@
-//! From a machine to a guest that is ready: deadline, retry, memory need.
+//! From a machine to a guest that is ready: deadline, one retry, and whether its memory is enough.
 //!
-//! The way from a description to a guest that is ready.
-//!
-//! Whether a guest's memory is enough for it to begin: told before the boot where that is certain, and afterwards where
-//! the console says so.
+//! Too little memory is reported before the boot where it is certain, and afterwards where the console says so.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;

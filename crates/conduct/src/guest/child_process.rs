@@ -1,10 +1,8 @@
-//! Processes that end with their parent.
-//!
 //! Processes that end with their parent, however it ends.
 //!
 //! The kernel kills a child when the *thread* that started it ends, so all are started by one thread that lives as
-//! long as this process. Between fork and exec runs perflab itself (`perflab launch`), as it alone may do what must be
-//! done there.
+//! long as this process. Between fork and exec perflab runs itself (`perflab launch`), because only the child can
+//! do what must be done there.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -87,7 +85,7 @@ fn prepare_child(parent: u32, manner: ChildOptions) -> io::Result<()> {
     if manner.read_only { make_mounts_read_only() } else { Ok(()) }
 }
 
-/// From here on this process ends with the thread of `parent` that started it: see [`spawn_child`].
+/// From here on this process ends with the thread of `parent` that started it: see `spawn_child`.
 ///
 /// # Errors
 /// The parent is gone already, or the kernel refuses.

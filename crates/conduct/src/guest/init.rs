@@ -1,19 +1,10 @@
-//! Perflab as first process: from the kernel's hands through the work to power off.
+//! Perflab as the first process of a guest: from the kernel's hands through the work to power off.
 //!
-//! The order of things, from the first instruction to power off.
-//!
-//! What the guest was booted for.
-//!
-//! How a guest's first process starts the agent: by a name of its own, without the words of the command line. Under TCG
-//! code that runs once is what costs most, and the parser of perflab's arguments alone would be a tenth of a boot.
-//!
-//! Modules, loaded in the order in which they were packed.
-//!
-//! The loopback interface: benchmarks that speak to themselves need it, and nobody else brings it up here.
-//!
-//! Waiting, as the first process must: for its own child, and for every orphan that becomes one.
-//!
-//! A program with a terminal of its own, as a login has one.
+//! Nothing here is a general init: there are no services, and when the work ends, the guest ends. Modules are
+//! loaded in the order in which they were packed; the loopback interface is brought up because benchmarks that
+//! speak to themselves need it and nothing else does it; the first process waits for its own child and for every
+//! orphan that becomes one. The agent is started by a name of its own and not through the command line: under TCG
+//! code that runs once is what costs most, and parsing perflab's arguments alone would be a tenth of a boot.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -1,16 +1,8 @@
 //! What a host orders from a guest's first process, and the frames between them.
 //!
-//! perflab as the first process of a guest: from the kernel's hands to somebody at work, and power off.
-//!
-//! Owns everything between the kernel's last line and the agent, the command or the shell that the guest was
-//! booted for: mounts, modules, the root, the loopback interface, the ports, the reaping of orphans. It takes
-//! its [`InitConfig`] from a file of the initramfs and tells the host over its control port what becomes of them.
-//! Refuses to be more than that: there are no services, and when the work ends, the guest ends.
-//!
-//! What a guest and its host say to each other while the guest is not (or never) spoken to by an agent: frames of a
-//! kind, a length and bytes, so that what a command prints and how it ended come in order.
-//!
-//! The guest's end of the control port, shared by whoever has something to say.
+//! The orders are an [`InitConfig`], a file of the initramfs. What becomes of them is reported over the control
+//! port, while no agent is (or ever will be) there: frames of a kind, a length and bytes, so that what a command
+//! prints and how it ended arrive in order.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

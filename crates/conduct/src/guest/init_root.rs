@@ -1,10 +1,7 @@
-//! File systems, root and devices inside a guest.
+//! What surrounds the work inside a guest: the file systems that every Linux has, its root, its virtio-serial
+//! ports.
 //!
-//! The file systems that every Linux has.
-//!
-//! The root that the work sees.
-//!
-//! Ports of virtio-serial, found by name, and devices that take their time to appear.
+//! Ports are found by name; devices may take their time to appear.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};

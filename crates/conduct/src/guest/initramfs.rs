@@ -1,18 +1,12 @@
-//! The first file system of a guest, written as cpio.
-//!
 //! The first file system of a guest: a cpio archive with perflab itself as its first program.
 //!
-//! Owns what is packed: programs with the libraries that they load, modules, and the note that tells
-//! [`crate::init`] what to do. Refuses compression: a guest under TCG unpacks slower than QEMU hands it over.
+//! Packed are programs with the libraries that they load, modules, and the file that gives `guest::init` its
+//! orders. It is not compressed: a guest under TCG unpacks slower than QEMU hands it over. The format is cpio's
+//! `newc` (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! An installed perflab is linked dynamically, and so are the programs that people measure. So a program is
-//! packed as a *closure*: its interpreter and its libraries, as that very interpreter finds them. It needs no
-//! second, static build of perflab, and what runs in the guest is byte for byte what runs here.
-//!
-//! What goes where in a guest's initramfs.
-//!
-//! The archive that a kernel unpacks as its first file system: cpio in its `newc` form
-//! (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! An installed perflab is linked dynamically, and so are the programs that people measure. So a program is packed
+//! as a *closure*: its interpreter and its libraries, as that very interpreter finds them. It needs no second,
+//! static build of perflab, and what runs in the guest is byte for byte what runs here.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -115,7 +109,7 @@ impl Initramfs<'_> {
 }
 
 /// perflab with a loader and libraries that are its own, as files of `folder`: there it starts whatever the system around
-/// it is, older or without any library. The folder's path must be short ([`trim_journal::set_interpreter`]).
+/// it is, older or without any library. The folder's path must be short ([`set_interpreter`](crate::guest::portable_program::set_interpreter)).
 pub(crate) fn pack_portable_perflab(
     perflab: &Path,
     folder: &Path,

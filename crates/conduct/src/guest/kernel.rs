@@ -1,17 +1,7 @@
-//! A kernel image: release and memory by its boot header, its modules in loading order.
-//!
-//! Kernels to boot: files of the user's, or recipes that fetch or build one.
-//!
-//! Owns the recipes of `kernels/`, the cache that they fill, and what a kernel's own files say about it: its
-//! release, which modules it has and which of them need which. Refuses to install anything on this host: a
-//! package is unpacked into the cache, never installed.
-//!
-//! A kernel image and what it says about itself.
-//!
-//! The modules of a kernel: which there are, and in which order those that are wanted must be loaded.
+//! A kernel image and what its own files say: release and memory by its boot header, its modules in loading order.
 //!
 //! What a module needs is read from the module itself (`depends=` in its section `.modinfo`): a package that was
-//! unpacked and not installed has no `modules.dep`. Refuses to load; that is [`crate::init`]'s, inside the guest.
+//! unpacked and not installed has no `modules.dep`. Loading happens inside the guest, in `guest::init`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -1,12 +1,7 @@
-//! How a kernel is had: recipe, package fetched or sources built, kept in the cache.
+//! How a kernel is obtained: a recipe of `kernels/`, a package fetched or sources built, kept in the cache.
 //!
-//! A recipe: one TOML file that says how a kernel is had.
-//!
-//! Kernels built from the distribution's sources: a first configuration, fragments over it, `make`.
-//!
-//! Kernels of the distribution: the package is downloaded, checked and unpacked, never installed.
-//!
-//! Where fetched and built kernels lie.
+//! A package of the distribution is downloaded, checked and unpacked into the cache, never installed on this host.
+//! A build from the distribution's sources is a first configuration, fragments over it, and `make`.
 
 use std::ffi::OsStr;
 use std::fs;

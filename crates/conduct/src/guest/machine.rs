@@ -1,8 +1,4 @@
 //! What a guest is made of, and which accelerator it gets.
-//!
-//! What a guest is made of.
-//!
-//! Which accelerator a guest gets.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

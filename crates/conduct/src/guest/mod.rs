@@ -1,24 +1,20 @@
 //! Virtual machines that perflab starts with QEMU, and ends.
 //!
-//! Owns a guest from its description to the last of its processes and sockets: the accelerator, QEMU's command
-//! line, the sharing of the host's root, pinning, the console's log, the deadline of a boot and its one retry.
-//! What happens inside is [`crate::init`]'s; what is said to an agent there is [`crate::protocol`]'s. Nothing
-//! outlives the process that started it, not even one that was killed: QEMU and virtiofsd die with their parent.
+//! A guest from its description to the last of its processes and sockets. Nothing outlives the process that started
+//! it, not even one that was killed: QEMU and virtiofsd die with their parent.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
-//! | [`description`] | what a guest is made of |
-//! | [`accelerator`] | KVM where it really runs code, else TCG, and why |
-//! | `command_line` | the description in QEMU's words |
-//! | [`guest_key_problems`] | a running one |
-//! | [`mod@boot`] | the way there, with a deadline that knows how loaded the host is |
-//! | `memory` | whether it is enough to begin with |
-//! | `share` | the host's root, read-only |
-//! | [`vsock`] | the other way to its agent |
-//! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
-//! | [`exec_child`] | processes that end with their parent |
-//! | [`console_log`] | what it printed, within bounds |
-//! | [`running`] | which guests there are |
+//! | [`machine`] | what a guest is made of; KVM where it really runs code, else TCG, and why |
+//! | [`kernel`], `kernel_recipe` | a kernel image and its modules; recipes that fetch or build one |
+//! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
+//! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
+//! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
+//! | [`running_guest`] | a running guest, its console log, and the list of all of them |
+//! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
+//! | [`vsock`] | the second way to an agent, beside virtio-serial |
+//! | [`child_process`] | processes that end with their parent |
+//! | [`init_protocol`], `init`, `init_root` | perflab as the first process: its orders, its work, its file systems |
 
 pub mod boot;
 pub mod child_process;

@@ -1,8 +1,5 @@
-//! A program with its loader and libraries, trimmed, startable in any folder.
-//!
-//! A program and every file that it needs to start.
-//!
-//! A program without what only debuggers read, and with another interpreter.
+//! A program with its loader and libraries, startable in any folder: without debug sections, with another
+//! interpreter.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,4 @@
 //! The machine as QEMU's arguments.
-//!
-//! The description in QEMU's words.
 
 use std::path::Path;
 

@@ -1,8 +1,5 @@
-//! QEMU's monitor: asking, quitting, pinning virtual processors.
-//!
-//! QEMU's monitor: a few questions over its socket, one JSON object a line.
-//!
-//! Virtual processors on the host CPUs where they belong.
+//! QEMU's monitor (one JSON object a line over its socket): asking, quitting, pinning virtual processors to host
+//! CPUs.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;

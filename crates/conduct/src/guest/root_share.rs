@@ -1,6 +1,4 @@
 //! The host's root for a guest, read-only, by 9p or virtiofs.
-//!
-//! The host's root for a guest, read-only.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

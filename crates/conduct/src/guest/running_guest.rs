@@ -1,11 +1,7 @@
-//! A running guest and its record: list, find, stop.
+//! A running guest and its record: list, find, stop, and the log of its console.
 //!
-//! A running guest, and its end.
-//!
-//! Which guests there are, in a private folder of the user's with a folder each.
-//!
-//! A guest's console as a log on this host: only its end is ever read, and what is long past gives its room back, for a
-//! guest decides how much it prints.
+//! Records lie in a private folder of the user's, with a folder for each guest. A guest decides how much it prints,
+//! so only the end of its console is ever read, and older parts of the log give their room back.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};

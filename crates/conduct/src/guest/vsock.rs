@@ -1,9 +1,7 @@
-//! The way to an agent over vsock.
+//! The way to an agent over vsock, from a guest or from a process of this kernel.
 //!
-//! The other way to an agent: vsock, over which a guest, or a process of this kernel's, connects to its host.
-//!
-//! Owns the listener, the caller's number (its context id, one for each guest of a host), and who may connect: nobody but
-//! that caller. Refuses to guess where the host has no `/dev/vhost-vsock`.
+//! Only the expected caller, known by its number (its context id, unique among the guests of a host), may connect.
+//! Where the host has no `/dev/vhost-vsock`, that is an error; there is no silent fallback.
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,4 @@
 //! An agent in a guest that QEMU runs.
-//!
-//! An agent in a guest that QEMU runs.
 
 use std::fs;
 use std::path::Path;

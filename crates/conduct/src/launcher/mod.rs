@@ -1,7 +1,7 @@
-//! Where an agent lives while a run goes on: a process of this host, a login over ssh, a guest, a domain of libvirt's.
+//! Where an agent lives during a run: a process of this host, a login over ssh, a guest, a domain of libvirt.
 //!
-//! Owns how an agent is started and how it is ended, whatever state it is in. What is said to it is
-//! [`crate::protocol`]'s; when it is started and given up is [`crate::count_slot`]'s.
+//! A launcher starts an agent and ends it, whatever state it is in. When that happens is decided in `boot_round`;
+//! what is sent is defined in [`crate::protocol`].
 
 pub(crate) mod guest;
 pub(crate) mod libvirt;

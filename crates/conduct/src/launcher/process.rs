@@ -1,8 +1,4 @@
-//! The handle of a launched agent; an agent as a child process.
-//!
-//! An agent as a process of this host.
-//!
-//! What a process says on standard error, kept within bounds: the last of it.
+//! An agent as a child process of this host, and the bounded tail of what it prints on standard error.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;

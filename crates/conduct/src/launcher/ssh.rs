@@ -1,11 +1,8 @@
 //! An agent over ssh, with the bundle that is copied there.
 //!
-//! An agent on a machine that ssh reaches: perflab is copied to a temporary folder there with all that it needs to start,
-//! run over ssh's standard input and output, and removed. The user's own ssh, with its configuration, keys and known
-//! hosts; it never asks anything.
-//!
-//! What is sent to a machine that ssh reaches: perflab, its loader and its libraries, as `tar -x` takes them (ustar). Owns what
-//! is in it, regular files and folders of root's own choosing.
+//! The bundle is perflab, its loader and its libraries, as `tar -x` takes them (ustar): regular files and folders
+//! only. It is copied to a temporary folder, run over ssh's standard input and output, and removed. The user's own
+//! ssh is used, with its configuration, keys and known hosts; it never asks anything.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};

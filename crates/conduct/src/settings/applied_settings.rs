@@ -1,6 +1,4 @@
-//! What is in force for a slot, and the way from one case's to the next one's.
-//!
-//! The bench: which settings are in force, and the way from one case's to the next one's.
+//! What is in force for a slot, and the way from one case's settings to the next one's.
 
 use std::fs;
 use std::path::{Path, PathBuf};

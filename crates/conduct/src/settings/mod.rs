@@ -1,7 +1,14 @@
-//! Settings: levels that live in the kernel or in somebody's service, applied and put back.
+//! Settings: levels that live in the kernel or in a service, applied and put back.
 //!
-//! Every change is written to the undo journal *before* it is made, and undone in reverse at the
-//! end, on ^C, on failure, and at the next start after kill -9.
+//! Every change is written to the undo journal *before* it is made, and undone in reverse at the end, on ^C, on
+//! failure, and at the next start after kill -9.
+//!
+//! | module | what a reader finds |
+//! |---|---|
+//! | `setting` | one setting: whether it can be set here, read back, compared; dropping caches |
+//! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
+//! | `undo_entry` | how one thing is put back |
+//! | `undo_journal` | undo entries on disk, the lock between runs, recovery after a kill |
 
 pub(crate) mod applied_settings;
 pub(crate) mod setting;

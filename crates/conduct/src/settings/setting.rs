@@ -1,18 +1,13 @@
-//! One setting: whether it can be set here, read back, compared; dropping caches.
+//! One setting at one level: whether it can be set here, read back, compared; and dropping caches, which cannot be
+//! put back.
 //!
-//! A knob: one setting at one level, worked out from the study before anything is changed.
+//! Settings are worked out from the study before anything is changed, and checked without writing, not even the
+//! same value: files that are missing or read-only, words that a file does not offer, texts where numbers are.
 //!
-//! Dropping what the kernel keeps of files: no setting that could be put back.
-//!
-//! Which file of the kernel a path means: one of /proc or /sys has many spellings, through `..`, links, and second mounts.
-//!
-//! What a file of /proc or /sys holds: one value, or `always [madvise] never`, of which the word in brackets is in force.
-//!
-//! Kernels read back what they made of a value, in their own spelling: `0x10` is 16 afterwards, `1` is `Y`, a mask has leading
-//! zeros. What is one value here is one value to the kernel.
-//!
-//! What can be known of a study's settings before any is changed: files that are not there or take no writing, words that a file
-//! does not offer, texts where numbers are. Nothing is written for it, not even the same value.
+//! One file of /proc or /sys has many spellings, through `..`, links and second mounts; they count as one setting.
+//! A file holds one value, or `always [madvise] never`, of which the word in brackets is in force. Kernels read
+//! values back in their own spelling: `0x10` is 16 afterwards, `1` is `Y`, a mask has leading zeros; what is one
+//! value to the kernel is one value here.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,8 +1,6 @@
-//! How one thing is put back.
+//! How one thing is put back: a setting, a mount, a loop device, a folder.
 //!
-//! How one thing is put back.
-//!
-//! Folders of perflab's own, removed with all that lies in them; never what is mounted there.
+//! Folders are perflab's own, removed with all that lies in them, but never what is mounted there.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

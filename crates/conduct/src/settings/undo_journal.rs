@@ -1,15 +1,11 @@
-//! The promises of a run on disk, the lock between runs, recovery after a kill.
+//! The undo entries of a run on disk, the lock between runs, recovery after a kill.
 //!
-//! The undo journal: one file a run, outside the archive, so that the next start finds it wherever
-//! that run's archive was.
+//! One file a run, outside the archive, so that the next start finds it wherever that run's archive was. A line for
+//! each change, flushed to disk before the change is made; a line when it is undone. The file is locked while its
+//! run lives: an unlocked journal belongs to a run that was killed.
 //!
-//! A line per change, flushed to disk before the change is made; a line when it is undone. The file
-//! is locked while its run lives: an unlocked journal belongs to a run that was killed.
-//!
-//! Settings that several runs hold at a time: who comes later notes what they were before the first of them, and who ends last
-//! puts them back.
-//!
-//! What killed runs left behind, undone.
+//! Where several runs hold a setting at a time, a later one notes what it was before the first of them, and the
+//! last to end puts it back.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,8 +1,8 @@
-//! What of a program's files is in memory.
+//! What of a program's files is in memory: whether a startup is cold, looked at and not assumed.
 //!
-//! Coldness, looked at: what of the files that a start reads is in memory. Files are opened with the caller's rights and
-//! asked about, never read. Opening one brings its inode into memory, so that this is asked before the last caches are
-//! dropped: what survives the dropping of pages survives that of inodes, too.
+//! Files are opened with the caller's rights and asked about, never read. Opening one brings its inode into memory,
+//! so this is asked before the last caches are dropped: what survives the dropping of pages survives that of
+//! inodes, too.
 
 use std::io;
 use std::path::{Path, PathBuf};

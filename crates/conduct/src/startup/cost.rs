@@ -1,13 +1,11 @@
-//! What a startup cost: faults, delay, disk traffic, CPU by control group.
+//! What a startup cost: faults, delay and disk traffic as the kernel counts them, CPU time by control group.
 //!
-//! What a start cost: faults and waiting as the kernel counts them for the process, reads as its disk does.
+//! A startup gets a control group of its own, which goes with it. The kernel counts its CPU time there, whichever
+//! process it was and whether or not that has ended (`cpu.stat`, `Documentation/admin-guide/cgroup-v2.rst`), and
+//! ends all of it. Where there is no cgroup2, or no right to make a group, CPU time is missing, not guessed.
 //!
-//! A control group of its own for a start. The kernel tells of it how long processors worked for it, whichever process that was
-//! and whether or not it has ended (`cpu.stat`, `Documentation/admin-guide/cgroup-v2.rst`), and ends all of it.
-//!
-//! Owns the group, which goes with it. Refuses to guess: where there is no cgroup2, or no right to make a group, there is none,
-//! and nothing is told. Refuses the group's `io.pressure`, too: it averages over processors, and so tells of a thread that waits
-//! now on this one and then on that one half of its waiting (65 to 96 % were seen).
+//! The group's `io.pressure` is not used: it averages over processors, and so shows only part of the waiting of a
+//! thread that moves between them (65 to 96 % were seen).
 
 use std::fs;
 use std::path::{Path, PathBuf};

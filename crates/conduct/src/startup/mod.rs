@@ -1,7 +1,7 @@
-//! One start of a program, measured: from right before its process is made until it counts as started.
+//! One startup of a program, measured: from right before its process is made until it is ready.
 //!
-//! Owns what "started" means, and what a start cost in time, faults and reads of the disk. Refuses to read ahead (its caller
-//! does, before and beside), to drop caches, and to believe that they are cold: [`Held`] says.
+//! What is measured is time, faults, waiting and reads of the disk. Reading ahead and dropping caches are the
+//! caller's; whether the files were cold is asked with [`CachedFiles`], never assumed.
 
 pub(crate) mod cached_files;
 pub(crate) mod cost;

@@ -1,13 +1,12 @@
-//! A root whose packages lie on another disk.
+//! A root directory whose packages lie on a disk of one's choice, so that a startup can be measured on a disk that
+//! the machine does not run from.
 //!
-//! A root directory whose packages lie on a disk of one's choice, so that a start can be measured on a disk that the machine does
-//! not run from. The files of packages are copied there; whatever belongs to none of them (settings, caches that
-//! installing makes) is this machine's, seen through an overlay, and so are devices, processes and temporary files.
+//! The files of packages (of Debian and its like, as dpkg lists them) are copied there; whatever belongs to none of
+//! them (settings, caches that installing makes) is this machine's, seen through an overlay, and so are devices,
+//! processes and temporary files. Nothing is installed.
 //!
-//! It mounts, and so wants a mount namespace of its own (`unshare --mount`), which takes everything away with its end.
-//!
-//! What belongs to installed packages of Debian and its like, as dpkg tells. Owns the way from names of packages to files;
-//! refuses to install.
+//! It mounts, and so needs a mount namespace of its own (`unshare --mount`), which takes everything away with its
+//! end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -1,15 +1,9 @@
 //! What ends a startup, parsed from text and watched for, windows too.
 //!
-//! When a program counts as started, as a user writes it.
-//!
-//! Watching for the moment in which a program counts as started. Each sign has a thread that tells when it saw it; the end of
-//! the process is always watched, too, so that one that dies is not waited for.
-//!
-//! Watching for a window under X11: the first top-level one that is large enough and was mapped, or grew so large, after the
-//! watch began. Owns a connection of its own to the X server. Refuses to look at titles, which programs set later, and to
-//! take a splash screen or a menu for a start.
-//!
-//! Why a start cannot be measured at all.
+//! Each condition has a thread that reports when it saw it; the end of the process is always watched, too, so that
+//! nobody waits for one that died. Under X11 the condition is the first top-level window that is large enough and
+//! was mapped, or grew so large, after the watch began, seen over a connection of its own. Titles are not looked
+//! at, as programs set them later; splash screens and menus do not count.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read};

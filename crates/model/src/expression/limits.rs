@@ -1,5 +1,5 @@
-//! How large an expression may be: the library parses any length by recursion and repeats any text, so that a line of a study
-//! could end the process by its stack or take all memory.
+//! How large an expression may be: the library parses any length by recursion and repeats any text, so that a line
+//! of a study could overflow the stack or take all memory.
 
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::Rest;

@@ -1,10 +1,8 @@
-//! Expressions and templates over host facts, and the scope of names they use.
-//!
 //! Expressions and templates over host facts: `2 * cpus`, `{{ scratch }}/file`.
 //!
-//! Evaluated by minijinja, whose arithmetic, comparisons, `if … else` and filters (`|int`, `|min`)
-//! are what a study may use. This module adds named values that may refer to each other, and says
-//! which of them form a cycle. What could fill the memory or the stack is refused before the library sees it.
+//! Evaluated by minijinja, whose arithmetic, comparisons, `if … else` and filters (`|int`, `|min`) are what a study
+//! may use. This module adds named values that refer to each other, finds those that form a cycle, and refuses what
+//! could fill the memory or the stack before the library sees it.
 
 pub(crate) mod limits;
 

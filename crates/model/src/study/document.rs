@@ -1,12 +1,4 @@
-//! The tables and keys of a study: run, workload, metric, disk, profile, io; its JSON schema.
-//!
-//! The tables and keys of a study file.
-//!
-//! `[workload.NAME]`: one use of a workload of the catalogue.
-//!
-//! `[profile]` and `[io]`: call stacks sampled, and I/O traced, while iterations run.
-//!
-//! The JSON Schema of studies, for editors.
+//! The tables and keys of a study: run, workload, metric, disk, profile, io; its JSON Schema for editors.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! Factor, level, what turning it means.
-//!
 //! `[factor.NAME]`: what is varied, and its levels.
 
 use std::fmt;

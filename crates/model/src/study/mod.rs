@@ -1,7 +1,15 @@
 //! The study: a TOML file that says what to run, what to vary and what to record.
 //!
-//! This module owns the file's shape and everything that can be checked from the text alone.
-//! Whether a workload exists and takes such a parameter is the planner's question (`conduct`).
+//! Here is the file's shape and everything that can be checked from the text alone. Whether a workload exists and
+//! takes such a parameter is checked by the planner (`perflab-conduct`).
+//!
+//! | module | what a reader finds |
+//! |---|---|
+//! | `document` | the tables and keys of a study, and its JSON Schema |
+//! | `factor` | `[factor.NAME]`: what is varied, and its levels |
+//! | `target` | `[target.NAME]`: where cases run |
+//! | `stopping_rule` | `until`: when a run has measured enough |
+//! | `validation` | everything that the text alone can get wrong |
 
 pub(crate) mod document;
 pub(crate) mod factor;

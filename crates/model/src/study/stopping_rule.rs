@@ -1,7 +1,7 @@
-//! When a run has measured enough.
+//! `until`: when a run has measured enough.
 //!
-//! `until`: when a run has enough iterations. Stopping looks at precision only; stopping at significance would make p-values
-//! lie (a look every five iterations up to fifty turns 5 % false alarms into 18 %).
+//! Stopping looks at precision only; stopping at significance would make p-values lie (a look every five iterations
+//! up to fifty turns 5 % false alarms into 18 %).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,4 @@
 //! `[target.NAME]`: where cases run, guests and their disks and nodes.
-//!
-//! `[target.NAME]`: where cases run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

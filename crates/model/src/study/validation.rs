@@ -1,8 +1,4 @@
-//! Everything that the text of a study alone can get wrong, by table.
-//!
-//! What the text of a study alone can get wrong, beyond types and unknown keys.
-//!
-//! What the text of a study can get wrong about its targets.
+//! Everything that the text of a study alone can get wrong, by table, beyond types and unknown keys.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! Family `cgroup`: the strictest limits that hold for us.
+//! Family `cgroup`: version, and the CPU and memory limits that hold for us.
 //!
-//! Family `cgroup`: version, and the CPU and memory limits that hold for us. A limit holds for all that is below it, so
-//! the strictest from our own group up to the root counts. The group's name is left out: it often differs from run to run.
+//! A limit holds for all that is below it, so the strictest from our own group up to the root counts. The group's
+//! name is left out: it often differs from run to run.
 
 use perflab_model::Scalar;
 

@@ -1,6 +1,4 @@
-//! Files made into facts: whole, scaled, a switch, a marked choice.
-//!
-//! The notebook that families write into: files become facts, and files that are not there do not.
+//! Files made into facts: whole, scaled, a switch, a marked choice. A file that is not there makes no fact.
 
 use perflab_model::{Facts, Scalar};
 

@@ -1,15 +1,7 @@
-//! Families `cpu`, `mitigations`, `hypervisor`, `clocksource`, `load`: the processor, who shares it and how busy it is.
+//! Families `cpu`, `mitigations`, `hypervisor`, `clocksource`, `load`: the processor, who shares it and how busy it
+//! is.
 //!
-//! Family `cpu`: model, topology, caches, flags, frequency governor, boost, SMT.
-//!
-//! Family `mitigations`: what the kernel does about each vulnerability of the CPU.
-//!
-//! Family `hypervisor`: whether this is a virtual machine, and of whom.
-//!
-//! Family `clocksource`: what the kernel tells the time by.
-//!
-//! Family `load`: how busy the machine is: load, stolen time, uptime. These vary by themselves, and
-//! `Facts::differences` leaves them out by their keys.
+//! `load` (load, steal time, uptime) varies by itself, and `Facts::differences` leaves it out by its keys.
 
 use std::collections::BTreeSet;
 

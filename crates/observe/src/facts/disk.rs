@@ -1,5 +1,3 @@
-//! Family `disk`: block devices with their queues, mounted file systems.
-//!
 //! Family `disk`: block devices with their queues; mounted file systems with their options.
 
 use std::collections::BTreeMap;

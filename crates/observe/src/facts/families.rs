@@ -1,5 +1,3 @@
-//! The table of families and the call that collects them.
-//!
 //! The table of families, and the one call that collects them.
 
 use perflab_model::Facts;

@@ -1,13 +1,8 @@
 //! Families `kernel`, `sysctl`, `distribution`: release, configuration, tunables.
 //!
-//! Family `kernel`: release, version, command line, taint, configuration.
-//!
-//! The kernel's configuration: a hash of all of it, which tells two kernels apart, and the options that most often
-//! explain a difference.
-//!
-//! Family `sysctl`: the knobs that move benchmarks. Keys are `sysctl.` and the name that sysctl(8) knows.
-//!
-//! Family `distribution`: the Linux distribution and its version (os-release(5)).
+//! Of the kernel's configuration there is a hash of all of it, which tells two kernels apart, and the options that
+//! most often explain a difference. `sysctl` holds the tunables that move benchmarks, each by the name that
+//! sysctl(8) knows. `distribution` is os-release(5).
 
 use std::fmt::Write;
 use std::io::Read;

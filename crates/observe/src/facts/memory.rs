@@ -1,12 +1,5 @@
-//! Families `memory`, `numa`, `thp`, `reclaim`.
-//!
-//! Family `memory`: total and available memory, page size, swap, huge pages.
-//!
-//! Family `numa`: nodes, with memory and CPUs of each.
-//!
-//! Family `thp`: transparent huge pages, by policy and by size.
-//!
-//! Family `reclaim`: what takes pages out of memory though nobody is short of it, and how the kernel ages them.
+//! Families `memory`, `numa`, `thp`, `reclaim`: sizes, nodes, transparent huge pages, and how the kernel ages and
+//! reclaims pages.
 
 use perflab_model::Scalar;
 

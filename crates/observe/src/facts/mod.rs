@@ -1,7 +1,7 @@
-//! Facts: what a target says about itself, by family, as flat keys with the place each was read from.
+//! Facts: what a target says about itself, by family, as flat keys with the path each was read from.
 //!
-//! A family is one file here and one line in the table of [`family`]. It only reads: what a machine does not have is
-//! simply no fact, and nothing here is an error but an unknown family. Sizes are in bytes, times in nanoseconds,
+//! A family is a function of one of these files and one line in the table of `families`. What a machine does not
+//! have is simply not a fact; the only error is an unknown family. Sizes are in bytes, times in nanoseconds,
 //! frequencies in Hz.
 
 pub(crate) mod cgroup;

@@ -1,8 +1,7 @@
-//! Btrfs: its addresses made into places of the disk, and the blocks of its trees.
+//! Btrfs: its addresses made into disk addresses, and the extents of the disk that hold its trees.
 //!
-//! Where btrfs keeps what: its own addresses, which `FS_IOC_FIEMAP` gives, made into places of the disk, and the stretches of
-//! the disk that hold its trees (`BTRFS_IOC_TREE_SEARCH` over the chunk tree; as root). Refuses file systems over several
-//! disks, or striped ones: there an address alone has no place.
+//! `FS_IOC_FIEMAP` gives btrfs's own addresses; `BTRFS_IOC_TREE_SEARCH` over the chunk tree (as root) translates
+//! them. File systems over several disks, or striped ones, are not translated: there an address alone has no place.
 
 #![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
 

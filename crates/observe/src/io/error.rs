@@ -1,6 +1,4 @@
 //! Why I/O cannot be traced, with the setting to change.
-//!
-//! Why I/O cannot be traced, with the setting to change.
 
 use std::io;
 

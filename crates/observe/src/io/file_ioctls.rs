@@ -1,10 +1,8 @@
-//! What a file system says of a file: extents, generation, UUID; opening it by inode number.
+//! What a file system says of a file: extents (`FS_IOC_FIEMAP`), generation (`FS_IOC_GETVERSION`), UUID; opening it
+//! by inode number.
 //!
-//! Where a file lies on its disk (`FS_IOC_FIEMAP`), and which file its number means (`FS_IOC_GETVERSION`).
-//!
-//! Opening a file by its number, without its name (`open_by_handle_at`). A handle of number and generation 0 means
-//! "whatever has this number now" on ext4 and its like; file systems with other handles refuse, and files are then looked
-//! for by name.
+//! A handle of `open_by_handle_at` with number and generation 0 means "whatever has this number now" on ext4 and
+//! its like; file systems with other handles refuse, and files are then looked for by name.
 
 #![expect(
     unsafe_code,

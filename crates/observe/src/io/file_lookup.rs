@@ -1,12 +1,11 @@
 //! Inode numbers and disk sectors made into files.
 //!
-//! Numbers of files made into names, and where files lie on disks.
+//! A file is opened by its inode number right after the recording, when the kernel still knows by which name it was
+//! used; where that is refused, its file system is walked, by name, without leaving it. Nothing is read of a file
+//! but its extents.
 //!
-//! A file is opened by its number right after the recording, when the kernel still knows by which name it was used; where
-//! that is refused, its file system is walked, by name, without leaving it. Nothing is read of a file but its extents.
-//!
-//! Sectors made into files by walking a whole file system: for traces that name no file. Every file and folder is asked where
-//! it lies; none is read.
+//! For traces that name no file, sectors are found by walking a whole file system: every file and folder is asked
+//! where it lies; none is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

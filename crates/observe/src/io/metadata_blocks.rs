@@ -1,9 +1,8 @@
-//! Which blocks a file system keeps for itself, as it lists them or as they look (ext4, xfs).
+//! Which blocks a file system keeps for itself (ext4, xfs).
 //!
-//! What the blocks of a file system are for, as it says itself (`FS_IOC_GETFSMAP`; ext4 and xfs).
-//!
-//! Blocks of an ext file system's own that it does not list: directories, maps of extents, attributes. They are known by what
-//! they begin or end with, and are read through the disk, whose pages are in memory because they have just been read.
+//! It lists most of them itself (`FS_IOC_GETFSMAP`). Blocks that an ext file system does not list (directories,
+//! extent maps, attributes) are known by what they begin or end with, and are read through the disk, whose pages
+//! are in memory because they have just been read.
 
 #![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
 

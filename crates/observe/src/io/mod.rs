@@ -1,21 +1,19 @@
-//! What I/O a process tree makes: pages that come into the page cache, pages that are used, disk requests.
+//! What I/O a process tree does: pages that come into the page cache, pages that are used, disk requests.
 //!
-//! Owns a trace instance of the kernel's own, under a name that no other tool has, so that neither disturbs the other; it
-//! is removed at the end, and one that a killed perflab left is removed at the next start. Refuses to interpret: what was
-//! needed and what was merely read around it is for `analyze` to say, what is worth reading ahead for `prefetch`.
+//! Recording uses a trace instance of its own, under a name that no other tool has, so that neither disturbs the
+//! other; it is removed at the end, and one that a killed perflab left is removed at the next start. Nothing is
+//! interpreted here: what was needed and what was merely readahead is worked out in `perflab-analyze`, what is
+//! worth reading ahead in `perflab-prefetch`.
 //!
-//! | module | the user's noun |
+//! | module | what a reader finds |
 //! |---|---|
-//! | [`tracefs`] | where the kernel's tracing is, and an instance of it |
-//! | `format`, `ring` | events and buffers in the kernel's binary form |
-//! | [`recorder`] | a recording, from start to stop |
-//! | [`start_shell_loop`] | the same of a process that somebody else started |
-//! | [`files`] | numbers of files made into names, and where files lie on disks |
-//! | `scan` | sectors of a disk made into files, by walking a whole file system |
-//! | `btrfs`, `own_blocks` | what file systems do not say by themselves of their own blocks |
-//! | [`profile_stacks`] | disks that lie upon others |
-//! | [`collect_mounts`] | file systems, and the disks below them |
-//! | [`residency`] | which pages of a file are in memory |
+//! | [`tracer`] | a recording from start to stop: of our children, of everybody, or of a process that runs already |
+//! | [`tracefs`], `trace_records` | where the kernel's tracing is, and an instance of it; events and buffers in the kernel's binary form |
+//! | [`file_lookup`], `file_ioctls` | inode numbers and disk sectors made into files; what a file system says of a file |
+//! | `metadata_blocks`, `btrfs_chunks` | which blocks file systems keep for themselves |
+//! | [`device_stack`] | disks that lie on others |
+//! | [`page_residency`] | which pages of a file are in memory |
+//! | [`error`] | why I/O cannot be traced, with the setting to change |
 
 pub(crate) mod btrfs_chunks;
 pub mod device_stack;

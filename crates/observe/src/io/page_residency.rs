@@ -1,7 +1,5 @@
-//! Which pages of a file are in memory.
-//!
-//! Which pages of a file are in memory, asked without touching them: `cachestat` counts them (Linux 6.5), `mincore` names
-//! them.
+//! Which pages of a file are in memory, asked without touching them: `cachestat` counts them (Linux 6.5), `mincore`
+//! names them.
 
 #![expect(unsafe_code, reason = "cachestat and mincore have no safe wrappers")]
 

@@ -1,10 +1,9 @@
 //! An event as tracefs describes it, and the records in a page of its ring buffer.
 //!
-//! Events as the kernel describes them (`events/SYSTEM/NAME/format`): where in a record each field lies. Fields move
-//! between versions, so nothing is assumed about them.
-//!
-//! Pages of the kernel's ring buffer, as `trace_pipe_raw` gives them: a head (time, filled bytes) and records, each with
-//! the time since the one before. Layout: `Documentation/trace/ring-buffer-design.rst` and `events/header_page`.
+//! Where in a record each field lies is read from `events/SYSTEM/NAME/format`: fields move between versions, so
+//! nothing is assumed about them. A page, as `trace_pipe_raw` gives it, is a head (time, filled bytes) and records,
+//! each with the time since the one before. Layout: `Documentation/trace/ring-buffer-design.rst` and
+//! `events/header_page`.
 
 use crate::io::error::IoTraceError;
 use crate::little_endian::{read_u32_at, read_u64_at, read_uint_at};

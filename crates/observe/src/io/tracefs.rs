@@ -1,7 +1,7 @@
 //! Where the kernel's tracing is, and an instance of it that goes with us.
 //!
-//! Where the kernel's tracing is, and an instance of it. Where nobody has mounted tracefs, it is mounted for this process
-//! alone (a mount that has no place in the tree), so that nothing of the system changes.
+//! Where nobody has mounted tracefs, it is mounted for this process alone (a detached mount), so that nothing of
+//! the system changes.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
-//! A recording of page-cache and disk events: of our children, of everybody, or of a process that runs.
+//! A recording of page-cache and disk events: of our children, of everybody, or of a process that runs already.
 //!
-//! A recording of I/O, from start to stop: two trace instances, a thread that empties their buffers, and the records made
-//! into events afterwards, so that nothing is interpreted while something is measured.
+//! It has two trace instances and a thread that empties their buffers; records are made into events afterwards, so
+//! that nothing is interpreted while something is measured. Pages are traced in an instance that follows only the
+//! process tree of the calling thread; disk requests in one that follows nobody, because the kernel often sends and
+//! always completes them in another process's name.
 //!
-//! Pages are traced in an instance that follows only the process tree of the calling thread; disk requests in one that
-//! follows nobody, because the kernel often sends and always completes them in somebody else's name.
-//!
-//! A recording of what one process, which somebody else started, and its descendants bring into the page cache. Made ready
-//! beforehand, because buffers take tens of milliseconds to make, and begun within one while the process is held.
+//! Of a process that was started elsewhere, what it and its descendants bring into the page cache is recorded.
+//! Buffers take tens of milliseconds to make, so they are made ready beforehand, and the recording begins within a
+//! millisecond while the process is held.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;

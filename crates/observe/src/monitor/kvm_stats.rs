@@ -1,8 +1,8 @@
-//! Series `kvm`: a row a guest of KVM.
+//! Series `kvm` (`/sys/kernel/debug/kvm`): what KVM counts for its guests.
 //!
-//! `/sys/kernel/debug/kvm`: what KVM counts for its guests. A row for all of them together, and one for each machine, whose
-//! folder is called after the process that runs it and a descriptor: `4242-11`. Its files are the columns; which ones there
-//! are varies by kernel and processor. A machine that went between two looks is simply not there any more.
+//! A row for all of them together, and one for each machine, whose folder is called after the process that runs it
+//! and a descriptor: `4242-11`. Its files are the columns; which ones there are varies by kernel and processor. A
+//! machine that went between two readings has no row any more.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Monitors: each reads one file of the kernel (or one directory of them) into rows.
 //!
-//! A monitor is one file here: it declares its columns, with unit and kind, beside the parser that fills them,
-//! and has one line in the table of [`kind`]. Files are opened once and re-read in place. A monitor knows neither
-//! the time nor other monitors, and refuses to guess: what the kernel did not give is `Missing`, and a text that
-//! it does not understand is an error that names the line.
+//! A monitor is one file here: it declares its columns, with unit and kind, beside the parser that fills them, and
+//! has one line in the table of `registry`. Files are opened once and re-read in place. A monitor knows neither the
+//! time nor other monitors, and does not guess: what the kernel did not give is `Missing`, and a text that it does
+//! not understand is an error that names the line.
 
 pub(crate) mod diskstats;
 pub(crate) mod kvm_stats;

@@ -1,6 +1,4 @@
-//! The table of monitors; finding and opening one.
-//!
-//! The table of monitors, and what every one of them is.
+//! The table of monitors, what each of them is, and finding and opening one.
 
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
 

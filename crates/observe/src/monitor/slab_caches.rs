@@ -1,14 +1,15 @@
-//! Series `slab-caches`: what does not change about a cache, and the page size.
+//! Series `slab-caches` (`/sys/kernel/slab`): what does not change about a cache, the names that were merged into
+//! it, and the page size.
 //!
-//! `/sys/kernel/slab`: what does not change about each cache, and the names that were merged into it. All rows at the
-//! first tick, and all of them again at every tick at which a cache or a name came or went; none at the others.
+//! All rows at the first tick, and all of them again at every tick at which a cache or a name came or went; none at
+//! the others.
 //!
 //! `object_size` is what the creator asked for, `slab_size` the same padded (the `objsize` of `/proc/slabinfo`);
-//! `objs_per_slab` and `order` are those of the preferred order. Every attribute is `Missing` where this kernel does
-//! not have it (Documentation/ABI/testing/sysfs-kernel-slab).
+//! `objs_per_slab` and `order` are those of the preferred order. Every attribute is `Missing` where this kernel
+//! does not have it (Documentation/ABI/testing/sysfs-kernel-slab).
 //!
-//! The page size of the machine that a `/proc` is of: AT_PAGESZ of the auxiliary vector (getauxval(3)), which a recorded
-//! tree holds as the machine itself does. Refuses to guess: 4096 is wrong on many.
+//! The page size is that of the machine whose `/proc` this is: AT_PAGESZ of the auxiliary vector (getauxval(3)),
+//! which a recorded tree holds as the machine itself does. It is not guessed: 4096 is wrong on many.
 
 use std::collections::HashMap;
 

@@ -1,11 +1,9 @@
-//! Counts of one slab cache: whether they contradict each other.
-//!
-//! Counts of one cache that were not read in one instant contradict each other: how that is seen, and how a row says so.
+//! Whether the counts of one slab cache contradict each other because they were not read in one instant.
 //!
 //! SLUB keeps slabs and objects of a node in two counters and adds to one after the other (mm/slub.c,
 //! `inc_slabs_node`), and free objects are counted later still, so a reader may fall in between. A count of objects
-//! below slabs times objects is not always that: where memory was too fragmented for the preferred order, slabs of a
-//! lower one hold fewer objects (`allocate_slab`). Such a cache says the same twice.
+//! below slabs times objects is not always that: where memory was too fragmented for the preferred order, slabs of
+//! a lower one hold fewer objects (`allocate_slab`). Such a cache gives the same counts twice.
 
 use perflab_model::{CellRow, TableCell};
 

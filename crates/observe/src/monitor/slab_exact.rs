@@ -1,11 +1,12 @@
-//! Series `slab-exact`: counted and not estimated, by node.
+//! Series `slab-exact` (`/sys/kernel/slab`): the counts of each cache as they are, where `/proc/slabinfo`
+//! estimates.
 //!
-//! `/sys/kernel/slab`: the counts of each cache as they are, where `/proc/slabinfo` estimates: a row a cache for all nodes
-//! (`node` is -1), and where the machine has several, a row a node.
+//! A row a cache for all nodes (`node` is -1), and where the machine has several, a row a node.
 //!
-//! The kernel walks the partial lists of every node for `objects` and `objects_partial`, under their locks, so this is
-//! for slow clocks. A cache's counts lie in files of their own: read one after the other, they may contradict each
-//! other, and are then read again a few times. `flags` are those of the series `slabinfo`, without `approximate`.
+//! The kernel walks the partial lists of every node for `objects` and `objects_partial`, under their locks, so this
+//! is for long intervals. A cache's counts lie in files of their own: read one after the other, they may contradict
+//! each other, and are then read again a few times. `flags` are those of the series `slabinfo`, without
+//! `approximate`.
 
 use std::collections::{BTreeSet, HashMap};
 

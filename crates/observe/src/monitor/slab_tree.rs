@@ -1,18 +1,12 @@
 //! The folders and links of /sys/kernel/slab, one attribute file kept open, and which caches have estimated counts.
 //!
-//! What the three monitors of the slab allocator share: the tree of `/sys/kernel/slab`, its attributes, and what the
-//! counts of one cache say about each other. It owns no monitor and no column.
+//! `/sys/kernel/slab` has a directory a cache, and a link a name that was merged into one. Caches come and go: a
+//! directory's inode tells a new cache from an old one of the same name. Every attribute is optional: kernels add
+//! some and drop others, and a cache may go while it is read.
 //!
-//! `/sys/kernel/slab`: a directory a cache, and a link a name that was merged into one. Which of the names
-//! `/proc/slabinfo` shows is asked there. Caches come and go: a directory's inode tells a new cache from an old one of
-//! the same name.
-//!
-//! One file below `/sys/kernel/slab/CACHE`, and the counts that stand in some of them. Every attribute is optional:
-//! kernels add some and drop others, and a cache may go while it is read.
-//!
-//! Where the kernel estimates the objects in use: since 6.10, `/proc/slabinfo` looks at no more than 10,000 slabs of a
-//! node's partial list, half from each end, and scales up (mm/slub.c, `count_partial_free_approx`). Only sysfs tells how
-//! long that list is, so it is asked, but only of caches that can have so long a one.
+//! Since 6.10, `/proc/slabinfo` looks at no more than 10,000 slabs of a node's partial list, half from each end,
+//! and scales up (mm/slub.c, `count_partial_free_approx`). Only sysfs says how long that list is, so it is asked,
+//! but only of caches that can have so long a one.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;

@@ -1,28 +1,24 @@
-//! `/proc/slabinfo` on a clock: rows re-read while they contradict themselves, unchanged lines not parsed again, changes only.
-//!
-//! `/proc/slabinfo`, version 2: one row a cache of the slab allocator.
+//! `/proc/slabinfo`, version 2, on a clock: one row a cache; read again while rows contradict themselves, unchanged
+//! lines not parsed again, changes only.
 //!
 //! `objsize` is the padded size of an object, `num_objs` the capacity; SLUB counts objects that are free in a CPU's
 //! own slab as active, and reports `active_slabs` equal to `num_slabs` (mm/slub.c, `get_slabinfo`). Slab bytes are
-//! `num_slabs * pagesperslab * page size` (series `slab-caches`, fact `memory.page_size`). A name may stand on several
-//! rows of a tick, told apart by `ordinal`, and may hold spaces, so a line is read from its right end.
+//! `num_slabs * pagesperslab * page size` (series `slab-caches`, fact `memory.page_size`). A name may appear on
+//! several rows of a tick, told apart by `ordinal`, and may hold spaces, so a line is read from its right end.
 //!
-//! No row is left out. What is wrong with one stands in `flags`:
+//! No row is left out. What is wrong with one is in `flags`:
 //!
 //! | flag | meaning |
 //! |---|---|
 //! | `torn` | the counts contradict each other, in each of a few readings within the tick |
 //! | `approximate` | the kernel may have estimated `active_objs` (more than 10,000 partial slabs on a node) |
-//! | `malformed` | the line was cut or holds something that is no number; what could not be read is missing |
+//! | `malformed` | the line was cut or holds something that is not a number; what could not be read is missing |
 //!
-//! Fewer objects than `num_slabs * objperslab`, twice the same, are no contradiction: some slabs are of a lower order.
+//! Fewer objects than `num_slabs * objperslab`, twice the same, are no contradiction: some slabs are of a lower
+//! order.
 //!
-//! One tick: read, and read again while rows contradict themselves; then what differs from the tick before.
-//!
-//! Rows of the last reading, by line: at short intervals most lines say what they said before, and comparing is
-//! cheaper than parsing.
-//!
-//! From the text of `/proc/slabinfo` to rows, a row a line whatever the line holds.
+//! Rows of the last reading are kept by line: at short intervals most lines are unchanged, and comparing is cheaper
+//! than parsing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -309,7 +305,7 @@ impl UnchangedLines {
     /// Takes the next text.
     ///
     /// # Errors
-    /// As [`parse`]; nothing is remembered then.
+    /// As [`parse_slabinfo`]; nothing is remembered then.
     fn update(&mut self, text: &str) -> Result<CacheListChange, MalformedLine> {
         self.changed.clear();
         let caches = match self.update_same_caches(text) {
@@ -328,7 +324,7 @@ impl UnchangedLines {
         Ok(caches)
     }
 
-    /// The rows of the last text, as [`parse`] makes them.
+    /// The rows of the last text, as [`parse_slabinfo`] makes them.
     pub(crate) fn rows(&self) -> &[CellRow] {
         &self.rows
     }

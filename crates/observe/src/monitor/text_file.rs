@@ -1,8 +1,4 @@
-//! The usual monitor: files opened once, re-read in place, parsed by their format.
-//!
-//! One file of `/proc`, opened once and re-read in place into a buffer that is kept.
-//!
-//! The usual monitor: one file, one parser from its text to rows.
+//! The usual monitor: files of `/proc` opened once, re-read in place into a buffer that is kept, parsed into rows.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind};

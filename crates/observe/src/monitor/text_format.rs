@@ -1,11 +1,8 @@
-//! Columns declared or discovered, and lines of a text into rows.
+//! Columns declared or discovered, and lines of a text made into rows.
 //!
-//! How a monitor declares a column: name, unit, kind, and what the kernel's number is multiplied by to be in that
-//! unit. Filling a row follows the declaration, so that the two cannot part.
-//!
-//! Lines of a text of the kernel, and what is said of one that is not understood.
-//!
-//! Files of one `name value` a line, whose names vary by kernel: one wide row, its columns found when opened.
+//! A monitor declares a column by name, unit, kind, and what the kernel's number is multiplied by to be in that
+//! unit. Filling a row follows the declaration, so that the two cannot diverge. Files of one `name value` a line,
+//! whose names vary by kernel, become one wide row, its columns found when opened.
 
 use perflab_model::series::{ColumnKind, ColumnType};
 use perflab_model::{CellRow, ColumnSpec, SeriesSchema, TableCell, Unit};

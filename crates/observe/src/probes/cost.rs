@@ -1,11 +1,9 @@
-//! What a probe costs each time, measured on perflab itself.
+//! What a probe costs each time a thread hits it, measured on perflab itself.
 //!
-//! What a place costs each time a thread comes by: measured on tiny functions of perflab itself, which begin with what the
-//! kernel emulates (as USDT probes and most functions do), or with what it has to step over.
-//!
-//! It is not the same at all times: a virtual machine's host has a part in it. So it can be measured again and again. Time of
-//! the CPU is counted, not of the clock, and the functions lie in memory of which nobody else has a copy: neither a busy
-//! machine nor the probes of another perflab is taken for a cost.
+//! Measured are tiny functions, which begin with what the kernel emulates (as USDT probes and most functions do),
+//! or with what it has to step over. The cost is not the same at all times: a virtual machine's host has a part in
+//! it. So it can be measured again and again. CPU time is counted, not wall time, and the functions lie in memory
+//! of which nobody else has a copy: neither a busy machine nor the probes of another perflab is taken for a cost.
 
 #![expect(
     unsafe_code,

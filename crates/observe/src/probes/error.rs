@@ -1,6 +1,4 @@
 //! Why a program cannot be probed, with what to change.
-//!
-//! Why a program cannot be probed, with what to change.
 
 use std::io;
 use std::path::PathBuf;

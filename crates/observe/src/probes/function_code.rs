@@ -1,5 +1,6 @@
-//! Where a function is entered and where it is left: its own return instructions, and its jumps to other functions. Owns
-//! the decoding; refuses, with the reason, what it cannot tell for certain. No return address is ever touched.
+//! Where a function is entered and where it is left: its own return instructions, and its jumps to other functions.
+//!
+//! What the decoder cannot tell for certain is refused, with the reason. No return address is ever touched.
 
 /// What is known about a program's code. Addresses are as they were linked.
 pub(crate) trait ProgramCode {

@@ -1,22 +1,18 @@
-//! Places in a program, told each time a thread comes by: uprobes through perf events, without a compiler and without the
-//! program's help.
+//! Points in a program, reported each time a thread hits them: uprobes through perf events, without a compiler and
+//! without the program's help.
 //!
-//! Owns which places a program has (functions, and USDT probes with their semaphores), the events on them, on the page
-//! faults and context switches of the same threads, and their order in time. Refuses to say what the places mean: pairing
-//! begins and ends is `optrace`'s.
+//! Recorded are hits of functions and USDT probes (with their semaphores), page faults and context switches of the
+//! same threads, in order of time. Pairing begins and ends into operations is done in `optrace`.
 //!
-//! | module | owns |
+//! | module | what a reader finds |
 //! |---|---|
-//! | `program` | the places of an ELF file: functions by symbol, USDT probes by note |
-//! | `function` | where a function is entered and left, decoded from its bytes |
-//! | `note` | one USDT note (SystemTap's version 3) |
-//! | `arguments` | conditions on the arguments of USDT probes |
+//! | `points` | the points of an ELF file: functions by symbol, USDT probes by note (SystemTap's version 3) |
+//! | `function_code` | where a function is entered and left, decoded from its bytes |
+//! | `usdt_condition` | conditions on the arguments of USDT probes |
 //! | `uprobe_events` | probes in the kernel's own list, for those with a condition |
-//! | `event` | the uprobe events of the kernel, and what a refusal means |
-//! | `record` | from the bytes of a ring to what was seen |
-//! | `order` | what several rings told, in the order of time |
-//! | `attached` | events on all threads of a process, on every CPU |
-//! | `cost` | what a place costs each time, measured on perflab itself, as often as is wanted |
+//! | `recorder` | events on all threads of a process, on every CPU, their records in order of time |
+//! | `cost` | what a probe costs each time, measured on perflab itself |
+//! | `error` | why a program cannot be probed, with what to change |
 
 pub(crate) mod cost;
 pub(crate) mod error;

@@ -1,10 +1,8 @@
 //! The points of an ELF file that can be probed: functions by symbol, USDT probes by note.
 //!
-//! The places of an ELF file that can be probed: functions by symbol, USDT probes by note. Owns the way from addresses, as
-//! they were linked, to offsets in the file, which is what the kernel wants.
-//!
-//! One note of `.note.stapsdt`, version 3: where a USDT probe is, its semaphore, its provider and name, and where its
-//! arguments are. Owns the layout; what the arguments mean is `arguments`'.
+//! Addresses, as they were linked, are made into offsets in the file, which is what the kernel wants. A note of
+//! `.note.stapsdt`, version 3, says where a USDT probe is, its semaphore, its provider and name, and where its
+//! arguments are; what the arguments mean is in `usdt_condition`.
 //!
 //! Source: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>
 

@@ -1,17 +1,13 @@
-//! Uprobes on all threads of a process, their records in the order of time.
+//! Uprobes on all threads of a process, and of those that it will start, on every CPU; their records in order of
+//! time.
 //!
-//! Events on all threads of a process, and of those that it will start, on every CPU.
+//! The kernel reads a uprobe's path anew, from the memory of whichever process starts a thread, when it hands an
+//! event on to that thread: inherited events of this kind make a program's threads fail. So points are watched in
+//! every process that runs the file, and the records of others are dropped; page faults and context switches are
+//! asked for by thread, and inherited.
 //!
-//! The kernel reads a uprobe's path anew, from the memory of whoever starts a thread, when it hands an event on to that
-//! thread: inherited events of this kind make a program's threads fail. So places are watched in every process that runs
-//! the file, and the records of others are dropped; page faults and context switches are asked for threads, and handed on.
-//!
-//! The kernel's uprobe events, and what a refusal means.
-//!
-//! From the bytes of a ring to what was seen. Owns the layout of the few kinds of record that these events make.
-//!
-//! What several rings told, in the order of time: a thread that changes its CPU has its records in two rings. Owns the
-//! rule: what is older than the round before cannot be preceded by anything that is yet to come.
+//! A thread that changes its CPU has its records in two rings. They are put in order by one rule: what is older
+//! than the round before cannot be preceded by anything that is yet to come.
 
 #![expect(unsafe_code, reason = "there is no safe perf_event_open")]
 
@@ -89,7 +85,7 @@ pub struct ProbeRecordingEnd {
 }
 
 impl ProbeRecorder {
-    /// Puts events on places for all threads of a process; they tell nothing before [`ProbeRecorder::start_shell_loop`].
+    /// Puts events on places for all threads of a process; they tell nothing before [`ProbeRecorder::start`].
     ///
     /// # Errors
     /// [`ProbeError`] with what to change.

@@ -1,6 +1,7 @@
-//! Probes in the kernel's own list (`uprobe_events` of tracefs), for those with a condition: the kernel reads the argument
-//! when a thread comes by, and a string with a bound. Owns their names and their end: what a killed perflab left in the
-//! list (it costs nobody anything there) the next one takes out.
+//! Probes in the kernel's own list (`uprobe_events` of tracefs), for those with a condition: the kernel reads the
+//! argument when a thread hits the probe, and a string with a bound.
+//!
+//! What a killed perflab left in the list (it costs nothing there) the next one takes out.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,7 +1,10 @@
-//! Conditions on the arguments of a USDT probe: `[arg2=="f"]`. Owns that notation, and the way from an argument as its
-//! note tells it (`8@%r12`, `-4@112(%rsp)`, `4@$5`) to what the kernel fetches.
+//! Conditions on the arguments of a USDT probe: `[arg2=="f"]`.
 //!
-//! Sources: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>, Documentation/trace/uprobetracer.rst.
+//! An argument as its note describes it (`8@%r12`, `-4@112(%rsp)`, `4@$5`) is translated into what the kernel
+//! fetches.
+//!
+//! Sources: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>,
+//! Documentation/trace/uprobetracer.rst.
 
 /// What must be so for a thread that comes by to count.
 #[derive(Debug, Clone, PartialEq, Eq)]

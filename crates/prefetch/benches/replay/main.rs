@@ -1,9 +1,13 @@
-//! What reading ahead costs the processor: the same 10,000 stretches of files, cold, as perflab replays them, and in the other
-//! ways that the kernel has, which do nothing but open and read: what perflab takes beyond `readahead` is its own. CPU is the
-//! process's with all its threads; wall time until everything has come. Ways are taken in turn, caches dropped before each.
+//! What reading ahead costs the processor: the same 10,000 extents of files, cold, as perflab replays them, and in
+//! the other modes that the kernel has, which do nothing but open and read: what perflab takes beyond `readahead`
+//! is its own.
 //!
-//! As root: `cargo bench -p perflab-prefetch --bench replay -- [ROUNDS] [FOLDER] [TRACE]`; FOLDER lies on the disk that is meant,
-//! TRACE is a program's, as `perflab prefetch learn` prints its path, and is raced in place of files of the bench's own.
+//! CPU time is the process's with all its threads; wall time lasts until everything has come. Modes are taken in
+//! turn, caches dropped before each.
+//!
+//! As root: `cargo bench -p perflab-prefetch --bench replay -- [ROUNDS] [FOLDER] [TRACE]`; FOLDER lies on the disk
+//! in question, TRACE is a program's, as `perflab prefetch learn` prints its path, and is raced in place of files
+//! of the bench's own.
 
 #![expect(unsafe_code, reason = "readahead and rings have no safe wrapper")]
 

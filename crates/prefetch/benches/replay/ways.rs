@@ -1,4 +1,4 @@
-//! The ways of reading a plan ahead that are raced.
+//! The modes of reading a plan ahead that are raced.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -1,11 +1,11 @@
 //! Execs held until they are answered, and the clock that lets them go.
 //!
-//! Execs that wait for an answer. One that was read from the kernel is answered when it is dropped at the latest, and always
-//! with yes: no way leads to an exec that is refused or forgotten.
+//! An exec that was read from the kernel is answered when it is dropped at the latest, and always with yes: there
+//! is no code path to an exec that is refused or forgotten.
 //!
-//! The clock that lets through what is overdue, whatever its thread is doing. It also looks after the thread that reads from the
-//! kernel: if that hangs, nobody would be answered any more, and the daemon ends itself, upon which the kernel lets everything
-//! through.
+//! The clock lets through what is overdue, whatever its thread is doing. It also watches the thread that reads from
+//! the kernel: if that hangs, nobody would be answered any more, so the daemon ends itself, upon which the kernel
+//! lets everything through.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,11 +1,13 @@
-//! A process that answers the kernel where the daemon does not. It holds the daemon's fanotify descriptor too (the same open
-//! file), and hears from the daemon twice a second. Silence of more than [`SILENCE`] means that the daemon is stopped, frozen, swapped
-//! out or hung: then the guard lets every exec through itself, until the daemon is heard again and takes over. It dies with the
-//! daemon, so that the descriptor closes and the kernel lets everything through.
+//! A process that answers the kernel where the daemon does not.
 //!
-//! Owns both ends: the process itself ([`run_guard`]) and the daemon's side of it ([`ExecGuard`]). The kernel finds an exec that waits by the
-//! number that the reader's table had for it, and takes that number from anybody who holds the descriptor: so the guard
-//! answers every number that the daemon's table could have.
+//! It holds the daemon's fanotify descriptor too (the same open file), and hears from the daemon twice a second.
+//! Silence of more than [`SILENCE`] means that the daemon is stopped, frozen, swapped out or hung: then the guard
+//! lets every exec through itself, until the daemon is heard again and takes over. It dies with the daemon, so that
+//! the descriptor closes and the kernel lets everything through.
+//!
+//! [`run_guard`] is the process itself, [`ExecGuard`] the daemon's side of it. The kernel finds a waiting exec by
+//! the descriptor number that the reader's table had for it, and takes that number from anybody who holds the
+//! descriptor: so the guard answers every number that the daemon's table could have.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};

@@ -1,7 +1,7 @@
 //! The thread that answers execs, and the one that looks at new files.
 //!
-//! The thread that is asked about execs, and the one that looks at files that were never seen. The first touches no disk, takes
-//! no lock that is held for long, and says nothing: whatever it does, every process that starts a program waits for.
+//! The first touches no disk, takes no lock that is held for long, and prints nothing: every process that starts a
+//! program waits for whatever it does.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,7 +1,7 @@
-//! What a file is before it is run.
+//! What a file is before it is run: a program, a script with its interpreter, or a loader, which comes with every
+//! program.
 //!
-//! What a file is that is to be run: a program, a script with its interpreter, or a loader, which comes with every program.
-//! Looked up once for each file; this may wait for a disk, so it is never done by the thread that is asked.
+//! Looked up once for each file; this may wait for a disk, so it is never done by the thread that answers execs.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,10 +1,8 @@
 //! Everything that can wait: judging, saving, mounts, systemd's watchdog.
 //!
-//! Everything that can wait: adding up what processes used, judging programs, saving, following mounts. It is the daemon's first
-//! thread; the others answer.
-//!
-//! What is told to systemd (`sd_notify`): that the daemon watches, and, again and again, that it lives. A daemon that was stopped
-//! cannot answer; systemd kills one that is silent, and with it goes what waits.
+//! It is the daemon's first thread; the others answer. What processes used is added up here, programs are judged,
+//! their state is saved. systemd hears (`sd_notify`) that the daemon watches and, again and again, that it is
+//! alive: a daemon that was stopped cannot answer; systemd kills one that is silent, and with it goes what waits.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,9 +1,11 @@
-//! Which files a start opened of those that were read ahead for it. The kernel tells of every file that is opened on the file
-//! systems of such a start, while it is watched (fanotify, `FAN_OPEN`); nobody waits for that, and nothing is told of a file before the
-//! exec goes on. By whom a file is opened is not asked: what others use is in memory anyway.
+//! Which files a startup opened of those that were read ahead for it.
 //!
-//! Where it is not certain that all was seen (messages were lost, or even the program's own file was not seen to be opened, as
-//! below another mount), nothing is said.
+//! The kernel reports every file that is opened on the file systems of such a startup while it is watched
+//! (fanotify, `FAN_OPEN`); nobody waits for that, and nothing is reported before the exec goes on. By whom a file
+//! is opened is not asked: what others use is in memory anyway.
+//!
+//! Where it is not certain that all was seen (messages were lost, or even the program's own file was not seen to be
+//! opened, as below another mount), there is no result.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};

@@ -1,9 +1,7 @@
-//! What may be set, lists of programs, why the daemon cannot run.
+//! What can be set, lists of programs, and why the daemon cannot run.
 //!
-//! What may be set, and why a daemon cannot be.
-//!
-//! Programs that are wanted, and those that are not: paths of programs, or of folders with everything below. Where nothing is
-//! wanted by name, everything is. What is not wanted wins.
+//! A list names programs, or folders with everything below. Where no program is listed to be included, all are; an
+//! excluded one stays excluded.
 
 use std::io;
 use std::path::{Path, PathBuf};

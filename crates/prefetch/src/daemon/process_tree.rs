@@ -1,8 +1,8 @@
 //! What a program and its descendants used.
 //!
-//! What a program and its children used. The kernel tells of each thread when it ends; what ended is handed up to its parent,
-//! as the kernel itself does with children that were waited for, until it arrives at a program that is watched. What still lives
-//! when the watch is over is asked. A child that is given to another parent (a daemon that detaches) is not seen any more.
+//! The kernel reports each thread when it ends; its usage is handed up to its parent, as the kernel itself does
+//! with children that were waited for, until it arrives at a program that is watched. What still lives when the
+//! watch is over is asked. A child that is given to another parent (a daemon that detaches) is not seen any more.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,12 +1,9 @@
-//! Where each program stands, what its startups cost, the threshold of learning.
+//! The state of each program for each user, what its startups cost, and the threshold of learning.
 //!
-//! One program: where it stands, what its starts cost, and how it moves on.
+//! What the next startup of a program is for is decided from memory alone: no file is touched here.
 //!
-//! What is known of each program, as each user starts it, and what its next start is for. Decided from memory alone: no file is
-//! touched here.
-//!
-//! Whether a start waited long enough for disks to be worth learning. Where the kernel accounts for delays, the time that was
-//! waited decides; else bytes that were read and page faults that waited, which both are always counted.
+//! A startup is worth learning if it waited long enough for disks. Where the kernel accounts for delays, the time
+//! waited decides; else bytes read and major page faults, which are always counted.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! How the daemon begins, and its status over a socket.
 //!
-//! A daemon's beginning: what is missing is found before anything is held, and who answers is there before anybody is asked.
-//!
-//! What the daemon tells about itself, as JSON over a socket that only its user can open.
+//! What is missing is found before anything is held, and the threads that answer are there before the kernel asks.
+//! The status is JSON over a socket that only its user can open.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

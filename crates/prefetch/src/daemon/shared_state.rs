@@ -1,5 +1,3 @@
-//! What the threads share.
-//!
 //! What the daemon's threads share. No lock is held while a disk or a process is waited for.
 
 use std::collections::{BTreeSet, HashMap};

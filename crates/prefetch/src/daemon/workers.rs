@@ -1,12 +1,9 @@
-//! Learning and reading ahead, each on a thread, files opened as the user.
+//! Learning and reading ahead, each on a thread of its own, files opened as the user.
 //!
-//! Learning and reading ahead: each on a thread of its own, while an exec waits, which the clock lets through should this take
-//! too long. Threads are few; beyond them a start is only watched.
-//!
-//! Reading ahead for one start: what is known of its program, in the name of who starts it.
-//!
-//! The user in whose name a program starts. Files are opened as this user, on a thread that becomes it and never anybody else
-//! again, so that the kernel itself says what may be opened, with groups, lists and modules and all.
+//! An exec waits for reading ahead, and the clock lets it through should this take too long. Threads are few;
+//! beyond them a startup is only watched. Files are opened on a thread that becomes the user who starts the program
+//! and never anybody else again, so that the kernel itself decides what may be opened, with groups, access lists
+//! and security modules.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

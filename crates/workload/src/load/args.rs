@@ -1,6 +1,6 @@
-//! `NAME --key value …` of a load, and why a load did not measure.
+//! `NAME --key value …` of a load, as definitions write it, and why a load did not measure.
 //!
-//! `NAME --key value …`, as definitions write it. A load takes what it knows, and the rest is an error.
+//! A load takes the keys that it knows, and the rest is an error.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;

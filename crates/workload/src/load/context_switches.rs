@@ -1,7 +1,6 @@
-//! A byte handed to and fro over a pair of pipes.
+//! Two threads or processes that hand one byte to and fro over a pair of pipes.
 //!
-//! Two threads or processes that hand one byte to and fro over a pair of pipes: each hand-over is a
-//! switch of context where they share a CPU, and a wake-up across CPUs where they do not.
+//! Each hand-over is a context switch where they share a CPU, and a wake-up across CPUs where they do not.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

@@ -1,12 +1,9 @@
-//! Traced random insertions into a slab list.
+//! Random insertions into a slab list, each of them traced: the driver of the slab-list study of 2012, under its
+//! name and with its modes.
 //!
-//! Random insertions into a slab list, each of them traced: the driver of the slab-list study of 2012, under its name
-//! and with its modes. Keys come from a seed instead of /dev/urandom, so that two policies can be given the same ones,
-//! and lie in memory before the first insertion.
-//!
-//! What the list does, told to the recorder: each piece of work a span, the list's state as numbers when it changes.
-//!
-//! The keys, the same for the same seed.
+//! Keys come from a seed instead of /dev/urandom, so that two policies can be given the same ones, and lie in
+//! memory before the first insertion. Each piece of work of the list is a span, the list's state numbers that are
+//! recorded when they change.
 
 use std::path::{Path, PathBuf};
 

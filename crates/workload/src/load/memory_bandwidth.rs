@@ -1,15 +1,8 @@
-//! STREAM's four kernels.
+//! The four kernels of STREAM (J. D. McCalpin, <https://www.cs.virginia.edu/stream/>) over arrays that are larger
+//! than the caches, and the check of its result by arithmetic.
 //!
-//! The four kernels of STREAM (J. D. McCalpin, <https://www.cs.virginia.edu/stream/>) over arrays that
-//! are larger than the caches, and the check of its result by arithmetic.
-//!
-//! Bytes are counted as STREAM counts them: two words per element for copy and scale, three for add
-//! and triad, whatever the cache fetches besides. MB are 10^6 bytes. As there, the first pass is not
-//! timed.
-//!
-//! The arrays, the kernels, the threads, and the check.
-//!
-//! How large an array must be to be out of the caches.
+//! Bytes are counted as STREAM counts them: two words per element for copy and scale, three for add and triad,
+//! whatever the cache fetches besides. MB are 10^6 bytes. As in STREAM, the first pass is not timed.
 
 use std::fs;
 use std::sync::Barrier;

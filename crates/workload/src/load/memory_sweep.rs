@@ -1,7 +1,7 @@
-//! Dependent accesses over a large buffer.
+//! One access to each page (or line) of a large buffer, each access waiting for the one before: what address
+//! translation costs.
 //!
-//! One access to each page (or line) of a large buffer, each access waiting for the one before: what
-//! the translation of addresses costs. Ordinary pages of 4 KiB miss the TLB where huge ones hit it.
+//! Ordinary pages of 4 KiB miss the TLB where huge ones hit it.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! The built-in loads: what `perflab load NAME --key value …` does, with nothing to install.
 //!
-//! Each load owns its measurement and prints one JSON object; its parameters, ranges and metrics are
-//! declared in its definition under `workloads/`, as for any other workload. Only safe code: the one
-//! thing that needs the kernel's help, the kind of pages, is asked of memmap2.
+//! Each load measures and prints one JSON object; its parameters, ranges and metrics are declared in its definition
+//! under `workloads/`, as for any other workload. All code is safe: the one thing that needs the kernel's help, the
+//! kind of pages, is asked of memmap2.
 
 pub(crate) mod args;
 pub(crate) mod context_switches;

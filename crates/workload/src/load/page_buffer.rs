@@ -1,6 +1,4 @@
 //! Anonymous memory of a chosen kind of pages.
-//!
-//! Anonymous memory of a chosen kind of pages.
 
 use memmap2::{Advice, MmapMut};
 

@@ -1,7 +1,5 @@
-//! First touches of fresh memory.
-//!
-//! First touches of fresh memory, over and over: what a page fault costs, and with huge pages how many
-//! fewer there are.
+//! First touches of fresh memory, over and over: what a page fault costs, and how many fewer there are with huge
+//! pages.
 
 use std::time::{Duration, Instant};
 

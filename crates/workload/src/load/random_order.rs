@@ -1,6 +1,4 @@
-//! Random numbers and single-cycle orders from a seed.
-//!
-//! Random orders that are the same for the same seed.
+//! Random numbers and single-cycle orders that are the same for the same seed.
 
 /// Marsaglia's xorshift64 (J. Stat. Software 8:14, 2003), triple (13, 7, 17): plenty for an order that
 /// a prefetcher cannot guess, and nothing else is asked of it.

@@ -1,6 +1,4 @@
-//! Many small files: created, read, removed.
-//!
-//! Many small files: created and written, read, and removed, each phase on its own clock.
+//! Many small files: created and written, read, and removed, each phase timed by itself.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,8 +1,8 @@
-//! Disks that lie upon others: a loop device on its file, RAID and device mapper on what sysfs calls their slaves. One read of
-//! theirs is seen twice, on them and on what lies below.
+//! Disks that lie on others: a loop device on its file, RAID and device mapper on what sysfs calls their slaves.
 //!
-//! Owns which sectors of which disks belong to such a device. Where their places below are the device's, in order, in [`segments`]:
-//! linear and encrypted volumes, mirrors. What spreads its blocks in stripes is not translated.
+//! One read of such a device is seen twice, on it and on what lies below. Where its sectors below are in the
+//! device's own order (linear and encrypted volumes, mirrors), they are translated, in `segments`; striped devices
+//! are not translated.
 
 pub(crate) mod segments;
 #[cfg(test)]

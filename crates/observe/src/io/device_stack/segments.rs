@@ -1,5 +1,7 @@
-//! Where devices that pass their requests on lie on the disks below: device mapper's by its table, as `dmsetup` prints it, or what
-//! its uuid says; mirrors of RAID by the offset of each member.
+//! Where devices that pass their requests on lie on the disks below.
+//!
+//! Device mapper is known by its table, as `dmsetup` prints it, or by what its uuid says; mirrors of RAID by the
+//! offset of each member.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
