@@ -195,8 +195,8 @@ impl ReapPolicy for BoundedReap {
 /// `bounded:60:4`.
 ///
 /// ```
-/// use slablist::{Policy, Thresholds};
-/// assert_eq!("new:40:30".parse(), Ok(Policy::Thresholds(Thresholds { slabs: 40, percent: 30 })));
+/// use slablist::{AnyReapPolicy, ReapThresholds};
+/// assert_eq!("new:40:30".parse(), Ok(AnyReapPolicy::Thresholds(ReapThresholds { slabs: 40, percent: 30 })));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyReapPolicy {

@@ -3,9 +3,9 @@
 /// The sizes of a list. They are fixed when the list is made.
 ///
 /// ```
-/// use slablist::Shape;
-/// assert_eq!(Shape::DEFAULT.capacity::<u64>(), 191);
-/// assert_eq!(Shape::ORIGINAL_2012.capacity::<u64>(), 119);
+/// use slablist::ListShape;
+/// assert_eq!(ListShape::DEFAULT.capacity::<u64>(), 191);
+/// assert_eq!(ListShape::ORIGINAL_2012.capacity::<u64>(), 119);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListShape {
