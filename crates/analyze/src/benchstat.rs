@@ -1,8 +1,7 @@
 //! The figures of Go's benchstat for a comparison.
 //!
-//! Owns the figures that people know from Go's benchstat: medians with the width of their interval, the change where
-//! Mann-Whitney's test sees one, geometric means. It refuses to compare boots this way without saying so: the note tells
-//! when perflab's own verdict is weaker.
+//! Medians with the width of their interval, the change where Mann-Whitney's test sees one, geometric means. Benchstat
+//! does not know boots: a note says where perflab's own verdict is weaker for that reason.
 //!
 //! Formulas: golang.org/x/perf, `benchmath` (`AssumeNothing`) and `cmd/benchstat`, at 22c9c6c9.
 

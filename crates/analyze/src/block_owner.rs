@@ -1,6 +1,4 @@
-//! Whose a sector of a disk is: a file's page, metadata, nobody's.
-//!
-//! Whose a sector of a disk is: a file's, with its page; a file system's own, with its class; nobody's that is known.
+//! Who owns a sector of a disk: a file (with the page), a file system's metadata (with its class), or nobody known.
 
 use std::collections::{BTreeMap, HashMap};
 

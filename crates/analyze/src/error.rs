@@ -1,6 +1,4 @@
-//! Why there is no answer to a comparison, a history, a plan (`AnalyzeError`).
-//!
-//! Owns why there is no comparison at all. It refuses what concerns a single row: that is a warning.
+//! Why there is no comparison, history or plan at all. What concerns a single row is a diagnostic.
 
 use perflab_stats::StatsError;
 

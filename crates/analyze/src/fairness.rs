@@ -1,10 +1,7 @@
-//! How evenly targets were served, and the skew of their starts.
+//! How evenly targets of a synchronised run were served, and the skew of their starts.
 //!
-//! Targets in step: what an iteration of several is worth as one value, how far apart its targets are, and how far apart
-//! they began.
-//!
-//! A value of an iteration is the mean over its targets: they share one host, so that none of them is a repetition of
-//! another, and counting them as such would make every interval too narrow.
+//! The value of an iteration is the mean over its targets: they share one host, so none is a repetition of another, and
+//! counting them as such would make every interval too narrow.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

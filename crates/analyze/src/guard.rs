@@ -1,11 +1,9 @@
 //! The newest run against its history, and its alarms.
 //!
-//! Owns the judgement of the newest run against its history. It refuses a history that is too short to know its own noise,
-//! and says so.
-//!
-//! Two questions, both over the stretch since the last step before the newest run: does the newest value fall out of the
-//! prediction interval of those before it (one family, Benjamini and Hochberg's q); and does E-divisive see a step for the
-//! worse among the last runs, which a slow single-run test would miss. Only changes beyond the margin count.
+//! Two questions, both over the range since the last step before the newest run: does the newest value fall out of the
+//! prediction interval of those before it (one family, Benjamini and Hochberg's q); and does E-divisive see a step for
+//! the worse among the last runs, which a slow single-run test would miss. Only changes beyond the margin count. A
+//! history that is too short to know its own noise gives no answer, and says so.
 
 use perflab_model::Unit;
 use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};

@@ -1,16 +1,11 @@
-//! A metric over the runs of an archive, with its change points.
+//! A metric over the runs of an archive: one value per run, and its change points.
 //!
-//! Owns a metric over the runs of an archive: one value a run, the steps between them, and whether the newest run falls out
-//! of its history. It refuses to blame: a step lies between two runs, and whoever wants to know measures those again.
+//! Steps are found by E-divisive (energy distance, permutations with a seed) on the logarithms where all values are
+//! above zero. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since
+//! its p-value belongs to a place chosen beforehand (`crates/stats/tests/simulation_history.rs`).
 //!
-//! Steps are found by E-divisive (energy distance, permutations with a seed) on the logarithms where all values are above
-//! zero. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since its p-value
-//! belongs to a place chosen beforehand (`crates/stats/tests/simulation_history.rs`).
-//!
-//! Owns the value of a metric in each run. It refuses to join what has different units: each unit is a series of its own.
-//!
-//! Owns the steps of a series: where, how large, between which runs, and with what else. It refuses series that are too
-//! short for one.
+//! A step lies between two runs; which change is to blame takes a new measurement. Each unit of a metric is a series of
+//! its own.
 
 use std::collections::{BTreeMap, HashMap};
 

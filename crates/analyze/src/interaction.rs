@@ -1,11 +1,9 @@
-//! Two factors at once: effects and their interaction.
+//! Two factors at once: the effect of each averaged over the other, and their interaction, each with its interval.
 //!
-//! Owns two factors at once: the effect of each averaged over the other, and their interaction, each with its interval. It
-//! refuses cells that were not all measured, and compares within blocks where blocks are complete.
-//!
-//! On logarithms where all values are above zero, so effects are ratios, and an interaction is a ratio of ratios: by how
-//! much the effect of one factor differs under the other. Weights of an effect: + 1/J and - 1/J over the J levels of the
-//! other factor; of an interaction: + - - +.
+//! On logarithms where all values are above zero, so effects are ratios, and an interaction is a ratio of ratios: by
+//! how much the effect of one factor differs under the other. Weights of an effect: + 1/J and - 1/J over the J levels
+//! of the other factor; of an interaction: + - - +. Every cell must have been measured; where blocks are complete,
+//! comparison is within them.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,8 @@
-//! Block reads held against a startup trace, and the account of requests.
+//! Block reads held against a startup trace, block by block of 4 KiB, with the reason why each is not in it.
 //!
-//! Block reads held against a prefetch trace, block by block of 4 KiB, so that what the trace lacks is seen by its reason.
-//!
-//! Every block that a disk was asked for gets exactly one [`BlockStatus`], so the classes sum to the bytes that the disk
-//! delivered; that is a check on the analysis itself, and [`DiskReadBytes`] are counted apart from them.
-//!
-//! Reads as disks were asked for them and answered. A disk that is full up gives a request back, and it is sent again: that is
-//! one read, and is told once.
+//! Every block that a disk was asked for gets exactly one [`BlockStatus`], so the classes sum to the bytes that the
+//! disk delivered; that is a check on the analysis itself, and [`DiskReadBytes`] are counted apart from them. A full
+//! disk queue gives a request back, and it is sent again: that is one read, counted once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

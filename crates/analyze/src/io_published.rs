@@ -1,8 +1,8 @@
-//! Coverage as the comparison of 2007 counted it (its figures are published with the raw results of the prefetch module), so that
-//! these can be checked, and said why ours differ.
+//! Coverage as the comparison of 2007 counted it, to check its published figures and to say why ours differ.
 //!
-//! For each read that came to the disk's queue: whose its first sector is by the map, and whether the dump has that. What is
-//! wrong with it is kept to the digit; [`PublishedDifference`] says what it is.
+//! The figures are published with the raw results of the prefetch module. For each read that came to the disk's queue:
+//! who owns its first sector by the map, and whether the dump has that. What is wrong with the method is kept to the
+//! digit; [`PublishedDifference`] names it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Each read once, where disks lie upon one another: it counts on the highest disk that had requests of its own, which is the
-//! one that a file system lies on, and not again on what lies below.
+//! Counts each read once where disks are stacked: on the highest disk that had requests of its own, which is the one
+//! with the file system, and not again on those below.
 
 use perflab_model::io_trace::{DeviceNumber, IoEvent, IoEventKind, IoRecording, SECTOR, SectorRange};
 

@@ -1,8 +1,4 @@
 //! What was read and what of it was needed: by file, by directory, over time, over the disk.
-//!
-//! What was read of each file, and what of that was needed.
-//!
-//! The same recording over time, and over the places of a disk.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -138,7 +134,7 @@ pub struct DirectoryUse {
     pub name: String,
     /// how many files
     pub files: usize,
-    /// bytes that were read, as of [`FileIoUse::read_side`]
+    /// bytes that were read, as of [`FileIoUse::read`]
     pub read: u64,
     /// pages that were needed
     pub used: u64,

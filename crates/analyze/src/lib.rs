@@ -1,61 +1,53 @@
-//! What is asked here and which module answers; how a verdict comes about.
+//! What runs mean: comparisons with verdicts, histories, and the analyses behind each instrument.
 //!
-//! What runs mean: comparisons, verdicts and warnings.
+//! This crate takes runs as values of `perflab-model`, aligns what can be compared, asks `perflab-stats` for the
+//! numbers and turns them into verdicts, flags and diagnostics with advice. It opens no file and prints nothing: runs
+//! are read by `perflab-archive`, results are shown by `perflab-present`, and every formula of statistics is in
+//! `perflab-stats`.
 //!
-//! This crate takes runs as values of `perflab-model`, lines up what can be compared, asks `perflab-stats` for
-//! the numbers and turns them into verdicts, flags and warnings with advice. It refuses files, terminals and
-//! formulas: runs are read by the archive, shown by `present`, and every statistic is computed by `stats`.
-//!
-//! | module | the user's noun |
+//! | module | what is asked |
 //! |---|---|
-//! | [`mod@compare`] | one run against others, or one level of a factor against the others |
-//! | [`gated_comparison`] | the answer: rows, and everything needed to print or store it |
-//! | [`warning`] | what to be careful about, and what to do |
-//! | [`gate`] | `--fail-if worse:2%` |
-//! | [`interaction`] | two factors at once: effects and their interaction |
-//! | [`benchstat`], [`lkp`] | the tables that those tools print |
-//! | [`mmtests`] | the tables that MMTests prints for the same data |
-//! | [`monitor`] | a monitor's series by iteration, to be compared like a metric |
-//! | [`noise_card`] | what this machine shows where nothing changed |
-//! | [`recap_comparison`] | all rows together: gains and their geometric mean |
-//! | [`statistic`] | numbers about one side, by name |
-//! | [`mod@ahead`] | how many boots and iterations a wanted precision costs |
-//! | [`mod@history`] | a metric over the runs of an archive: steps, and the newest run |
-//! | [`request_end`] | whether a sample is as precise as a study wants it |
-//! | [`environment_diagnostic`] | facts that are not the same on both sides |
-//! | [`flame`] | call trees of profiles, and the functions in them |
-//! | [`together`] | targets in step: one value an iteration, how even, how far apart they began |
-//! | [`io`] | what a program read and needed, and what a prefetch trace has of it |
-//! | [`slab`] | where the memory of kernel objects goes |
-//! | [`trace`] | which operations of a program were slow, and why |
+//! | [`compare`] | what changed between runs, or between the levels of a factor? |
+//! | [`interaction`] | what do two factors do together? |
+//! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
+//! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
+//! | [`statistic`] | one number about one sample, by name |
+//! | [`sample_size`] | how many boots and iterations does a precision cost? |
+//! | [`stopping_rule`] | are the samples so far precise enough? |
+//! | [`history`] | how did a metric move over the runs of an archive, and where did it step? |
+//! | `guard` | does the newest run fall out of its history? ([`check_newest_run`]) |
+//! | [`fairness`] | how evenly were targets served, and how far apart did they start? |
+//! | [`flame`] | which functions took the time, and which changed? |
+//! | [`operations`] | which operations of a program were slow, and why? |
+//! | [`slab`] | where does the memory of kernel objects go? |
+//! | `io_use` | what was read, and what of it was needed? ([`reads_by_file`]) |
+//! | `io_coverage`, `io_published`, `io_stacked`, `block_owner` | which block reads does a startup trace explain? ([`trace_coverage`]) |
+//! | [`startup`], `startup_2007` | how fast does an application start in each prefetch mode, and do the claims of 2007 hold? |
 //!
 //! How a verdict comes about, in this order:
 //!
 //! 1. **same**: the interval at twice the error (90 % for a confidence of 95 %) lies inside ± the margin.
 //! 2. **better**, **worse**: the interval at the confidence excludes "no change", and the Benjamini-Hochberg q
-//!    of the family is below the error (5 %). Primary metrics are one family, explanatory metrics another.
+//!    of the test family is below the error (5 %). Primary metrics are one family, explanatory metrics another.
 //! 3. **unclear**: neither; the row says about how many repetitions a side would decide.
 //!
-//! Sides of one boot each, where the boots differ, never get more than *unclear*: the luck of a boot looks like
-//! a change. The only exception are values that are exactly equal on both sides.
+//! Sides of one boot each, where the boots differ, never get more than *unclear*: the luck of a boot looks like a
+//! change. The only exception are values that are exactly equal on both sides.
 //!
 //! ```no_run
 //! # fn show(baseline: perflab_model::RunRecord, candidate: perflab_model::RunRecord) -> Result<(), Box<dyn std::error::Error>> {
-//! use perflab_analyze::{Gate, Options, Side, compare};
+//! use perflab_analyze::{AnalysisOptions, ComparisonSide, Gate, compare_sides};
 //!
-//! let before = Side { name: "before".into(), runs: vec![baseline] };
-//! let after = Side { name: "after".into(), runs: vec![candidate] };
-//! let comparison = compare(&before, &[after], &Options::default())?;
+//! let before = ComparisonSide { name: "before".into(), runs: vec![baseline] };
+//! let after = ComparisonSide { name: "after".into(), runs: vec![candidate] };
+//! let comparison = compare_sides(&before, &[after], &AnalysisOptions::default())?;
 //! let gate: Gate = "worse:2%".parse()?;
 //! for row in comparison.violations(&gate) {
-//!     println!("{}: {} is {}", row.subject, row.metric, row.word());
+//!     println!("{}: {} is {}", row.subject, row.metric, row.verdict_word());
 //! }
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! What a program read, which of it it needed, and where that lies: by file, by directory, over time, over the disk; and how
-//! much of it a prefetch trace would have brought. Refuses to look at the system: a recording says it all.
 
 pub mod benchstat;
 mod block_owner;

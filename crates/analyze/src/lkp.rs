@@ -1,8 +1,8 @@
 //! The figures of `lkp compare`, and where its rule differs.
 //!
-//! Owns the figures that people know from `lkp compare`: means with their relative deviation, and the change of the mean. It
-//! refuses its rule for what changed: ranges that do not overlap see less with more samples, and twice as much as they
-//! should with few. perflab's test decides, and a note says where lkp would differ.
+//! Means with their relative deviation, and the change of the mean. Its rule for what changed is not used: ranges that
+//! do not overlap see less with more samples, and twice as much as they should with few. perflab's test decides, and a
+//! note says where lkp would differ.
 //!
 //! Rule: lkp-tests, `lib/changed_stat.rb` and `lib/stats.rb`; figures: `lib/compare.rb`.
 

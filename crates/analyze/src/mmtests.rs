@@ -1,26 +1,18 @@
-//! MMTests' main, ratio and plain tables for a comparison, its band rule, and what it would print otherwise (`MmtestsDifference`).
+//! MMTests' main, ratio and plain tables for a comparison, and what `compare-mmtests.pl` would print otherwise.
 //!
-//! Owns the figures that people know from MMTests' `compare-mmtests.pl`: the same rows for the same data. It refuses its
-//! faults: the direction is each metric's own, what is missing is missing, no iteration is thrown away, and a star comes
-//! from a test. Where its own table would say something else, a note tells what.
+//! The same rows for the same data, without its faults: the direction is each metric's own, what is missing is missing
+//! (never "no change"), no iteration is thrown away, and a star comes from a test. Where MMTests' own table would say
+//! something else, a note says what.
+//!
+//! - Main table: one row per statistic and operation, with the change from the baseline, positive being good.
+//! - Ratio table: candidate over baseline for each operation, and the geometric mean over them; a metric of the
+//!   other direction is inverted first.
+//! - Plain tables, without changes: the durations of each benchmark, and the means and maxima of what a monitor
+//!   read during it.
+//! - Band rule, MMTests' own for a star: two means differ when their bands of ± 1.96 standard deviations do not
+//!   touch. The bands do not narrow with more samples, so it only says where its answer differs from ours.
 //!
 //! Formulas: `bin/lib/MMTests/Stat.pm` and `Summarise.pm` at 638401e (June 2026), restated in `perflab-stats`.
-//!
-//! Owns the main table: one row a statistic and operation, with the change from the baseline, positive being good. It
-//! refuses numbers for what is not there.
-//!
-//! Owns the ratio table: candidate over baseline for each operation, and the geometric mean over them. It refuses to mix
-//! directions (a metric of the other direction is turned round) and to take missing data for "no change".
-//!
-//! Owns the tables that MMTests prints without changes: the durations of each benchmark, and the means and maxima of what a
-//! monitor read. It refuses to pick the shortest of several iterations and readings that are of no benchmark's time;
-//! notes say what MMTests itself would print.
-//!
-//! Owns MMTests' own rule for a star, to say where it differs from ours: two means differ when their bands of ± 1.96
-//! standard deviations do not touch. The bands do not narrow with more samples. It refuses to decide anything.
-//!
-//! Owns the notes below MMTests' tables: what was left out and why, and where MMTests itself would print something
-//! else. It refuses to repeat what the table says.
 
 use std::collections::BTreeSet;
 

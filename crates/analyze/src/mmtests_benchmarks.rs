@@ -1,11 +1,8 @@
-//! What MMTests knows of each benchmark, and a comparison's rows as its operations.
+//! What MMTests knows of each benchmark, and a comparison's rows gathered into its operations.
 //!
-//! Owns what MMTests knows of each benchmark: which rows its table has, which way it takes as good, how many decimals it
-//! prints. It refuses results. Facts from the `shellpack.yaml` files at 638401e; benchmarks that are not listed are
-//! shown as `Multiops`, lower being better there as in MMTests.
-//!
-//! Owns the gathering of a comparison's rows into MMTests' operations: one label a benchmark, with the values of every
-//! side. It refuses statistics.
+//! For each benchmark: which rows its table has, which direction is good, how many decimals it prints. Facts from the
+//! `shellpack.yaml` files at 638401e; benchmarks that are not listed are shown as `Multiops`, lower being better there
+//! as in MMTests.
 
 use BetterDirection::{Higher, Lower};
 use MmtestsTableKind::{LeftSkew, Multiops, Normalisedops, Singleops};

@@ -1,10 +1,8 @@
-//! A monitor's series as samples of a metric: one an iteration, or one a reading.
+//! A monitor's series as samples of a metric: one per iteration, or one per reading.
 //!
-//! Owns the summary of a monitor's series by iteration, so that it can be compared like any metric: the mean of a gauge, the
-//! rate of a counter. It refuses iterations in which the monitor was not read often enough, and counts them.
-//!
-//! Every reading of a monitor's series while a workload ran, for tables over readings as other tools print them. Refuses to
-//! make one value of an iteration's: [`summarise`](super::summarise_monitor) does.
+//! Per iteration: the mean of a gauge, the rate of a counter, so that it is compared like any metric; iterations with
+//! too few readings are counted and left out. Per reading: every value while a workload ran, for tables over readings
+//! as other tools print them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

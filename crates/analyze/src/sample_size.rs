@@ -1,7 +1,6 @@
-//! How many boots and iterations a wanted precision costs.
+//! How many boots and iterations a precision costs, and the time that both take, from the noise of earlier runs.
 //!
-//! Owns the size of the next experiment, from the noise of earlier runs: boots, iterations in each, and the time that both
-//! take. It refuses to guess the noise between boots from one boot: it says that it is unknown.
+//! One boot does not tell the noise between boots: it is reported as unknown, not guessed.
 
 use indexmap::IndexMap;
 use perflab_model::{Nanos, RunRecord, Sample, Unit};

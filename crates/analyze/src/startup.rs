@@ -1,10 +1,8 @@
-//! Startups of an application by prefetch mode and cache state.
+//! Startups of an application by prefetch mode and cache state, and whether the claims of 2007 hold today.
 //!
-//! Starts of applications: what each way of reading ahead made of them, and whether the five shapes of 2007 hold today.
-//!
-//! In 2007 eight tests of a kernel module on OpenOffice said what reading ahead gains. Their figures stand in [`STARTUPS_OF_2007`]; a
-//! shape holds here where the interval of a ratio of starts (Hodges and Lehmann) lies on its side of 1. Owns ways and
-//! shapes; refuses to measure, and to draw.
+//! In 2007 eight tests of a kernel module on OpenOffice said what reading ahead gains; their figures are
+//! [`STARTUPS_OF_2007`](crate::STARTUPS_OF_2007). A claim holds here where the interval of a ratio of startups (Hodges
+//! and Lehmann) lies on its side of 1.
 
 use std::collections::BTreeMap;
 

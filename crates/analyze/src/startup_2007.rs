@@ -1,9 +1,7 @@
-//! The claims of 2007 and their published figures, held against startups; asked for by name only.
+//! The claims of 2007 and their published figures, held against the startups of one application.
 //!
-//! The five shapes of 2007, each held against the starts of one application.
-//!
-//! What was measured in 2007, for comparison: K. Lichota's tests 2, 3 and 8 of a kernel module that read OpenOffice Writer
-//! ahead, on an Athlon of 1.2 GHz with 256 MB and a disk of 7,200 turns a minute. Means and standard deviations.
+//! Measured in 2007 by K. Lichota's tests 2, 3 and 8 of a kernel module that read OpenOffice Writer ahead, on an Athlon
+//! of 1.2 GHz with 256 MB and a disk of 7,200 turns a minute. Means and standard deviations.
 
 use std::fmt;
 

@@ -1,7 +1,5 @@
-//! Numbers about one sample, by name (`--stat p99.9`).
-//!
-//! Owns the statistics that people may ask for by name (`--stat`). It refuses to judge by them: verdicts come from
-//! intervals of the change.
+//! Numbers about one sample, by name (`--stat p99.9`). Verdicts do not come from them, but from intervals of the
+//! change.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,6 @@
-//! Whether the samples so far are as precise as the stopping rule asks (`relative_precision`).
+//! Whether the samples so far are as precise as the stopping rule asks.
 //!
-//! Owns whether a sample is as precise as a study wants it. It refuses to look at differences: stopping at significance makes
-//! p-values lie.
+//! Precision only, never differences: stopping at significance makes p-values lie.
 
 use perflab_stats::median_with_interval;
 

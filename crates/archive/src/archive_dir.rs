@@ -1,7 +1,6 @@
 //! The directory of runs: open, list, begin a run.
 //!
-//! The archive's directory: where it is, what is in it, and beginning a run. Owns the rule that
-//! nothing is hidden: what cannot be read is listed with the reason.
+//! Nothing is hidden: what cannot be read is listed with the reason.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,5 +1,7 @@
-//! `SHA256SUMS`: the hash of each file that is written when a run ends, in the lines of sha256sum, so that a bit that flips on
-//! a disk is told and not taken for a number. Runs that were closed before there was such a file are read as they are.
+//! `SHA256SUMS`: the hash of each file that is written when a run ends, in the lines of sha256sum.
+//!
+//! A bit that flips on a disk is reported and not taken for a number. Runs that were closed before there was such a
+//! file are read as they are.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,8 +1,6 @@
-//! `ArchiveError`: what went wrong with which file of which run.
+//! What went wrong with which file of which run.
 //!
-//! What can go wrong with an archive. Every message names the path, id or selector it is about and,
-//! where there is something to do, says it. Owns no policy: what is worth an error is decided where
-//! the error is made.
+//! Every message names the path, id or selector it is about and, where there is something to do, says it.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,5 +1,7 @@
-//! Opening a file that ends. Owns what keeps a file of somebody else's from being waited for, or read, for ever: pipes, sockets and
-//! devices are refused, whatever link leads to them, and so are files of the kernel's that only call themselves regular.
+//! Opens files that end, so that no file of somebody else is waited for, or read, for ever.
+//!
+//! Refused are pipes, sockets and devices, whatever link leads to them, and files of the kernel that only claim to be
+//! regular.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -37,7 +39,7 @@ pub(crate) fn open_finite_file(path: &Path) -> io::Result<File> {
 /// Reads a whole file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open_finite_file`]; a longer file.
+/// What is no regular file, or cannot be read; a longer file.
 pub fn read_finite_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_finite_file(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,5 +1,6 @@
-//! Writing where somebody else may have been: a new file of one's own, never what a link of that name leads to. Owns when root
-//! refuses an archive at all: whoever may replace its folders says where root writes.
+//! Writes where somebody else may have been: a new file of one's own, never what a link of that name leads to.
+//!
+//! Root refuses an archive whose folders somebody else may replace, since they would decide where root writes.
 
 use std::fs::{self, File};
 use std::io;

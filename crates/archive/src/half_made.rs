@@ -1,5 +1,7 @@
-//! Folders under `runs/` that are no runs yet, or no more: what is being made, unpacked, tried or removed. Owns how they are called,
-//! and when nobody works on them any more: who is killed leaves them.
+//! Folders under `runs/` that are no runs yet, or no more: being made, unpacked, tried or removed.
+//!
+//! Whoever is killed leaves them behind, so their names tell who made them, and with it when nobody works on them any
+//! more.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,11 @@
-//! The log of events: appended, read back line by line; outputs.
+//! The log of events: appended, and read back line by line; what commands printed.
 //!
-//! Appending to a journal: whole lines into a buffer, the buffer to the disk before a second is over.
-//! Owns what a full disk means while recording; refuses to sync, as that would disturb what is measured
-//! (a killed process loses nothing that was written; a power cut may).
+//! Appending is whole lines into a buffer, and the buffer to the disk before a second is over. There is no sync, as
+//! that would disturb what is measured: a killed process loses nothing that was written, a power cut may. Reading takes
+//! bounded memory and skips what is not asked for without parsing it; a torn or damaged line is left out and counted.
 //!
-//! Reading a journal line by line in bounded memory, skipping what is not wanted without parsing it.
-//! Owns what a torn or damaged line means: it is left out and counted. Refuses to interpret events.
-//!
-//! `logs/outputs.jsonl.zst`: everything that commands printed, as the journal's own lines, compressed.
-//! One file, because thirty thousand iterations would be sixty thousand small ones.
+//! `logs/outputs.jsonl.zst` holds everything that commands printed, as the journal's own lines, compressed. It is one
+//! file, because thirty thousand iterations would be sixty thousand small ones.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,30 +1,34 @@
-//! Runs on disk: the recorder, the reader, retention, the portable file.
+//! Runs on disk: recorded, closed, read, selected, exchanged and let go of.
 //!
-//! A run is recorded as lines of a journal and becomes tables when it ends, so that measuring never
-//! waits for Parquet and a killed process loses nothing that was flushed. This crate owns every file
-//! under an archive's directory (`docs/format.md` describes them for readers in other languages). It
-//! refuses to judge: no statistics, no comparison, and reading a run never writes to it.
+//! A run is recorded as lines of a journal and becomes tables when it ends, so that measuring never waits for Parquet
+//! and a killed process loses nothing that was flushed. This crate owns every file under an archive's directory
+//! (`docs/format.md` describes them for readers in other languages). It computes no statistics, and reading a run never
+//! writes to it.
 //!
-//! | module | owns |
+//! | module | content |
 //! |---|---|
-//! | [`store`] | the archive's directory: open, list, begin |
-//! | [`select`] | from what a person types to runs: prefix, `@latest`, label, path |
+//! | [`archive_dir`] | the archive's directory: open, list, begin a run |
+//! | [`run_selector`] | from what a person types to runs: prefix, `@latest`, label, path |
+//! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
-//! | [`run_named`] | reading one run |
-//! | [`events`] | reading a journal, line by line |
-//! | [`retention`] | which runs to let go of |
+//! | [`journal`] | the log of events, appended and read line by line |
+//! | `run_close` | from journal to tables, in steps that survive any kill |
+//! | [`run_dir`] | one run as it is read |
+//! | `run_layout`, `manifest`, `checksums` | what lies where in a run's directory; `run.json`; `SHA256SUMS` |
+//! | `tables`, `parquet_writer`, `parquet_reader` | the stored tables, and their Parquet |
+//! | [`retention`] | which runs a policy lets go of |
 //! | [`portable`] | a run as a single file |
 //! | [`mod@export`] | runs in the formats of other tools |
 //! | [`mod@import`] | other tools' results as runs |
-//! | [`id`] | run ids and their shortest prefixes |
+//! | `finite_file`, `fresh_file`, `half_made` | files of somebody else opened with care; folders that are no runs yet |
 //! | [`error`] | what can go wrong, naming the path |
 //!
 //! ```no_run
 //! # fn main() -> Result<(), perflab_archive::ArchiveError> {
 //! use perflab_archive::Archive;
 //! let archive = Archive::open(&Archive::locate(None))?;
-//! for run in archive.find("@latest")? {
-//!     println!("{}: {} samples", run.short(), run.record()?.samples.len());
+//! for run in archive.find_runs("@latest")? {
+//!     println!("{}: {} samples", run.short_id(), run.read_record()?.samples.len());
 //! }
 //! # Ok(())
 //! # }

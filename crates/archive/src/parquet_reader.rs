@@ -1,8 +1,7 @@
-//! Whole columns of a stored table, typed.
+//! Whole columns of a stored table, typed, without rows in between.
 //!
-//! Reading whole columns of a table, each typed, without rows in between.
-//!
-//! From pages to texts. Owns the encodings; refuses what contradicts itself.
+//! Columns of repeated texts are decoded here, past the crate's own reader (see `parquet_writer`); pages that
+//! contradict themselves are refused.
 
 use std::fs::File;
 use std::ops::Range;

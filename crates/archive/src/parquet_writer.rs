@@ -1,27 +1,17 @@
-//! Columns as stored, filled and encoded.
+//! Parquet tables: columns declared once with unit and meaning, rows pushed cell by cell, at most one row group in
+//! memory.
 //!
-//! Parquet tables: columns declared once with unit and meaning, rows pushed cell by cell, columns read
-//! back typed. Owns encodings, row groups and the metadata that says what a column is; refuses to know
-//! what any table is about.
+//! Parquet keeps a column's unit only in a schema of Arrow's, which would cost this project the Arrow crates. So each
+//! file carries `perflab.columns` in its key-value metadata: the declarations, as JSON. The Parquet schema and that
+//! metadata both come from one declaration.
 //!
-//! Parquet keeps a column's unit only in a schema of Arrow's, which would cost this project the Arrow
-//! crates. So each file carries `perflab.columns` in its key-value metadata: the declarations, as JSON.
-//!
-//! What a column is, declared once: the Parquet schema and the metadata both come from here.
-//!
-//! The cells of one column of the row group that is being filled.
-//!
-//! Writing a table row by row, holding at most one row group in memory.
-//!
-//! Columns of texts as they repeat: a text and how often it follows itself, which is how Parquet stores them (a dictionary,
-//! and its indices run by run). Owns both ways past the crate's own reader and writer, which handle each cell alone: names
-//! of metrics and units, the same in hundreds of thousands of rows, were half of the cost of reading a run and a sixth of
-//! writing one. Refuses cells that may be missing.
+//! Columns of texts as they repeat are a text and how often it follows itself, which is how Parquet stores them (a
+//! dictionary, and its indices run by run). They bypass the crate's own reader and writer, which handle each cell
+//! alone: names of metrics and units, the same in hundreds of thousands of rows, were half of the cost of reading a run
+//! and a sixth of writing one. Texts that hardly repeat go through the crate's writer, which packs them better; cells
+//! of such a column must not be missing.
 //!
 //! Source: the Parquet format's description of the encodings PLAIN and RLE.
-//!
-//! From texts to pages: one of the dictionary, one of the indices. Owns the encodings; refuses texts that hardly repeat, which
-//! the crate's own writer packs better.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -1,8 +1,7 @@
-//! A run as one file, `NAME.perflab`.
+//! A run as a single file, `NAME.perflab`: a tar of its directory, zstd-compressed, with the run's id as the top
+//! folder.
 //!
-//! A run as a single file, `NAME.perflab`: a tar of its directory, zstd-compressed, with the run's id
-//! as the top folder. Owns what may be in one; refuses everything that could reach outside of the
-//! directory it is unpacked to, whoever made the file.
+//! Whoever made the file, nothing in it can reach outside of the directory it is unpacked to.
 
 use std::fs::{self, File};
 use std::io;

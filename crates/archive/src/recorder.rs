@@ -1,12 +1,11 @@
 //! A run's events on their way in: live, or all at once.
 //!
-//! Recording a run: its events into the journal while it lives, tables when it ends. Owns the run's
-//! lock; refuses any work that could wait until measuring is over.
+//! Live: events into the journal while the run lives, tables when it ends, and the run's lock held throughout. Any work
+//! that can wait until measuring is over waits.
 //!
-//! Recording a run whose events are all there already, as an import's are. Nothing is measured meanwhile,
-//! so rows, samples and iterations go straight into tables and not through the journal, which is what most of
-//! the time of closing a run goes to. In return the run stays hidden until it is whole: what dies half-way
-//! leaves nothing.
+//! All at once, as of an import: nothing is being measured, so rows, samples and iterations go straight into tables and
+//! not through the journal, which is what most of the time of closing a run goes to. In return the run stays hidden
+//! until it is whole: what dies half-way leaves nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,7 @@ pub struct RunRecorder {
 impl RunRecorder {
     /// Makes the run's directory under `runs`, locked and with its `run.json`, all at once.
     ///
-    /// Events, [`What::Began`] among them, come from the caller: a journal replays the whole stream.
+    /// Events, [`RunEventKind::Began`] among them, come from the caller: a journal replays the whole stream.
     pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let run = runs.join(&manifest.id);
         if !is_run_id(&manifest.id) {
@@ -94,11 +93,11 @@ impl RunRecorder {
     }
 
     /// Ends the recording: turns the journal into tables, with the status and overhead of the last
-    /// [`What::ProcessEnd`]; without one the run counts as interrupted.
+    /// [`RunEventKind::Ended`]; without one the run counts as interrupted.
     ///
     /// # Errors
     /// [`ArchiveError::Close`] or [`ArchiveError::JournalWrite`], mostly for a full disk: the journal is
-    /// intact then, the run reads as interrupted, and [`RunRecorder::recover_killed_runs`] closes it once there is room.
+    /// intact then, the run reads as interrupted, and [`RunRecorder::recover`] closes it once there is room.
     pub fn finish(mut self) -> Result<RunDir, ArchiveError> {
         self.journal.flush()?;
         close_and_open(&self.run)

@@ -1,7 +1,6 @@
 //! Which runs a policy lets go of.
 //!
-//! Letting go of runs. Owns what a policy means; refuses to touch a run that is being recorded, and
-//! damaged ones unless they are named.
+//! Never a run that is being recorded, and damaged ones only where they are named.
 
 use std::fs;
 use std::time::Duration;

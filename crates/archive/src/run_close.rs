@@ -1,7 +1,4 @@
-//! From journal to tables in four steps that survive any kill.
-//!
-//! From a journal to tables, once, when a run ends or is recovered. Owns the order of the steps, which
-//! is what makes a kill at any moment harmless:
+//! From journal to tables, once, when a run ends or is recovered, in four steps that survive any kill:
 //!
 //! 1. all tables are written and synced in `finishing/`, which no reader looks into;
 //! 2. they are renamed into place, where no reader trusts them yet;

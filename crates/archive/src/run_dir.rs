@@ -1,7 +1,6 @@
-//! One run as it is read: its tables, or its journal before.
+//! One run as it is read: from its tables once it is closed, from its journal before.
 //!
-//! Reading one run: from its tables once it is closed, from its journal before. Owns which of the two
-//! is to be trusted; refuses to write, even to a run whose process died.
+//! Reading never writes, even to a run whose process died.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,4 @@
-//! Run ids and their shortest prefixes.
-//!
-//! Run ids: ULIDs, which sort by the time of their making, and the shortest prefixes that tell them
-//! apart. Refuses to look at a disk.
+//! Run ids: ULIDs, which sort by the time of their making, and the shortest prefixes that tell them apart.
 
 use std::sync::Mutex;
 

@@ -1,9 +1,7 @@
-//! What lies where in a run's directory, its lock among it.
+//! What lies where in a run's directory, how names become file names, and the lock of a run that is being recorded.
 //!
-//! Where everything lies in a run's directory, and how names become file names. Refuses I/O.
-//!
-//! The lock of a run that is being recorded. The kernel drops it with the process, however that died,
-//! so a held lock is the one proof of a living recorder. Refuses to wait.
+//! The kernel drops the lock with the process, however that died, so a held lock is the one proof of a living recorder.
+//! Nobody waits for it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;

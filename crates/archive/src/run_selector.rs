@@ -1,7 +1,6 @@
-//! From what a person types to runs: prefix, @latest, label, path.
+//! From what a person types to runs: prefix, `@latest`, label, path, in this order of understanding.
 //!
-//! From what a person types to runs. Owns the order in which a selector is understood; refuses to
-//! guess where several runs fit a prefix.
+//! Where several runs fit a prefix, none is guessed.
 
 use std::path::Path;
 

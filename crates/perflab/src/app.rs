@@ -1,8 +1,6 @@
-//! Global options resolved: archive, catalogue, noise cards, output.
+//! What every verb needs, from the global options: the archive, the catalogue, noise cards, and where a result goes.
 //!
-//! What every verb needs: the archive, the catalogue, how to print.
-//!
-//! Where a result goes: JSON in full, tables as grids, figures into files.
+//! A result is JSON in full, a table as a grid, or a figure in a file.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,4 @@
-//! What is typed: the verbs, options of every verb, and the help made of them.
-//!
-//! The command line, as clap reads it. Nothing below this module sees clap.
-//!
-//! One module a verb, or a family of small ones: from a spec to one call, and its result printed.
+//! The command line as clap reads it: the verbs, the options of every verb, and the help made of them.
 
 use std::path::PathBuf;
 

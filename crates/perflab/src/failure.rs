@@ -1,8 +1,7 @@
-//! An error with its class, how it is printed, exit codes.
+//! An error with its class, how it is printed, and exit codes.
 //!
-//! Exit codes, for scripts. They are part of the interface: documented in `--help` and the book.
-//!
-//! Where errors are said: once, on stderr, with the place in the file where there is one.
+//! An error is printed once, on stderr, with its position in the file where there is one. Exit codes are part of the
+//! interface: documented in `--help` and the book.
 
 use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;

@@ -1,8 +1,4 @@
-//! Verbs that perflab starts itself: agent, disk server, guards.
-//!
-//! `perflab agent`: perflab inside a target. Started by perflab, not by people.
-//!
-//! `perflab disk-server`: an emulated disk. Started by perflab, not by people.
+//! Verbs that perflab starts itself, not people: the agent inside a target, an emulated disk, guards.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

@@ -1,7 +1,7 @@
 //! perflab: tells you what a change does to a Linux system.
 //!
-//! The one binary: arguments become plain validated specs, each verb is one call, and here alone a
-//! source of events meets its consumers. Exit codes are in [`exit`].
+//! The one binary: arguments become plain validated specs, each verb is one call, and here alone a source of events
+//! meets its consumers. Exit codes are in [`failure`].
 
 #![warn(clippy::print_stderr, reason = "`stderr_line!` does not end what is done where nobody listens")]
 

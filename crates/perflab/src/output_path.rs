@@ -1,6 +1,7 @@
-//! Where a file for people goes: to a path, or to standard output where that is called `-`. The one place that writes one: beside
-//! and renamed, so that a full disk or a kill leaves the whole file, the one before, or none. Refuses a folder that is not there
-//! while arguments are read, before any work is done.
+//! Where a file for people goes: to a path, or to standard output where that is called `-`.
+//!
+//! The one place that writes one: beside and renamed, so that a full disk or a kill leaves the whole file, the one
+//! before, or none. A folder that is not there is refused while arguments are read, before any work is done.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};

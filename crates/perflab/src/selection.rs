@@ -1,8 +1,5 @@
-//! From what the user calls runs to sides of a comparison.
-//!
-//! From what the user calls runs to the sides of a comparison.
-//!
-//! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
+//! From what the user calls runs to the sides of a comparison; with `--monitor NAME`, a monitor's series in the place
+//! of a run's metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;

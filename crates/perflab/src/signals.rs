@@ -1,8 +1,8 @@
-//! A wish to stop: ^C, a closed terminal, or from who ends processes.
+//! Stop requests: ^C, a closed terminal, or a signal from whoever ends processes.
 //!
-//! The first one is noted by whoever works, and keeps data and puts settings back. A second one ends the process at once, but
-//! not before settings are put back: the process becomes `perflab undo`. Two that come together (a bouncing key, `timeout`,
-//! which signals its child and then its group) are one.
+//! The first one is noted by whoever works, and keeps data and puts settings back. A second one ends the process at
+//! once, but not before settings are put back: the process becomes `perflab undo`. Two that come together (a bouncing
+//! key, `timeout`, which signals its child and then its group) are one.
 
 use std::io;
 use std::os::unix::process::CommandExt;

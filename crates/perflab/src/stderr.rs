@@ -1,5 +1,7 @@
-//! Where people are spoken to beside the data: on stderr. One whose reader is gone, or whose disk is full, changes nothing of what
-//! is done; and what files and guests call themselves commands no terminal.
+//! What people are told beside the data, on stderr.
+//!
+//! A reader that is gone, or a full disk, changes nothing of what is done; names from files and guests cannot steer the
+//! terminal.
 
 use std::fmt;
 use std::io::Write as _;

@@ -1,6 +1,4 @@
-//! Where a study's text comes from: a file, or a shipped one.
-//!
-//! The studies that ship inside the binary, from the folder `studies/`.
+//! Where a study's text comes from: a file, or one that ships inside the binary, from the folder `studies/`.
 
 use std::path::Path;
 

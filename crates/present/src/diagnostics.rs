@@ -1,7 +1,5 @@
-//! Warnings and flags in words: headline, details, what to do now; folded by kind.
-//!
-//! Owns what stands below a comparison: footnotes of the flags that occur, warnings folded by kind, each with what
-//! to do now, and the method. It refuses findings of its own.
+//! What is below a comparison: footnotes of the flags that occur, diagnostics folded by kind, each with what to do now,
+//! and the method.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,4 @@
-//! Facts side by side, and what differs between two runs.
-//!
-//! Facts of all runs side by side; those that differ first to be seen, all on demand.
+//! Facts of all runs side by side: those that differ are seen first, all on demand.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,5 @@
-//! How evenly targets were served, and how far apart they began.
-//!
-//! Targets in step, as the page's template reads them: every target's iteration as a dot, and how evenly they were served
-//! with its interval. What is fair is `analyze::together`'s to say.
-//!
-//! Targets in step, for people: how punctual they were, how evenly they were served, and what each of them measured.
+//! How evenly targets of a synchronised run were served, and how far apart they started: on the page and in the
+//! terminal.
 
 use std::collections::BTreeMap;
 

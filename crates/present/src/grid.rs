@@ -1,13 +1,7 @@
-//! A table for people: columns, cells with tones, four output formats, wrapped text.
+//! A table for people, and its four renderings: terminal, JSON, CSV, Markdown.
 //!
-//! Owns a plain grid of cells and its four renderings: the table of every verb that lists something. It refuses
-//! meaning: a cell has a text for people and a value for programs, and that is all.
-//!
-//! Owns the four ways to print. It refuses a fifth: whoever wants another reads the JSON.
-//!
-//! Owns Markdown tables. It refuses raw text: what would break a table is escaped.
-//!
-//! Owns CSV: titles, then rows, quoted where needed. It refuses rounding: cells come with every digit.
+//! A cell is a text for people and a value for programs. Markdown escapes what would break a table; CSV rounds nothing
+//! and quotes where needed.
 
 use std::str::FromStr;
 

@@ -1,18 +1,8 @@
-//! Steps of a history, the check of the newest run, the section History.
+//! How histories are shown: the table of steps, the runs of one series, the figure, the check of the newest run, the
+//! section History.
 //!
-//! Owns the tables of a history: its steps, and the runs of one series. It refuses to hide a series without steps: the notes
-//! count them.
-//!
-//! Owns the figure of one series: a dot a run, the level of each stretch, a mark at each step. It refuses time as the axis:
-//! runs that cluster would hide one another.
-//!
-//! Owns the table of the guard: one line a series of the newest run. It refuses to leave a series out.
-//!
-//! Owns the history as the report's template reads it: a figure and texts. It refuses series beyond the first dozen with
-//! steps: a page is read by people.
-//!
-//! How histories are seen: the table of steps, the runs of one series, the figure, the guard's answer, and the section of the
-//! report. It refuses to find steps: `perflab-analyze` did.
+//! A series without steps is counted in the notes. The figure has a dot per run, not a time axis, where clustered runs
+//! would hide one another. The report has the first dozen series with steps: a page is read by people.
 
 use jiff::Timestamp;
 use perflab_analyze::compare::comparison::ComparedRun;

@@ -1,9 +1,7 @@
 //! Tables and scenes of I/O, blkparse text, the section Disk I/O.
 //!
-//! The tables and pictures of `perflab io`.
-//!
-//! Reads of a disk as pictures: where they went and when, and how much of which kind. Colours stand for what a read was to
-//! the prefetch trace, or to the program where there is none; the legend says how much of each there was.
+//! Colours of a read stand for what it was to the startup trace, or to the program where there is none; the legend says
+//! how much of each there was.
 
 use perflab_analyze::{
     BLOCK_STATUSES, BlockRead, BlockStatus, DirectoryUse, DiskRegion, FileIoUse, IoInterval,

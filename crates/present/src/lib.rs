@@ -1,4 +1,18 @@
-//! How results are seen: terminal tables, static figures and the single-file report.
+//! How results are shown: terminal tables, static figures and the single-file report.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`report`] | the report: its sections in their order, the page, its policy |
+//! | `section` | [`ReportData`], [`ReportRun`]: what a report is made from |
+//! | [`comparison`], `diagnostics` | verdicts as tables; what is below them |
+//! | `grid` | tables of anything ([`comparison::Grid`]) |
+//! | [`history`] | steps of a history, the check of the newest run |
+//! | [`fairness`] | targets of a synchronised run |
+//! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
+//! | `run_overview`, `facts` | one run for people; facts side by side |
+//! | [`run_viewer`], `packed_column` | what the viewers of a report read |
+//! | [`chart`] | static figures as SVG and PNG |
+//! | `number` | numbers for people |
 
 pub mod chart;
 pub mod comparison;

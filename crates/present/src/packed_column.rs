@@ -1,9 +1,7 @@
-//! A column of numbers as short text for a viewer.
+//! Columns of numbers as short text for a viewer.
 //!
-//! Columns of integers as texts: variable-length bytes (LEB128), then base64. A third of what JSON takes for
-//! a million samples, and no parser of numbers has to read it.
-//!
-//! Columns of numbers as short JSON: differences, and repeats counted.
+//! Integers are variable-length bytes (LEB128), then base64: a third of what JSON takes for a million samples, and no
+//! parser of numbers has to read it. Other columns are short JSON: differences, and repeats counted.
 
 use crate::report::encode_base64;
 use crate::run_viewer::{PackedColumn, PackedItem};

@@ -1,21 +1,11 @@
-//! SECTIONS in their order, the page, its policy, the conclusions of a run.
-//!
-//! The page as one text.
-//!
-//! Script and style of the page, built from `web/` and committed under `assets/`, and their hashes.
-//!
-//! The page's policy allows exactly these two texts, by hash: nothing that a study's or a metric's name
-//! smuggles in can run.
-//!
 //! The single-file report: one HTML page that works offline, with or without JavaScript.
 //!
-//! Owns the page's structure, the JSON that its front end reads ([`data`]) and how runs become that
-//! JSON. It refuses to judge (verdicts come from `analyze`), to read runs and to write files.
+//! Its sections in their order, the page and its policy, and the conclusions of a run. What can be read with JavaScript
+//! off (verdicts, interval plots, facts, plan) is rendered here; what needs a pointer (dots, timelines, filter) is
+//! drawn by the bundle under `assets/`, built from `web/` and committed.
 //!
-//! What can be read with JavaScript off (verdicts, interval plots, facts, plan) is rendered here; what
-//! needs a pointer (dots, timelines, filter) is drawn by the bundle under `assets/`, built from `web/`.
-//!
-//! The viewer's page as one text.
+//! The page's policy allows exactly that script and style, by hash: nothing that a study's or a metric's name smuggles
+//! in can run.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};

@@ -1,6 +1,6 @@
-//! One run for people: card, plan, own cost, gaps, iterations, medians.
+//! One run for people: heading, plan, own cost, gaps, iterations, medians.
 //!
-//! The page as its template reads it: heading, runs, plan. Texts only, so that the template decides nothing.
+//! They are texts only, so that the template decides nothing.
 
 use perflab_analyze::MetricHistories;
 use perflab_model::untrusted_text::escape_controls_in_line;

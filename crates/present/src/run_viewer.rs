@@ -1,15 +1,9 @@
 //! What the viewers of iterations and timelines read of a run.
 //!
-//! The JSON that the front end reads (`web/src/data.ts` is its mirror), and nothing else.
-//!
-//! Times are microseconds since the run's first moment. Long columns are delta coded, see [`PackedColumn`].
-//!
-//! One run of `model` as the front end reads it: cases, iterations and samples on one clock.
-//!
-//! Series as tracks: one line of a chart per subject and column, thinned where there are too many ticks.
-//!
-//! Thinning keeps the smallest and the largest value of each bucket of time, never a mean: a mean hides
-//! exactly the spikes that a timeline is read for.
+//! `web/src/data.ts` mirrors the JSON. Cases, iterations and samples are on one clock: microseconds since the run's
+//! first moment. Long columns are delta coded, see [`PackedColumn`]. Series are tracks, one line of a chart per subject
+//! and column; where there are too many ticks, the smallest and the largest value of each bucket of time are kept,
+//! never a mean, which would hide exactly the spikes that a timeline is read for.
 
 use indexmap::IndexMap;
 use perflab_model::series::{ColumnData, ColumnKind, RowRuns, Series};
@@ -56,7 +50,7 @@ pub struct ViewerCase {
 /// One iteration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ViewerIteration {
-    /// Index into [`ViewerRun::recorded_cases`].
+    /// Index into [`ViewerRun::cases`].
     pub case: u32,
     /// Which of its case, from 0.
     pub iteration: u32,

@@ -1,9 +1,4 @@
-//! One part of a report and of the end of a run: Section, Block, ReportData, SectionError.
-//!
 //! What a report is made from, and why it can fail.
-//!
-//! What a report says about the single operations of a run: sentences, pictures as static SVG, and what its viewer needs
-//! to go down to a single operation.
 
 use perflab_model::RunRecord;
 use perflab_model::series::RowRuns;

@@ -1,7 +1,5 @@
-//! The section Startups and its conclusions.
-//!
-//! Starts of applications, as the page's template reads them: a table as in the tests of 2007 with theirs beside it, a dot
-//! for every start, and whether their shapes hold. What holds is `analyze::startup`'s to say.
+//! The section Startups and its conclusions: a table as in the tests of 2007 with theirs beside it, a dot for every
+//! startup, and whether their claims hold.
 
 use indexmap::IndexSet;
 use perflab_analyze::startup::{StartupApplication, StartupMode, StartupSamples, startup_applications};

@@ -1,9 +1,7 @@
-//! What each process has mapped where, and its threads' names.
+//! What each process has mapped where, and its threads' names, as the records tell of them.
 //!
-//! Processes as the records tell of them: what is mapped where, and what threads call themselves.
-//!
-//! A forked process shares its parent's address space until either maps something, so that the stacks of
-//! hundreds of workers are looked up once.
+//! A forked process shares its parent's address space until either maps something, so that the stacks of hundreds of
+//! workers are looked up once.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

@@ -1,5 +1,3 @@
-//! The Firefox Profiler's JSON.
-//!
 //! The Firefox Profiler's JSON: threads with samples at their times, kernel and user functions in categories.
 
 use std::collections::HashMap;

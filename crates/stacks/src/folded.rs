@@ -1,11 +1,8 @@
-//! Folded text, read and written.
+//! Folded stacks, `comm;outer;inner 42` a line, read and written.
 //!
-//! Folded stacks, `comm;outer;inner 42` a line: what stackcollapse-perf.pl, inferno, bpftrace and py-spy
-//! write. Owns the suffixes that say where a frame ran: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
-//! run time, and modules as `[name]`. Times, processes and what was lost are not in such a file, and are
-//! not made up.
-//!
-//! `command;outer;inner 42` a line, sorted: what flamegraph.pl, inferno and our own import read.
+//! stackcollapse-perf.pl, inferno, bpftrace and py-spy write them. Suffixes say where a frame ran: `_[k]` kernel,
+//! `_[i]` inlined, `_[j]` compiled at run time, and modules are `[name]`. Times, processes and what was lost are not in
+//! such a file, and are not made up. Lines are written sorted, as flamegraph.pl, inferno and our own import read them.
 
 use std::collections::{BTreeMap, HashMap};
 

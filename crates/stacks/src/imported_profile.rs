@@ -1,10 +1,5 @@
-//! What every format gives; what events cannot see; errors.
-//!
-//! What every format gives: a profile, and what is to be said about it.
-//!
-//! What can go wrong, naming the file, and the line or offset.
-//!
-//! What events cannot see.
+//! What every format gives: a profile with its remarks; what events cannot see; errors that name the file and the line
+//! or offset.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};

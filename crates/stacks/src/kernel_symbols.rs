@@ -1,10 +1,7 @@
-//! Names of kernel addresses.
+//! Names of kernel addresses, from a text of the form of /proc/kallsyms.
 //!
-//! The kernel's symbols, from a text of the form of /proc/kallsyms.
-//!
-//! Owns the search from an address to a function, the distance by which two boots of one kernel lie apart,
-//! and where inlined functions come from (a vmlinux with debug information). Refuses zeroed tables, which
-//! `kernel.kptr_restrict` gives to those who may not see addresses.
+//! Two boots of one kernel lie apart by a distance, which is found here; inlined functions come from a vmlinux with
+//! debug information. Zeroed tables are refused: `kernel.kptr_restrict` gives them to those who must not see addresses.
 
 use std::path::{Path, PathBuf};
 

@@ -1,30 +1,25 @@
-//! From records and other tools' files to named call stacks: one converter for live and imported profiles.
+//! Named call stacks: from live recordings and other tools' files, and back into other tools' formats.
 //!
-//! Owns the formats that profiles come in and the way from addresses to names. Refuses to drop a sample in
-//! silence: what has no stack is a sample without one, what cannot be read is counted and its place is said,
-//! and what the file says was lost is passed on. Writes nothing; opens no perf event (`observe` does).
+//! There is one converter for live and imported profiles. No sample is dropped in silence: what has no stack is a
+//! sample without one, what cannot be read is counted with its position, and what the file says was lost is passed on.
+//! No perf event is opened here (`observe` does that).
 //!
-//! | module | owns |
+//! | module | content |
 //! |---|---|
-//! | [`read`] | from a path to a profile, whatever its format |
-//! | `folded` | `a;b;c 42`: what the collapse scripts of flame graphs write |
-//! | `perf_data`, `perf_file`, `perf_layout` | what `perf record` writes; its events, description and records, every size checked; where a cut file ends |
-//! | `script`, `pprof` | the text of `perf script`; protobufs |
-//! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
-//! | `unwind`, `registers` | stacks out of copies of memory (`--call-graph dwarf`) |
-//! | `live` | [`LiveProfile`]: recordings of `observe`, named |
-//! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
-//! | `files` | files of watched programs: found while they live, and opened so that nobody else can do harm by them |
-//! | [`events`] | what events cannot see |
-//! | [`imported`] | what every format gives |
-//! | [`export`] | profiles for other tools: folded, speedscope, Firefox Profiler, pprof |
-//! | [`error`] | what can go wrong, with line or offset |
+//! | [`profile_format`] | from a path to a profile, whatever its format |
+//! | [`imported_profile`] | what every format gives; what events cannot see; errors with line or offset |
+//! | `perf_data`, `perf_file`, `perf_records` | what `perf record` writes: whole or cut, every size checked |
+//! | `perf_script`, `pprof`, `folded` | the text of `perf script`; protobufs; `a;b;c 42` |
+//! | `stack_converter`, `address_space` | the converter: samples and chains of addresses to stacks |
+//! | `unwind` | stacks from copies of memory (`--call-graph dwarf`) |
+//! | `live_recording` | [`LiveProfile`]: recordings of `observe`, named |
+//! | `kernel_symbols`, `user_symbols`, `recorded_machine` | names of addresses, and whose symbols fit |
+//! | `watched_file` | files of watched programs, opened so that nobody can do harm by them |
+//! | `profile_selection` | [`ProfileSelection`]: what of a profile is written |
+//! | `folded`, `speedscope`, `firefox`, `pprof` | writers for other tools |
 //!
-//! Profiles for other tools.
-//!
-//! Owns four formats: folded text, speedscope's JSON, the Firefox Profiler's JSON and pprof's protobuf. Refuses to
-//! invent: folded text has no place for times and losses, so they are left out of it, and a sample without
-//! a stack is written as one wherever the format can say so.
+//! A writer invents nothing: folded text has no place for times and losses, so they are left out of it, and a sample
+//! without a stack is written as one wherever the format can say so.
 
 mod address_space;
 mod firefox;

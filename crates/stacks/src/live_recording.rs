@@ -1,6 +1,4 @@
-//! Recordings of `observe`, named.
-//!
-//! What was recorded live, named: the records of every CPU put in one order of time and fed to the converter.
+//! Recordings of `observe`, named: the records of every CPU put in one order of time and fed to the converter.
 
 use byteorder::NativeEndian;
 use linux_perf_event_reader::{Endianness, PerfEventAttr};

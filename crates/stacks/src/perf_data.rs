@@ -1,14 +1,7 @@
-//! Perf.data, whole or cut.
+//! perf.data: what `perf record` writes, to a file or into a pipe, compressed or not, whole or cut.
 //!
-//! perf.data: what `perf record` writes, to a file or into a pipe, compressed or not.
-//!
-//! Owns what to make of a file that was cut off (everything up to its last whole record), and whose symbols
-//! fit the recorded machine. Refuses symbols of another kernel.
-//!
-//! Where the records of a perf.data lie, and where a cut file ends.
-//!
-//! Owns the few numbers of the file's head that say how long it should be. A cut file lacks its end, where the
-//! machine is described, and its last record; this makes a whole file of what is there.
+//! A cut file lacks its end, where the machine is described, and its last record; everything up to its last whole
+//! record is read. Symbols of another kernel than the recorded one are refused.
 
 use linux_perf_event_reader::{
     AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,

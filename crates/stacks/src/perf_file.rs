@@ -1,9 +1,8 @@
-//! A perf.data taken apart: which events were recorded, what it says of its machine, and its records in one piece, whether
-//! they came in a file or through a pipe, compressed or not.
+//! A perf.data taken apart: its events, what it says of its machine, and its records in one piece.
 //!
-//! Owns the bounds: each size in the file is held against the bytes that are there before anything is made for it, and
-//! what is unpacked against the size of the file. Refuses to fail over a description: what lies outside of the file is
-//! left out and said.
+//! Each size in the file is held against the bytes that are there before anything is allocated for it, and what is
+//! unpacked against the size of the file. A description that lies outside of the file is left out with a remark; it
+//! does not fail the read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

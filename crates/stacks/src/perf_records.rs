@@ -1,5 +1,3 @@
-//! The kernel's perf records, live or from a file.
-//!
 //! The kernel's perf records, fed to the converter: the same for a live ring buffer and for perf.data.
 
 use std::borrow::Cow;

@@ -1,10 +1,7 @@
-//! The text of perf script.
+//! The text of `perf script`: a head line per sample, and a line per frame below it.
 //!
-//! The text of `perf script`: a head line a sample, and a line a frame below it.
-//!
-//! Owns the head's odd forms: commands with blanks and colons in them, process -1, no CPU, no period, a sample
-//! without a stack. Refuses to guess a command out of a line that has no time in it: that line is said to be
-//! unreadable, with the frames below it.
+//! The head has odd forms: commands with blanks and colons in them, process -1, no CPU, no period, a sample without a
+//! stack. A line without a time in it is unreadable, with the frames below it: no command is guessed from it.
 
 use perflab_model::{FrameKind, Nanos, NodeId, StackFrame, StackSample, Unit};
 

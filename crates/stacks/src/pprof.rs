@@ -1,15 +1,9 @@
-//! Pprof, read and written.
+//! pprof, read and written: a protobuf of samples, locations and functions, mostly gzipped.
 //!
-//! pprof: a protobuf of samples, locations and functions, mostly gzipped.
-//!
-//! Owns the few fields that a profile needs, decoded by hand: the wire format is numbers and lengths. Refuses a message
-//! whose lengths do not fit, naming the byte.
-//!
-//! pprof's protobuf, compressed: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Two values a
-//! sample: its count, and its weight in the unit of the profile.
-//!
-//! Protocol Buffers on the wire, as far as pprof needs them: numbers, texts, messages and packed numbers. Written by
-//! hand: the format is a page long (<https://protobuf.dev/programming-guides/encoding/>), a code generator is not.
+//! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Two values are written per sample: its
+//! count, and its weight in the unit of the profile. The wire format is decoded by hand for the few fields that a
+//! profile needs: it is a page long (<https://protobuf.dev/programming-guides/encoding/>), a code generator is not. A
+//! message whose lengths do not fit is refused, naming the byte.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,6 +1,4 @@
 //! From a path to a profile, whatever its format.
-//!
-//! From a path to a profile, whatever its format.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};

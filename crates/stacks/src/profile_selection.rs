@@ -1,6 +1,4 @@
 //! What of a profile is written.
-//!
-//! What of a profile is written.
 
 use perflab_model::profile::{IterationProfile, ProfileSummary};
 use perflab_model::{FrameId, NodeId, Profile, StackSample};

@@ -1,5 +1,3 @@
-//! Whose symbols fit a profile; `SymbolOptions`.
-//!
 //! Whether a profile is of this machine, and which symbols may be used for it.
 
 use std::fs;

@@ -1,7 +1,7 @@
-//! Speedscope's JSON.
+//! speedscope's JSON: <https://www.speedscope.app/file-format-schema.json>.
 //!
-//! speedscope's JSON: <https://www.speedscope.app/file-format-schema.json>. One profile a command, its samples in
-//! order of time where they have one, so that speedscope's time order means something.
+//! One profile per command, its samples in order of time where they have one, so that speedscope's time order means
+//! something.
 
 use indexmap::IndexMap;
 use perflab_model::StackSample;

@@ -1,10 +1,7 @@
-//! From samples with addresses to named stacks.
-//!
 //! The one converter: from samples with addresses to stacks with names, live or imported.
 //!
-//! Owns the order of a stack (kernel above user, inlined functions above the one that holds their code) and
-//! what stands for an address without a symbol: its module in brackets. Each chain of addresses is
-//! looked up once for each address space.
+//! A stack's order is kernel above user, inlined functions above the one that holds their code; an address without a
+//! symbol is its module in brackets. Each chain of addresses is looked up once for each address space.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

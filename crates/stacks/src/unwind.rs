@@ -1,11 +1,8 @@
-//! User stacks out of copied memory and registers.
+//! User stacks from copies of a thread's memory and registers, as `perf record --call-graph dwarf` takes them.
 //!
-//! User stacks out of copies of a thread's memory, as `perf record --call-graph dwarf` takes them.
-//!
-//! Owns which files of an address space tell how their functions are left (ELF's unwind tables, read by framehop).
-//! Refuses to guess: where a table is missing or the copy ends, the stack ends, and what was found is shown.
-//!
-//! The registers of a thread that its stack is unwound from, by the numbers that perf gives them on this architecture.
+//! The files of an address space tell how their functions are left (ELF's unwind tables, read by framehop). Nothing is
+//! guessed: where a table is missing or the copy ends, the stack ends, and what was found is shown. Registers have the
+//! numbers that perf gives them on this architecture.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,9 +1,6 @@
-//! Names in programs, libraries and run-time code.
+//! Names in programs, libraries and run-time code: ELF and DWARF (through blazesym) and `/tmp/perf-PID.map`.
 //!
-//! Symbols of programs, libraries and of what was compiled at run time.
-//!
-//! Owns ELF and DWARF (through blazesym) and `/tmp/perf-PID.map`. Refuses to fail: what has no symbol has
-//! none, and the frame is shown as its module.
+//! What has no symbol is no failure: the frame is shown as its module.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

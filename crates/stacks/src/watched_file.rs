@@ -1,9 +1,9 @@
 //! Files of watched programs: binaries, and what run-time compilers say of their code.
 //!
-//! Owns how a file is opened that somebody else may change while it is looked at: regular files only, without waiting, up
-//! to a size; one that another user can write is copied, as its end would end us. Refuses pipes, devices and what has
-//! no size (the kernel's own files). And owns where a file of a living process is, which may be deleted, or of another
-//! mount namespace.
+//! Somebody else may change such a file while it is read, so only regular files are opened, without waiting, up to a
+//! size; one that another user can write is copied, since truncating it would end us. Pipes, devices and what has no
+//! size (the kernel's own files) are refused. A file of a living process may be deleted, or of another mount namespace,
+//! and is found there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,17 +1,10 @@
-//! Resampling of whole boots: BCa and studentised intervals.
+//! Intervals for statistics that have no formula, by drawing whole boots (clusters) again and again: BCa and
+//! studentised.
 //!
-//! Owns intervals for statistics that have no formula, by drawing whole boots (clusters) again and again. It refuses to
-//! draw single iterations: those of one boot share its luck, and the interval would be far too narrow.
-//!
-//! The draws come from a seeded `ChaCha8`, so that a seed gives the same limits on every machine. BCa
-//! intervals are too narrow when boots are few (measured rates: see [`ClusterBootstrap::bca_limits`]); below ten boots prefer Student's
-//! t on boot means.
-//!
-//! Owns the drawing of whole boots with replacement. It refuses to mix the sides.
-//!
-//! Owns the jackknife over boots: the statistic without each of them in turn. It refuses single iterations.
-//!
-//! Owns the way from replicates to limits. It refuses replicates that are all the same.
+//! Single iterations are never drawn: those of one boot share its luck, and the interval would be far too narrow. The
+//! draws come from a seeded `ChaCha8`, so that a seed gives the same limits on every machine. BCa intervals are too
+//! narrow when boots are few (measured rates: see [`ClusterBootstrap`]); below ten boots prefer Student's t on boot
+//! means.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

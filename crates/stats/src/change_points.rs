@@ -1,15 +1,8 @@
-//! Steps of a series by energy distance and permutations.
+//! Steps of a series: energy distance with permutations ([`EDivisive`]), and Hunter's t-test on the same candidates
+//! ([`Hunter`]).
 //!
-//! Owns the search for steps in a history: energy distance with permutations ([`EDivisive`]) and Hunter's t-test on the
-//! same candidates ([`Hunter`]). It refuses to say which revision is to blame: the step lies between two values, and a
-//! new measurement on both sides decides.
-//!
-//! Owns E-divisive: energy distance, judged by permutations. It refuses a p-value of zero: (b + 1) / (m + 1) is the
-//! least that m permutations can show.
-//!
-//! Owns the place where a series is most likely to change, by energy distance. It refuses to say whether it does.
-//!
-//! Owns what a step looks like, and the stretches between steps. It refuses series that are too long to search.
+//! A step lies between two values; which revision is to blame takes a new measurement on both sides. A p-value is never
+//! zero: (b + 1) / (m + 1) is the least that m permutations can show.
 
 pub(crate) mod hunter;
 

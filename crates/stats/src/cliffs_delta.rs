@@ -1,5 +1,6 @@
-//! Owns Cliff's delta, how far two samples are apart whatever their unit, with its interval. It refuses the words
-//! "small" and "large" for it: what matters is for the user to say.
+//! Cliff's delta: how far two samples are apart whatever their unit, with its interval.
+//!
+//! It comes without the words "small" and "large": what matters is for the user to say.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

@@ -1,19 +1,9 @@
-//! Middle, spread and quantiles of one sample, with the best-of statistics of MMTests.
+//! Middle, spread and quantiles of one sample, other means, and the best-of statistics of MMTests.
 //!
-//! Owns the middle and the quantiles of one sample. It refuses tails that the sample cannot know: a quantile
-//! is interpolated between values that were seen, never beyond them.
-//!
-//! Owns the means beside the arithmetic and the geometric one: harmonic, trimmed, winsorised. It refuses to choose
-//! among them, and to trim by looking at the values: the share to trim is set before.
-//!
-//! Owns how far the values of one sample lie apart. It refuses relative measures (such as the coefficient of
-//! variation): they need a zero that means something, which the caller knows.
-//!
-//! Owns spread as a fraction of the middle. It refuses values whose middle is not above zero: a relative measure needs
-//! a zero that means something.
-//!
-//! Owns statistics of the best part of a sample, as the reports of MMTests print them (BAmean, BHmean, Pctile). It
-//! refuses to recommend them: the best 95 % hide the very outliers that a kernel change may cause.
+//! A quantile is interpolated between observed values, never beyond them. A share to trim is set before looking at the
+//! values. Relative measures refuse values whose middle is not above zero: they need a zero that means something. The
+//! best-of statistics (BAmean, BHmean, Pctile) are there to print MMTests' reports; the best 95 % hide the very
+//! outliers that a kernel change may cause.
 
 use crate::error::{
     StatsError, check_above_zero, check_at_least, check_open_fraction, check_positive, check_sample,

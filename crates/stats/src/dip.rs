@@ -1,6 +1,8 @@
-//! Owns Hartigan's dip: how far a sample's distribution function is from the nearest one with a single mode, and how likely
-//! one mode would be as far. It refuses to say where modes are (`modes` does). Values that repeat are steps of the
-//! distribution function, which a dip counts as such: readings of a coarse clock look like many modes to it.
+//! Hartigan's dip: how far a sample's distribution function is from the nearest one with a single mode, and how likely
+//! one mode would be as far.
+//!
+//! Values that repeat are steps of the distribution function, which a dip counts as such: readings of a coarse clock
+//! look like many modes to it. Where modes are, `sample_shape` says.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

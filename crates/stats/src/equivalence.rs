@@ -1,5 +1,6 @@
-//! Owns the test that two samples do *not* differ by more than a margin: two one-sided tests. It refuses to choose the
-//! margin, and to call the lack of a significant difference "same".
+//! The test that two samples do *not* differ by more than a margin: two one-sided tests on means.
+//!
+//! The lack of a significant difference is not "same".
 
 use crate::StatsError;
 use crate::error::{check_above_zero, finite_or_overflow, logarithms};

@@ -1,7 +1,6 @@
-//! Owns the one error of this crate. It refuses to guess: whatever cannot be answered says why.
+//! The one error of this crate, and the checks that every sample passes before it is used.
 //!
-//! Owns the checks that every sample passes before it is used. It refuses to repair: nothing is dropped,
-//! clipped or replaced.
+//! Nothing is dropped, clipped or replaced.
 
 /// Why a statistic has no answer. Indexes count from 0 in the slice that was passed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

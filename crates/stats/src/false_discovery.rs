@@ -1,5 +1,4 @@
-//! Owns the correction for looking at many metrics at once. It refuses to choose the family: the caller passes
-//! the p-values that belong together.
+//! The correction for many metrics at once. The caller passes the p-values that belong together.
 
 use crate::StatsError;
 use crate::error::check_sample;

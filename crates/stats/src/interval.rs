@@ -1,5 +1,4 @@
-//! Owns what an estimate looks like and how ranks become an interval. It refuses to invent limits: a sample
-//! too small for the level has no interval.
+//! What an estimate looks like, and how ranks become an interval. A sample too small for the level has no interval.
 
 use std::fmt;
 

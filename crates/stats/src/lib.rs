@@ -1,8 +1,21 @@
 //! perflab's statistics: numbers in, numbers out.
 //!
-//! This crate owns the formulas behind a comparison of two samples and behind the history of a metric: estimates
-//! with their intervals, tests by ranks and by t, corrections for many metrics, resampling of boots, noise on several
-//! levels, warnings about the data, change points, and the size of the next experiment. It refuses I/O, units, names of metrics and verdicts: whoever calls it knows what the numbers mean.
+//! Here are the formulas behind a comparison of two samples and behind the history of a metric. Units, names of metrics
+//! and verdicts belong to the callers, who know what the numbers mean.
+//!
+//! | module | content |
+//! |---|---|
+//! | `descriptive`, `quantiles` | one sample: middle, spread, best-of statistics, quantiles with intervals |
+//! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
+//! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
+//! | `student_t` | means: one, two, contrasts, ratios, the next value |
+//! | `cliffs_delta` | how far two samples are apart, whatever their unit |
+//! | `equivalence`, `rank_equivalence` | whether two samples differ by less than a margin |
+//! | `false_discovery` | corrections for many metrics |
+//! | `bootstrap`, `variance_components` | boots resampled; noise on several levels |
+//! | `power` | the size of the next experiment |
+//! | `sample_shape`, `dip`, `one_mode` | two modes, outliers |
+//! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
 //!
 //! Rules that hold everywhere:
 //!

@@ -1,13 +1,9 @@
-//! Two independent samples by ranks: the test, and the Hodges-Lehmann change that inverts it.
+//! Two independent samples by ranks: the Mann-Whitney U test (Wilcoxon rank sum), and the Hodges-Lehmann change that
+//! inverts it.
 //!
-//! Owns the Mann-Whitney U test (Wilcoxon rank sum) of two independent samples. It refuses to call a change
-//! big or small: that is what `hodges_lehmann` estimates.
-//!
-//! Owns the estimate of a change between two independent samples: the Hodges-Lehmann shift, or ratio, and the
-//! interval that inverts the Mann-Whitney test. It refuses paired data, where `pseudo_median` is sharper.
-//!
-//! Owns the order of all differences between two samples, without making them: of 200 against 200 values there are 40,000,
-//! of which an estimate with its interval needs six. It refuses samples that are empty or not finite: its callers have looked.
+//! The test says whether there is a change, the estimate how large it is. Paired data is `signed_rank`'s, which is
+//! sharper for it. The order of all differences between two samples is found without making them: of 200 against 200
+//! values there are 40,000, of which an estimate with its interval needs six.
 
 use crate::StatsError;
 use crate::error::{check_sample, finite_or_overflow, logarithms};

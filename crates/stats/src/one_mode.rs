@@ -1,6 +1,7 @@
-//! Owns the second opinion on the number of modes: Silverman's test of "one" by the width that a smooth density needs to
-//! have one peak. It refuses to say where the modes are (`modes` does), and to tell a far outlier from a second mode: look
-//! at `outliers` first.
+//! Silverman's test of one mode, by the width that a smooth density needs to have one peak: the second opinion on the
+//! number of modes.
+//!
+//! It cannot tell a far outlier from a second mode: see `sample_shape` for outliers first, and for where modes are.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,10 +1,7 @@
-//! What a number of repetitions detects, and how many a goal needs.
+//! The size of the next experiment: what a number of repetitions detects, and how many a goal needs.
 //!
-//! Owns the size of the next experiment: what a number of repetitions can detect, and how many a goal needs. It
-//! refuses costs and schedules, and knows nothing of the data but its spread.
-//!
-//! Formulas are those of the t-test with n lowered by 0.955, the efficiency of rank methods on normal data
-//! (Lehmann, Nonparametrics, 1975, section 2.4); clean noise is the worst case for them.
+//! Formulas are those of the t-test with n lowered by 0.955, the efficiency of rank methods on normal data (Lehmann,
+//! Nonparametrics, 1975, section 2.4); clean noise is the worst case for them.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 

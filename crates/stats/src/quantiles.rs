@@ -1,13 +1,11 @@
 //! What a sample says about a quantile of its population, and how far each decile moved.
 //!
-//! Owns what a sample can say about a quantile of its population: an interval that holds for every distribution, and
-//! the smoother estimate of Harrell and Davis. It refuses tails with too few values behind them: no interval there.
+//! The interval by binomial ranks holds for every distribution; the estimate of Harrell and Davis is smoother. Tails
+//! with too few values behind them have no interval. Two intervals of medians that overlap say little about a change:
+//! `mann_whitney` compares.
 //!
-//! Owns the interval of one sample's median by binomial ranks. It refuses comparisons: two such intervals that
-//! overlap say little; `hodges_lehmann` compares.
-//!
-//! Owns the shift function: how far each decile moved, for changes that are no plain shift (a second mode, a longer
-//! tail). It refuses clustered data: pass one value a boot, or read its intervals as too narrow.
+//! The shift function is for changes that are no plain shift (a second mode, a longer tail). Pass one value per boot,
+//! or read its intervals as too narrow.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,9 +1,7 @@
-//! Ranks with ties, and the exact distributions of rank statistics.
+//! Ranks with ties, and the exact distributions of rank statistics when nothing differs.
 //!
-//! Owns exact distributions of rank statistics when nothing differs, counted in integers, and the memory of
-//! those already counted. It refuses sizes whose counts could leave 127 bits; callers approximate there.
-//!
-//! Owns ranking with ties. It refuses to break ties: equal values share the mean of their ranks (midranks).
+//! Distributions are counted in integers, and those already counted are remembered. Sizes whose counts could leave 127
+//! bits are refused; callers approximate there. Equal values share the mean of their ranks (midranks).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

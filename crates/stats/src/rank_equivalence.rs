@@ -1,5 +1,4 @@
-//! Owns the test by ranks that two samples do *not* differ by more than a margin. It refuses means: `equivalence` has the
-//! test for those.
+//! The test by ranks that two samples do *not* differ by more than a margin; `equivalence` has the one for means.
 
 use crate::StatsError;
 use crate::error::{check_above_zero, check_sample, logarithms};
@@ -21,7 +20,7 @@ pub struct RankEquivalenceTest {
 /// Schuirmann's procedure (1987) with the rank test for the t-test, as in Wellek, Testing Statistical Hypotheses of
 /// Equivalence and Noninferiority (2010), section 6.2. This is how `same` comes about.
 ///
-/// [`mann_whitney`]: crate::mann_whitney
+/// [`mann_whitney`]: fn@crate::mann_whitney
 ///
 /// # Errors
 /// An empty sample, a value that is not finite, margins that are not finite or not in order.

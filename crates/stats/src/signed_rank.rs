@@ -1,10 +1,7 @@
-//! Paired samples by ranks: the test, and the pseudo-median that inverts it.
+//! Paired samples by ranks: the Wilcoxon signed-rank test, and the pseudo-median of the differences with the interval
+//! that inverts it.
 //!
-//! Owns the Wilcoxon signed-rank test of paired samples. It refuses to pair: the i-th values of both samples
-//! must come from the same block.
-//!
-//! Owns the estimate of a change between paired samples: the pseudo-median of the differences and the interval
-//! that inverts the signed-rank test. It refuses to pair: the i-th values must come from the same block.
+//! The i-th values of both samples must come from the same block.
 
 use crate::StatsError;
 use crate::error::{check_paired, finite_or_overflow, logarithms};

@@ -1,18 +1,12 @@
 //! Means by Student's t: one mean, Welch's test, contrasts, ratios of means (Fieller), the next value.
 //!
-//! Owns means compared by Student's t: Welch's test of two independent samples, and the interval of one mean. It
-//! refuses to pool the variances. Use it on boot means when boots are few; `hodges_lehmann` minds outliers less.
+//! Variances are never pooled. Use it on boot means when boots are few; the Hodges-Lehmann change of `mann_whitney`
+//! minds outliers less.
 //!
-//! Owns the tails of Student's t for the rest of the crate. It refuses to decide when t is fit: its callers do.
-//!
-//! Owns a weighted sum of the means of several samples, such as an effect or an interaction of factors. It refuses to choose
-//! the weights and to pool the variances.
-//!
-//! Owns the interval of a ratio of two arithmetic means. It refuses a baseline that could be zero: its interval would
-//! have no ends.
-//!
-//! Owns the limits inside which one new value of a history should fall. It refuses to judge a trend or a step: a new
-//! value outside is a reason to measure again, and `hunter` looks at the series.
+//! - A contrast is a weighted sum of the means of several samples, such as an effect or an interaction of factors.
+//! - A ratio of means refuses a baseline that could be zero: its interval would have no ends.
+//! - The prediction interval holds one new value of a history. A value outside is a reason to measure again, not yet
+//!   a trend or a step.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -1,10 +1,6 @@
 //! Values in time order: drift, autocorrelation, effective size, robust slope.
 //!
-//! Owns what order does to values: rank correlation with time (drift) and with the value before (lag one). It
-//! refuses to correct for either: a drifting series is reported, not straightened.
-//!
-//! Owns the slope of a series that grows, robust against spikes. It refuses to extrapolate: the interval holds for
-//! the stretch that was seen.
+//! A drifting series is reported, not straightened. The interval of a slope holds for the range that was measured.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -1,11 +1,10 @@
-//! Noise by level of repetition, and the best number of repetitions of each.
+//! Noise on several levels of repetition (iteration, process, boot): how much each adds, what follows for the mean, and
+//! how many repetitions of each are worth their cost.
 //!
-//! Owns noise on several levels of repetition (iteration, process, boot): how much each adds, what follows for the mean,
-//! and how many repetitions of each are worth their cost. It refuses to test: means of the highest level are independent
-//! values, and `welch` or `hodges_lehmann` compare them.
+//! Means of the highest level are independent values, which `student_t` and `mann_whitney` compare.
 //!
-//! Source: Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, and "Quantifying performance changes
-//! with effect size confidence intervals", arXiv 2007.10899, sections 5 to 7.
+//! Source: Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, and "Quantifying performance
+//! changes with effect size confidence intervals", arXiv 2007.10899, sections 5 to 7.
 
 use crate::descriptive::mean;
 use crate::error::{StatsError, check_above_zero, check_at_least, finite_or_overflow};

@@ -1,10 +1,7 @@
-//! Where a series settles.
+//! From which iteration on a process runs steadily, and its series cut into segments of steady mean and variance.
 //!
-//! Owns the question from which iteration on a process runs steadily. It refuses to assume that it ever does, and to
-//! drop the iterations before: the caller decides.
-//!
-//! Owns the cutting of one process's iterations into stretches of steady mean and variance. It refuses short wiggles: a
-//! stretch must earn its penalty.
+//! Not every process settles, and iterations before are not dropped here: the caller decides. A segment must earn its
+//! penalty, so short wiggles are none.
 
 use crate::descriptive::{BetterDirection, coefficient_of_variation, quantile_of_sorted};
 use crate::error::{StatsError, check_above_zero, check_at_least, check_open_fraction, sorted_sample};

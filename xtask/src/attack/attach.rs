@@ -1,5 +1,5 @@
-//! Programs that leave their functions in every way there is, watched by `perflab trace attach`: their results are what
-//! they are without it, and every entry is told.
+//! Programs that leave their functions in every possible way, watched by `perflab trace attach`: their results are what
+//! they are without it, and every entry is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};

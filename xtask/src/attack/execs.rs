@@ -1,5 +1,6 @@
-//! Execs while the prefetch daemon that is asked about them is stopped, frozen, killed, short of memory or fed with rubbish: each goes on
-//! within five seconds, and what runs is what was to be run. On a file system of the attack's own, never on one that anybody needs.
+//! Execs while the prefetch daemon that must answer them is stopped, frozen, killed, short of memory or fed with
+//! rubbish: each goes on within five seconds, and what runs is what was to be run. On a file system of the attack's
+//! own, never on one that anybody needs.
 
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -1,4 +1,5 @@
-//! A disk that fills while perflab writes: told, nothing half-done under a final name, what is there readable, and room to be made.
+//! A disk that fills while perflab writes: it is reported, nothing half-done is left under a final name, what is there
+//! stays readable, and room can be made.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Guests that are killed, frozen, made to panic or replaced by liars, and perflab killed above them: nothing stays, the run can
-//! be read, and a value is there only where all were at work that its level says.
+//! Guests that are killed, frozen, made to panic or replaced by liars, and perflab killed above them: nothing is left
+//! behind, the run can be read, and a value is there only where all targets that it covers were at work.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

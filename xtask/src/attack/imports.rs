@@ -1,4 +1,4 @@
-//! Other tools' files that were damaged, by chance or by intent, and what is no file at all.
+//! Other tools' files, damaged by chance or by intent, and what is no file at all.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,8 @@
-//! `cargo xtask long attack`: what tries to do harm through perflab, repeated with counts.
+//! `cargo xtask long attack`: tries to do harm through perflab, repeated with counts.
 //!
-//! An attack is a file of this folder and its line in [`ALL`]. It uses the perflab that cargo builds, works in a folder of
-//! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
-//! become rows of `docs/reliability.md`.
+//! An attack is a file of this folder and its line in [`ALL`]. It uses the perflab that cargo builds, works in a folder
+//! of its own, ends all that it starts, and counts what it tried, what held, and describes the first failures. The
+//! counts become rows of `docs/reliability.md`.
 
 mod archive;
 mod attach;

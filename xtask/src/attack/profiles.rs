@@ -1,5 +1,5 @@
-//! Profiles and traces that were damaged, by chance or by intent: perflab refuses them or reads what is sound, in bounded
-//! memory and time.
+//! Profiles and traces, damaged by chance or by intent: perflab refuses them or reads what is sound, in bounded memory
+//! and time.
 
 use std::fs;
 use std::process::Command;

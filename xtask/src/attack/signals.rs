@@ -1,5 +1,5 @@
-//! Wishes to stop, and whoever goes away, in each phase of what perflab does: it ends, nothing stays changed or left behind, and
-//! what was kept can be read.
+//! Stop requests, and peers that go away, in each phase of what perflab does: it ends, nothing stays changed or left
+//! behind, and what was kept can be read.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;

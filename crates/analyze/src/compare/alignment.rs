@@ -1,10 +1,7 @@
-//! Which samples of all sides belong together; one value an iteration; what the sides must share, and the factors that set them apart.
+//! Which samples of all sides belong together, what the sides must share, and the factors that set them apart.
 //!
-//! Owns the lining up of samples: which values belong to the same case and metric, on every side. It refuses to
-//! guess: a metric that changed its unit is another metric.
-//!
-//! Owns what the sides must have in common, and which factors set them apart. It refuses sides that cannot be
-//! compared, naming what each has.
+//! Samples are aligned by case and metric; a metric that changed its unit is another metric. Sides that cannot be
+//! compared are an error that names what each has.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;

@@ -1,6 +1,4 @@
-//! A change with its intervals, on the scale of ratios or of differences, and the one estimator of it.
-//!
-//! Owns the numbers of one row: the change, its intervals, its p-value and its noise. It refuses to judge them.
+//! A change with its intervals and its p-value, on the scale of ratios or of differences, and the one estimator of it.
 
 use perflab_stats::{
     InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, StatsError, WalshAverages,

@@ -1,12 +1,8 @@
-//! What is doubtful: in single samples (drift, modes, outliers), in sides and runs (boots, order, gaps, failures), beside the noise card.
+//! What is doubtful: in single samples (drift, two modes, outliers), in sides and runs (boots, order, gaps, failures),
+//! and against the noise card.
 //!
-//! Owns the look at each sample by itself: drift, two modes, outliers. It refuses to repair: nothing is removed or
-//! straightened. Boots are looked at one by one, since steps between them are not drift.
-//!
-//! Owns the warnings that concern whole sides and cases, and the flags that they put on rows. It refuses the shape
-//! of single samples, which `diagnose` looks at.
-//!
-//! Owns the use of a noise card in a comparison. It refuses to change verdicts.
+//! Checks only warn and flag: nothing is removed, straightened or given another verdict. Boots are checked one by one,
+//! since steps between them are not drift.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;

@@ -1,7 +1,6 @@
-//! The answer: verdict rows, their sides, samples, runs and method descriptions.
+//! The answer of a comparison: verdict rows, their sides, samples, runs and method descriptions.
 //!
-//! Owns the shape of the answer: what a comparison holds, and nothing about how it is found or shown. It refuses
-//! made-up numbers: whatever is not known is absent.
+//! What is not known is absent, never a made-up number.
 
 use std::ops::Deref;
 use std::sync::Arc;

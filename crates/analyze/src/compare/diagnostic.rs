@@ -1,9 +1,7 @@
-//! What to be careful about, as values with a kind, and the letter that marks a row.
+//! What to be careful about, as values with advice, and the letters that mark rows.
 //!
-//! Owns what people should be careful about, as values with advice. It refuses to print and to hide: every finding
-//! is one value, and whoever shows them may fold those of one kind.
-//!
-//! Owns the letters that stand beside a row, and their footnotes. It refuses details: those are in the warnings.
+//! Every finding is one value; whoever shows them may fold those of one kind. A row's letter has a footnote, the
+//! details are in the diagnostic.
 
 use perflab_model::RunStatus;
 use serde::{Serialize, Serializer};

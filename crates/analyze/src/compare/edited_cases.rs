@@ -1,5 +1,5 @@
-//! Owns the withholding of verdicts from cases that did different things under one name. It refuses to drop the numbers: they
-//! stand in their row, with the reason.
+//! Withholds verdicts from cases that did different things under one name. Their numbers stay in the row, with the
+//! reason.
 
 use indexmap::IndexMap;
 

@@ -1,7 +1,6 @@
-//! What is compared: boots where they repeat, else pairs of a block, else iterations.
+//! What is compared with what: boots where they repeat, else pairs of a block, else iterations.
 //!
-//! Owns the choice of what is compared with what: boots where they repeat, else pairs of a block, else iterations.
-//! It refuses to pool levels: iterations of one boot share its luck.
+//! Levels are never pooled: iterations of one boot share its luck.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
-//! `--fail-if`: which rows make a comparison fail.
-//!
-//! Owns `--fail-if`: which rows make a comparison fail. It refuses exit codes: the binary has them.
+//! `--fail-if`: which rows make a comparison fail. The exit code is the binary's.
 
 use std::str::FromStr;
 

@@ -1,4 +1,19 @@
-//! How two or more sides become verdicts: align samples, choose the experimental unit, estimate each row, decide the verdicts of each test family, say what is doubtful.
+//! How two or more sides become verdicts.
+//!
+//! | module | step |
+//! |---|---|
+//! | `options` | sides, and the choices of whoever compares |
+//! | [`pipeline`] | the sequence of the steps below: runs against runs, levels of a factor against its first |
+//! | `alignment` | samples that belong together |
+//! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
+//! | `experimental_unit` | boots, pairs or iterations |
+//! | `row_estimate`, `change` | the numbers of each row |
+//! | `verdict` | test families, verdicts, the power that an unclear row lacks |
+//! | `checks`, [`diagnostic`] | what is doubtful |
+//! | [`noise_card`] | what this machine shows where nothing changed |
+//! | [`run_differences`] | facts and parts of the plan that differ |
+//! | [`comparison`] | the answer |
+//! | [`recap`], [`gate`] | all rows together; which rows fail |
 
 pub(crate) mod alignment;
 pub(crate) mod change;

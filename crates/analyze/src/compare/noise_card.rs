@@ -1,7 +1,6 @@
-//! What this machine shows where nothing changed.
+//! A machine's noise card: what a run of one variant under two labels (A/A) showed, and how comparisons use it.
 //!
-//! Owns a machine's noise card: what an A/A run (one variant under two labels) showed, and how comparisons use it. It refuses
-//! to change a verdict: a change that is smaller than what this machine shows without any is flagged, not hidden.
+//! A card never changes a verdict: a change smaller than what this machine shows without any is flagged, not hidden.
 
 use perflab_model::{Manifest, Nanos, Unit};
 use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};

@@ -1,9 +1,7 @@
-//! What is compared and how: sides and options.
+//! The sides of a comparison and the choices of whoever compares.
 //!
-//! Owns the choices of whoever compares. It refuses choices that belong into the study, such as the margin of a
-//! metric, which is fixed before the first sample.
-//!
-//! Owns what is put on one side of a comparison. It refuses to read it: the caller brings runs in memory.
+//! Choices that belong into the study are not among them, such as the margin of a metric, which is fixed before the
+//! first sample.
 
 use perflab_model::{RunRecord, Sample};
 

@@ -1,10 +1,6 @@
-//! The two questions, runs against runs and levels of a factor, as a sequence of the steps below.
+//! The two questions, runs against runs and levels of a factor against its first, each as a sequence of steps.
 //!
-//! Owns the two questions: these runs against those, and one level of a factor against the others. It refuses
-//! details: lining up, numbers and verdicts have their own modules.
-//!
-//! Owns `--by FACTOR`: the levels of one factor against its first, everything else equal. It refuses to pool other
-//! factors: each combination of their levels is a case of its own.
+//! With `--by FACTOR` other factors are not pooled: each combination of their levels is a case of its own.
 
 use std::collections::BTreeSet;
 

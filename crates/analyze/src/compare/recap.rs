@@ -1,7 +1,6 @@
-//! All rows together: gains and their geometric mean.
+//! All rows together: one gain per case and metric, and their geometric mean.
 //!
-//! Owns the recap of a comparison: one gain a case and metric, and their geometric mean. It refuses members that have no
-//! ratio on every side, that have no direction, or whose values are zero or negative; it names each of them.
+//! Not a member is what has no ratio on every side, no direction, or values that are zero or negative; each is named.
 
 use indexmap::IndexMap;
 use perflab_model::Direction;

@@ -1,9 +1,6 @@
-//! One row a case, metric and candidate, with its numbers and without a verdict.
+//! One row per case, metric and candidate, with its numbers and without a verdict.
 //!
-//! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
-//! anything: what one side lacks becomes a row that says so.
-//!
-//! Owns how much of a long list one thread takes. It refuses to start threads.
+//! Nothing is dropped: what one side lacks becomes a row that says so.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -26,7 +23,7 @@ const FEWEST_EXACT: usize = 3;
 #[derive(Debug)]
 pub(crate) struct RowEstimate {
     pub(crate) row: VerdictRow,
-    /// As in [`Estimated`](crate::fill_estimate::Estimated).
+    /// Standard deviation of the estimate's noise; see [`ChangeEstimate`](crate::compare::change::ChangeEstimate).
     pub(crate) sd: Option<f64>,
     /// The verdict is capped.
     pub(crate) one_boot: bool,

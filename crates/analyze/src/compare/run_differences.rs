@@ -1,9 +1,7 @@
 //! Facts and parts of the plan that differ between runs, the likely causes first.
 //!
-//! Owns which facts differ between the sides and how likely each explains a change. It refuses to blame: it ranks.
-//!
-//! Owns what was planned differently on two sides: what a case is (its workload, definition, parameters, environment), and
-//! how the study carries it out. It refuses results: it looks at manifests only.
+//! Facts are ranked by how likely they explain a change; none is blamed. Of plans it looks at manifests only: what a
+//! case is (workload, definition, parameters, environment) and how the study carries it out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,5 +1,6 @@
-//! Owns the merging of metrics that are one number under two names, as the kernel keeps some counters twice. It refuses metrics
-//! that decide, and those that never moved: many are 0 without being the same thing.
+//! Merges metrics that are one number under two names, as the kernel keeps some counters twice.
+//!
+//! Never merged are metrics that decide, and those that never moved: many are 0 without being the same thing.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,14 +1,8 @@
-//! Test families, the verdict on a row, and the power that an unclear row lacks.
+//! Test families, the verdict on each row, and the power that an unclear row lacks.
 //!
-//! Owns the verdict on a row. It refuses to look at raw
-//! values: intervals, q and the margin are all it needs.
-//!
-//! Owns which rows are looked at together, so that many metrics do not make many false alarms: primary metrics are
-//! one family, explanatory metrics another. It refuses to mix them: a hundred counters must not hide the one
-//! number that decides.
-//!
-//! Owns how many repetitions would decide what is unclear. It refuses precision: the answer comes from an estimate of
-//! the change and of the noise, and is good to a tenth at best.
+//! A verdict needs intervals, q and the margin only. Primary metrics are one family, explanatory metrics another: many
+//! metrics must not make many false alarms, and a hundred counters must not hide the one number that decides. The
+//! repetitions needed come from an estimate of the change and of the noise, and are good to a tenth at best.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,4 @@
-//! Merged stacks with own and total amounts; a row a function.
-//!
-//! The merged call tree.
-//!
-//! A row a function: where samples end, and what they pass through.
+//! The merged call tree with own and total amounts, and one row per function.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -74,7 +70,7 @@ pub struct ProfileFunction {
 pub struct CallTreeNode {
     /// The box that it stands on, always of a lower number; `None` for node 0.
     pub parent: Option<u32>,
-    /// Index into [`CallTree::function_rows`].
+    /// Index into [`CallTree::functions`].
     pub function: u32,
     /// Samples that end here.
     pub own: ProfileAmount,

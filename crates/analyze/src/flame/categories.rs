@@ -1,9 +1,7 @@
 //! What every stack of a profile is by a rule table.
 //!
-//! What every stack of a profile is, by a rule table.
-//!
-//! A stack's answer follows from its caller's and its own frame, so each node of the tree is looked at
-//! once, callers first, however many samples it has.
+//! A stack's answer follows from its caller's and its own frame, so each node of the tree is looked at once, callers
+//! first, however many samples it has.
 
 use perflab_model::profile::{Profile, SymbolAnchor};
 use perflab_model::{FrameKind, StackFrame};

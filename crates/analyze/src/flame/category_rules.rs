@@ -1,11 +1,7 @@
-//! Rule tables as data (`rules/*.toml`), checked, and their name patterns.
+//! Rule tables as data (`rules/*.toml`): which functions belong to which category.
 //!
-//! Rule tables: which functions belong to which category, as data (`rules/*.toml`).
-//!
-//! Owns the table's shape and what makes one sound: every pattern can match something that no earlier one took,
-//! and no two categories have one priority. Refuses a table with a mistake, naming the line of each.
-//!
-//! Patterns of function names: plain text, with `*` for anything.
+//! A sound table has only patterns that can match something no earlier one took, and no two categories of one priority;
+//! one with mistakes is refused, with the line of each. Patterns are plain text, with `*` for anything.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,7 @@
-//! Operations and categories as shares, with denominators and intervals.
+//! Operations and categories as shares, each with its denominator and its interval.
 //!
-//! The share of each operation and category, each with its denominator, and its interval from iterations.
-//!
-//! Owns the partition: a sample is in one operation and one category, or in none. Refuses an interval from sample
-//! counts: iterations of one load differ by several times the binomial error of one of them (measured: about six
-//! times), so intervals come from repeated iterations alone.
+//! A sample is in one operation and one category, or in none. Intervals come from repeated iterations alone: iterations
+//! of one load differ by several times the binomial error of one of them (measured: about six times).
 
 use std::collections::BTreeMap;
 

@@ -1,19 +1,16 @@
-//! Several profiles over one tree, and which boxes differ by more than noise.
+//! Several profiles over one tree, and which boxes and functions differ by more than noise.
 //!
-//! Several call trees over one numbering, so that they can be compared box by box.
+//! A box's share is its inclusive samples by all samples that were kept, so differences are normalised and add up along
+//! the tree; a function's share is that of the samples with it on their stack. The rule, for boxes and for functions
+//! alike:
 //!
-//! Which boxes of a call tree, and which functions, changed between two sides, and which differences are noise.
-//!
-//! A box's share is its inclusive samples by all samples that were kept, so differences are normalised and add up
-//! along the tree; a function's share is that of the samples with it on their stack. The rule, for boxes and for
-//! functions alike:
-//!
-//! 1. Each repetition (run, or measured iteration of the only run) gives one share a box. The difference is
+//! 1. Each repetition (run, or measured iteration of the only run) gives one share per box. The difference is
 //!    that of the means, with Welch's interval at 95 %.
 //! 2. The variance of a side is never taken smaller than what counting samples alone would give, p (1 - p) / n:
 //!    two repetitions that happen to agree prove nothing.
-//! 3. Boxes with fewer than [`FEWEST_COMPARED_SAMPLES`] samples on both sides together are not judged; over the others the p-values
-//!    are adjusted after Benjamini and Hochberg, and q ≤ 0.05 is a change. Everything else is noise.
+//! 3. Boxes with fewer than [`FEWEST_COMPARED_SAMPLES`] samples on both sides together are not judged; over the
+//!    others the p-values are adjusted after Benjamini and Hochberg, and q ≤ 0.05 is a change. Everything else is
+//!    noise.
 //! 4. Where a side has one repetition only, counting is all that is known: [`NoiseBasis::Counts`]. Such intervals
 //!    are too narrow, and whoever shows them must say so.
 
@@ -32,7 +29,7 @@ use crate::flame::call_tree::{
 pub struct JoinedNode {
     /// The box that it stands on, always of a lower number; `None` for node 0.
     pub parent: Option<u32>,
-    /// Index into [`JoinedProfiles::function_rows`].
+    /// Index into [`JoinedProfiles::functions`].
     pub function: u32,
 }
 
@@ -224,7 +221,7 @@ pub enum NoiseBasis {
 /// The difference of one box or function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShareDifference {
-    /// Index into [`JoinedProfiles::nodes`] or [`JoinedProfiles::function_rows`].
+    /// Index into [`JoinedProfiles::nodes`] or [`JoinedProfiles::functions`].
     pub of: u32,
     /// Share after minus share before, from -1 to 1.
     pub difference: f64,

@@ -1,21 +1,16 @@
-//! What every number of a flame graph is a share of.
+//! Flame graphs: the call tree of a profile, its functions, and what every number is a share of.
 //!
-//! Flame graphs: the call tree of a profile, and the functions in it.
+//! Stacks are merged by normalised names, so that kernels can be compared. No sample is lost: node 0 of a [`CallTree`]
+//! is all samples that were kept, those without a stack hang below it under [`NO_STACK`], and
+//! [`SampleCounts`](perflab_model::profile::SampleCounts) says what else there was.
 //!
-//! Owns how stacks are merged (by normalised names, so that kernels can be compared), and what every number
-//! is a share of. Refuses to lose samples on the way: node 0 of a [`CallTree`] is all samples that were kept,
-//! those without a stack hang below it by that name, and [`perflab_model::make_profile::SampleCounts`] says what else
-//! there was.
-//!
-//! | module | owns |
+//! | module | content |
 //! |---|---|
-//! | `tree` | [`CallTree`]: merged stacks with own and total amounts; [`build_call_tree`] |
-//! | [`check_document`], `pattern` | rule tables as data, checked: [`CategoryRules`] |
-//! | `categorise` | [`categorise_profile`]: what every node of a profile is by a table |
-//! | `shares` | [`category_shares`]: operations and categories as shares, with denominators and intervals |
-//! | `functions` | [`function_rows`]: a row a function, own and inclusive |
-//! | `join` | [`join`]: several profiles over one tree |
-//! | `change` | [`profile_changes`]: which boxes differ between two sides by more than noise, and the rule for it |
+//! | `call_tree` | [`build_call_tree`]: merged stacks with own and total amounts; [`function_rows`] |
+//! | [`category_rules`] | [`CategoryRules`]: rule tables as data, checked |
+//! | `categories` | [`categorise_profile`]: what every node of a profile is by a table |
+//! | `category_shares` | [`CategoryShares`]: operations and categories as shares, with denominators and intervals |
+//! | `differential` | [`join_profiles`]: several profiles over one tree; [`profile_changes`]: what differs by more than noise |
 
 pub(crate) mod call_tree;
 pub(crate) mod categories;

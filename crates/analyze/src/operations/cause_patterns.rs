@@ -1,14 +1,11 @@
-//! What a cause's occurrences have in common: onset, modes, period, price of what it saved.
-//!
-//! Where a cause sets in, and which number of the program's state crossed what there.
+//! What a cause's occurrences have in common: onset, modes of its time, period, and the cost of maintenance by what it
+//! saved.
 //!
 //! The onset is the step in the cause's rate with the greatest likelihood ratio: occurrences as Bernoulli trials with
-//! one rate before and another after (Page, Biometrika 1954; Hawkins, JASA 1977), looked for at each occurrence, so
-//! that it is exact to the operation; of several steps, the first. A state number explains it if it changed right before and seldom does: the
-//! probability that one of its changes lies so near by chance is its rate of change times the distance.
-//!
-//! What a cause's occurrences have in common: modes of its time, a period, and, for maintenance, the price of what it
-//! saved.
+//! one rate before and another after (Page, Biometrika 1954; Hawkins, JASA 1977), tried at each occurrence, so that it
+//! is exact to the operation; of several steps, the first. A state number explains it if it changed right before and
+//! seldom does: the probability that one of its changes lies so near by chance is its rate of change times the
+//! distance.
 
 use perflab_model::operation::{OperationColumns, SparseColumn};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! What happened in each operation and how much of its time that was.
 //!
-//! What happened in operations, and how much of their time it was. Owns the two things that a trace does not say and
-//! that are needed to weigh causes: what a page fault costs, and in which span a thread was off the CPU.
+//! Two things are worked out here that a trace does not say and that are needed to weigh causes: what a page fault
+//! costs, and in which span a thread was off the CPU.
 
 use std::collections::BTreeMap;
 

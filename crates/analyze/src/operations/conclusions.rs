@@ -1,6 +1,5 @@
-//! Conclusions about operations.
-//!
-//! The answer in sentences, each with its numbers: what a person would say who had looked at the pictures for an hour.
+//! The answer about operations in sentences, each with its numbers: what a person would say who had looked at the
+//! pictures for an hour.
 
 use crate::operations::cause_patterns::{CauseMode, CauseOnset, CausePeriod, MaintenanceCost};
 use crate::operations::operation_times::OperationClock;

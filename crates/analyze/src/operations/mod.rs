@@ -1,23 +1,18 @@
-//! The questions about slow operations and the file that answers each.
-//!
 //! Why single operations were slow: which ones stand out, what dominates each, and what the whole of it says.
 //!
-//! Owns attribution: outliers against a local baseline, their dominant causes (a span of the program, a page fault,
-//! another process on the CPU), what would be without a cause, where a cause sets in and what crossed a threshold
-//! there. What no cause explains is counted as *unexplained*, never hidden. It refuses correlation as a proof: Pearson's
-//! is decided by the most extreme class of points, so causes are weighed by the time they took.
+//! Outliers are found against a local baseline and attributed to dominant causes (a span of the program, a page fault,
+//! another process on the CPU). What no cause explains is counted as *unexplained*, never hidden. Correlation proves
+//! nothing here: Pearson's is decided by the most extreme class of points, so causes are weighed by the time they took.
 //!
 //! | module | the user's question |
 //! |---|---|
-//! | `times` | how long was each operation, and how long are its neighbours usually? |
+//! | `operation_times` | how long was each operation, and how long are its neighbours usually? |
 //! | `causes` | what happened in it, and how much of its time was that? |
-//! | `probe_cost` | are these its times, or those of the probes that told of it? |
-//! | `outliers` | which ones stand out, and what dominates them? |
-//! | `tally` | per cause: coverage, excess, precision, recall, lift, quantiles without it |
-//! | `onset` | where does a cause set in, and what crossed a threshold there? |
-//! | `pattern` | has a cause several modes, a period, a cost per unit saved? |
-//! | `quantiles` | quantiles, and the interval of their difference between two traces |
-//! | `words` | the answer in sentences |
+//! | `probe_cost` | are these its times, or those of the probes that recorded it? |
+//! | `outliers` | which ones stand out, what dominates them, and what does each cause explain? |
+//! | `cause_patterns` | where does a cause set in, and has it modes, a period, a cost per unit saved? |
+//! | `report` | the whole answer about one trace, or two compared |
+//! | `conclusions` | the answer in sentences |
 
 pub(crate) mod cause_patterns;
 pub(crate) mod causes;

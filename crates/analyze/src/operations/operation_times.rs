@@ -1,9 +1,7 @@
-//! How long each operation took and its neighbours usually take; quantiles.
+//! How long each operation took and its neighbours usually take; quantiles with intervals.
 //!
-//! How long each operation took, and how long its neighbours usually take.
-//!
-//! Quantiles of many times, and how sure they are. Owns the block bootstrap: neighbouring operations are alike, so
-//! whole blocks of them are drawn; their times are kept as counts in narrow bins, which makes a draw cheap, and intervals are a bin wider on each side.
+//! Intervals come from a block bootstrap: neighbouring operations are alike, so whole blocks of them are drawn. Times
+//! are kept as counts in narrow bins, which makes a draw cheap, and intervals are a bin wider on each side.
 
 use perflab_model::operation::OperationColumns;
 use serde::{Deserialize, Serialize};

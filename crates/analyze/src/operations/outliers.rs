@@ -1,7 +1,5 @@
 //! Which operations stand out, what dominates each, and the tally per cause.
 //!
-//! Which operations stand out, and what dominates each.
-//!
 //! Per cause: how many outliers it dominates, what it costs, how well it predicts, and what would be without it.
 //! Formulas: precision P(outlier | cause), recall P(cause | outlier), lift P(outlier | cause) / P(outlier).
 

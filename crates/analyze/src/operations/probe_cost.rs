@@ -1,5 +1,7 @@
-//! Whether the times of operations are their own, or those of the probes that told of them. Owns the rule: where probes
-//! cost more than what they measure, the middle of it says nothing, and only what is above ten times their cost does.
+//! Whether the times of operations are their own, or those of the probes that recorded them.
+//!
+//! The rule: where probes cost more than what they measure, the median says nothing, and only what is above ten times
+//! their cost does.
 
 use perflab_model::operation::{OperationColumns, TracedProbeCost};
 use serde::Serialize;

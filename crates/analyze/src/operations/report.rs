@@ -1,8 +1,5 @@
-//! The whole answer about one trace, and two traces held against each other.
-//!
-//! The whole answer about one trace.
-//!
-//! Two traces of the same work: what changed, at which quantile, how sure that is, and in which cause.
+//! The whole answer about one trace, and two traces of the same work compared: what changed, at which quantile, how
+//! sure that is, and in which cause.
 
 use perflab_model::operation::{OperationColumns, OperationTraceSummary};
 use serde::Serialize;

@@ -1,13 +1,8 @@
 //! Bytes per cache between runs: their samples, their noise floor, their rows.
 //!
-//! Owns the question "which caches hold more or fewer bytes?" between runs or groups of runs. It refuses statistics of
-//! its own: bytes become samples, and samples are judged by [`crate::compare_caches()`]; only the noise floor in bytes is new.
-//!
-//! Owns the noise floor in bytes: changes up to it are noise whatever the statistics say. It refuses a floor below one
-//! slab, as no cache can hold less.
-//!
-//! Owns the samples that slab rows give: bytes of every cache in every iteration, so that runs are compared by the same
-//! code as any other metric. It refuses verdicts.
+//! Bytes of every cache in every iteration become samples, so that runs are compared by the same code as any metric
+//! ([`compare_sides`](crate::compare_sides)). Only the noise floor is new: changes up to it are noise whatever the
+//! statistics say, and it is at least one slab, as no cache can hold less.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +88,7 @@ pub struct BytesChange {
 /// Compares slab bytes of one side with others.
 ///
 /// # Errors
-/// As [`crate::compare_caches()`]: a side without runs, no candidate, no case in common, options out of range.
+/// As [`compare_sides`](crate::compare_sides): a side without runs, no candidate, no case in common, options out of range.
 pub fn compare_caches(
     baseline: &SlabSide,
     candidates: &[SlabSide],

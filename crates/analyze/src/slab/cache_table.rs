@@ -1,15 +1,8 @@
 //! The table of caches, folded and sorted, and the histogram of their efficiencies.
 //!
-//! Owns the table of caches: bytes, where they went, and who is worst. It refuses to cut the list: whoever prints it
-//! does.
-//!
-//! Owns one line of the table while rows are added to it. It refuses a layout that its caches do not share.
-//!
-//! Owns the folding of caches into one line: kmalloc's families into size classes. It refuses buckets of other names
-//! (`msg_msg-64`), which are caches of their own use.
-//!
-//! Owns how efficiencies are spread, by rows and by bytes. It refuses to drop what lies outside: torn rows above
-//! 100 % and caches without slabs are counted beside the bins.
+//! kmalloc's families are folded into size classes; buckets of other names (`msg_msg-64`) are caches of their own use.
+//! A row that stands for several caches has a layout only where they share it. The histogram is by rows and by bytes;
+//! torn rows above 100 % and caches without slabs are counted beside the bins.
 
 use std::collections::HashMap;
 
@@ -59,7 +52,7 @@ pub struct CacheTable {
     pub total: UsageIntegral,
     /// All caches together at the last tick.
     pub end: SlabUsage,
-    /// Mean of the efficiencies of all rows, each row alike: no memory quantity, see [`CacheOrder::UnweightedMean`].
+    /// Mean of the efficiencies of all rows, each row alike: no memory quantity, see [`CacheOrder::Unweighted`].
     pub unweighted: Option<f64>,
     /// Caches whose slabs the kernel can reclaim, on average over time.
     pub reclaimable: UsageIntegral,

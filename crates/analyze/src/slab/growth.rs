@@ -1,10 +1,7 @@
-//! Baseline, peak, what stayed, and the slope.
+//! Growth of slab bytes: the baseline, the peak, what stayed after the end, and the slope.
 //!
-//! Owns growth: what there was before, the peak, what stayed after the end, and how fast it went. It refuses to call
-//! it a leak: a slope whose interval excludes zero is what it says.
-//!
-//! Owns how fast slab bytes grow: a robust slope with its interval. It refuses more points than a sort of all pairs can
-//! bear: ticks are batched first.
+//! A slope whose interval excludes zero is what it says, not yet a leak. The slope is a robust one over all pairs, so
+//! ticks are batched until a sort of all pairs is cheap enough.
 
 use perflab_model::Nanos;
 use perflab_stats::StatsError;

@@ -1,23 +1,20 @@
-//! The questions about slabs and the file that answers each.
-//!
 //! Slab efficiency: where the memory of kernel objects goes, over a run and between runs.
 //!
-//! This module takes the series of a run as values ([`SlabInput`]) and gives plain results that serialise. It refuses
-//! files, colours and units for people: runs are read by the archive, results are drawn by `present`.
+//! Takes the series of a run as values ([`SlabInput`]) and gives plain results that serialise. Units and colours for
+//! people are `present`'s.
 //!
-//! | module | the user's noun |
+//! | module | content |
 //! |---|---|
-//! | [`usage`] | the definitions: bytes, waste, packing x alignment x occupancy = overall |
-//! | [`mean_of`] | the same, integrated over time |
+//! | [`usage`] | the definitions: bytes, waste, packing × alignment × occupancy = overall; means over time |
 //! | [`recording`] | a run's rows, read once; rows read, used, flagged |
-//! | [`mod@show`] | the table of caches |
-//! | [`mod@timeline`] | usage at every tick; stacked bytes by cache |
-//! | [`mod@histogram`] | how efficiencies are spread |
-//! | [`mod@growth`] | baseline, peak, retained after the end, slope, top contributors |
-//! | [`mod@compare`] | bytes per cache between runs, with a noise floor |
-//! | [`mod@reconcile`] | the account against /proc/meminfo |
+//! | [`recording_reader`] | from series to a recording |
+//! | [`mod@cache_table`] | the table of caches; how efficiencies are spread |
+//! | [`timeline`] | usage at every tick; stacked bytes by cache |
+//! | [`growth`] | baseline, peak, retained after the end, slope, top contributors |
+//! | [`cache_comparison`] | bytes per cache between runs, with a noise floor |
+//! | [`reconciliation`] | the account against /proc/meminfo |
 //! | [`notebook`] | the figures of the notebook of 2019, beside ours, and why they differ |
-//! | [`mod@what_if`] | bytes at another order or object size |
+//! | [`what_if`] | bytes at another order or object size |
 
 pub mod cache_comparison;
 pub mod cache_table;

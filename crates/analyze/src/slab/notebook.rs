@@ -1,39 +1,22 @@
-//! `--method notebook`: its table and timelines, and why they are not ours (values).
+//! `--method notebook`: the figures of the notebook of 2019, recomputed from the same rows, and why they differ from
+//! ours.
 //!
-//! `--method notebook`: the figures of the notebook of 2019 (davidgengenbach/linux-slab-efficiency-analysis), recomputed
-//! from the same rows, beside ours, with the reasons why they differ. It refuses to repair the notebook: its faults are
-//! part of its figures.
+//! Source: davidgengenbach/linux-slab-efficiency-analysis, the notebook's text, cells 3 to 11. Its faults are part of
+//! its figures and are kept; the reasons say what was done, and what that does to the number.
 //!
 //! | figure | made of | how the notebook makes it |
 //! |---|---|---|
-//! | [`table`] | `slabinfo-tool` | mean over ticks of the printed %Ef and of Space, caches with the lowest %Ef first |
-//! | [`timeline`] | `slabinfo-tool` | mean of %Ef over caches; mean weighted by Space |
-//! | [`cache`] | `slabinfo-tool` | %Ef of one cache, as printed |
-//! | [`histogram`] | `slabinfo-tool` | all %Ef in 60 bins |
+//! | [`NotebookTable`] | `slabinfo-tool` | mean over ticks of the printed %Ef and of Space, caches with the lowest %Ef first |
+//! | [`notebook_timeline`] | `slabinfo-tool` | mean of %Ef over caches; mean weighted by Space |
+//! | [`notebook_cache`] | `slabinfo-tool` | %Ef of one cache, as printed |
+//! | [`notebook_tool_histogram`] | `slabinfo-tool` | all %Ef in 60 bins |
 //! | [`notebook_proc_histogram`] | `slabinfo` | num_objs * objsize * 100 / (num_slabs * 4096 * 2^order) in 100 bins |
 //!
 //! Rows above 100 % are left out of all but the last, Space is read as decimal K, and M is multiplied by 1024. Bins are
-//! those of numpy's `histogram`. Source: the notebook's text, cells 3 to 11.
-//!
-//! Owns the rows of `slabinfo-tool` as the notebook holds them, and the exact bytes beside. It refuses to touch what was
-//! printed.
-//!
-//! Owns the notebook's table of the least efficient caches. It refuses its order among ties, which is not defined.
-//!
-//! Owns the notebook's two timelines and that of one cache. It refuses to join ticks without rows.
-//!
-//! Owns how long the notebook says the test took. It refuses the workload's own time, which the notebook does not know.
-//!
-//! Owns why the notebook's figures are not ours, in words, and what it calls our columns. It refuses blame: each reason
-//! says what was done, and what that does to the number.
-//!
-//! Owns a histogram as numpy makes it: equal bins from the least to the greatest value, the last closed. It refuses
-//! values that are not finite.
-//!
-//! Owns the notebook's histogram of /proc/slabinfo. It refuses to call the result efficiency anywhere but here: it is
-//! the packing, one constant a cache.
-//!
-//! Owns the notebook's histogram of the tool's %Ef. It refuses to weigh: a row is a row.
+//! those of numpy's `histogram`: equal, from the least to the greatest finite value, the last closed. The last figure
+//! is the packing, one constant per cache; the notebook calls it efficiency. The order among equal caches of its table
+//! is not defined. How long the test took is the notebook's own count of ticks, since it does not know the workload's
+//! time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -175,7 +158,7 @@ pub struct NotebookTable {
 }
 
 impl NotebookTable {
-    /// The first `top` rows in that order; the notebook's own order is that of [`CacheOrder::UnweightedMean`]. Rows of which the figure is
+    /// The first `top` rows in that order; the notebook's own order is that of [`CacheOrder::Unweighted`]. Rows of which the figure is
     /// not known come last.
     #[must_use]
     pub fn sort_and_truncate(mut self, order: CacheOrder, top: usize) -> Self {

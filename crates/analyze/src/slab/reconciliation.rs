@@ -1,8 +1,7 @@
-//! The account against /proc/meminfo.
+//! The account against /proc/meminfo: what the kernel calls Slab, and what its caches add up to.
 //!
-//! Owns the account against /proc/meminfo: what the kernel calls Slab, and what its caches add up to. It refuses to
-//! explain the rest away: large kmallocs (above two pages, straight from the page allocator; counted as unreclaimable
-//! slab by current kernels) and the time between the two readings stay in the residual.
+//! The rest is not explained away: large kmallocs (above two pages, straight from the page allocator; counted as
+//! unreclaimable slab by current kernels) and the time between the two readings stay in the residual.
 
 use perflab_model::Nanos;
 use perflab_model::series::Series;

@@ -1,18 +1,9 @@
-//! A run's slab rows as every question takes them: input, caches with attributes, rows, the account of rows, iterations on the clock, errors.
+//! A run's slab rows as every question takes them: input, caches with attributes, rows, the account of rows, iterations
+//! on the clock, errors.
 //!
-//! Owns a run's slab rows, read once: caches interned, ticks in order, every row with its attributes. It refuses to
-//! analyse: the questions are asked by the other modules.
-//!
-//! Owns one row: the counts of one cache at the ticks at which it had them, and its usage. It refuses rows that no memory could hold.
-//!
-//! Owns the account of rows: how many were read, used and flagged, and why. It refuses to lose one silently.
-//!
-//! Owns what an analysis is made of: the series of one run and the few facts that the formulas need. It refuses to
-//! read them: the caller brings them from the archive.
-//!
-//! Owns the marks on a timeline: which iteration ran when. It refuses times of its own: they come from the record.
-//!
-//! Owns why there is no answer about slabs at all. It refuses what concerns single rows: those are counted and flagged.
+//! Rows are read once: caches interned, ticks in order, every row with its attributes. The account says how many rows
+//! were read, used and flagged, and why, so that none is lost silently; rows that no memory could hold are refused.
+//! What concerns single rows is counted and flagged, not an error.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

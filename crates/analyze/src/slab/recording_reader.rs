@@ -1,23 +1,12 @@
-//! Series to a recording: caches by place and name, attributes and held slabs by time.
+//! From series to a [`SlabRecording`]: caches by position and name, attributes and held slabs by time.
 //!
-//! Owns the reading of rows into a [`SlabRecording`], column by column. It refuses to drop a row without counting it.
+//! Counts come from one source per run: the lines of /proc/slabinfo, or where that was not read, the files of
+//! /sys/kernel/slab. A column that is missing, or of another type, reads as missing everywhere; no row is dropped
+//! without being counted.
 //!
-//! Owns the numbers of caches: by name, and by place among those of one name. It refuses to hash a name twice: the kernel
-//! lists its caches in one order, so most names stand where they stood a tick before.
-//!
-//! Owns numbers for names that come again every tick in the same order. It refuses to tell equal names apart.
-//!
-//! Owns the two places that counts come from: a line of /proc/slabinfo, or where that was not read, the files of a
-//! directory of /sys/kernel/slab. It refuses to mix them: a run is read from one.
-//!
-//! Owns the way from a series to its columns by name. It refuses to guess: a column that is not there, or is of
-//! another type, reads as missing everywhere.
-//!
-//! Owns the slabs that CPUs held of a cache, by time. It refuses old counts of another clock: the last one before a
-//! row holds, and before the first one, the first.
-//!
-//! Owns what does not change of a cache: sizes, flags, member names, by time of scan. It refuses attributes that
-//! belong to another cache of the same name: their padded size tells.
+//! The kernel lists its caches in one order, so most names are where they were a tick before: a name is hashed only
+//! where it moved. Slabs that CPUs held are those of the last reading before a row, or the first one before any.
+//! Attributes belong to a cache only where its padded size agrees, since another cache may have had the same name.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -1,6 +1,4 @@
-//! Usage at every tick: all, one cache, stacked by cache.
-//!
-//! Owns usage over time: of everything, of one cache, or stacked by cache. It refuses to smooth: one point a tick.
+//! Usage at every tick: of everything, of one cache, or stacked by cache. One point per tick, nothing smoothed.
 
 use perflab_model::Nanos;
 use serde::Serialize;

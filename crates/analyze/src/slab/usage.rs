@@ -1,10 +1,7 @@
-//! The definitions: bytes, waste, packing x alignment x occupancy; exact ratios; means over time; the bound on hidden objects.
+//! The definitions: what a cache's slabs hold, how efficient that is, and where the rest went.
 //!
-//! Owns the definitions: what a cache's slabs hold, how efficient that is, and where the rest went. It refuses means
-//! of percentages: everything is a sum of integers first, a ratio when it is read.
-//!
-//! For one cache at one time, with `S` its slab bytes (source: field note 2.4; the counters are those of mm/slub.c,
-//! `get_slabinfo`, and of /sys/kernel/slab):
+//! For one cache at one time, with `S` its slab bytes (the counters are those of mm/slub.c, `get_slabinfo`, and of
+//! /sys/kernel/slab):
 //!
 //! | name | formula | unit |
 //! |---|---|---|
@@ -19,23 +16,17 @@
 //! | waste, tail | S - P | bytes |
 //! | waste, align | P - A | bytes |
 //! | waste, free | A - U | bytes |
-//! | hidden bound | see [`Hidden`](super::HiddenObjectBound) | bytes |
+//! | hidden bound | see [`HiddenObjectBound`] | bytes |
 //!
-//! The same formulas over sums of S, P, A, U give many caches and many ticks: a ratio of sums, integrated over time
-//! with the time that a tick stands for as weight (sum U*dt / sum S*dt). The three wastes add up to S - U exactly,
-//! for every row, however torn: they are signed.
+//! Everything is a sum of integers first and a ratio when it is read. The same formulas over sums of S, P, A, U give
+//! many caches and many ticks: a ratio of sums, integrated over time with the time that a tick stands for as weight
+//! (sum U*dt / sum S*dt). The one mean of ratios, which people compare ours with, is called unweighted. The three
+//! wastes add up to S - U exactly, for every row, however torn: they are signed.
 //!
-//! Owns exact shares: two sums of integers, divided only when somebody reads them. It refuses rounding on the way.
-//!
-//! Owns time: usage integrated over ticks, and what it was on average. It refuses means of ratios, but for the one
-//! that people compare ours with, which is called unweighted.
-//!
-//! Owns the bound on objects that are free but counted as used, because a CPU keeps them at hand. It refuses a guess
-//! of the number itself: only a walk of the running kernel's lists knows it.
-//!
-//! Sources: mm/slub.c. `count_partial` sees the nodes' lists only; the slab of each CPU, its list of partial slabs
-//! (`slub_set_cpu_partial`: ceil(2 * cpu_partial / objs_per_slab) slabs) and, from 6.18, its sheaves (`main`, `spare`
-//! and `rcu_free`) and each node's barn (`MAX_FULL_SHEAVES` = 10) count as used.
+//! Objects that are free but counted as used, because a CPU keeps them at hand, have a bound only; the number itself is
+//! known to a walk of the running kernel's lists. In mm/slub.c `count_partial` sees the nodes' lists only; the slab of
+//! each CPU, its list of partial slabs (`slub_set_cpu_partial`: ceil(2 * cpu_partial / objs_per_slab) slabs) and, from
+//! 6.18, its sheaves (`main`, `spare` and `rcu_free`) and each node's barn (`MAX_FULL_SHEAVES` = 10) count as used.
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};

@@ -1,7 +1,7 @@
-//! Bytes at another order or object size.
+//! How many bytes caches would take at another order or another object size.
 //!
-//! Owns the question "how many bytes at another order or another object size?". It refuses to guess what the kernel
-//! would do to partial slabs: the answer holds for slabs as full as now, and beside it for full ones.
+//! What the kernel would do to partial slabs is not guessed: the answer holds for slabs as full as now, and beside it
+//! for full ones.
 
 use serde::Serialize;
 

@@ -1,8 +1,4 @@
-//! What every format is made of: samples, medians, names each allows.
-//!
-//! What all formats are made of: the run, and a summary of each metric of each case.
-//!
-//! Names as other formats allow them.
+//! What every format is made of: the run, a summary of each metric of each case, and names as each format allows them.
 
 use indexmap::IndexMap;
 use perflab_model::{Case, Direction, RunRecord, Sample};

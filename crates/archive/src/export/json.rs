@@ -1,6 +1,5 @@
-//! The run as one document, with its schema.
-//!
-//! JSON: a run's cases, iterations, samples and summaries as one document. Its schema is `docs/reference/export.schema.json`.
+//! JSON: a run's cases, iterations, samples and summaries as one document. Its schema is
+//! `docs/reference/export.schema.json`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

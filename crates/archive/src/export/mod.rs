@@ -1,10 +1,16 @@
 //! A run in the formats of other tools.
 //!
-//! A run in the formats of other tools. Owns what each of them can say, and says it in their words; refuses to judge, as
-//! a format that carries verdicts needs two runs.
+//! Samples are written one by one where a format has a place for them (CSV, JSON, Parquet, Go benchmark text); the
+//! others get the median of each metric of each case, with the interval that the caller's function gives it. No format
+//! carries verdicts: those need two runs.
 //!
-//! Samples go out one by one where a format has a place for them (CSV, JSON, Parquet, Go benchmark text); the others get
-//! the median of each metric of each case, with the interval that the caller's function gives it.
+//! | module | content |
+//! |---|---|
+//! | `registry` | [`Exporter`]: the formats by name |
+//! | `exporter` | [`ExportSheet`]: what every format is made of |
+//! | `json` | the run as one document, with its schema |
+//! | `text` | CSV, Go benchmark text, Markdown, LaTeX |
+//! | `services` | JUnit, KCIDB, Bencher, OpenMetrics |
 
 pub(crate) mod exporter;
 pub(crate) mod json;

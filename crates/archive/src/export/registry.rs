@@ -1,6 +1,4 @@
-//! The table of exporters: name, about, file ending, writer.
-//!
-//! The formats, by the names that they have on the command line.
+//! The table of exporters, by the names that they have on the command line.
 
 use std::str::FromStr;
 

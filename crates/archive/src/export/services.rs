@@ -1,14 +1,12 @@
 //! Results for services: JUnit, KCIDB, Bencher, OpenMetrics.
 //!
-//! JUnit's XML: a suite a workload, a test an iteration. One that gave no result failed; what was measured is in the
-//! properties of the suite, as the format has no place for numbers of a test.
-//!
-//! KernelCI's database, schema 5.3: one checkout and build (of the kernel that ran), and a test for each metric of each case.
-//!
-//! Bencher Metric Format: benchmark, measure, value with the limits of its interval.
-//!
-//! OpenMetrics text: a gauge a metric, with its median, the limits of the interval and the number of values. The
-//! workload, its point and levels are labels.
+//! - JUnit's XML: a suite per workload, a test per iteration. An iteration without a result failed; values are
+//!   properties of the suite, as the format has no place for numbers of a test.
+//! - KernelCI's database, schema 5.3: one checkout and build (of the kernel that ran), and a test for each metric
+//!   of each case.
+//! - Bencher Metric Format: benchmark, measure, value with the limits of its interval.
+//! - OpenMetrics text: a gauge per metric, with its median, the limits of the interval and the number of values.
+//!   The workload, its point and levels are labels.
 
 use std::io::{self, Write};
 

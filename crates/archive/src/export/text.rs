@@ -1,11 +1,9 @@
 //! CSV, Go benchmark text, Markdown, LaTeX.
 //!
-//! CSV: a row a sample, as RFC 4180 has it.
-//!
-//! What `go test -bench` prints, for benchstat: a line an iteration, values with their units, and which way is good. Units
-//! of time are told in seconds, as benchstat scales them itself.
-//!
-//! Tables of medians for people: Markdown and LaTeX (with booktabs).
+//! - CSV: a row per sample, as RFC 4180 has it.
+//! - What `go test -bench` prints, for benchstat: a line per iteration, values with their units, and which
+//!   direction is good. Times are in seconds, as benchstat scales them itself.
+//! - Tables of medians for people: Markdown and LaTeX (with booktabs).
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
-//! Cases, executions and values that benchmarks reported.
+//! What benchmarks reported: cases, their iterations, and the values of each.
 //!
-//! What benchmarks reported: cases, their iterations, and the values of each. Owns the mapping of foreign repetitions to
-//! the model: an *iteration* is one execution of a benchmark, however many values it gave; a *boot* is whatever was
-//! repeated around executions (a whole configuration, a reboot). Refuses values that are no numbers.
+//! Repetitions of other tools map to the model like this: an *iteration* is one execution of a benchmark, however many
+//! values it gave; a *boot* is whatever was repeated around executions (a whole configuration, a reboot). Values that
+//! are not numbers are refused.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,25 +1,21 @@
-//! Blktrace and blkparse.
+//! Block traces of blktrace and blkparse as a recording of disk requests, and maps from blocks to files.
 //!
-//! Block traces of other tools: blktrace's binary files and the text that blkparse prints of them become a recording of disk
-//! requests, as `perflab io record` makes one.
+//! Which file a sector belongs to is not guessed: the traced file systems tell, where they are still there (`perflab io
+//! import --on`), or a map that was made of them then (`--map`). A trace is read whole, as every analysis of it needs
+//! all of it.
 //!
-//! Owns both formats, and that of maps from blocks to files. Refuses to say by itself which file a sector belongs to: the file
-//! systems that were traced do, where they are still there (`perflab io import --on`), or a map that was made of them then
-//! (`--map`). A trace is read whole, as every analysis of it needs all of it.
+//! blktrace's files: records of 48 bytes (`struct blk_io_trace`, linux/blktrace_api.h), each followed by as many bytes
+//! as it says. The byte order is that of the recorded machine, which the magic number tells.
 //!
-//! blktrace's files: records of 48 bytes (`struct blk_io_trace`, linux/blktrace_api.h), each with as many bytes behind it as
-//! it says. The byte order is that of the recorded machine, which the magic number tells.
+//! What blkparse prints by default: a line per action with device, CPU, sequence, seconds, thread, action, flags, then
+//! sector and length where the action has them, and the thread's name in brackets. The sums at its end are not actions.
 //!
-//! What blkparse prints by default, a line an action: device, CPU, sequence, seconds, thread, action, flags, then sector and
-//! length where the action has them, and the thread's name in brackets. Its sums at the end are no actions.
-//!
-//! Maps from the blocks of a file system to its files, as e2block2file (2007) wrote them of the blocks that a trace had asked
-//! for: a file's line (`PATH (ino N):`, or `Inode N:` without names), and below it `BLOCK+COUNT OFFSET` for each extent; or,
-//! with `-t`, a line an extent, `BLOCK+COUNT OFFSET INO N PATH`. All count blocks of the file system from its beginning. A
-//! negative offset is that of a block that says where others lie.
-//!
-//! Owns the format, and where on the disk the file system begins, which a map does not say: a map lists only blocks that were
-//! asked for, so of all places the right one is where they are among the requests.
+//! Maps from the blocks of a file system to its files, as e2block2file (2007) wrote them of the blocks that a trace had
+//! asked for: a file's line (`PATH (ino N):`, or `Inode N:` without names), and below it `BLOCK+COUNT OFFSET` for each
+//! extent; or, with `-t`, a line per extent, `BLOCK+COUNT OFFSET INO N PATH`. Blocks count from the beginning of the
+//! file system; a negative offset marks a block that says where others lie. Where on the disk the file system begins, a
+//! map does not say: it lists only blocks that were asked for, so the right place is the one where all of them are
+//! among the requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _};

@@ -1,7 +1,7 @@
-//! A copy of /sys/kernel/slab.
+//! A copy of `/sys/kernel/slab`: one moment of every cache.
 //!
-//! A copy of `/sys/kernel/slab`: one moment of every cache. Names that are links become the aliases of the
-//! directory that they point to; every attribute may be missing, as kernels add and drop some.
+//! Names that are links become the aliases of the directory that they point to; every attribute may be missing, as
+//! kernels add and drop some.
 
 use std::collections::BTreeMap;
 use std::fs;

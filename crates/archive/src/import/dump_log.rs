@@ -1,13 +1,9 @@
-//! Dumps after dumps as readings with times; readings in memory.
+//! A log of dumps as readings with times.
 //!
-//! A log of dumps: each begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Owns
-//! where a tick begins and ends; what a line within it means is its [`ReadingParser`]'s.
-//!
-//! What the format of one kind of dump says, and what gives ticks, of whatever format.
-//!
-//! Ticks that were all read at once, of a document.
-//!
-//! What MMTests' monitors "with latency" put before each line: when it came, since the first, since the one before.
+//! Each dump begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Here is decided where a tick
+//! begins and ends; what a line within it means is its [`ReadingParser`]'s. A document that was read at once gives its
+//! ticks from memory. MMTests' monitors "with latency" put three times before each line: when it came, since the first,
+//! since the one before.
 
 use std::collections::VecDeque;
 use std::path::Path;

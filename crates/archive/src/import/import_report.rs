@@ -1,6 +1,4 @@
-//! What was read, skipped and why, file by file.
-//!
-//! What was taken of each file: every row that was read is used or unusable, and said to be so.
+//! What was read, skipped and why, file by file: every row that was read is used or unusable.
 
 use std::fs;
 use std::path::{Path, PathBuf};

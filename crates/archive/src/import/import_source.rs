@@ -1,6 +1,4 @@
-//! What an importer gives: events of a run, and auxiliary files.
-//!
-//! What every kind of foreign result gives.
+//! What an importer gives: the events of a run, and auxiliary files.
 
 use perflab_model::RunEvent;
 

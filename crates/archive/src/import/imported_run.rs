@@ -1,9 +1,7 @@
-//! Logs, results and metadata as the events of one run.
+//! Logs, results and metadata as the events of one run, with its manifest.
 //!
-//! Logs and what is known around them, told as the events of one run.
-//!
-//! What is known of an imported run besides its logs, and the manifest that says it. Owns what is honest to claim: a
-//! case and an iteration only where a benchmark's results are there, and no study that perflab could run again.
+//! Only what is honest is claimed: a case and an iteration where a benchmark's results are there, and no study that
+//! perflab could run again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,4 @@
-//! Which importer a path is, and the import itself.
-//!
-//! The kinds of foreign results, and which one a path is.
-//!
-//! From a path to a run.
+//! The importers, which of them a path belongs to, and the import itself.
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;

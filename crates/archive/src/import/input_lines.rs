@@ -1,8 +1,8 @@
 //! An untrusted file line by line, unpacked and bounded.
 //!
-//! A file line by line, unpacked on the way. Owns what keeps a hostile file from costing more than a long
-//! one: lines are cut at a length, and a file that grows beyond reason while it is unpacked is refused. Of a file among
-//! others that the system does not let be read, it says why, and has no lines.
+//! A hostile file costs no more than a long one: lines are cut at a length, and a file that grows beyond reason while
+//! it is unpacked is refused. Among several files, one that the system does not let be read has no lines, and the
+//! report says why.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

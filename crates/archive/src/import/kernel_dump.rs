@@ -1,12 +1,9 @@
-//! One kernel file dumped again and again; orders.
+//! One log as somebody kept it: `/proc/slabinfo` once or again and again, the slabinfo tool's output, or meminfo. Its
+//! first lines say which.
 //!
-//! One log as somebody kept it: `/proc/slabinfo` once or again and again, the slabinfo tool's output, or
-//! meminfo; which one it is, its first lines say.
-//!
-//! `orders`: each name under /sys/kernel/slab with the order of its slabs, `NAME ORDER` a line.
-//!
-//! The notebook that this file was made for took 0 for a name that is not in it. Here nothing depends on
-//! it: `pagesperslab` of slabinfo is 2 to the same power.
+//! `orders` beside it has each name under /sys/kernel/slab with the order of its slabs, `NAME ORDER` a line. The
+//! notebook that this file was made for took 0 for a name that is not in it. Here nothing depends on it: `pagesperslab`
+//! of slabinfo is 2 to the same power.
 
 use std::path::Path;
 

@@ -1,10 +1,8 @@
-//! Result folder of lkp-tests and its job.
+//! The result folder of one run of lkp-tests, or whatever part of it somebody kept.
 //!
-//! The result folder of one run of lkp-tests, or whatever part of it somebody kept. Each monitor's log is a
-//! series; what the benchmark reported are samples; the job says what it was.
-//!
-//! lkp's job: `job.yaml`, of which only scalars of the first two levels are read (the whole text is kept
-//! with the run), and the result path in `job`, which names the parts of the experiment.
+//! Each monitor's log is a series; what the benchmark reported are samples; the job says what it was. Of `job.yaml`
+//! only scalars of the first two levels are read (the whole text is kept with the run); the result path in `job` names
+//! the parts of the experiment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Several logs in one order of time.
 //!
-//! One log as a queue of ticks with their times in the run. Looks two ticks ahead, so that the times of all
-//! logs can be put in one order and the interval is known before the first tick is told.
+//! One log is a queue of ticks with their times in the run. It reads two ticks ahead, so that the times of all logs can
+//! be put in one order and the interval is known before the first tick is passed on.
 
 use std::collections::VecDeque;
 

@@ -1,30 +1,27 @@
 //! Other tools' results as one more source of events: what they wrote becomes an ordinary run.
 //!
-//! Owns the way from foreign files to [`perflab_model::Event`]s; the recorder takes it from there, so an
-//! imported run is listed, shown, exported and reported like any other. Refuses to guess: what a file does
-//! not say is missing, what had to be assumed is a warning of the run, and no row is dropped in silence
-//! (see [`FileReport`]). Memory is bounded by one tick of each log, however long a log is and however well it
-//! was compressed.
+//! An importer reads other tools' files into [events](perflab_model::event); the recorder takes it from there, so an
+//! imported run is listed, shown, exported and reported like any other. What a file does not say is missing, what had
+//! to be assumed is a warning of the run, and no row is dropped in silence (see [`FileReport`]). Memory is bounded by
+//! one tick of each log, however long a log is and however well it was compressed.
 //!
-//! A kind of foreign result is one module that gives a [`ImportSource`]; [`Importer`] is where it is listed and
-//! guessed.
+//! An importer is one module that gives an [`ImportSource`]; [`Importer`] is where it is listed and detected.
 //!
-//! | module | owns |
+//! | module | content |
 //! |---|---|
-//! | `foreign` | [`import_as_run`], [`import_as_runs`]: from paths to runs |
-//! | `kind` | the kinds, and which one a path is |
-//! | `source` | what every kind gives |
-//! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
-//! | `tools` | the kinds that are one document: fio, perf stat, hyperfine, Google Benchmark and others |
-//! | `blocks` | block traces: blktrace's files, blkparse's text; maps from blocks to files |
-//! | `given` | a series that was read at once |
-//! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed`, `vmstat_tool`, `iostat`, `mpstat`, `perf_stat_log`, `proc_vmstat` | a file's format each |
-//! | `stamp` | the time that MMTests puts before lines |
-//! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
-//! | `story` | what is known besides the logs: title, facts, benchmark |
+//! | `importer` | [`Importer`], [`import_as_run`], [`import_as_runs`]: from paths to runs |
+//! | `import_source`, `imported_run` | what every importer gives; the events and manifest of an imported run |
+//! | `import_report` | what was read, skipped and why |
+//! | `benchmark_results` | what benchmarks reported: cases, iterations, samples |
+//! | `input_lines`, `packed_folder` | untrusted files line by line; the files of a folder, packed or not |
+//! | `dump_log`, `log_stream` | dumps after dumps as ticks; several logs in one order of time |
+//! | `mmtests`, `lkp` | result folders of test suites |
+//! | `document` | formats of one document: fio, perf stat, hyperfine, Google Benchmark and others |
+//! | `kernel_dump`, `kernel_file`, `copied_tree` | logs of kernel files; a copied tree of slab caches |
+//! | `tool_log` | what tools print again and again: vmstat, iostat, mpstat, perf stat and others |
+//! | `block_trace` | blktrace's files, blkparse's text; maps from blocks to files |
 //! | `profile` | [`import_profile_run`]: call stacks that another tool recorded |
-//! | `results` | what benchmarks reported: cases, iterations, samples |
-//! | `took` | what was read of each file |
+//! | `program_trace` | [`import_program_trace`]: operations that a program recorded |
 
 pub(crate) mod benchmark_results;
 pub(crate) mod block_trace;

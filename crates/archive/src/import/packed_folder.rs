@@ -1,6 +1,5 @@
-//! Files of a folder by their plain names, packed or not.
-//!
-//! The files of one folder by their plain names: what MMTests packed at the end (`.gz`, `.xz`) has the name it had before.
+//! Files of a folder by their plain names, packed or not: what MMTests packed at the end (`.gz`, `.xz`) has the name it
+//! had before.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,3 @@
-//! A profile as a run.
-//!
 //! A profile that another tool recorded, as a run: one case with one iteration, which is what was profiled.
 
 use std::path::Path;

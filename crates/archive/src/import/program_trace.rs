@@ -1,7 +1,5 @@
-//! A file of operations as a run.
-//!
-//! A trace file becomes a run of one iteration: one that a program wrote by itself, or one of probes in a program that
-//! knows nothing of it. The file stays where it is.
+//! A trace file as a run of one iteration: one that a program wrote by itself, or one of probes in a program that knows
+//! nothing of it. The file stays where it is.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Block and page-cache events.
+//! `events/io.parquet`: block and page-cache events, one row per event.
 //!
-//! `events/io.parquet`: what a tracer of I/O saw, one row an event. Owns the way from its file (the recording as JSON), which
-//! is kept under `raw/` while the run lives, to the table and back; files and metadata ranges are in the table's metadata.
+//! The tracer's file (the recording as JSON) is kept under `raw/` while the run lives, and read into the table when it
+//! is closed; files and metadata ranges are in the table's metadata.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,12 @@
 //! The stored tables of a run.
+//!
+//! | module | files |
+//! |---|---|
+//! | `samples` | `samples.parquet`, `iterations.parquet`, and the columns that name a case |
+//! | `series` | `series/MONITOR.parquet` |
+//! | `stacks` | `stacks/`: frames, stack tree, stack samples |
+//! | `operations` | `events/TRACER.parquet` |
+//! | `io` | `events/io.parquet` |
 
 pub(crate) mod io;
 pub(crate) mod operations;

@@ -1,7 +1,7 @@
-//! A tracer's operations.
+//! `events/TRACER.parquet`: what a tracer recorded, one row per operation.
 //!
-//! `events/TRACER.parquet`: what a tracer wrote down, one row an operation. Owns the way from its files, which are kept
-//! under `raw/` while the run lives, to one table, and back to columns in memory, one iteration at a time.
+//! Its files are kept under `raw/` while the run lives and become one table; columns are read back into memory one
+//! iteration at a time.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,8 +1,5 @@
-//! Samples and iterations, and the columns that name their case.
-//!
-//! `samples.parquet` and the columns that say which case a row belongs to.
-//!
-//! `iterations.parquet`: every iteration that ended, warm-ups included, and how.
+//! `samples.parquet` and `iterations.parquet` (every iteration that ended, warm-ups included, and how), and the columns
+//! that say which case a row belongs to.
 
 use std::path::Path;
 

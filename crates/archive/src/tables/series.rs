@@ -1,7 +1,7 @@
-//! A monitor's readings.
+//! `series/MONITOR.parquet`: the rows of one monitor.
 //!
-//! `series/MONITOR.parquet`: the rows of one monitor, written while the journal streams by and read
-//! back column by column, from the table or from the journal of a run that has none.
+//! They are written while the journal streams by and read back column by column, from the table or from the journal of
+//! a run that has none.
 
 use std::collections::BTreeMap;
 use std::fs;

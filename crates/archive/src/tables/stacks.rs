@@ -1,8 +1,7 @@
-//! Frames, stack tree, stack samples.
+//! `stacks/`: the run's frames, its tree of stacks, and the samples of each case, which point into the tree.
 //!
-//! `stacks/`: sampled call stacks. Owns three kinds of table: the run's frames, its tree of stacks, and the
-//! samples of each case, which point into the tree. Numbers instead of texts, as a stack of thirty frames
-//! is met by thousands of samples; a recursive query, or perflab, makes folded text of it.
+//! Numbers instead of texts, as a stack of thirty frames is met by thousands of samples; a recursive query, or perflab,
+//! makes folded text of it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

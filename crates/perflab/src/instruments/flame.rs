@@ -1,26 +1,6 @@
-//! The verbs of `perflab flame`: call stacks recorded, imported, shown, drawn.
+//! The verbs of `perflab flame`: call stacks recorded, imported, shown, drawn, exported.
 //!
-//! `perflab flame`
-//!
-//! `perflab flame`: sampled call stacks, recorded or taken from other tools.
-//!
-//! `perflab flame record`: an ordinary run, with call stacks sampled.
-//!
-//! `perflab flame import`
-//!
-//! `perflab flame shares`
-//!
-//! `perflab flame show`
-//!
-//! `perflab flame html`
-//!
-//! `perflab flame svg`
-//!
-//! `perflab flame export`
-//!
-//! The profile of a stored run.
-//!
-//! From stored runs to what the viewer shows.
+//! `record` is an ordinary run with call stacks sampled; the other verbs read the profile of a stored run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

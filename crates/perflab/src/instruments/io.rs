@@ -1,25 +1,9 @@
 //! The verbs of `perflab io`: what was read of which file, and where it lies.
 //!
-//! `perflab io`
-//!
-//! `perflab io`
-//!
-//! `perflab io record`: an ordinary run, with its I/O traced.
-//!
-//! `perflab io show`
-//!
-//! `perflab io coverage`
-//!
-//! `perflab io export --blkparse`
-//!
-//! `perflab io import`: a block trace, with the files of the file system that was traced.
-//!
-//! `perflab io where`: from files to sectors, and back.
-//!
-//! What a recording is held against by `perflab io coverage`: a trace of ours, or a list of pages of the prefetch module of 2007.
-//!
-//! What a report says about the I/O that a run traced: sums by kind, every read at its place, and how they added up. Where a
-//! prefetch trace of the program is remembered here, it is held against that.
+//! `record` is an ordinary run with its I/O traced; `import` takes a block trace, with the files of the file system
+//! that was traced; `where` goes from files to sectors and back. `coverage` holds a recording against a startup trace
+//! of ours, or against a list of pages of the prefetch module of 2007. A report does so too where a startup trace of
+//! the program is stored on this machine.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

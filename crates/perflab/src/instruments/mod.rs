@@ -1,4 +1,4 @@
-//! Verbs that look into one thing, also on a system that runs.
+//! Verbs that look into one thing, also on a system that is running.
 
 pub mod flame;
 pub mod io;

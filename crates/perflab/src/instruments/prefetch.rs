@@ -1,19 +1,7 @@
-//! What reads ahead: `perflab prefetch learn`, `replay`, `relayout`, `daemon`.
+//! The verbs of `perflab prefetch` that read ahead: `learn`, `replay`, `relayout`, `daemon`.
 //!
-//! `perflab prefetch`
-//!
-//! `perflab prefetch`
-//!
-//! `perflab prefetch learn`
-//!
-//! `perflab prefetch replay`
-//!
-//! `perflab prefetch relayout`
-//!
-//! `perflab prefetch daemon`
-//!
-//! Learning finely: the kernel brings pages around each one that is touched, and no trace tells later which of them were
-//! needed. With less brought around, fewer of them are remembered that were not.
+//! The kernel brings pages around each one that is touched, and no trace tells later which of them were needed.
+//! Learning page by page makes it bring less, so fewer pages are remembered that were not needed.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,10 +1,5 @@
-//! What is remembered of programs: `perflab prefetch show`, `forget`, `status`.
-//!
-//! `perflab prefetch show` and `forget`
-//!
-//! `perflab prefetch status`
-//!
-//! What a trace would bring, for `perflab io coverage`.
+//! What is stored about programs: `perflab prefetch show`, `forget`, `status`; and what a startup trace would bring,
+//! for `perflab io coverage`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,9 +1,7 @@
-//! What of a binary can be probed, as it is named on the command line.
+//! What of a binary can be probed, as it is named on the command line (`[NAME=]BEGIN[,END]`).
 //!
-//! The files in which places are looked for: the program, and every library that it links or has mapped.
-//!
-//! What was asked for (`[NAME=]BEGIN[,END]`) as places of a program and its libraries. Owns that notation, and which end
-//! belongs to a begin where none was given.
+//! Probe points are looked for in the program and in every library that it links or has mapped. Where no end is given,
+//! it follows from the begin.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

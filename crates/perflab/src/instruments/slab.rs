@@ -1,26 +1,4 @@
-//! The verbs of `perflab slab`: object memory recorded, shown, compared, watched.
-//!
-//! `perflab slab`
-//!
-//! `perflab slab`: where the kernel's object memory goes, live, over a run, and between runs.
-//!
-//! `perflab slab record`: an ordinary run, with the monitors of object memory.
-//!
-//! `perflab slab show`
-//!
-//! `perflab slab timeline`
-//!
-//! `perflab slab timeline --growth`
-//!
-//! `perflab slab histogram`
-//!
-//! `perflab slab compare`
-//!
-//! `perflab slab what-if`
-//!
-//! `perflab slab import`
-//!
-//! The slab series of a stored run, read for analysis.
+//! The verbs of `perflab slab`: where the kernel's object memory goes, live, over a run, and between runs.
 
 use std::ffi::OsString;
 

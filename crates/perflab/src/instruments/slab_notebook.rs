@@ -1,6 +1,4 @@
-//! `--method notebook`: the analysis of 2019 beside ours.
-//!
-//! `--method notebook`: the figures of the 2019 notebook, beside ours, and in words why they differ.
+//! `--method notebook`: the figures of the notebook of 2019, beside ours, and why they differ.
 
 use perflab_analyze::slab;
 use perflab_analyze::slab::notebook::{self, NotebookDifference, NumpyHistogram};

@@ -1,14 +1,7 @@
-//! `perflab slab top`: the caches of this machine, live.
+//! `perflab slab top`: the caches of this machine, live; full-screen on a terminal, once anywhere else.
 //!
-//! `perflab slab top`: the caches now, full-screen on a terminal, once anywhere else.
-//!
-//! The caches now: one reading of the monitors, made into what the analysis reads.
-//!
-//! The screen: a line of totals, the caches, a line of keys.
-//!
-//! The terminal: raw while we watch, as it was when we leave, however we leave.
-//!
-//! What the screen shows and how keys change it; no terminal here.
+//! The terminal is raw while we watch, and restored when we leave, however we leave. What the screen shows and how keys
+//! change it is a value that knows no terminal.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;

@@ -1,8 +1,5 @@
-//! `perflab startup`: the study that it writes, one measured startup, and the conclusions.
-//!
-//! `perflab startup`: an ordinary run of a study that is written here, whose workload is one measured start.
-//!
-//! `perflab startup`
+//! `perflab startup`: an ordinary run of a study that is written here, whose workload is one measured startup; and its
+//! conclusions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

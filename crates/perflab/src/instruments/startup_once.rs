@@ -1,11 +1,7 @@
-//! One measured startup: caches, what reads ahead, the launch.
+//! One measured startup: caches, what they still hold, what else is going on, reading ahead, the launch. The result is
+//! one JSON document.
 //!
-//! Who reads ahead of a start: perflab in one of its modes, or another maker's program. Owns neither traces nor clocks.
-//!
-//! One start: caches, what they still hold, what else is going on, reading ahead, the start itself. What it measured is one
-//! JSON document.
-//!
-//! What is started: a command, the disk that its file lies on, and how it is seen to have; and the start that learns.
+//! What reads ahead is perflab in one of its prefetch modes, or another maker's program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;

@@ -1,25 +1,7 @@
-//! The verbs of `perflab trace`: single operations recorded, explained, drawn.
+//! The verbs of `perflab trace`: every operation of a program, and what makes the slow ones slow.
 //!
-//! `perflab trace`
-//!
-//! `perflab trace`: every operation of a program, and what makes the slow ones slow.
-//!
-//! `perflab trace run`: an ordinary run of one command that is told where to write its trace.
-//!
-//! `perflab trace compare`
-//!
-//! `perflab trace plot`
-//!
-//! `perflab trace causes`
-//!
-//! `perflab trace show`
-//!
-//! `perflab trace import`
-//!
-//! The operations of stored runs, read for analysis.
-//!
-//! What the report of a run, and its end on the terminal, say about the operations that it traced: for each factor the
-//! first two levels compared, and each of them by itself.
+//! `run` is an ordinary run of one command that is told where to write its trace; the other verbs read the operations
+//! of stored runs. A report compares the first two levels of each factor, and shows each of them by itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

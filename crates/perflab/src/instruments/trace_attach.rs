@@ -1,6 +1,5 @@
-//! `perflab trace attach`: functions and USDT probes of a program that runs.
-//!
-//! `perflab trace attach`: the operations of a program that knows nothing of it, by uprobes.
+//! `perflab trace attach`: the operations of a program that knows nothing of it, by uprobes on its functions and USDT
+//! probes.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

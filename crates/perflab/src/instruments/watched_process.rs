@@ -1,10 +1,8 @@
-//! A process that is watched: how long it lives, and how much slower it became.
+//! A process that is watched: one that was named, or a command that is stopped before it becomes the program; and how
+//! much slower watching makes it.
 //!
-//! How much slower a program becomes by being watched, and the bound on that. Owns the estimate: what the probes cost of the
-//! CPU time that the program took. Where it would become slower than it may, it is watched for shares of the time.
-//!
-//! The process that is watched: one that was named, or a command that is started for it and stopped before it becomes the
-//! program.
+//! The estimate is what the probes cost of the CPU time that the program took. Where that would exceed the bound, the
+//! program is watched for a share of the time only.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -1,8 +1,5 @@
-//! Runs in and out: `perflab import`, `export`.
-//!
-//! `perflab import`: from files of perflab or of any other tool to runs, and what was taken of each file.
-//!
-//! `perflab export`: a run as a portable file, or in another tool's format.
+//! Runs in and out: `perflab import` from files of perflab or of any other tool, `perflab export` as a portable file or
+//! in another tool's format.
 
 use std::fs::File;
 use std::io;

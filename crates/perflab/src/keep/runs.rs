@@ -1,6 +1,4 @@
-//! Runs as things: `perflab list`, `label`, `rm`, `prune`.
-//!
-//! `perflab list|label|rm|diff|prune`: runs as things.
+//! Runs as things: `perflab list`, `label`, `rm`, `diff`, `prune`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

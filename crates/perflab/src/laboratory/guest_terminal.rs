@@ -1,8 +1,4 @@
-//! The user's terminal and a guest's, connected.
-//!
-//! The user's terminal and a guest's, connected.
-//!
-//! A guest's command as if it ran here: its output, its input, its end.
+//! The user's terminal connected to a guest's, and a guest's command as if it ran here: its output, its input, its end.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,4 @@
-//! Kernels to boot: `perflab kernel`.
-//!
-//! `perflab kernel list|show|fetch|build`.
+//! Kernels to boot: `perflab kernel list`, `show`, `fetch`, `build`.
 
 use std::path::Path;
 

@@ -1,6 +1,4 @@
 //! This machine as an instrument: `perflab check`, `monitor`, `undo`.
-//!
-//! `perflab monitor|check|undo`: the laboratory itself.
 
 use std::path::PathBuf;
 

@@ -1,10 +1,4 @@
 //! The noise of this machine and what a precision costs: `perflab noise`, `plan`.
-//!
-//! `perflab noise`
-//!
-//! `perflab plan`
-//!
-//! The arguments of `perflab history|guard|plan|noise`.
 
 use std::path::PathBuf;
 

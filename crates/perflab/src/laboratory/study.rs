@@ -1,6 +1,4 @@
-//! Study files checked, expanded, begun: `perflab study`.
-//!
-//! `perflab study check|expand|schema|new|list`
+//! Study files: `perflab study check`, `expand`, `schema`, `new`, `list`.
 
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, plan_study};

@@ -1,6 +1,4 @@
-//! Settings in force until dropped.
-//!
-//! Settings of the kernel that hold while something is done, and are put back afterwards.
+//! Settings of the kernel that are in force until dropped, and put back then.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,10 +1,4 @@
-//! Guests booted by hand: `perflab vm`.
-//!
-//! `perflab vm boot|list|shell|stop`, and the hidden verbs by which guests are started.
-//!
-//! From the command line to a machine's description.
-//!
-//! `perflab vm` and `perflab kernel`.
+//! Guests booted by hand: `perflab vm boot`, `list`, `shell`, `stop`, and the hidden verbs by which guests are started.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,4 @@
-//! The catalogue listed, installed, tried: `perflab workload`.
-//!
-//! `perflab workload list|show|install|try`, and the hidden `perflab load`.
+//! The catalogue: `perflab workload list`, `show`, `install`, `try`, and the hidden `perflab load`.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;

@@ -1,10 +1,7 @@
-//! A study made of commands, for every verb that records.
+//! A study made for the occasion, with one workload such as a command, for every verb that records: an ordinary run all
+//! the same.
 //!
-//! A command that is recorded: as a study's only workload, defined for the occasion, in an ordinary run. The one place for
-//! it: what is recorded meanwhile is the instrument's.
-//!
-//! A study that a verb writes for the occasion, with the one workload it runs: an ordinary run all the same. The one place for
-//! it: what such a study measures or records is the verb's.
+//! What such a study measures or records is the verb's.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,11 +1,7 @@
-//! Consumers of a run's events: the trait, the loop that feeds them, the recorder, the watch over precision.
+//! Consumers of a run's one stream of events: the trait, the loop that feeds them, the recorder, the stopping rule.
 //!
-//! Consumers of a run's one stream of events: the recorder, the progress bar, and the watch over precision.
-//!
-//! The recorder as a consumer: opens the run at `Began`, writes whatever comes after.
-//!
-//! Ends a run when its deciding medians are as precise as the study wants: after complete blocks only, and never because a
-//! difference is significant.
+//! The stopping rule ends a run when its deciding medians are as precise as the study asks: after complete blocks only,
+//! and never because a difference is significant.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::mpsc::Receiver;

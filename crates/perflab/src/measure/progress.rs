@@ -1,9 +1,7 @@
-//! The progress bar, and what each target is doing.
+//! The progress bar: what is being done, how far it is, how long it still takes.
 //!
-//! The progress bar: what is being done, how far it is, how long it still takes. On stderr, and only
-//! a few lines where stderr is no terminal.
-//!
-//! Targets in step as a line for people: what each is doing, and whom the others wait for.
+//! On stderr, and only a few lines where stderr is no terminal. A synchronised run shows what each target does, and
+//! which one the others wait for.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,8 +1,4 @@
-//! One execution of a study: `perflab run`, its manifest, its events to consumers, settings undone.
-//!
-//! `perflab run STUDY`
-//!
-//! The manifest of a run that is about to begin.
+//! One execution of a study, `perflab run`: its manifest, its events to consumers, settings undone.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,6 +1,4 @@
-//! The arguments of `perflab compare` and the style that they choose.
-//!
-//! `perflab compare`
+//! `perflab compare`: its arguments and the style that they choose.
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{

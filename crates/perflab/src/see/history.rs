@@ -1,8 +1,4 @@
 //! Metrics over the runs of the archive: `perflab history` and `guard`.
-//!
-//! `perflab history`
-//!
-//! `perflab guard`
 
 use clap::Args;
 use perflab_analyze::{

@@ -1,6 +1,4 @@
 //! `perflab report`, and the conclusions with which a run ends.
-//!
-//! `perflab report`, and what `perflab run` shows at its end.
 
 use anyhow::Context as _;
 use clap::Args;

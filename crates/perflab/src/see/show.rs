@@ -1,6 +1,4 @@
-//! One run, or two held together: `perflab show` and `diff`.
-//!
-//! `perflab show RUN`
+//! One run, `perflab show`, or two held together, `perflab diff`.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,7 @@
-//! Axes, ticks, title, legend and bands around any chart.
+//! What every chart over two axes has: scales, ticks, grid, title, legend, and bands with the names of phases.
 //!
-//! Owns what every figure over two axes has: title, grid, ticks, the names of phases, the legend. It refuses data.
-//!
-//! Owns scales: from numbers to pixels, with ticks. It refuses logarithms: bytes that add up need a zero.
-//!
-//! Owns nice ticks: 1, 2 or 5 times a power of ten, as few as fit. It refuses units: scales divide first.
+//! Ticks are 1, 2 or 5 times a power of ten, as few as fit. There are no logarithmic scales: bytes that add up need a
+//! zero.
 
 use crate::chart::palette::RgbColour;
 use crate::chart::scene::{

@@ -1,9 +1,6 @@
-//! BarChart, HistogramChart and IntervalChart: sizes of named things.
+//! Sizes of named things as horizontal bars, of parts or with an interval, and histograms.
 //!
-//! Owns horizontal bars: named things by size, each of parts or with an interval. It refuses more than its rows:
-//! callers choose which.
-//!
-//! Owns the histogram: how often values fall between edges. It refuses to choose the edges: analysis did.
+//! Rows and edges of bins are the caller's choice.
 
 use crate::chart::axes::{ChartAxis, ChartFrame};
 use crate::chart::palette::{PALETTE, series_colour};
@@ -19,7 +16,7 @@ use crate::number::chart::{AxisUnit, format_significant};
 pub struct ChartBar {
     /// Its name.
     pub name: String,
-    /// Its parts, in the order of [`BarChart::estimate_and_interval`]. One part may be negative, several may not.
+    /// Its parts, in the order of [`BarChart::parts`]. One part may be negative, several may not.
     pub parts: Vec<f64>,
     /// The ends of an interval of the whole.
     pub interval: Option<(f64, f64)>,

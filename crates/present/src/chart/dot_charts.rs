@@ -1,10 +1,8 @@
-//! DotChart and ExtentChart: single values and extents in order.
+//! Single values in order, each with its interval and the level of each range; and extents of a scale over time, such
+//! as reads over a disk.
 //!
-//! Owns single values in order, each with its interval, and the level of each stretch. It refuses to join dots: what lies
-//! between two of them was not measured.
-//!
-//! Owns stretches of a scale that something happened to at a time: reads of a disk over its places. It refuses to draw one
-//! pixel twice in one colour, so that a picture of a million reads is no larger than its paper.
+//! Dots are not joined: what lies between two of them was not measured. No pixel is drawn twice in one colour, so that
+//! a picture of a million reads is no larger than its paper.
 
 use std::collections::BTreeSet;
 

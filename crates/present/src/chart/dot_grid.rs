@@ -1,7 +1,6 @@
 //! A grid of pixels that counts very many dots.
 //!
-//! Owns very many dots: a grid of pixels that counts what falls on each, whatever there is of it. Its memory is that of
-//! the picture; it refuses to keep dots, to average them, and to leave any out.
+//! Its memory is that of the picture; no dot is averaged or left out.
 
 use std::ops::Range;
 use std::thread;

@@ -1,8 +1,4 @@
-//! LineChart and StackedChart: quantities over time.
-//!
-//! Owns lines over time. It refuses to bridge what is missing: a line breaks there.
-//!
-//! Owns the stacked area: parts of a sum over time. It refuses negative parts, which a stack cannot show.
+//! Quantities over time: lines, which break where a value is missing, and stacked areas, which have no negative parts.
 
 use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
 use crate::chart::palette::{RgbColour, series_colour};

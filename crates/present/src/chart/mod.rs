@@ -1,20 +1,19 @@
 //! Static figures: time lines, stacked areas, histograms and bars, as SVG and as PNG.
 //!
-//! Owns how numbers become marks on paper: scales with nice ticks, colours that colour-blind people tell apart
-//! (Okabe and Ito), legends, one typeface, and grids of very many dots. A figure is laid out once, into a [`Scene`] of rectangles, lines and
-//! texts, and both formats draw that scene, so they cannot differ. It refuses to know what it shows (slab caches,
-//! latencies), interaction (the report's front end has it) and files (callers write the bytes).
+//! A figure is laid out once, into a [`Scene`] of rectangles, lines and texts, and both formats draw that scene, so
+//! they cannot differ. Colours are those that colour-blind people tell apart (Okabe and Ito). Charts do not know what
+//! they show; interaction is the front end's, and callers write the bytes to files.
 //!
 //! ```
-//! use perflab_present::chart::{Layer, Stacked, Surface, Unit};
-//! let figure = Stacked {
+//! use perflab_present::chart::{AxisUnit, ChartLayer, SceneSurface, StackedChart};
+//! let figure = StackedChart {
 //!     title: "Slab memory".into(),
-//!     unit: Unit::Bytes,
+//!     unit: AxisUnit::Bytes,
 //!     times: vec![0.0, 1.0, 2.0],
-//!     layers: vec![Layer::new("dentry", vec![4096.0, 8192.0, 8192.0])],
-//!     ..Stacked::default()
+//!     layers: vec![ChartLayer::new("dentry", vec![4096.0, 8192.0, 8192.0])],
+//!     ..StackedChart::default()
 //! };
-//! let svg = figure.scene().svg(Surface::Paper);
+//! let svg = figure.render().to_svg(SceneSurface::Paper);
 //! assert!(svg.starts_with("<svg "));
 //! ```
 

@@ -1,9 +1,8 @@
 //! Colours: the palette, families of colours, sRGB from OKLCH.
 //!
-//! Colours of boxes, the same as in the viewer (`web/src/flame/colour.ts`): a family for each category, and within it a
-//! little difference for each name, so that neighbours can be told apart.
-//!
-//! Owns the colours. It refuses meaning by colour alone: every series has its name in the legend too.
+//! Boxes have the colours of the viewer (`web/src/flame/colour.ts`): a family for each category, and within it a little
+//! difference for each name, so that neighbours can be told apart. No meaning is by colour alone: every series has its
+//! name in the legend too.
 
 /// Hue in degrees, how far names move it, and chroma.
 type HueFamily = (f64, f64, f64);

@@ -1,12 +1,8 @@
-//! A scene rasterised as PNG.
+//! A scene rasterised as PNG, on white: a picture in a mail has no theme.
 //!
-//! Owns PNG: the scene drawn by a small software rasteriser, strip by strip, since what memory costs most is its first touch.
-//! It refuses another ground than white: a picture in a mail has no theme.
-//!
-//! Owns an image as it is written: one byte a pixel where it has few colours, as pictures of dots, lines and letters have,
-//! else three. It refuses to approximate a colour.
-//!
-//! Owns what a mark is in pixels: laid out once, filled in each strip of the image that it reaches. It refuses files.
+//! A small software rasteriser draws strip by strip, since what memory costs most is its first touch. A mark is laid
+//! out once and filled in each strip that it reaches. An image takes one byte per pixel where it has few colours, as
+//! pictures of dots, lines and letters have, else three; no colour is approximated.
 
 use std::ops::Range;
 

@@ -1,8 +1,4 @@
-//! A picture as shapes at places.
-//!
-//! Owns what a figure is once it is laid out: marks at places. It refuses scales and data: those are spent by now.
-//!
-//! Owns short words for marks. It refuses layout: its callers know the places.
+//! A picture as shapes at positions, after scales and data.
 
 use super::png::{self, ChartError};
 use super::svg;

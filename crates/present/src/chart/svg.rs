@@ -1,7 +1,5 @@
-//! A scene as SVG.
-//!
-//! Owns SVG. It refuses scripts, style attributes and fonts from elsewhere, so that a figure stands inside a page
-//! whose policy allows none of them.
+//! A scene as SVG, without scripts, style attributes and fonts from elsewhere, so that it can stand inside a page whose
+//! policy allows none of them.
 
 use std::fmt::Write;
 

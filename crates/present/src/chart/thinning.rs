@@ -1,9 +1,7 @@
-//! Fewer points than were measured, extremes kept.
+//! Fewer points than were measured, extremes kept; and how much a track varies.
 //!
-//! Owns what becomes of more points than there are pixels. It refuses means: of each pixel, the first, the lowest, the
-//! highest and the last point stay, so that a spike of one tick is drawn as high as it was.
-//!
-//! Fewer ticks, by the extremes of each bucket; and how lively a track is.
+//! Of each pixel the first, the lowest, the highest and the last point stay, never a mean, so that a spike of one tick
+//! is drawn as high as it was.
 
 use crate::chart::scene::ScenePoint;
 

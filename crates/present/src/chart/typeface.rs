@@ -1,7 +1,6 @@
-//! The one embedded typeface: widths, outlines.
+//! The one embedded typeface: a subset of Roboto Regular (Apache-2.0, Google Inc., 2015), its widths and outlines.
 //!
-//! Owns the one typeface: a subset of Roboto Regular inside the binary (Apache-2.0, Google Inc., 2015), so that a
-//! picture is the same on a machine without fonts. It refuses shaping: kernel names are Latin letters.
+//! A picture is the same on a machine without fonts. There is no shaping: kernel names are Latin letters.
 
 use tiny_skia::{Path, PathBuilder, Transform};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};

@@ -1,6 +1,4 @@
-//! The tables of benchstat.
-//!
-//! Owns the layout of benchstat's tables. It refuses units of its own: times are seconds with a prefix, as benchstat has them.
+//! The tables of benchstat, with times in seconds with a prefix, as benchstat has them.
 
 use perflab_analyze::benchstat::{BenchstatDelta, BenchstatMedian, BenchstatTable};
 

@@ -1,12 +1,7 @@
-//! Chosen statistics, gains with their geometric mean, effects of two factors.
+//! Chosen statistics (`--stat`), gains with their geometric mean, effects of two factors.
 //!
-//! Owns a comparison with the statistics that the reader chose (`--stat`), beside the change and the verdict, which stay.
-//! It refuses a number for a sample that has none: the cell is empty.
-//!
-//! Owns the recap of a comparison in the four formats: gains, their geometric mean, and who is not a member. It refuses to
-//! leave a missing member unsaid.
-//!
-//! Owns the table of two factors' effects and interaction. It refuses to hide what has no row.
+//! A sample without a statistic has an empty cell; rows that are not members of a mean, and pairs without a row, are
+//! named.
 
 use perflab_analyze::compare::recap::RecapGain;
 use perflab_analyze::interaction::EffectRow;

@@ -1,6 +1,4 @@
-//! The tables of lkp compare.
-//!
-//! Owns the layout of `lkp compare`. It refuses numbers of its own.
+//! The tables of `lkp compare`.
 
 use perflab_analyze::lkp::{LkpRow, LkpTable};
 

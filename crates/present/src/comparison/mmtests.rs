@@ -1,7 +1,6 @@
-//! The tables of compare-mmtests.pl.
+//! MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its readers expect.
 //!
-//! Owns the layout of MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its
-//! readers expect. It refuses numbers of its own: what is not there is `n/a`, and the notes say why.
+//! What is not there is `n/a`, and the notes say why.
 
 use perflab_analyze::mmtests::{MmtestsPlainTable, MmtestsRatioTable, MmtestsRow, MmtestsTable};
 

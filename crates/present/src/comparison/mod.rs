@@ -1,15 +1,14 @@
-//! Terminal tables: a comparison, and lists of anything, as a table for people, JSON, CSV or Markdown.
+//! Comparisons as tables for people, JSON, CSV or Markdown, in perflab's form and in those of other tools.
 //!
-//! Owns columns, numbers for people, footnotes and the wording of warnings. It refuses to decide what a number
-//! means (`perflab-analyze` did) and to ask the terminal anything: width and colour are passed in.
+//! What a number means was decided by `perflab-analyze`. The terminal is never asked: width and colour are arguments.
 //!
 //! ```
-//! use perflab_present::table::{Cell, Column, Format, Grid};
-//! let mut grid = Grid::new([Column::left("run"), Column::right("samples")]);
-//! grid.add([Cell::from("01JD"), Cell::from(120_u64)]);
-//! let text = grid.render(Format::Csv, None, false)?;
+//! use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+//! let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("samples")]);
+//! grid.add_row([GridCell::from("01JD"), GridCell::from(120_u64)]);
+//! let text = grid.render(OutputFormat::Csv, None, false)?;
 //! assert_eq!(text, "run,samples\n01JD,120\n");
-//! # Ok::<(), perflab_present::table::TableError>(())
+//! # Ok::<(), perflab_present::comparison::GridError>(())
 //! ```
 
 pub(crate) mod benchstat;

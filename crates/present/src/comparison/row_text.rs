@@ -1,6 +1,4 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
-//!
-//! Owns the texts in the cells of a comparison: medians, change, verdict, repetitions, flags. It refuses layout.
 
 use perflab_analyze::{ChangeScale, Comparison, MetricChange, SideSummary, VerdictRow};
 

@@ -1,8 +1,7 @@
-//! The sections Verdicts and Intervals.
+//! The sections Verdicts and Intervals of a report.
 //!
-//! The comparison table as the page's template reads it: every cell a text, every judgement `analyze`'s.
-//!
-//! Interval plots as SVG that needs no script: positions in percent, so that a phone gets the same figure.
+//! Every cell is a text, so that the template decides nothing. Interval plots are SVG that needs no script: positions
+//! in per cent, so that a phone gets the same figure.
 
 use perflab_analyze::{ChangeScale, Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictRow};
 use perflab_model::Direction;

@@ -1,13 +1,7 @@
 //! The comparison in a terminal, as CSV and as Markdown, with its diagnostics.
 //!
-//! Owns a comparison in the four formats. It refuses to leave out a number: what the table folds, JSON and CSV hold.
-//!
-//! Owns the layout of a comparison with one line a row, grouped by case. It refuses to wrap: what does not fit is
-//! stacked instead.
-//!
-//! Owns the layout of a comparison for narrow terminals: a few lines a row. It refuses columns.
-//!
-//! Owns the few colours of tables. It refuses to carry meaning: whatever has a colour has a symbol and a word too.
+//! On a wide terminal one line per row, grouped by case and never wrapped; on a narrow one a few lines per row. What
+//! the table folds, JSON and CSV hold. Whatever has a colour has a symbol and a word too.
 
 use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
 

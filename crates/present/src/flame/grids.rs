@@ -1,10 +1,4 @@
-//! Tables of functions, of shares, of what became of the samples.
-//!
-//! The table of shares, and the lines that say what they are shares of.
-//!
-//! The table of functions.
-//!
-//! What became of every sample, as a table and in one line.
+//! Tables of functions, of shares with their denominators, and of what became of every sample.
 
 use perflab_analyze::flame::{
     CategoryShares, CostPerOperation, FrameRole, FunctionRow, ProfileAmount, ShareEstimate,

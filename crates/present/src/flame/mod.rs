@@ -1,7 +1,6 @@
-//! How profiles are seen.
+//! How profiles are shown: tables, the viewer's page and the static flame graph.
 //!
-//! Owns the tables of functions, of shares and of what became of the samples, the viewer's page and the static flame
-//! graph. Refuses a share without its denominator, and to judge: `analyze::flame` says what a difference is worth.
+//! No share is without its denominator; what a difference is worth, `analyze::flame` says.
 
 pub(crate) mod grids;
 pub(crate) mod scenes;

@@ -1,6 +1,4 @@
-//! The static flame graph.
-//!
-//! The static flame graph: one SVG that needs no script. A pointer is told a box's name and shares by its title.
+//! The static flame graph: one SVG that needs no script; a box's title has its name and shares.
 //!
 //! Boxes narrower than [`NARROW`] are left out with what stands on them; they stay in the widths of their callers, and
 //! the foot of the picture says how many they are.

@@ -1,17 +1,8 @@
-//! What the viewer reads of joined profiles, and the section Flame graph.
+//! What the viewer reads of joined profiles, its page, and the section Flame graph.
 //!
-//! From joined profiles to the viewer's JSON.
-//!
-//! The JSON that the viewer reads (`web/src/flame/data.ts` is its mirror), and nothing else.
-//!
-//! Long columns are texts, see [`super::pack`].
-//!
-//! What colours stand for: where functions ran, or what a rule table says that they are.
-//!
-//! The viewer: one HTML file, and the same component inside the report.
-//!
-//! Owns what the viewer is told (`data`, packed by `pack`) and its page. The viewer itself is TypeScript, in
-//! `web/src/flame/`, in the same bundle as the report's front end.
+//! `web/src/flame/data.ts` mirrors the JSON; long columns are texts, see `packed_column`.
+//! Colours stand for where functions ran, or for what a rule table says that they are. The viewer itself is TypeScript,
+//! in `web/src/flame/`, in the same bundle as the report's front end.
 
 use perflab_analyze::flame::{
     CategoryRules, FrameRole, JoinedNode, JoinedProfiles, JoinedRun, JoinedSide, NoiseBasis, ProfileFunction,
@@ -179,7 +170,7 @@ pub struct FlameViewerData {
     pub title: String,
     /// Functions by number.
     pub functions: FunctionColumns,
-    /// What colours mean, by the numbers in [`NodeColumns::category`].
+    /// What colours mean, by the numbers in `NodeColumns::category`.
     pub categories: Vec<FlameCategory>,
     /// The boxes.
     pub nodes: NodeColumns,
@@ -259,9 +250,9 @@ pub struct SampleTimes {
 /// Differences between two sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SideDifference {
-    /// Index into [`FlameViewerData::side_names`].
+    /// Index into [`FlameViewerData::sides`].
     pub before: usize,
-    /// Index into [`FlameViewerData::side_names`].
+    /// Index into [`FlameViewerData::sides`].
     pub after: usize,
     /// What the intervals rest on, in words.
     pub basis: String,

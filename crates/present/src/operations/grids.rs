@@ -1,6 +1,4 @@
 //! Tables of causes, slowest operations and changes.
-//!
-//! The tables of `perflab trace`.
 
 use perflab_analyze::operations::{
     OperationCauseRow, OperationComparison, OperationReport, OutlierOperation, OutlierShare,

@@ -1,5 +1,4 @@
-//! Traces of single operations as tables and pictures. Owns how causes, outliers and changes are laid out; refuses to
-//! decide what is one.
+//! Traces of single operations as tables and pictures: causes, outliers and changes.
 
 pub(crate) mod grids;
 pub(crate) mod scenes;

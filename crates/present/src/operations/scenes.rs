@@ -1,10 +1,8 @@
-//! Every operation as a dot; time scales.
+//! Every operation as a dot, time over the program's size; linear and logarithmic time scales.
 //!
-//! Every operation as a dot: time over the program's size. Owns the picture of the slab-list study, with the times of
-//! chosen spans beside those of operations, and ours, in which each outlier has the colour of its cause.
-//!
-//! Owns where a time stands on an axis of pixels: linear, or by its logarithm, the latter through a table, since it is
-//! asked for millions of times.
+//! There is the picture of the slab-list study, with the times of chosen spans beside those of operations, and ours, in
+//! which each outlier has the colour of its cause. The logarithmic scale goes through a table, since it is asked for
+//! millions of times.
 
 use perflab_analyze::operations::{OperationClock, OperationReport, OutlierExplanation};
 use perflab_model::operation::{OperationColumns, SparseColumn};

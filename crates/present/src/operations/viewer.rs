@@ -1,11 +1,9 @@
-//! What the viewer reads to go down to one operation.
+//! What the report's viewer needs to go from all operations down to a single one, in a given number of bytes.
 //!
-//! What the report's viewer needs to go from all operations down to a single one, in a given number of bytes. Owns what
-//! is left out when the bytes do not suffice: exactness of ordinary times first, single ordinary operations then; never
-//! the longest of any bin, nor an outlier among the longest 20,000. Refuses to draw.
-//!
-//! Bins of neighbouring operations: how many, the shortest, the longest and which one that was; and below them every
-//! operation by itself, its time as a step on a logarithmic scale. Owns this arithmetic and its bytes; refuses to average.
+//! Bins of neighbouring operations say how many there are, the shortest, the longest and which one that was; below them
+//! is every operation by itself, its time as a step on a logarithmic scale. Nothing is averaged. Where the bytes do not
+//! suffice, exactness of ordinary times goes first, single ordinary operations then; never the longest of any bin, nor
+//! an outlier among the longest 20,000.
 
 use std::io::Write as _;
 

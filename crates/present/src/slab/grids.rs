@@ -1,16 +1,7 @@
 //! Tables of caches, growth, histogram, time, comparison, other layouts.
 //!
-//! Owns the table of caches and the picture of where their bytes went. It refuses an order of its own.
-//!
-//! Owns the cells that all slab tables share. It refuses rounding in what programs read.
-//!
-//! Owns how growth is shown. It refuses the word leak: a slope is what it is.
-//!
-//! Owns how the spread of efficiencies is shown. It refuses to hide what has none: it is a row of its own.
-//!
-//! Owns how a comparison of slab bytes is shown. It refuses verdicts: analysis gave them.
-//!
-//! Owns the table of what would be. It refuses advice: a higher order saves bytes and costs allocations.
+//! Programs read unrounded numbers. A slope is not called a leak, a row without efficiency is shown as one, and another
+//! layout is no advice: a higher order saves bytes and costs allocations.
 
 use perflab_analyze::Verdict;
 use perflab_analyze::slab::cache_table::EfficiencyBin;

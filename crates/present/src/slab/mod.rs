@@ -1,8 +1,7 @@
-//! How slab efficiency is seen: tables of caches, time and comparison, and their figures.
+//! How slab efficiency is shown: tables of caches, time and comparison, and their figures.
 //!
-//! Owns titles, columns and the choice of what is drawn. It refuses formulas: every number comes from
-//! `perflab_analyze::slab`. In JSON and CSV shares are fractions and sizes are bytes; people see per cent and binary
-//! units.
+//! Every number comes from `perflab_analyze::slab`. In JSON and CSV shares are fractions and sizes are bytes; people
+//! see per cent and binary units.
 
 pub(crate) mod grids;
 pub mod notebook;

@@ -1,7 +1,7 @@
-//! Figures of the 2019 notebook beside ours, for --method notebook only.
+//! Figures of the notebook of 2019 beside ours, for `--method notebook` only.
 //!
-//! Owns how the notebook's figures stand beside ours: theirs under their own names and with six decimals, so that
-//! they can be checked digit by digit. It refuses to draw one without the other.
+//! Its figures are under their own names and with six decimals, so that they can be checked digit by digit; neither is
+//! drawn without the other.
 
 use perflab_analyze::slab::ExactRatio;
 use perflab_analyze::slab::notebook::{

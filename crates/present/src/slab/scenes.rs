@@ -1,8 +1,6 @@
-//! Charts of slab bytes, waste and efficiency.
+//! Charts of slab bytes, waste and efficiency over time, and their table.
 //!
-//! Owns the table and the pictures over time. It refuses to thin what programs read: only people get fewer rows.
-//!
-//! Owns the picture of bytes by cache over time. It refuses more layers than there are colours.
+//! Only people get thinned rows. There are at most as many layers as colours.
 
 use perflab_analyze::slab::timeline::UsagePoint;
 use perflab_analyze::slab::{CacheStack, ExactRatio, IterationSpan, UsageTimeline};

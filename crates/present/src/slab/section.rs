@@ -1,7 +1,6 @@
-//! The section Slab memory.
+//! The section Slab memory: figures and the worst caches, as static SVG and texts that need no JavaScript.
 //!
-//! Owns what a report says of a run with slab series: figures and the worst caches, as static SVG and texts, so that
-//! they are there without JavaScript. It refuses to fail: a run whose slabs cannot be analysed has no such part.
+//! A run whose slabs cannot be analysed has no such section.
 
 use perflab_analyze::slab::{
     self, CacheOrder, CacheTable, CacheTableOptions, SlabFacts, SlabGrowthOptions, SlabInput, SlabRecording,

@@ -1,5 +1,6 @@
-//! Owns Hunter's search: candidates by energy distance in overlapping windows, judged by Student's t, then merged. It
-//! refuses to take its p-values at face value: the place was chosen where they are small (see [`Hunter`]).
+//! Hunter's search: candidates by energy distance in overlapping windows, judged by Student's t, then merged.
+//!
+//! Its p-values must not be taken at face value: the place was chosen where they are small (see [`Hunter`]).
 
 use std::ops::Range;
 

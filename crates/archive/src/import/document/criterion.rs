@@ -1,5 +1,6 @@
-//! Criterion's results: `target/criterion/GROUP/FUNCTION/VALUE/new/sample.json` with `benchmark.json` beside it. A sample
-//! of Criterion's is the time of many iterations in a row, and gives their mean: one value.
+//! Criterion's results: `target/criterion/GROUP/FUNCTION/VALUE/new/sample.json` with `benchmark.json` beside it.
+//!
+//! A sample of Criterion's is the time of many iterations in a row, and gives their mean: one value.
 
 use std::fs;
 use std::path::{Path, PathBuf};

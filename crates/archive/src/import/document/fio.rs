@@ -1,6 +1,4 @@
-//! Fio's JSON.
-//!
-//! `fio --output-format=json`: bandwidth, operations and latencies of each job, each way.
+//! `fio --output-format=json`: bandwidth, operations and latencies of each job, in each direction.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The text of `go test -bench`: a line an execution, pairs of a value and a unit.
+//! The text of `go test -bench`: a line per execution, pairs of a value and a unit.
 
 use std::borrow::Cow;
 

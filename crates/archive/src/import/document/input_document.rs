@@ -1,6 +1,4 @@
-//! A document read once, its fields looked up with errors that name them.
-//!
-//! One document: its text, and what it is as JSON.
+//! One document: its text, and what it is as JSON, with errors that name the field.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
-//! lkp-tests' `stats.json` and `matrix.json`: every statistic of a run, or of each run of a result root, by a dotted name
-//! whose first part is the program that it is of. Each run is a boot, as lkp boots for each.
+//! lkp-tests' `stats.json` and `matrix.json`: every statistic of a run, or of each run of a result root.
+//!
+//! Statistics have dotted names whose first part is the program that reported them. Each run is a boot, as lkp boots
+//! for each.
 
 use std::path::Path;
 

@@ -1,9 +1,7 @@
-//! One JSON or text document, and an importer made of one.
+//! Formats that are one JSON or text document, each read whole.
 //!
-//! What single programs write of their own measurements: one document each, read whole. A document of these kinds is
-//! what a benchmark or a counter printed, so that it is small; a longer one is refused by name.
-//!
-//! Adding a kind is one module with `looks` and `read`, and a line in [`TOOLS`].
+//! Such a document is what a benchmark or a counter printed of its own measurements, so it is small; a longer one is
+//! refused by name. Another format is one module with `looks` and `read`, and a line in [`TOOLS`].
 
 pub(crate) mod criterion;
 pub(crate) mod fio;

@@ -1,5 +1,6 @@
-//! `perf stat` for machines: `-j` (a JSON object a line) and `-x` (separated fields). Counters of a whole command are
-//! samples; with `-I` they are a series, a row a counter an interval.
+//! `perf stat` for machines: `-j` (a JSON object per line) and `-x` (separated fields).
+//!
+//! Counters of a whole command are samples; with `-I` they are a series, a row per counter and interval.
 
 use indexmap::{IndexMap, IndexSet};
 use perflab_model::{ColumnSpec, Direction, Nanos, TableCell};

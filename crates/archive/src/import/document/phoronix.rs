@@ -1,5 +1,6 @@
-//! Phoronix Test Suite's `composite.xml`: each test's every run on each system. Systems become the levels of a factor,
-//! as comparing them is what such a file is for.
+//! Phoronix Test Suite's `composite.xml`: each test's every run on each system.
+//!
+//! Systems become the levels of a factor, as comparing them is what such a file is for.
 
 use indexmap::IndexMap;
 use jiff::civil::DateTime;

@@ -1,5 +1,7 @@
-//! pyperf's JSON: the values of each worker process. A process is the level above iterations, as its values share its
-//! memory layout and hash seed; calibration and warm-ups are left out.
+//! pyperf's JSON: the values of each worker process.
+//!
+//! A process is the level above iterations, as its values share its memory layout and hash seed; calibration and
+//! warm-ups are left out.
 
 use indexmap::IndexMap;
 use perflab_model::Direction;

@@ -1,4 +1,5 @@
-//! `sadf -j`, sar's recordings as JSON: each group of statistics is a series, a row a subject (a CPU, a disk) a tick.
+//! `sadf -j`, sar's recordings as JSON: each group of statistics is a series, a row per subject (a CPU, a disk) and
+//! tick.
 
 use indexmap::IndexMap;
 use perflab_model::{ColumnSpec, Nanos, TableCell};

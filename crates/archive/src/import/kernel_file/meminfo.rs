@@ -1,7 +1,6 @@
-//! Dumps of /proc/meminfo.
+//! Dumps of `/proc/meminfo`: one row per dump, one column per line.
 //!
-//! `/proc/meminfo`: one row a dump, a column a line. Columns are those of the first dump; kilobytes become
-//! bytes, counts of huge pages stay counts.
+//! Columns are those of the first dump; kilobytes become bytes, counts of huge pages stay counts.
 
 use std::collections::HashMap;
 

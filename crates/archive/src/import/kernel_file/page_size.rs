@@ -1,9 +1,7 @@
-//! The page size that a log of slabs gives away.
+//! The page size of a machine, from how many of its objects fill a slab.
 //!
-//! The page size that a machine had, from how many of its objects fill a slab.
-//!
-//! SLUB puts `pages * page size / padded size` objects into a slab (mm/slub.c, `order_objects`), so rows of
-//! several sizes fit one page size only. The older SLAB kept its lists in the slab: up to an eighth less.
+//! SLUB puts `pages * page size / padded size` objects into a slab (mm/slub.c, `order_objects`), so rows of several
+//! sizes fit one page size only. The older SLAB kept its lists in the slab: up to an eighth less.
 
 use crate::import::imported_run::RunMetadata;
 use crate::import::log_stream::LogStream;

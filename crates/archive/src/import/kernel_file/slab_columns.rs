@@ -1,6 +1,4 @@
-//! Columns of slab series as the monitors write them.
-//!
-//! The columns of the slab series, as the sampler writes them too.
+//! Columns of slab series, as the monitors write them.
 
 use perflab_model::{ColumnSpec, Nanos, SeriesSchema};
 

@@ -1,16 +1,10 @@
-//! Dumps of /proc/slabinfo.
+//! Dumps of `/proc/slabinfo`, version 2, as lkp's monitor and `cat` leave it.
 //!
-//! `/proc/slabinfo`, version 2, as lkp's monitor and `cat` leave it.
+//! Names may hold spaces and repeat within a dump, so a line is read from its marks and from the right, and rows carry
+//! an ordinal. A line that breaks off is read from the left, without a number that may have lost digits.
 //!
-//! Names may hold spaces and repeat within a dump, so a line is read from its marks and from the right,
-//! and rows carry an ordinal. What the kernel cannot have counted at one instant is flagged `torn`, as the
-//! sampler does (`observe`), which can read again where a log cannot.
-//!
-//! One line: from the right where it is whole, from the left where it breaks off. A number that may have lost digits is
-//! not read.
-//!
-//! Whether the numbers of a row can have been true at one instant, and how the row says so. The rules are those of the
-//! sampler in `observe`; what it reads again at once, a log only has in its next dump.
+//! What the kernel cannot have counted at one instant is flagged `torn`, by the rules of the monitor in `observe`; what
+//! it reads again at once, a log only has in its next dump.
 
 use std::collections::HashMap;
 
@@ -321,7 +315,7 @@ fn malformed_reason(numbers: &SlabinfoNumbers, page: Option<u64>) -> Option<Flag
     denied.then_some(("malformed", "its objects do not fit into its pages"))
 }
 
-/// Counts that cannot all have been true at once, or nearly so (see [`EarlierCounts::shows_lower_order`]).
+/// Counts that cannot all have been true at once, or nearly so (see [`EarlierCounts`]).
 fn torn_reason(numbers: &SlabinfoNumbers, known: EarlierCounts) -> Option<FlagWithReason> {
     let [Some(active), Some(all), _, Some(each), _, Some(active_slabs), Some(slabs)] = *numbers else {
         return None;

@@ -1,6 +1,4 @@
-//! Dumps of /proc/vmstat.
-//!
-//! `/proc/vmstat`: one row a dump, a column a line; columns are those of the first dump.
+//! Dumps of `/proc/vmstat`: one row per dump, one column per line; columns are those of the first dump.
 
 use std::collections::HashMap;
 

@@ -1,11 +1,10 @@
-//! The three logs that need arithmetic: netperf, pgbench, fio.
+//! The three benchmark logs that need arithmetic: netperf, pgbench, fio.
 //!
-//! netperf: `PROTOCOL-SIZE.N`, one execution each; its unit is the one that its own head names.
-//!
-//! pgbench: `pgbench-transactions-CLIENTS.log`, a line a second (or whatever was aggregated). As MMTests does, the first
-//! intervals are warm-up and each four following ones are a value; without that log, the rate that pgbench printed.
-//!
-//! fio: `fio.log`, its terse output, a line a job; and `fio_lat.N.log`, the latency of every I/O.
+//! - netperf: `PROTOCOL-SIZE.N`, one execution each; its unit is the one that its own head names.
+//! - pgbench: `pgbench-transactions-CLIENTS.log`, a line per second (or whatever was aggregated). As MMTests does,
+//!   the first intervals are warm-up and each four following ones are a value; without that log, the rate that
+//!   pgbench printed.
+//! - fio: `fio.log`, its terse output, a line per job; and `fio_lat.N.log`, the latency of every I/O.
 
 use std::path::Path;
 

@@ -1,12 +1,8 @@
-//! One iteration's folder opened: tests, times, machine, monitors.
+//! From a log directory to a run: its iterations, the benchmarks of each with their times, the machine, the monitors,
+//! and what is missing.
 //!
-//! From a log directory to a run: its iterations, the benchmarks of each, and what is missing.
-//!
-//! `tests-timestamp`: when each benchmark of an iteration ran, how it ended, and what time it took.
-//!
-//! What MMTests wrote down of the machine.
-//!
-//! The logs of MMTests' monitors beside the benchmarks: `MONITOR-BENCHMARK`, packed or not.
+//! `tests-timestamp` says when each benchmark of an iteration ran, how it ended, and what time it took. The monitors'
+//! logs lie beside the benchmarks as `MONITOR-BENCHMARK`, packed or not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,28 +1,21 @@
 //! Benchmark logs whose values are printed as they are.
 //!
-//! Where the parsers of benchmarks put what they read: one benchmark of one iteration directory.
+//! | benchmark | logs |
+//! |---|---|
+//! | hackbench, and perf's version | `hackbench-GROUPS` with every execution (current), `hackbench-GROUPS-ITERATION` with one (2020) |
+//! | `perf bench sched pipe` | `benchlog-_-_-ITERATION` (current), `pipe-ITERATION.log` (2020) |
+//! | STREAM | `benchlog-THREADS-_-ITERATION` (current), `stream-ITERATION.log` (2020); the four best rates of each |
+//! | sysbench | `sysbench-raw-THREADS-ITERATION` or `benchlog-THREADS-_-ITERATION`; its lines tell the kind |
+//! | dbench | `dbench-CLIENTS.log` (2020), or `benchlog-loadfile-CLIENTS`, `benchlog-tput-CLIENTS`, `benchlog-op-CLIENTS` |
+//! | memtier_benchmark against Redis | `benchlog-CLIENTS-ITERATION`: the line of totals, in the columns that its head names |
+//! | redis-benchmark | `redis-CLIENTS-ITERATION.log`, a line of CSV per operation |
+//! | GNU time | `time-KEY-ITERATION` |
 //!
-//! hackbench, and perf's version of it: `hackbench-GROUPS` with every execution in it (current), or
-//! `hackbench-GROUPS-ITERATION` with one (2020).
-//!
-//! `perf bench sched pipe`: `benchlog-_-_-ITERATION` (current) or `pipe-ITERATION.log` (2020).
-//!
-//! STREAM: `benchlog-THREADS-_-ITERATION` (current) or `stream-ITERATION.log` (2020); the four best rates of each.
-//!
-//! sysbench of every kind: `sysbench-raw-THREADS-ITERATION` or `benchlog-THREADS-_-ITERATION`. What a log holds is told
-//! by its lines: transactions of databases, events of the CPU and thread tests, the latency of the mutex test.
-//!
-//! dbench: what its output holds, whole (`dbench-CLIENTS.log`, 2020) or split into `benchlog-loadfile-CLIENTS`,
-//! `benchlog-tput-CLIENTS` and `benchlog-op-CLIENTS` (current). One execution for each number of clients.
-//!
-//! memtier_benchmark against Redis: `benchlog-CLIENTS-ITERATION`, of which the line of totals counts, in the columns that its head
-//! names (percentiles of the latency came between mean and bandwidth).
-//!
-//! redis-benchmark: `redis-CLIENTS-ITERATION.log`, a line of CSV an operation. Old ones hold requests per second only,
-//! current ones a head and latencies in milliseconds. Values keep MMTests' scale: thousands of requests, microseconds.
-//!
-//! `time-KEY-ITERATION`: what GNU time wrote of each execution. All there is for builds and batch jobs, and what
-//! explains the others.
+//! sysbench's logs hold transactions of databases, events of the CPU and thread tests, or the latency of the mutex
+//! test. dbench has one execution for each number of clients. memtier's percentiles of the latency came between mean
+//! and bandwidth. Old logs of redis-benchmark hold requests per second only, current ones a head and latencies in
+//! milliseconds; values keep MMTests' scale: thousands of requests, microseconds. What GNU time wrote of each execution
+//! is all there is for builds and batch jobs, and explains the others.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Whatever stands in a log, reading it ends, and its rows are used or unusable.
+//! Whatever is in a log, reading it ends, and its rows are used or unusable.
 
 use std::fs;
 

@@ -1,7 +1,5 @@
-//! Fs_mark's report: its call, its rounds, when it began.
-//!
-//! fs_mark's report as lkp keeps it: the call, a line a round with files/s, and when it began on the
-//! machine's own clock, without its time zone.
+//! fs_mark's report as lkp keeps it: the call, a line per round with files/s, and when it began on the machine's own
+//! clock, without its time zone.
 
 use indexmap::IndexMap;
 use jiff::civil::DateTime;

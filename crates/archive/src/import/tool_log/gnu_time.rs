@@ -1,6 +1,4 @@
-//! GNU time, short and -v.
-//!
-//! What `/usr/bin/time -v` wrote of a benchmark.
+//! What GNU time wrote of a benchmark, short and with `-v`.
 
 use perflab_model::{Direction, Metric};
 

@@ -1,8 +1,7 @@
-//! Iostat -x.
+//! The output of `iostat -x`: a block per interval with a row per device.
 //!
-//! The output of `iostat -x`: a block an interval with a row a device, in the columns that each block's head names (they
-//! moved in every second release of sysstat). The first block, of the time since the machine was started, is left out,
-//! and so are the CPU's rows, which mpstat and vmstat have better.
+//! Columns are those that each block's head names (they moved in every second release of sysstat). The first block, of
+//! the time since the machine was started, is left out, and so are the CPU's rows, which mpstat and vmstat have better.
 
 use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 

@@ -1,6 +1,5 @@
-//! Mpstat -P ALL.
-//!
-//! The output of `mpstat -P ALL`: a block an interval with a row a CPU and one for all, in the columns that its head names.
+//! The output of `mpstat -P ALL`: a block per interval with a row per CPU and one for all, in the columns that its head
+//! names.
 
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 

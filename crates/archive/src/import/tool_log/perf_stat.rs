@@ -1,6 +1,5 @@
-//! Perf stat's text for people.
-//!
-//! What `perf stat` prints for people, again and again: one row a counter. A counter that was not counted stays missing.
+//! What `perf stat` prints for people, again and again: one row per counter. A counter that was not counted stays
+//! missing.
 
 use std::collections::BTreeSet;
 

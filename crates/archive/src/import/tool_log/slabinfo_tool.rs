@@ -1,7 +1,5 @@
-//! Tools/mm/slabinfo.
-//!
-//! The kernel's slabinfo tool (tools/mm/slabinfo.c) as it prints, with the text of its sizes kept: they
-//! are decimal and truncated, so bytes cannot be had from them.
+//! The output of the kernel's slabinfo tool (tools/mm/slabinfo.c), with the text of its sizes kept: they are decimal
+//! and truncated, so bytes cannot be had from them.
 
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 

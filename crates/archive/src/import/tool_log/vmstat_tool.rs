@@ -1,7 +1,6 @@
-//! Vmstat(8).
+//! The output of vmstat(8): a line per interval, in the columns that its head names.
 //!
-//! The output of vmstat(8): a line an interval, in the columns that its head names. Sizes become bytes. Its first line,
-//! which holds means since the machine was started, is left out.
+//! Sizes become bytes. Its first line, which holds means since the machine was started, is left out.
 
 use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 
