@@ -5,7 +5,10 @@
 
 mod attack;
 mod docs;
+mod fuzz;
+mod mutants;
 mod needs;
+mod reliability;
 mod steps;
 mod tally;
 
@@ -19,7 +22,11 @@ cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)
 cargo xtask long attack [--brief] [--only NAME]
-                     try to do harm through perflab, count what held into docs/reliability.md (as root)";
+                     try to do harm through perflab, count what held into docs/reliability.md (as root)
+cargo xtask long fuzz [--seconds N] [--only TARGET] [--again] [--no-table]
+                     fuzz every decoder of foreign bytes (600 s each), count into docs/reliability.md
+cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
+                     change the code at random places (200 a sample), count into docs/reliability.md what the tests catch";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +38,12 @@ fn main() -> ExitCode {
         Some("bundle") => steps::rebuild_web_bundle().map(|()| true),
         Some("long") if words.get(1) == Some(&"attack") => {
             attack::run_attacks(arguments.get(2..).unwrap_or_default())
+        }
+        Some("long") if words.get(1) == Some(&"fuzz") => {
+            fuzz::fuzz_decoders(arguments.get(2..).unwrap_or_default())
+        }
+        Some("long") if words.get(1) == Some(&"mutants") => {
+            mutants::test_mutants(arguments.get(2..).unwrap_or_default())
         }
         // What attacks put in QEMU's place.
         Some("fake-guest") => attack::run_fake_guest(arguments.get(1..).unwrap_or_default()),

@@ -1,7 +1,7 @@
 //! What the tests need of the machine: packages of the distribution, a Python with pyarrow and DuckDB,
 //! the front end's node modules. As root they are installed; otherwise what is missing is listed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -152,6 +152,17 @@ fn prepare_python() -> Result<()> {
         }
         other => other,
     }
+}
+
+/// Installs a program of cargo's that only a long task needs, where it is not there.
+pub fn install_cargo_program(name: &str) -> Result<()> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    if is_program_installed(name) || home.is_some_and(|home| home.join("bin").join(name).is_file()) {
+        return Ok(());
+    }
+    println!("installing {name}");
+    run_command(Command::new("cargo").args(["install", "--locked", "--quiet", name]))
 }
 
 /// Runs a command to its end; a failure names it.

@@ -179,7 +179,7 @@ impl JournalReader {
     }
 
     /// Reads lines from anywhere; `path` is for messages.
-    pub(crate) fn from_reader(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
+    pub fn from_reader(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
         JournalReader { path: path.into(), reader, line: Vec::new(), only: None, damaged: 0 }
     }
 

@@ -56,6 +56,13 @@ mod run_layout;
 pub mod run_selector;
 mod tables;
 
+/// What the fuzzer calls and nobody else: decoders below the ones that are public.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::parquet_reader::decode_text_pages;
+}
+
 pub use archive_dir::{Archive, ArchiveEntry, RunSummary};
 pub use error::ArchiveError;
 pub use finite_file::read_finite_file;

@@ -291,6 +291,16 @@ fn read_text_runs(
     Ok(())
 }
 
+/// The two pages of a text column by themselves: a dictionary of so many texts, and indices of so many rows; gives the rows
+/// that were read.
+#[cfg(feature = "fuzzing")]
+pub fn decode_text_pages(dictionary: &[u8], texts: usize, indices: &[u8], rows: usize) -> Option<usize> {
+    let known = parse_dictionary(dictionary, texts).ok()?;
+    let mut read = 0;
+    DictionaryIndices::parse(indices)?.expand(rows, &known, &mut |_, times| read += times)?;
+    Some(read)
+}
+
 fn broken_page_error(what: &str) -> ParquetError {
     ParquetError::General(format!("{what} cannot be read"))
 }

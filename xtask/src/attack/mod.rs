@@ -14,7 +14,6 @@ mod imports;
 mod mutants;
 mod processes;
 mod profiles;
-mod reliability;
 mod settings;
 mod signals;
 mod studies;
@@ -27,6 +26,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 pub use fake_guest::run_fake_guest;
+pub use mutants::MutationRandom;
+
+use crate::reliability;
 
 /// All attacks, in the order in which they are carried out.
 const ALL: &[Attack] = &[
@@ -109,7 +111,7 @@ pub fn run_attacks(arguments: &[String]) -> Result<bool> {
         let names: Vec<&str> = ALL.iter().map(|attack| attack.name).collect();
         bail!("there is no attack `{name}`; there are: {}", names.join(", "));
     }
-    let commit = reliability::attacked_commit()?;
+    let commit = reliability::tested_commit()?;
     let programs = create_temporary_folder("programs")?;
     let all_held = build_attacked_programs(&programs).and_then(|()| {
         let mut all_held = true;
@@ -156,7 +158,13 @@ fn run_attack(attack: &Attack, programs: &Path, count: u32, commit: &str) -> Res
         begun.elapsed().as_secs()
     );
     counts.failures.iter().for_each(|failure| println!("  {failure}"));
-    reliability::record_counts(attack, &counts, commit)?;
+    let cells = [
+        attack.tries.to_owned(),
+        counts.tried.to_string(),
+        counts.held.to_string(),
+        counts.failed_attempts().to_string(),
+    ];
+    reliability::ATTACKS.record_row(attack.name, &cells, commit)?;
     Ok(counts.failed_attempts() == 0)
 }
 

@@ -58,6 +58,14 @@ impl MutationRandom {
         Ok(MutationRandom(u64::from_le_bytes(bytes) | 1))
     }
 
+    /// The same chance each time.
+    pub fn from_seed(seed: u64) -> Self {
+        // Small seeds are alike in most of their bits, and zero would stay zero.
+        let mut random = MutationRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        random.next();
+        random
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,0 +1,68 @@
+//! Files that people write, and what benchmarks print.
+
+use perflab_model::Nanos;
+use perflab_model::study::TomlSource;
+use perflab_workload::WorkloadDefinition;
+
+/// A study.
+pub(crate) fn decode_study(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(problems) = TomlSource::new("study.toml", text).parse_study() {
+        assert!(!problems.to_string().is_empty());
+    }
+}
+
+/// A workload's definition.
+pub(crate) fn decode_workload(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match WorkloadDefinition::read(&TomlSource::new("workload.toml", text)) {
+        Ok(definition) => {
+            let _ = definition.metrics();
+        }
+        Err(problems) => assert!(!problems.to_string().is_empty()),
+    }
+}
+
+/// Rules of every kind.
+const RULES: &str = r#"
+title = "all rules"
+measures = "nothing"
+argv = ["true"]
+[[metric]]
+name = "a"
+unit = "s"
+direction = "lower"
+primary = true
+optional = true
+regex = '(?<value>[0-9.eE+-]+)'
+aggregate = "mean"
+[[metric]]
+name = "b"
+unit = "s"
+direction = "lower"
+optional = true
+json = "/jobs/0/read/iops"
+[[metric]]
+name = "c"
+unit = "s"
+direction = "lower"
+optional = true
+csv = "rps"
+[[metric]]
+name = "d"
+unit = "s"
+direction = "lower"
+optional = true
+key = "rate"
+"#;
+
+/// What a benchmark printed, read by rules of every kind.
+pub(crate) fn decode_benchmark_output(bytes: &[u8]) {
+    let definition = WorkloadDefinition::read(&TomlSource::new("rules.toml", RULES));
+    let definition = definition.unwrap_or_else(|problems| panic!("{problems}"));
+    let text = String::from_utf8_lossy(bytes);
+    let (stdout, stderr) = text.split_once('\0').unwrap_or((&text, ""));
+    if let Ok(values) = definition.parse_metrics(stdout, stderr, Nanos(1_000_000_000)) {
+        assert!(values.iter().all(|value| value.value.is_finite()));
+    }
+}
