@@ -75,12 +75,12 @@ impl AgentWorker<'_> {
         manifest.boot_id = perflab_observe::read_boot_id(&host.root);
         let permissions = RunPermissions::default();
         preflight::check_environment(&manifest, host, &permissions, Some(FactorSide::Guest))?;
-        let (sink, told) = channel();
+        let (sink, reports) = channel();
         let (stream, side) = (EventSender::new(sink), Some(FactorSide::Guest));
-        let station =
+        let executor =
             SlotExecutor::new(host, &manifest, &permissions, stream, &self.stop, side).prepare_run()?;
         let watch = AgentMonitors::start(&manifest, &host.root, &self.voice);
-        ConfiguredRun { duty: self, manifest: &manifest, events: told }.carry_out(station, watch)
+        ConfiguredRun { duty: self, manifest: &manifest, events: reports }.carry_out(executor, watch)
     }
 }
 
@@ -92,12 +92,12 @@ struct ConfiguredRun<'a> {
 }
 
 impl ConfiguredRun<'_> {
-    fn carry_out(&self, mut station: SlotExecutor<'_>, watch: AgentMonitors) -> Result<(), ConductError> {
+    fn carry_out(&self, mut executor: SlotExecutor<'_>, watch: AgentMonitors) -> Result<(), ConductError> {
         let before = perflab_observe::process_usage().cpu;
         self.send_facts(&self.manifest.facts);
         self.report_reached(BarrierPoint::First);
-        let worked = self.run_slots(&mut station);
-        let undone = station.undo_all();
+        let worked = self.run_slots(&mut executor);
+        let undone = executor.undo_all();
         if worked.as_ref().is_ok_and(|left| *left) {
             self.report_reached(BarrierPoint::Last);
             // Any other order than to leave can only be one that was meant for before.
@@ -122,7 +122,7 @@ impl ConfiguredRun<'_> {
     }
 
     /// Carries out slots; `true` when it is told to undo, `false` when nobody is there any more.
-    fn run_slots(&self, station: &mut SlotExecutor<'_>) -> Result<bool, ConductError> {
+    fn run_slots(&self, executor: &mut SlotExecutor<'_>) -> Result<bool, ConductError> {
         let mut ready: Option<(u32, Slot)> = None;
         while let Some(order) = self.next_order() {
             match order {
@@ -130,14 +130,14 @@ impl ConfiguredRun<'_> {
                 AgentOrder::Ready { index, slot } => {
                     self.duty.stop.withdraw();
                     if let Some(case) = self.manifest.plan.case(slot.case) {
-                        station.prepare_slot(case)?;
+                        executor.prepare_slot(case)?;
                     }
                     ready = Some((index, slot));
                     self.report_reached(BarrierPoint::Before(index));
                 }
                 AgentOrder::Start { index, at } => {
                     if let Some((_, slot)) = ready.take().filter(|(ready, _)| *ready == index) {
-                        self.run_iteration(station, index, slot, at)?;
+                        self.run_iteration(executor, index, slot, at)?;
                         self.report_reached(BarrierPoint::After(index));
                     }
                 }
@@ -149,14 +149,14 @@ impl ConfiguredRun<'_> {
 
     fn run_iteration(
         &self,
-        station: &mut SlotExecutor<'_>,
+        executor: &mut SlotExecutor<'_>,
         index: u32,
         slot: Slot,
         at: perflab_model::Nanos,
     ) -> Result<(), ConductError> {
         let Some(case) = self.manifest.plan.case(slot.case) else { return Ok(()) };
         let flag = self.duty.stop.flag();
-        station
+        executor
             .carry_out(index, &slot, case, &|| wait_until_instant(at, &flag).map(|woken| woken.urgent))
             .map(drop)
     }
@@ -325,8 +325,8 @@ struct AgentMonitors {
 impl AgentMonitors {
     pub(crate) fn start(manifest: &Manifest, root: &Root, voice: &FramedReportWriter) -> Self {
         let (sink, events) = channel();
-        let wanted = manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
-        let sampler = Sampler::start(wanted, root.clone(), sink);
+        let intervals = manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
+        let sampler = Sampler::start(intervals, root.clone(), sink);
         let voice = voice.clone();
         // Ends with the sampler, or when nobody listens: the stream's end is noticed elsewhere.
         let tell =

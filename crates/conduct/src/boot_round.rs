@@ -81,21 +81,23 @@ struct ShownActivity {
 impl<'c, 'a> BootRound<'c, 'a> {
     /// Starts all targets, hears their greeting, and compares clocks.
     pub(crate) fn launch(
-        course: &'c mut RunState<'a>,
+        run_state: &'c mut RunState<'a>,
         slots: Vec<(u32, Slot)>,
         last: bool,
     ) -> Result<Self, ConductError> {
-        let manifest = course.manifest;
-        course.stack_merger.restart();
-        let (mut crew, failed) =
-            ConnectedTargets::launch_all(&manifest.study, course.host, course.stop, &|all| {
-                course.report_activity(all)
+        let manifest = run_state.manifest;
+        run_state.stack_merger.restart();
+        let (mut targets, failed) =
+            ConnectedTargets::launch_all(&manifest.study, run_state.host, run_state.stop, &|all| {
+                run_state.report_activity(all)
             })?;
-        crew.set_all_activity(TargetState::Prepares);
-        let count = crew.sessions.len();
-        let ahead = slots.iter().copied().collect();
-        let slots: Vec<(u32, Slot, Vec<usize>)> =
-            slots.into_iter().map(|(index, slot)| (index, slot, course.participants(&slot, count))).collect();
+        targets.set_all_activity(TargetState::Prepares);
+        let count = targets.sessions.len();
+        let pending_slots = slots.iter().copied().collect();
+        let slots: Vec<(u32, Slot, Vec<usize>)> = slots
+            .into_iter()
+            .map(|(index, slot)| (index, slot, run_state.participants(&slot, count)))
+            .collect();
         let rules = &manifest.study.run;
         let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
         let limits = StageLimits { first: PREPARATION_LIMIT, before: SETTINGS, after, last: SETTINGS };
@@ -103,11 +105,11 @@ impl<'c, 'a> BootRound<'c, 'a> {
         let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
         let shown = ShownActivity::default();
         let mut boot = BootRound {
-            run_state: course,
-            targets: crew,
+            run_state,
+            targets,
             barrier,
             open: None,
-            pending_slots: ahead,
+            pending_slots,
             refused: Vec::new(),
             last,
             over: false,
@@ -127,9 +129,9 @@ impl<'c, 'a> BootRound<'c, 'a> {
             match error {
                 ConductError::Target { reason, .. } => {
                     // What its console said is behind the first line.
-                    let (line, words) = reason.split_once('\n').unwrap_or((&reason, ""));
+                    let (line, output) = reason.split_once('\n').unwrap_or((&reason, ""));
                     self.drop_target(target, &remove_control_characters(line.trim_end_matches(':')))?;
-                    self.run_state.report_stderr(target, words.to_owned())?;
+                    self.run_state.report_stderr(target, output.to_owned())?;
                 }
                 error => return Err(error),
             }
@@ -146,7 +148,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Waits until everybody has said hello.
     fn await_hellos(&mut self) -> Result<(), ConductError> {
         let deadline = Nanos(monotonic_now().0 + PREPARATION_LIMIT.0);
-        let is_silent = |mate: &TargetSession| mate.hello.is_none() && mate.lost.is_none();
+        let is_silent = |session: &TargetSession| session.hello.is_none() && session.lost.is_none();
         while let Some(silent) = self.targets.sessions.iter().position(is_silent) {
             let now = monotonic_now();
             if self.run_state.stop.is_requested() {
@@ -159,8 +161,10 @@ impl<'c, 'a> BootRound<'c, 'a> {
             }
             for heard in self.receive(Nanos(now.0 + TICK.0).min(deadline))? {
                 match (heard.report, self.targets.sessions.get_mut(heard.index)) {
-                    (_, Some(mate)) if mate.lost.is_some() => {}
-                    (Ok(AgentReport::Hello(hello)), Some(mate)) => mate.hello = Some(clean_hello(hello)),
+                    (_, Some(session)) if session.lost.is_some() => {}
+                    (Ok(AgentReport::Hello(hello)), Some(session)) => {
+                        session.hello = Some(clean_hello(hello))
+                    }
                     (Err(reason), _) => self.launch_failure(heard.index, reason)?,
                     _ => self.launch_failure(heard.index, "it said something before hello".into())?,
                 }
@@ -172,14 +176,14 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     /// A target that never came to be one ends the run, unless the study says that the others go on.
     fn launch_failure(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
-        let is_left = |(other, mate): (usize, &TargetSession)| other != target && mate.lost.is_none();
+        let is_left = |(other, session): (usize, &TargetSession)| other != target && session.lost.is_none();
         if self.may_lose_targets() && self.targets.sessions.iter().enumerate().any(is_left) {
             return self.drop_target(target, &remove_control_characters(&reason));
         }
-        let words = self.targets.drop_target(target, &reason);
-        let last: Vec<&str> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-        let said = last.into_iter().rev().map(clean_sentence).collect::<Vec<_>>().join(" | ");
-        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        let output = self.targets.drop_target(target, &reason);
+        let last: Vec<&str> = output.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+        let tail = last.into_iter().rev().map(clean_sentence).collect::<Vec<_>>().join(" | ");
+        let reason = if tail.is_empty() { reason } else { format!("{reason}: {tail}") };
         Err(ConductError::Target {
             target: self.target_name(target),
             reason: remove_control_characters(&reason),
@@ -188,7 +192,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     /// Goes through all stages.
     pub(crate) fn run(mut self) -> Result<(), ConductError> {
-        let is_lost = |(target, mate): (usize, &TargetSession)| mate.lost.is_some().then_some(target);
+        let is_lost = |(target, session): (usize, &TargetSession)| session.lost.is_some().then_some(target);
         for target in self.targets.sessions.iter().enumerate().filter_map(is_lost).collect::<Vec<_>>() {
             self.advance(BarrierInput::Lost(target))?;
         }
@@ -238,7 +242,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         let (now, limit) = (monotonic_now(), self.run_state.manifest.study.run.lost_after.0);
         let limit = if self.run_state.stop.is_requested() { limit.min(PATIENCE) } else { limit };
         for target in 0..self.targets.sessions.len() {
-            let silent = self.targets.sessions.get(target).map_or(Nanos(0), |mate| mate.silence(now));
+            let silent = self.targets.sessions.get(target).map_or(Nanos(0), |session| session.silence(now));
             if silent > limit {
                 self.lose_target(target, format!("it did not answer for {limit}"))?;
             }
@@ -248,7 +252,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     fn accept_report(&mut self, heard: ReceivedReport) -> Result<(), ConductError> {
         let target = heard.index;
-        if self.targets.sessions.get(target).is_none_or(|mate| mate.lost.is_some()) {
+        if self.targets.sessions.get(target).is_none_or(|session| session.lost.is_some()) {
             return Ok(());
         }
         match heard.report {
@@ -265,27 +269,27 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     fn accept_refusal(&mut self, target: usize, reasons: Vec<String>) -> Result<(), ConductError> {
         let name = self.target_name(target);
-        let is_guest = self.targets.sessions.get(target).is_some_and(|mate| mate.kind == "vm");
-        let mut told: Vec<String> =
+        let is_guest = self.targets.sessions.get(target).is_some_and(|session| session.kind == "vm");
+        let mut reported: Vec<String> =
             reasons.iter().take(MAX_REFUSAL_REASONS).map(|reason| clean_sentence(reason)).collect();
         if reasons.len() > MAX_REFUSAL_REASONS {
-            told.push(format!("and {} further reasons", reasons.len() - MAX_REFUSAL_REASONS));
+            reported.push(format!("and {} further reasons", reasons.len() - MAX_REFUSAL_REASONS));
         }
-        if is_guest && told.iter().any(|reason| reason.contains("/tmp/")) {
-            told.push("a guest has a /tmp of its own: what lies in this host's is not there".into());
+        if is_guest && reported.iter().any(|reason| reason.contains("/tmp/")) {
+            reported.push("a guest has a /tmp of its own: what lies in this host's is not there".into());
         }
         let refusal = |reason: &String| Refusal { what: format!("{name}: {reason}"), hint: String::new() };
         if !self.run_state.has_begun() {
-            self.refused.extend(told.iter().map(refusal));
+            self.refused.extend(reported.iter().map(refusal));
         }
-        self.lose_target(target, told.join("; "))
+        self.lose_target(target, reported.join("; "))
     }
 
     fn accept_event(&mut self, target: usize, event: RunEvent) -> Result<(), ConductError> {
-        let Some(mate) = self.targets.sessions.get_mut(target) else { return Ok(()) };
+        let Some(session) = self.targets.sessions.get_mut(target) else { return Ok(()) };
         let (manifest, begun, now) = (self.run_state.manifest, self.run_state.earliest, monotonic_now());
-        let ear = ReportValidator { manifest, target, open: self.open.as_ref(), begun, now };
-        match ear.validate(mate, event) {
+        let validator = ReportValidator { manifest, target, open: self.open.as_ref(), begun, now };
+        match validator.validate(session, event) {
             Ok(ValidatedReport::Hold(event)) => {
                 let held = self.open.as_mut().map_or(Ok(()), |open| open.hold(target, event));
                 if let Err(reason) = held {
@@ -294,8 +298,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
             }
             Ok(ValidatedReport::Pass(event)) => {
                 if !self.run_state.has_begun() {
-                    mate.early_bytes = mate.early_bytes.saturating_add(event_memory(&event));
-                    if mate.early_bytes > MAX_EARLY_BYTES {
+                    session.early_bytes = session.early_bytes.saturating_add(event_memory(&event));
+                    if session.early_bytes > MAX_EARLY_BYTES {
                         let reason =
                             format!("it told more than {MAX_EARLY_BYTES} bytes before the run began");
                         return self.lose_target(target, reason);
@@ -337,25 +341,25 @@ impl<'c, 'a> BootRound<'c, 'a> {
     }
 
     fn drop_target(&mut self, target: usize, reason: &str) -> Result<(), ConductError> {
-        if self.targets.sessions.get(target).is_none_or(|mate| mate.lost.is_some()) {
+        if self.targets.sessions.get(target).is_none_or(|session| session.lost.is_some()) {
             return Ok(());
         }
-        let words = self.targets.drop_target(target, reason);
-        let is_guest = self.targets.sessions.get(target).is_some_and(|mate| mate.kind == "vm");
-        let panicked = find_panic(&words)
+        let output = self.targets.drop_target(target, reason);
+        let is_guest = self.targets.sessions.get(target).is_some_and(|session| session.kind == "vm");
+        let panicked = find_panic(&output)
             .filter(|_| is_guest)
             .map(|line| format!("the guest's kernel panicked: {line}"));
         // What an agent complained of last; a console's last line is any.
-        let said = words.lines().rev().find(|line| !is_guest && !line.trim().is_empty());
-        let said = said.map(|line| format!("{reason}; it last said: {}", clean_sentence(line.trim())));
-        let reason = panicked.or(said).unwrap_or_else(|| reason.to_owned());
+        let tail = output.lines().rev().find(|line| !is_guest && !line.trim().is_empty());
+        let tail = tail.map(|line| format!("{reason}; it last said: {}", clean_sentence(line.trim())));
+        let reason = panicked.or(tail).unwrap_or_else(|| reason.to_owned());
         let reason = reason.as_str();
         if let Some(open) = &mut self.open {
             open.lose_target(target, reason);
         }
         self.warn_dropped_output(target)?;
         self.run_state.report_lost(target, &self.target_name(target), reason)?;
-        self.run_state.report_stderr(target, words)
+        self.run_state.report_stderr(target, output)
     }
 
     /// Says what was dropped of what a target said.
@@ -369,7 +373,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
     }
 
     fn target_name(&self, target: usize) -> String {
-        self.targets.sessions.get(target).map(|mate| mate.name.clone()).unwrap_or_default()
+        self.targets.sessions.get(target).map(|session| session.name.clone()).unwrap_or_default()
     }
 
     /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop, or
@@ -409,8 +413,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     fn configure(&mut self, who: &[usize]) {
         for target in who {
-            let Some(mate) = self.targets.sessions.get(*target) else { continue };
-            let enrolment = self.run_state.agent_run_config(&mate.name, &mate.kind);
+            let Some(session) = self.targets.sessions.get(*target) else { continue };
+            let enrolment = self.run_state.agent_run_config(&session.name, &session.kind);
             self.targets.send(*target, &AgentOrder::Enrol(Box::new(enrolment)));
         }
     }
@@ -453,8 +457,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Why the slot's level cannot be met by those who are left; none where it can, or where no level says how many.
     fn missing_targets_reason(&self, who: &[usize], slot: &Slot) -> Option<String> {
         let (factor, level) = self.run_state.target_level(slot)?;
-        let wanted = self.run_state.participants(slot, self.targets.sessions.len());
-        let missing: Vec<String> = wanted
+        let participants = self.run_state.participants(slot, self.targets.sessions.len());
+        let missing: Vec<String> = participants
             .into_iter()
             .filter(|target| !who.contains(target))
             .map(|target| self.target_name(target))
@@ -475,13 +479,13 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 return Err(ConductError::Refused(std::mem::take(&mut self.refused)));
             }
             let lost: Vec<&TargetSession> =
-                self.targets.sessions.iter().filter(|mate| mate.lost.is_some()).collect();
+                self.targets.sessions.iter().filter(|session| session.lost.is_some()).collect();
             let too_many = !self.may_lose_targets() || lost.len() == self.targets.sessions.len();
             if let Some(lost) = lost.first().filter(|_| too_many) {
                 let reason = lost.lost.clone().unwrap_or_default();
                 return Err(ConductError::Target { target: lost.name.clone(), reason });
             }
-            let records = self.targets.sessions.iter().map(|mate| mate.target_record(now)).collect();
+            let records = self.targets.sessions.iter().map(|session| session.target_record(now)).collect();
             self.run_state.begin(records)?;
         }
         Ok(())
@@ -490,18 +494,21 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Lets the iteration begin at one instant, a little later, everywhere.
     fn release_iteration(&mut self, who: &[usize], index: u32) -> Result<(), ConductError> {
         self.synchronise_clocks(who)?;
-        let trips =
-            who.iter().filter_map(|target| self.targets.sessions.get(*target)).map(|mate| mate.longest.0);
+        let trips = who
+            .iter()
+            .filter_map(|target| self.targets.sessions.get(*target))
+            .map(|session| session.longest.0);
         let lead =
             LEAD.0 + who.len() as u64 * LEAD_EACH.0 + (4 * trips.max().unwrap_or(0)).min(LONGEST_LEAD.0);
         let start = Nanos(monotonic_now().0 + lead);
         for target in who {
-            let Some(mate) = self.targets.sessions.get(*target) else { continue };
-            let at = mate.offset.to_theirs(start);
+            let Some(session) = self.targets.sessions.get(*target) else { continue };
+            let at = session.offset.to_theirs(start);
             self.targets.send(*target, &AgentOrder::Start { index, at });
         }
         for target in who {
-            let clock = self.targets.sessions.get(*target).map(|mate| mate.clock(start)).unwrap_or_default();
+            let clock =
+                self.targets.sessions.get(*target).map(|session| session.clock(start)).unwrap_or_default();
             self.run_state.report_target(*target, RunEventKind::Clock(clock))?;
         }
         self.open.iter_mut().for_each(|open| open.set_released(start));
@@ -513,7 +520,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Tells what was held of the iteration that is over.
     fn close_slot(&mut self) -> Result<(), ConductError> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        let names: Vec<String> = self.targets.sessions.iter().map(|mate| mate.name.clone()).collect();
+        let names: Vec<String> = self.targets.sessions.iter().map(|session| session.name.clone()).collect();
         let (events, good) = open.close(monotonic_now(), &names);
         self.run_state.close_slot(events, good, &names)
     }
@@ -521,9 +528,9 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Ends the targets; what they said beside their streams is kept.
     fn shut_down(mut self) -> Result<(), ConductError> {
         self.close_slot()?;
-        for (target, words) in self.targets.shut_down() {
+        for (target, output) in self.targets.shut_down() {
             self.warn_dropped_output(target)?;
-            self.run_state.report_stderr(target, words)?;
+            self.run_state.report_stderr(target, output)?;
         }
         self.begin_run()
     }

@@ -24,7 +24,7 @@ pub(crate) fn factor_concerns(
     workload: &str,
     definition: &WorkloadDefinition,
 ) -> bool {
-    let ours = factor.workload.as_deref().is_none_or(|wanted| wanted == workload);
+    let ours = factor.workload.as_deref().is_none_or(|expected| expected == workload);
     let parameter = factor.key.as_deref().unwrap_or(name);
     ours && (factor.kind != FactorKind::Parameter || definition.parameters.contains_key(parameter))
 }
@@ -118,11 +118,12 @@ impl<'a> WorkloadExpansion<'a> {
         point: &[PickedValue<'a>],
         levels: &[PickedLevel<'a>],
     ) -> Result<Case, Vec<Problem>> {
-        let mut given = self.workload.parameters.clone();
-        given.extend(point.iter().map(|(name, _, value)| ((*name).to_owned(), (*value).clone())));
-        given.extend(varied_parameters(levels).map(|(name, level)| (name.to_owned(), level.value.clone())));
+        let mut requested = self.workload.parameters.clone();
+        requested.extend(point.iter().map(|(name, _, value)| ((*name).to_owned(), (*value).clone())));
+        requested
+            .extend(varied_parameters(levels).map(|(name, level)| (name.to_owned(), level.value.clone())));
         let place = |problem: Problem| self.locate_problem(problem, point, levels);
-        let resolved = self.definition.resolve_parameters(&given, self.scope);
+        let resolved = self.definition.resolve_parameters(&requested, self.scope);
         let parameters = resolved.map_err(|found| found.into_iter().map(place).collect::<Vec<_>>())?;
         Ok(Case {
             workload: self.name.into(),
@@ -160,7 +161,7 @@ impl<'a> WorkloadExpansion<'a> {
         levels: &[PickedLevel<'_>],
     ) -> Problem {
         let parameter = problem.key.clone();
-        let turned = levels.iter().find(|turn| varied_parameter(turn) == Some(parameter.as_str()));
+        let turned = levels.iter().find(|choice| varied_parameter(choice) == Some(parameter.as_str()));
         let picked = point.iter().find(|(name, ..)| *name == parameter);
         let key = match (turned, picked) {
             (Some((factor, _, index, _)), _) => format!("factor.{factor}.levels[{index}]"),
@@ -178,7 +179,7 @@ fn varied_parameter<'a>((name, factor, ..): &PickedLevel<'a>) -> Option<&'a str>
 fn varied_parameters<'b, 'a: 'b>(
     levels: &'b [PickedLevel<'a>],
 ) -> impl Iterator<Item = (&'a str, &'a FactorLevel)> + 'b {
-    levels.iter().filter_map(|turn| Some((varied_parameter(turn)?, turn.3)))
+    levels.iter().filter_map(|choice| Some((varied_parameter(choice)?, choice.3)))
 }
 
 fn owned_entry((name, value): (&String, &Scalar)) -> (String, Scalar) {

@@ -53,8 +53,8 @@ fn run_within_limit(
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         CommandEnd::Ended(Output { status, stderr, .. }) => {
-            let said = String::from_utf8_lossy(&stderr);
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let output = String::from_utf8_lossy(&stderr);
+            let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             Err(failed(format!("{status}: {last}")))
         }
         CommandEnd::Stopped => Err(ConductError::Stopped { command: argv.join(" ") }),
@@ -159,17 +159,19 @@ mod tests {
 
     #[test]
     fn the_last_words_of_a_failure_are_told() {
-        let said = run_command(&shell_argv("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
-        assert!(said.ends_with("exit status: 3: last"), "{said}");
+        let output =
+            run_command(&shell_argv("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
+        assert!(output.ends_with("exit status: 3: last"), "{output}");
     }
 
     #[test]
     fn what_is_said_is_kept_and_a_wish_to_stop_ends_what_is_silent() {
         let stop = StopRequest::new();
         let talks = &mut Command::new("sh");
-        let said = run_stoppable_command(talks.args(["-c", "echo yes; echo no >&2; exit 3"]), &stop).unwrap();
+        let output =
+            run_stoppable_command(talks.args(["-c", "echo yes; echo no >&2; exit 3"]), &stop).unwrap();
         assert_eq!(
-            (said.status.code(), &said.stdout[..], &said.stderr[..]),
+            (output.status.code(), &output.stdout[..], &output.stderr[..]),
             (Some(3), &b"yes\n"[..], &b"no\n"[..])
         );
         let other = stop.clone();

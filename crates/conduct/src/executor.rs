@@ -55,7 +55,7 @@ impl<'a> SlotExecutor<'a> {
         side: Option<FactorSide>,
     ) -> Self {
         let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
-        let bench = AppliedSettings::new(journal).with_stop_flag(stop.flag());
+        let applied = AppliedSettings::new(journal).with_stop_flag(stop.flag());
         let scope = plan::expression_scope(&manifest.study, &manifest.facts).unwrap_or_default();
         SlotExecutor {
             host,
@@ -67,7 +67,7 @@ impl<'a> SlotExecutor<'a> {
             side,
             profiler: None,
             permissions,
-            settings: bench,
+            settings: applied,
             reported_roundings: BTreeSet::new(),
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         }
@@ -138,21 +138,21 @@ impl<'a> SlotExecutor<'a> {
 
     /// Brings the settings to what the case wants; gives what there is to tell of it.
     pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
-        let mut told = Vec::new();
-        for FactorSetting { factor, level, setting: knob } in self.case_settings(case) {
-            let changes = self.settings.apply(std::slice::from_ref(&knob));
+        let mut events = Vec::new();
+        for FactorSetting { factor, level, setting } in self.case_settings(case) {
+            let changes = self.settings.apply(std::slice::from_ref(&setting));
             let changes = changes.map_err(|error| ConductError::Level {
                 factor: factor.clone(),
                 level: level.clone(),
                 source: Box::new(error),
             })?;
             for change in changes {
-                told.extend(self.rounding_warning(&factor, &level, &change));
+                events.extend(self.rounding_warning(&factor, &level, &change));
                 let SettingChange { setting, from, to, asked } = change;
-                told.push(RunEventKind::SettingApplied { setting, from, to, asked });
+                events.push(RunEventKind::SettingApplied { setting, from, to, asked });
             }
         }
-        Ok(told)
+        Ok(events)
     }
 
     /// Said once for each level: what is compared is not what the study says.
@@ -252,24 +252,24 @@ pub(crate) fn with_undo_failures<T>(
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
 pub(crate) fn run_iteration(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     index: u32,
     slot: &Slot,
     case: &Case,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<bool, ConductError> {
-    let Some(definition) = station.host.catalogue.get(&case.uses) else { return Ok(false) };
-    station.stream.send(RunEventKind::IterationBegan { slot: index })?;
+    let Some(definition) = executor.host.catalogue.get(&case.uses) else { return Ok(false) };
+    executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
-    let (outcome, start, end) = match run_workload(station, (index, slot.warmup), case, definition, begin) {
+    let (outcome, start, end) = match run_workload(executor, (index, slot.warmup), case, definition, begin) {
         Ok((finished, absence)) => {
-            send_output(station, index, &finished)?;
-            iteration_trace::report_program_trace(station, index, slot, definition)?;
+            send_output(executor, index, &finished)?;
+            iteration_trace::report_program_trace(executor, index, slot, definition)?;
             let outcome = match absence {
                 Some(reason) if is_end_uncertain(&finished) => Outcome::Failed { reason },
                 absence => {
-                    absence.into_iter().try_for_each(|reason| warn_of_absence(station, case, &reason))?;
-                    determine_outcome(station, slot, case, definition, &finished)?
+                    absence.into_iter().try_for_each(|reason| warn_of_absence(executor, case, &reason))?;
+                    determine_outcome(executor, slot, case, definition, &finished)?
                 }
             };
             (outcome, finished.start, finished.end)
@@ -277,39 +277,39 @@ pub(crate) fn run_iteration(
         Err(error) => (failed_outcome(&error), begun, perflab_observe::monotonic_now()),
     };
     let good = outcome == Outcome::Ok;
-    station.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
+    executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
     Ok(good)
 }
 
 fn run_workload(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     (index, warmup): (u32, bool),
     case: &Case,
     definition: &WorkloadDefinition,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<(WorkloadExecution, Option<String>), ConductError> {
-    let scratch = station.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
-    let kept = station.scratch.as_deref().map(make_kept_folder).transpose()?;
-    let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
-    let invocation = definition.build_invocation(&case.parameters, &station.scope, &host)?;
-    let invocation = if station.host.runs_as_typed { invocation.as_typed() } else { invocation };
-    let mut environment = vec![state_variable(station)];
+    let scratch = executor.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
+    let kept = executor.scratch.as_deref().map(make_kept_folder).transpose()?;
+    let host = HostPaths { perflab: executor.host.perflab.clone(), scratch: scratch.clone(), kept };
+    let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
+    let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
+    let mut environment = vec![state_variable(executor)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
-    environment.extend(iteration_trace::trace_variable(station, index, definition)?);
-    let limit = station.manifest.study.run.time_limit.0;
-    let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
-    let tracing = iteration_trace::start_io_trace(station.manifest)?;
-    let stop = station.stop.flag();
-    let hurry = || end_disk_delays(station, case);
+    environment.extend(iteration_trace::trace_variable(executor, index, definition)?);
+    let limit = executor.manifest.study.run.time_limit.0;
+    let sampling = executor.profiler.as_ref().map(|profiler| profiler.start(executor.host)).transpose()?;
+    let tracing = iteration_trace::start_io_trace(executor.manifest)?;
+    let stop = executor.stop.flag();
+    let hurry = || end_disk_delays(executor, case);
     let waited = perflab_observe::thread_wait_time();
     let finished =
         perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, begin, hurry);
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
-    if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
-        profiler.finish(recorder, index, &station.stream)?;
+    if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
+        profiler.finish(recorder, index, &executor.stream)?;
     }
     if let Some(tracer) = tracing {
-        iteration_trace::finish_io_trace(tracer, station, index, warmup)?;
+        iteration_trace::finish_io_trace(tracer, executor, index, warmup)?;
     }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
@@ -324,8 +324,8 @@ fn describe_absence(finished: &WorkloadExecution, waited: Option<Nanos>) -> Opti
     let WatcherAbsence { length, hid_the_end } = finished.absence?;
     let waited = perflab_observe::thread_wait_time().zip(waited).map(|(now, before)| now.since(before));
     let cause = perflab_observe::explain_absence(length, waited);
-    let told = format!("{cause} for {length} meanwhile");
-    Some(if hid_the_end { format!("{told}, so that how long it took is not known") } else { told })
+    let reason = format!("{cause} for {length} meanwhile");
+    Some(if hid_the_end { format!("{reason}, so that how long it took is not known") } else { reason })
 }
 
 /// Whether the times of an execution that ended by itself cannot be believed.
@@ -334,25 +334,25 @@ fn is_end_uncertain(finished: &WorkloadExecution) -> bool {
 }
 
 /// An iteration whose end was seen in time counts: only its monitors and its output were not looked at.
-fn warn_of_absence(station: &SlotExecutor<'_>, case: &Case, reason: &str) -> Result<(), ConductError> {
-    station.stream.send_warning(
+fn warn_of_absence(executor: &SlotExecutor<'_>, case: &Case, reason: &str) -> Result<(), ConductError> {
+    executor.stream.send_warning(
         format!("an iteration of {}: {reason}", case.label()),
         "its monitors have a gap, and what prints much was held up: leave it out where that matters",
     )
 }
 
 /// What is still to be written to an emulated disk holds up nobody who is to end.
-fn end_disk_delays(station: &SlotExecutor<'_>, case: &Case) {
+fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
     let is_emulated =
-        scratch_disk::resolve_disk(&station.manifest.study, case).is_some_and(|disk| disk.model.is_some());
-    if let Some(scratch) = station.scratch.as_deref().filter(|_| is_emulated) {
+        scratch_disk::resolve_disk(&executor.manifest.study, case).is_some_and(|disk| disk.model.is_some());
+    if let Some(scratch) = executor.scratch.as_deref().filter(|_| is_emulated) {
         emulated_disk::end_delays(&emulated_disk::delay_switch(scratch));
     }
 }
 
 /// A perflab that the workload starts keeps its promises where they are found again, whatever its HOME and its folder are.
-fn state_variable(station: &SlotExecutor<'_>) -> (String, String) {
-    let place = &station.host.state;
+fn state_variable(executor: &SlotExecutor<'_>) -> (String, String) {
+    let place = &executor.host.state;
     let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());
     ("PERFLAB_STATE".into(), place.display().to_string())
 }
@@ -375,13 +375,13 @@ fn failed_outcome(error: &ConductError) -> Outcome {
 }
 
 fn send_output(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     index: u32,
     finished: &WorkloadExecution,
 ) -> Result<(), ConductError> {
     for (name, output) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
         if !output.is_empty() {
-            station.stream.send(RunEventKind::Output {
+            executor.stream.send(RunEventKind::Output {
                 slot: Some(index),
                 name: name.into(),
                 text: output.text(),
@@ -393,7 +393,7 @@ fn send_output(
 
 /// How the iteration went; a good one's samples are sent on the way, a warm-up's are not.
 fn determine_outcome(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     slot: &Slot,
     case: &Case,
     definition: &WorkloadDefinition,
@@ -401,17 +401,17 @@ fn determine_outcome(
 ) -> Result<Outcome, ConductError> {
     if let Some(reason) = finished.failure() {
         return Ok(match finished.outcome {
-            ExecutionEnd::TimedOut => Outcome::TimedOut { limit: station.manifest.study.run.time_limit.0 },
+            ExecutionEnd::TimedOut => Outcome::TimedOut { limit: executor.manifest.study.run.time_limit.0 },
             ExecutionEnd::Interrupted => Outcome::Interrupted,
             ExecutionEnd::Exit { .. } | ExecutionEnd::Signal { .. } => Outcome::Failed { reason },
         });
     }
-    let samples = match parse_samples(case, slot, definition, finished, station) {
+    let samples = match parse_samples(case, slot, definition, finished, executor) {
         Ok(samples) => samples,
         Err(error) => return Ok(Outcome::Failed { reason: error.to_string() }),
     };
     for sample in samples.into_iter().filter(|_| !slot.warmup) {
-        station.stream.send(RunEventKind::Sample(sample))?;
+        executor.stream.send(RunEventKind::Sample(sample))?;
     }
     Ok(Outcome::Ok)
 }
@@ -421,11 +421,11 @@ fn parse_samples(
     slot: &Slot,
     definition: &WorkloadDefinition,
     finished: &WorkloadExecution,
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
 ) -> Result<Vec<Sample>, perflab_workload::MetricParseError> {
     let values =
         definition.parse_metrics(&finished.stdout.text(), &finished.stderr.text(), finished.wall_time())?;
-    let declared = station.manifest.plan.metrics.get(&case.uses);
+    let declared = executor.manifest.plan.metrics.get(&case.uses);
     let primary = |name: &str| {
         declared
             .and_then(|all| all.iter().find(|metric| metric.name == name))

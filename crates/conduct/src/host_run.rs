@@ -38,12 +38,12 @@ impl<'a> HostSession<'a> {
         stop: &'a StopRequest,
     ) -> Result<Self, ConductError> {
         stream.send_phase(RunPhase::Prepare)?;
-        let station =
+        let executor =
             SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None).prepare_run()?;
         let cpu_before = perflab_observe::process_usage().cpu;
         stream.send(RunEventKind::Began(Box::new(manifest.clone())))?;
         let begun = perflab_observe::monotonic_now();
-        Ok(HostSession { executor: station, manifest, stream, stop, begun, cpu_before })
+        Ok(HostSession { executor, manifest, stream, stop, begun, cpu_before })
     }
 
     /// Runs every slot, undoes every setting, and says `Ended`.
@@ -115,9 +115,9 @@ impl<'a> HostSession<'a> {
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
     fn end_run(self, status: RunStatus, sampler: Sampler) -> Result<Vec<String>, ConductError> {
         // Told even if nobody listens: undoing comes first.
-        let told = self.stream.send_phase(RunPhase::Undo);
+        let reported = self.stream.send_phase(RunPhase::Undo);
         let left = self.executor.undo_all()?;
-        told?;
+        reported?;
         wait_quiet_time(self.manifest, self.stop);
         let cost = sampler.stop();
         let usage = perflab_observe::process_usage();

@@ -93,8 +93,8 @@ const TRACER: &str = "io";
 
 /// Begins to trace, where the study wants it. The calling thread must be the one that starts the workload.
 pub(crate) fn start_io_trace(manifest: &Manifest) -> Result<Option<IoTracer>, ConductError> {
-    let wanted = manifest.study.io.as_ref().map(|rules| io_trace_scope(rules.scope));
-    Ok(wanted.map(IoTracer::start).transpose()?)
+    let requested = manifest.study.io.as_ref().map(|rules| io_trace_scope(rules.scope));
+    Ok(requested.map(IoTracer::start).transpose()?)
 }
 
 fn io_trace_scope(scope: ProfileScope) -> IoTraceScope {
@@ -107,7 +107,7 @@ fn io_trace_scope(scope: ProfileScope) -> IoTraceScope {
 /// Ends tracing, finds the files, and says where the recording lies. A warm-up's is nobody's.
 pub(crate) fn finish_io_trace(
     tracer: IoTracer,
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     index: u32,
     warmup: bool,
 ) -> Result<(), ConductError> {
@@ -117,22 +117,22 @@ pub(crate) fn finish_io_trace(
     }
     resolve_files(&mut recording);
     for missing in &recording.told.missing {
-        station
+        executor
             .stream
             .send_warning(format!("this kernel lacks {missing}"), "a newer kernel has the event")?;
     }
     if recording.told.lost > 0 {
         let message = format!("{} events of I/O were lost", recording.told.lost);
-        station
+        executor
             .stream
             .send_warning(message, "trace less at a time: a command instead of the whole system")?;
     }
-    let file = station.tracer_path(index, TRACER)?;
+    let file = executor.tracer_path(index, TRACER)?;
     let failed = |source| ConductError::Scratch { path: file.clone(), source };
     let mut out = std::io::BufWriter::new(std::fs::File::create_new(&file).map_err(failed)?);
     serde_json::to_writer(&mut out, &recording).map_err(|error| failed(error.into()))?;
     out.flush().map_err(failed)?;
-    station.stream.send(RunEventKind::Traced { slot: index, tracer: TRACER.into(), file })
+    executor.stream.send(RunEventKind::Traced { slot: index, tracer: TRACER.into(), file })
 }
 
 /// Why the I/O that a study asks for cannot be traced.
@@ -144,24 +144,24 @@ pub(crate) fn check_io_trace(manifest: &Manifest) -> Option<Refusal> {
 
 /// The variable that tells the workload where to write, for one that does.
 pub(crate) fn trace_variable(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     index: u32,
     definition: &WorkloadDefinition,
 ) -> Result<Option<(String, String)>, ConductError> {
     if !definition.traced {
         return Ok(None);
     }
-    let file = program_trace_path(station, index)?.to_string_lossy().into_owned();
+    let file = program_trace_path(executor, index)?.to_string_lossy().into_owned();
     Ok(Some((perflab_workload::TRACE_VARIABLE.to_owned(), file)))
 }
 
-fn program_trace_path(station: &SlotExecutor<'_>, index: u32) -> Result<PathBuf, ConductError> {
-    station.tracer_path(index, "optrace")
+fn program_trace_path(executor: &SlotExecutor<'_>, index: u32) -> Result<PathBuf, ConductError> {
+    executor.tracer_path(index, "optrace")
 }
 
 /// Says that a trace was written. A warm-up's is nobody's.
 pub(crate) fn report_program_trace(
-    station: &SlotExecutor<'_>,
+    executor: &SlotExecutor<'_>,
     index: u32,
     slot: &Slot,
     definition: &WorkloadDefinition,
@@ -169,7 +169,7 @@ pub(crate) fn report_program_trace(
     if !definition.traced {
         return Ok(());
     }
-    let file = program_trace_path(station, index)?;
+    let file = program_trace_path(executor, index)?;
     if !file.exists() {
         return Ok(());
     }
@@ -178,5 +178,5 @@ pub(crate) fn report_program_trace(
         let _ = std::fs::remove_file(file);
         return Ok(());
     }
-    station.stream.send(RunEventKind::Traced { slot: index, tracer: "optrace".into(), file })
+    executor.stream.send(RunEventKind::Traced { slot: index, tracer: "optrace".into(), file })
 }

@@ -32,7 +32,7 @@ pub fn temporary_folder() -> Result<PathBuf, ConductError> {
 pub struct TemporaryFolder {
     path: PathBuf,
     journal: Option<UndoJournal>,
-    promise: u32,
+    entry: u32,
 }
 
 impl TemporaryFolder {
@@ -45,14 +45,14 @@ impl TemporaryFolder {
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
         let path = temporary_folder()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
-        let promise = journal.promise(UndoEntry::Remove { path: path.clone() })?;
+        let entry = journal.promise(UndoEntry::Remove { path: path.clone() })?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
             // Not ours: nothing is to be removed.
-            journal.mark_undone(promise)?;
+            journal.mark_undone(entry)?;
             let _ = journal.close();
             return Err(ConductError::Scratch { path, source });
         }
-        Ok(TemporaryFolder { path, journal: Some(journal), promise })
+        Ok(TemporaryFolder { path, journal: Some(journal), entry })
     }
 
     /// Where it is.
@@ -64,7 +64,7 @@ impl TemporaryFolder {
     pub fn keep(mut self) -> PathBuf {
         if let Some(mut journal) = self.journal.take() {
             // A journal that cannot be written any more removes it at the next start: nothing worse.
-            let _ = journal.mark_undone(self.promise);
+            let _ = journal.mark_undone(self.entry);
             let _ = journal.close();
         }
         self.path.clone()

@@ -161,8 +161,8 @@ impl Multiplexer {
         for index in std::mem::take(&mut self.paused) {
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
             if link.may_read(now) {
-                let wanted = epoll_data(index, PollInterest::Read);
-                let _ = epoll::add(&self.epoll, &link.reading, wanted, epoll::EventFlags::IN);
+                let events = epoll_data(index, PollInterest::Read);
+                let _ = epoll::add(&self.epoll, &link.reading, events, epoll::EventFlags::IN);
             } else {
                 self.paused.insert(index);
             }
@@ -176,9 +176,9 @@ impl Multiplexer {
             Err(reason) => return self.close_with_reason(index, reason),
             Ok(left) => link.waits_to_write = left,
         }
-        let (wanted, writing) = (epoll_data(index, PollInterest::Write), &link.writing);
+        let (events, writing) = (epoll_data(index, PollInterest::Write), &link.writing);
         let _ = match (was, link.waits_to_write) {
-            (false, true) => epoll::add(&self.epoll, writing, wanted, epoll::EventFlags::OUT),
+            (false, true) => epoll::add(&self.epoll, writing, events, epoll::EventFlags::OUT),
             (true, false) => epoll::delete(&self.epoll, writing),
             _ => Ok(()),
         };
@@ -213,24 +213,24 @@ mod tests {
         let text = "x".repeat(60_000);
         let output = RunEventKind::Output { slot: None, name: "out".into(), text };
         let frame = encode_frame(&AgentReport::Event(RunEvent::new(Nanos(0), output))).unwrap();
-        let mut said = greeting_line();
-        let mut hub = Multiplexer::new().unwrap();
-        hub.add(Connection::duplex("endless", ours).unwrap()).unwrap();
+        let mut sent = greeting_line();
+        let mut multiplexer = Multiplexer::new().unwrap();
+        multiplexer.add(Connection::duplex("endless", ours).unwrap()).unwrap();
         let clock = Cell::new(Nanos(1_000_000_000));
         let mut bytes = 0;
         for _ in 0..seconds * 1000 {
             loop {
-                match theirs.write(&said) {
-                    Ok(length) => drop(said.drain(..length)),
+                match theirs.write(&sent) {
+                    Ok(length) => drop(sent.drain(..length)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => panic!("{error}"),
                 }
-                if said.is_empty() {
-                    said.extend_from_slice(&frame);
+                if sent.is_empty() {
+                    sent.extend_from_slice(&frame);
                 }
             }
             let now = clock.get();
-            let heard = hub.receive_by_clock(&|| now, now).unwrap();
+            let heard = multiplexer.receive_by_clock(&|| now, now).unwrap();
             bytes +=
                 heard.iter().map(|one| one.report.as_ref().map(|_| frame.len() as u64).unwrap()).sum::<u64>();
             clock.set(Nanos(now.0 + 1_000_000));

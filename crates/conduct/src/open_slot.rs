@@ -42,12 +42,12 @@ struct HeldReports {
 
 impl OpenSlot {
     pub(crate) fn new(index: u32, slot: Slot, who: Vec<usize>) -> Self {
-        let told = who.iter().map(|_| HeldReports::default()).collect();
+        let reports = who.iter().map(|_| HeldReports::default()).collect();
         OpenSlot {
             index,
             slot,
             participants: who,
-            reports: told,
+            reports,
             lost_participant: None,
             lacking: None,
             released: None,
@@ -78,11 +78,11 @@ impl OpenSlot {
 
     /// Whether the target has told of that metric.
     pub(crate) fn has_reported_metric(&self, target: usize, metric: &str) -> bool {
-        self.reports_of(target).is_some_and(|told| told.metrics.contains(metric))
+        self.reports_of(target).is_some_and(|reports| reports.metrics.contains(metric))
     }
 
     pub(crate) fn has_ended(&self, target: usize) -> bool {
-        self.reports_of(target).is_some_and(|told| told.ended)
+        self.reports_of(target).is_some_and(|reports| reports.ended)
     }
 
     /// Keeps what a target told until the slot is over.
@@ -93,20 +93,20 @@ impl OpenSlot {
         let most = (MAX_HELD_BYTES / self.participants.len().max(1))
             .clamp(*MAX_HELD_BYTES_EACH.start(), *MAX_HELD_BYTES_EACH.end());
         let place = self.participants.iter().position(|one| *one == target);
-        let Some(told) = place.and_then(|place| self.reports.get_mut(place)) else { return Ok(()) };
-        told.bytes = told.bytes.saturating_add(event_memory(&event));
-        if told.bytes > most {
+        let Some(reports) = place.and_then(|place| self.reports.get_mut(place)) else { return Ok(()) };
+        reports.bytes = reports.bytes.saturating_add(event_memory(&event));
+        if reports.bytes > most {
             let (index, most) = (self.index, perflab_model::Bytes(most as u64));
             return Err(format!(
                 "it told more of iteration {index} than is held of a target ({most} of memory)"
             ));
         }
         match &event.what {
-            RunEventKind::Sample(sample) => drop(told.metrics.insert(sample.metric.clone())),
-            RunEventKind::IterationEnded { .. } => told.ended = true,
+            RunEventKind::Sample(sample) => drop(reports.metrics.insert(sample.metric.clone())),
+            RunEventKind::IterationEnded { .. } => reports.ended = true,
             _ => {}
         }
-        told.events.push(event);
+        reports.events.push(event);
         Ok(())
     }
 
@@ -122,14 +122,14 @@ impl OpenSlot {
     pub(crate) fn close(self, now: Nanos, names: &[String]) -> (Vec<RunEvent>, bool) {
         let Some(released) = self.released else { return (Vec::new(), self.lost_participant.is_none()) };
         let (mut events, mut good) = (Vec::new(), true);
-        for (target, told) in self.participants.iter().zip(self.reports) {
+        for (target, reports) in self.participants.iter().zip(self.reports) {
             let spoilt = self.lost_participant.as_ref().map(|(lost, reason)| {
                 let name = names.get(*lost).map_or("a target", String::as_str);
                 if lost == target { reason.clone() } else { format!("{name} was lost meanwhile: {reason}") }
             });
-            let (spoilt, told) = (self.lacking.clone().or(spoilt), told.events);
+            let (spoilt, reports) = (self.lacking.clone().or(spoilt), reports.events);
             let end = TargetEnding { slot: self.index, target: *target, released, now };
-            let (mine, fine) = end.end_events(told, spoilt);
+            let (mine, fine) = end.end_events(reports, spoilt);
             good &= fine;
             events.extend(mine);
         }
@@ -176,8 +176,8 @@ struct TargetEnding {
 }
 
 impl TargetEnding {
-    fn end_events(&self, told: Vec<RunEvent>, spoilt: Option<String>) -> (Vec<RunEvent>, bool) {
-        let mut events = told;
+    fn end_events(&self, reports: Vec<RunEvent>, spoilt: Option<String>) -> (Vec<RunEvent>, bool) {
+        let mut events = reports;
         if let Some(reason) = spoilt {
             events.retain(|event| !matches!(event.what, RunEventKind::Sample(_)));
             let failed = Outcome::Failed { reason };

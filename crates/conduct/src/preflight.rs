@@ -88,7 +88,7 @@ fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorS
         |case: &Case| resolve_settings(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
     let all = manifest.plan.cases.iter().flat_map(wanted);
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in all.filter_map(|knob| check_setting(&knob.setting, host)) {
+    for refusal in all.filter_map(|setting| check_setting(&setting.setting, host)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }
@@ -96,8 +96,8 @@ fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorS
     found
 }
 
-fn check_setting(knob: &Setting, host: &LocalMachine) -> Option<Refusal> {
-    let (name, path) = match knob {
+fn check_setting(setting: &Setting, host: &LocalMachine) -> Option<Refusal> {
+    let (name, path) = match setting {
         Setting::File { name, path, .. } => (name.as_str(), path.clone()),
         Setting::DropCaches(_) => ("dropping caches", host.root.path("/proc/sys/vm/drop_caches")),
         Setting::Commands { .. } => return None,

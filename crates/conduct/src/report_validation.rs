@@ -58,23 +58,25 @@ impl ReportValidator<'_> {
     /// The event on our time axis, or why the target cannot be believed.
     pub(crate) fn validate(
         &self,
-        mate: &mut TargetSession,
+        session: &mut TargetSession,
         event: RunEvent,
     ) -> Result<ValidatedReport, String> {
-        let at = self.to_run_time(mate, event.at);
+        let at = self.to_run_time(session, event.at);
         let pass = |what| ValidatedReport::Pass(self.stamped_event(at, what));
         let hold = |what| ValidatedReport::Hold(self.stamped_event(at, what));
         Ok(match event.what {
             RunEventKind::Facts(facts) => {
-                mate.facts = clean_facts(facts);
+                session.facts = clean_facts(facts);
                 ValidatedReport::Drop
             }
             RunEventKind::IterationBegan { .. } => ValidatedReport::Drop,
             RunEventKind::Ended { overhead, .. } => ValidatedReport::Cost(overhead),
-            RunEventKind::Sample(sample) => hold(RunEventKind::Sample(self.validate_sample(mate, sample)?)),
+            RunEventKind::Sample(sample) => {
+                hold(RunEventKind::Sample(self.validate_sample(session, sample)?))
+            }
             RunEventKind::IterationEnded { slot, outcome, start, end } => {
                 self.expect_open_slot(slot)?;
-                let (start, end) = (self.to_run_time(mate, start), self.to_run_time(mate, end));
+                let (start, end) = (self.to_run_time(session, start), self.to_run_time(session, end));
                 hold(RunEventKind::IterationEnded { slot, outcome: clean_outcome(outcome), start, end })
             }
             RunEventKind::Output { slot: Some(slot), name, text } => {
@@ -85,7 +87,7 @@ impl ReportValidator<'_> {
                     text: remove_control_characters(&text),
                 })
             }
-            RunEventKind::Output { slot: None, text, .. } if !mate.may_print(text.len()) => {
+            RunEventKind::Output { slot: None, text, .. } if !session.may_print(text.len()) => {
                 ValidatedReport::Drop
             }
             RunEventKind::Output { slot: None, name, text } => pass(RunEventKind::Output {
@@ -93,16 +95,16 @@ impl ReportValidator<'_> {
                 name: clean_label(&name),
                 text: remove_control_characters(&text),
             }),
-            RunEventKind::Gap(_) if !mate.may_report_gap() => ValidatedReport::Drop,
+            RunEventKind::Gap(_) if !session.may_report_gap() => ValidatedReport::Drop,
             RunEventKind::SettingApplied { .. } | RunEventKind::SettingUndone { .. }
-                if !mate.may_report_change() =>
+                if !session.may_report_change() =>
             {
                 ValidatedReport::Drop
             }
             RunEventKind::SeriesOpened(_)
             | RunEventKind::Rows { .. }
             | RunEventKind::Changed { .. }
-            | RunEventKind::Gap(_) => pass(self.validate_series(mate, event.what)?),
+            | RunEventKind::Gap(_) => pass(self.validate_series(session, event.what)?),
             RunEventKind::SettingApplied { setting, from, to, asked } => {
                 let (setting, from, to) = (
                     remove_control_characters(&setting),
@@ -120,16 +122,16 @@ impl ReportValidator<'_> {
                 setting: remove_control_characters(&setting),
                 to: remove_control_characters(&to),
             }),
-            RunEventKind::Warning { .. } if !mate.may_warn() => ValidatedReport::Drop,
+            RunEventKind::Warning { .. } if !session.may_warn() => ValidatedReport::Drop,
             RunEventKind::Warning { message, advice } => {
-                let message = format!("{}: {}", mate.name, clean_sentence(&message));
+                let message = format!("{}: {}", session.name, clean_sentence(&message));
                 pass(RunEventKind::Warning { message, advice: clean_sentence(&advice) })
             }
             RunEventKind::Stacks(mut batch) => {
                 self.expect_open_slot(batch.slot)?;
                 self.check_samples(&batch)?;
                 for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
-                    *at = self.to_run_time(mate, *at);
+                    *at = self.to_run_time(session, *at);
                 }
                 hold(RunEventKind::Stacks(batch))
             }
@@ -178,8 +180,8 @@ impl ReportValidator<'_> {
         self.now.since(self.begun).max(SHORTEST)
     }
 
-    fn to_run_time(&self, mate: &TargetSession, theirs: Nanos) -> Nanos {
-        mate.offset.to_ours(theirs).clamp(self.begun, self.now.max(self.begun))
+    fn to_run_time(&self, session: &TargetSession, theirs: Nanos) -> Nanos {
+        session.offset.to_ours(theirs).clamp(self.begun, self.now.max(self.begun))
     }
 
     /// The open slot, if the target is at it, has not ended it, and means it.
@@ -191,7 +193,7 @@ impl ReportValidator<'_> {
         open.ok_or_else(|| format!("it told of iteration {slot}, where it is not"))
     }
 
-    fn validate_sample(&self, mate: &TargetSession, sample: Sample) -> Result<Sample, String> {
+    fn validate_sample(&self, session: &TargetSession, sample: Sample) -> Result<Sample, String> {
         let open = self.open.ok_or("it told of a value outside of any iteration")?;
         self.expect_open_slot(open.index)?;
         let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
@@ -212,22 +214,29 @@ impl ReportValidator<'_> {
             unit: metric.unit.clone(),
             direction: metric.direction,
             primary: metric.primary,
-            start: self.to_run_time(mate, sample.start),
-            end: self.to_run_time(mate, sample.end),
+            start: self.to_run_time(session, sample.start),
+            end: self.to_run_time(session, sample.end),
         })
     }
 
     /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.
-    fn validate_series(&self, mate: &mut TargetSession, what: RunEventKind) -> Result<RunEventKind, String> {
-        let own = |mate: &TargetSession, monitor: &str| format!("{monitor}.{}", mate.name);
+    fn validate_series(
+        &self,
+        session: &mut TargetSession,
+        what: RunEventKind,
+    ) -> Result<RunEventKind, String> {
+        let own = |session: &TargetSession, monitor: &str| format!("{monitor}.{}", session.name);
         match what {
             RunEventKind::SeriesOpened(mut schema) => {
-                let wanted = self.manifest.study.monitors.contains_key(&schema.monitor);
-                if !wanted || schema.columns.len() > COLUMNS || mate.series.contains_key(&schema.monitor) {
+                let is_recorded = self.manifest.study.monitors.contains_key(&schema.monitor);
+                if !is_recorded
+                    || schema.columns.len() > COLUMNS
+                    || session.series.contains_key(&schema.monitor)
+                {
                     return Err(format!("it opened a monitor {:?} that is not wanted", schema.monitor));
                 }
-                mate.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
-                schema.monitor = own(mate, &schema.monitor);
+                session.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
+                schema.monitor = own(session, &schema.monitor);
                 schema.source = remove_control_characters(&schema.source);
                 schema
                     .columns
@@ -236,15 +245,15 @@ impl ReportValidator<'_> {
                 Ok(RunEventKind::SeriesOpened(schema))
             }
             RunEventKind::Rows { monitor, rows } => {
-                let known = mate.series.get_mut(&monitor);
+                let known = session.series.get_mut(&monitor);
                 let fit = known.filter(|(width, _)| rows.iter().all(|row| row.len() == *width));
                 let (_, last) = fit.ok_or_else(|| column_mismatch(&monitor))?;
                 *last = rows.len();
                 let rows = rows.into_iter().map(clean_row).collect();
-                Ok(RunEventKind::Rows { monitor: own(mate, &monitor), rows })
+                Ok(RunEventKind::Rows { monitor: own(session, &monitor), rows })
             }
             RunEventKind::Changed { monitor, step, rows } => {
-                let known = mate.series.get(&monitor).copied();
+                let known = session.series.get(&monitor).copied();
                 let fits = |(place, row): &(u32, CellRow), (width, last): (usize, usize)| {
                     row.len() == width && (*place as usize) < last
                 };
@@ -252,13 +261,13 @@ impl ReportValidator<'_> {
                     return Err(column_mismatch(&monitor));
                 }
                 let rows = rows.into_iter().map(|(place, row)| (place, clean_row(row))).collect();
-                Ok(RunEventKind::Changed { monitor: own(mate, &monitor), step, rows })
+                Ok(RunEventKind::Changed { monitor: own(session, &monitor), step, rows })
             }
             RunEventKind::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => {
                 Ok(RunEventKind::Gap(SeriesGap {
-                    monitor: own(mate, &gap.monitor),
-                    from: self.to_run_time(mate, gap.from),
-                    to: gap.to.map(|to| self.to_run_time(mate, to)),
+                    monitor: own(session, &gap.monitor),
+                    from: self.to_run_time(session, gap.from),
+                    to: gap.to.map(|to| self.to_run_time(session, to)),
                     reason: remove_control_characters(&gap.reason),
                 }))
             }
@@ -384,25 +393,25 @@ mod tests {
     struct ValidatorFixture {
         manifest: Manifest,
         open: OpenSlot,
-        mate: TargetSession,
+        session: TargetSession,
     }
 
     impl ValidatorFixture {
         fn new() -> Self {
-            let mate = TargetSession::new("guest1".into(), "process".into(), Some(Box::new(NoAgent)));
+            let session = TargetSession::new("guest1".into(), "process".into(), Some(Box::new(NoAgent)));
             ValidatorFixture {
                 manifest: example_manifest(),
                 open: OpenSlot::new(0, example_slot(), vec![0]),
-                mate,
+                session,
             }
         }
 
         /// What becomes of `what` when target `target` tells it at a time far in the future.
         fn validate(&mut self, target: usize, what: RunEventKind) -> Result<ValidatedReport, String> {
             let (begun, now) = (Nanos(100), Nanos(200));
-            let ear =
+            let validator =
                 ReportValidator { manifest: &self.manifest, target, open: Some(&self.open), begun, now };
-            ear.validate(&mut self.mate, RunEvent::new(Nanos(u64::MAX), what))
+            validator.validate(&mut self.session, RunEvent::new(Nanos(u64::MAX), what))
         }
     }
 
@@ -522,14 +531,14 @@ mod tests {
         let mut world = ValidatorFixture::new();
         let text = |text: &str| format!("{text}\u{1b}[2J");
         let hello = AgentHello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
-        world.mate.hello = Some(clean_hello(hello));
+        world.session.hello = Some(clean_hello(hello));
         let mut facts = Facts::default();
         facts.add(&text("cpu.model"), text("a processor").as_str(), &text("/proc/cpuinfo"));
         facts.add(&"k".repeat(1000), 7_i64, "");
         assert!(matches!(world.validate(0, RunEventKind::Facts(facts)), Ok(ValidatedReport::Drop)));
-        let record = world.mate.target_record(Nanos(0));
-        let told = serde_json::to_string(&record).unwrap();
-        assert!(!told.contains("\\u001b") && told.contains("a processor\u{fffd}[2J"), "{told}");
+        let record = world.session.target_record(Nanos(0));
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(!text.contains("\\u001b") && text.contains("a processor\u{fffd}[2J"), "{text}");
         assert!(record.facts.0.keys().all(|key| key.chars().count() <= NAME));
     }
 
@@ -586,7 +595,7 @@ mod tests {
             .filter(|_| matches!(world.validate(0, change()), Ok(ValidatedReport::Pass(_))))
             .count();
         assert_eq!(passed, 100_000);
-        insta::assert_snapshot!(world.mate.dropped_summary().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
+        insta::assert_snapshot!(world.session.dropped_summary().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
     }
 
     #[test]

@@ -55,16 +55,16 @@ fn collect_texts(value: &serde_json::Value) -> Vec<String> {
 
 fn check_workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     for (name, workload) in &study.workload {
-        let wanted = catalogue_name(name, workload);
-        if catalogue.get(wanted).is_none() {
+        let requested = catalogue_name(name, workload);
+        if catalogue.get(requested).is_none() {
             let key = if workload.uses.is_some() {
                 format!("workload.{name}.use")
             } else {
                 format!("workload.{name}")
             };
             found.push(
-                Problem::new(key, format!("the catalogue has no workload `{wanted}`"))
-                    .with_hint(catalogue.unknown_name_hint(wanted)),
+                Problem::new(key, format!("the catalogue has no workload `{requested}`"))
+                    .with_hint(catalogue.unknown_name_hint(requested)),
             );
         }
     }

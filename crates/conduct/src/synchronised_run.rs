@@ -40,13 +40,13 @@ impl RunTarget for SynchronisedRun {
         preflight::check_environment(manifest, &self.host, permissions, Some(FactorSide::Host))?;
         stream.send_phase(RunPhase::Prepare)?;
         let side = Some(FactorSide::Host);
-        let station = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side);
-        let course = RunState {
+        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side);
+        let run_state = RunState {
             host: &self.host,
             manifest,
             stream,
             stop,
-            executor: station,
+            executor,
             earliest: monotonic_now(),
             early_events: Vec::new(),
             begun: None,
@@ -54,7 +54,7 @@ impl RunTarget for SynchronisedRun {
             cost: Overhead::default(),
             stack_merger: StackMerger::default(),
         };
-        course.run()
+        run_state.run()
     }
 }
 
@@ -305,11 +305,11 @@ impl RunState<'_> {
     }
 
     /// What a target said beside its stream.
-    pub(crate) fn report_stderr(&mut self, target: usize, words: String) -> Result<(), ConductError> {
-        if words.is_empty() {
+    pub(crate) fn report_stderr(&mut self, target: usize, stderr: String) -> Result<(), ConductError> {
+        if stderr.is_empty() {
             return Ok(());
         }
-        let text = crate::untrusted_text::remove_control_characters(&words);
+        let text = crate::untrusted_text::remove_control_characters(&stderr);
         self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
     }
 

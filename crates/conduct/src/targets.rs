@@ -28,7 +28,7 @@ const ALL: Nanos = Nanos(200_000_000);
 /// The targets.
 #[derive(Debug)]
 pub(crate) struct ConnectedTargets {
-    hub: Multiplexer,
+    multiplexer: Multiplexer,
     pub(crate) sessions: Vec<TargetSession>,
     /// What came while something else was waited for.
     backlog: VecDeque<ReceivedReport>,
@@ -62,8 +62,8 @@ impl ConnectedTargets {
         let names = expand_target_names(study);
         let (done, started) = channel();
         let mut all: Vec<(usize, Result<LaunchedAgent, ConductError>)> = Vec::new();
-        let mut standing: Vec<TargetStatus> = names.iter().map(|(name, _)| starting_status(name)).collect();
-        let mut shown = show(standing.clone());
+        let mut statuses: Vec<TargetStatus> = names.iter().map(|(name, _)| starting_status(name)).collect();
+        let mut shown = show(statuses.clone());
         std::thread::scope(|scope| {
             for (index, (name, target)) in names.iter().enumerate() {
                 let done = done.clone();
@@ -73,74 +73,78 @@ impl ConnectedTargets {
             }
             drop(done);
             for (index, one) in started {
-                if let Some(here) = standing.get_mut(index) {
-                    here.doing = if one.is_ok() { TargetState::Ready } else { TargetState::Lost };
+                if let Some(status) = statuses.get_mut(index) {
+                    status.doing = if one.is_ok() { TargetState::Ready } else { TargetState::Lost };
                 }
                 all.push((index, one));
                 if shown.is_ok() {
-                    shown = show(standing.clone());
+                    shown = show(statuses.clone());
                 }
             }
         });
         shown?;
         all.sort_by_key(|(index, _)| *index);
-        let mut crew = ConnectedTargets {
-            hub: Multiplexer::new().map_err(|source| ConductError::Speak { source })?,
+        let mut targets = ConnectedTargets {
+            multiplexer: Multiplexer::new().map_err(|source| ConductError::Speak { source })?,
             sessions: Vec::new(),
             backlog: VecDeque::new(),
         };
         let mut failed = Vec::new();
         for ((name, target), (index, started)) in names.into_iter().zip(all) {
-            let place = match started {
+            let handle = match started {
                 Ok(started) => {
-                    crew.hub.add(started.connection).map_err(|source| ConductError::Speak { source })?;
+                    targets
+                        .multiplexer
+                        .add(started.connection)
+                        .map_err(|source| ConductError::Speak { source })?;
                     Some(started.handle)
                 }
                 Err(error) => {
-                    crew.hub.add_absent();
+                    targets.multiplexer.add_absent();
                     failed.push((index, error));
                     None
                 }
             };
-            crew.sessions.push(TargetSession::new(name, target.kind.to_string(), place));
+            targets.sessions.push(TargetSession::new(name, target.kind.to_string(), handle));
         }
-        Ok((crew, failed))
+        Ok((targets, failed))
     }
 
     /// Notes what these targets are doing.
     pub(crate) fn set_activity(&mut self, who: &[usize], what: TargetState) {
         who.iter().for_each(|target| {
-            self.sessions.get_mut(*target).into_iter().for_each(|mate| mate.set_activity(what))
+            self.sessions.get_mut(*target).into_iter().for_each(|session| session.set_activity(what))
         });
     }
 
     /// Notes what all are doing.
     pub(crate) fn set_all_activity(&mut self, what: TargetState) {
-        self.sessions.iter_mut().for_each(|mate| mate.set_activity(what));
+        self.sessions.iter_mut().for_each(|session| session.set_activity(what));
     }
 
     pub(crate) fn send(&mut self, target: usize, order: &AgentOrder) {
-        self.hub.send(target, order);
+        self.multiplexer.send(target, order);
     }
 
     /// Gives a target up: its stream is closed, and it is ended. Gives what it said beside the stream.
     pub(crate) fn drop_target(&mut self, target: usize, reason: &str) -> String {
-        self.hub.close(target);
-        let Some(mate) = self.sessions.get_mut(target) else { return String::new() };
-        mate.lost = Some(reason.to_owned());
-        mate.handle.take().map(|mut place| place.end()).unwrap_or_default()
+        self.multiplexer.close(target);
+        let Some(session) = self.sessions.get_mut(target) else { return String::new() };
+        session.lost = Some(reason.to_owned());
+        session.handle.take().map(|mut handle| handle.end()).unwrap_or_default()
     }
 
     /// Ends all that are left; gives what each said beside its stream.
     pub(crate) fn shut_down(&mut self) -> Vec<(usize, String)> {
         for target in 0..self.sessions.len() {
-            self.hub.close(target);
+            self.multiplexer.close(target);
         }
-        let places = self.sessions.iter_mut().enumerate().map(|(target, mate)| (target, mate.handle.take()));
-        let left: Vec<_> = places.filter_map(|(target, place)| Some((target, place?))).collect();
+        let handles =
+            self.sessions.iter_mut().enumerate().map(|(target, session)| (target, session.handle.take()));
+        let left: Vec<_> = handles.filter_map(|(target, handle)| Some((target, handle?))).collect();
         std::thread::scope(|scope| {
-            let end = |(target, mut place): (usize, Box<dyn launcher::AgentHandle>)| {
-                scope.spawn(move || (target, place.end()))
+            let end = |(target, mut handle): (usize, Box<dyn launcher::AgentHandle>)| {
+                scope.spawn(move || (target, handle.end()))
             };
             let ending: Vec<_> = left.into_iter().map(end).collect();
             ending.into_iter().filter_map(|one| one.join().ok()).collect()
@@ -150,9 +154,11 @@ impl ConnectedTargets {
     /// Asks everybody for the time who has not been asked for a second.
     pub(crate) fn send_due_pings(&mut self) {
         let now = monotonic_now();
-        for (target, mate) in self.sessions.iter_mut().enumerate().filter(|(_, mate)| mate.is_ping_due(now)) {
-            let id = mate.begin_ping(now);
-            self.hub.send(target, &AgentOrder::Ping { id });
+        for (target, session) in
+            self.sessions.iter_mut().enumerate().filter(|(_, session)| session.is_ping_due(now))
+        {
+            let id = session.begin_ping(now);
+            self.multiplexer.send(target, &AgentOrder::Ping { id });
         }
     }
 
@@ -164,15 +170,15 @@ impl ConnectedTargets {
     }
 
     fn receive_all(&mut self, until: Nanos) -> io::Result<Vec<ReceivedReport>> {
-        let heard = self.hub.receive(until)?;
+        let heard = self.multiplexer.receive(until)?;
         Ok(heard.into_iter().filter_map(|heard| self.consume_pong(heard)).collect())
     }
 
     /// What is no answer that was waited for; one that cannot be believed is a reason to give its target up.
     fn consume_pong(&mut self, heard: ReceivedReport) -> Option<ReceivedReport> {
         let Ok(AgentReport::Pong { id, at }) = heard.report else { return Some(heard) };
-        let Some(mate) = self.sessions.get_mut(heard.index) else { return Some(heard) };
-        match mate.accept_pong(id, at, heard.at) {
+        let Some(session) = self.sessions.get_mut(heard.index) else { return Some(heard) };
+        match session.accept_pong(id, at, heard.at) {
             Ok(true) => None,
             Ok(false) => Some(heard),
             Err(reason) => Some(ReceivedReport { report: Err(reason), ..heard }),
@@ -185,14 +191,15 @@ impl ConnectedTargets {
         for target in who {
             for _ in 0..ROUNDS {
                 let now = monotonic_now();
-                let Some(mate) = self.sessions.get_mut(*target).filter(|mate| mate.lost.is_none()) else {
+                let Some(session) = self.sessions.get_mut(*target).filter(|session| session.lost.is_none())
+                else {
                     break;
                 };
-                if now.since(begun) > ALL || !mate.has_answered() {
+                if now.since(begun) > ALL || !session.has_answered() {
                     break;
                 }
-                let id = mate.begin_ping(now);
-                self.hub.send(*target, &AgentOrder::Ping { id });
+                let id = session.begin_ping(now);
+                self.multiplexer.send(*target, &AgentOrder::Ping { id });
                 self.await_pong(*target, Nanos(now.0 + TRIP.0))?;
             }
         }
@@ -263,11 +270,11 @@ struct ClockQuestion {
 
 impl TargetSession {
     /// `place` is missing of one that could not be started.
-    pub(crate) fn new(name: String, kind: String, place: Option<Box<dyn AgentHandle>>) -> Self {
+    pub(crate) fn new(name: String, kind: String, handle: Option<Box<dyn AgentHandle>>) -> Self {
         TargetSession {
             name,
             kind,
-            handle: place,
+            handle,
             hello: None,
             facts: Facts::default(),
             offset: ClockOffsetEstimator::default(),
@@ -323,12 +330,13 @@ impl TargetSession {
             (self.changes.saturating_sub(MAX_CHANGES), "further changes of settings"),
         ];
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-        let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+        let mut dropped: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
         if self.printed > MAX_PRINTED_BYTES {
-            said.push("some of what it printed outside of iterations".into());
+            dropped.push("some of what it printed outside of iterations".into());
         }
-        let said = said.join(", ");
-        (!said.is_empty()).then(|| format!("{}: {said} were dropped, for there were too many", self.name))
+        let dropped = dropped.join(", ");
+        (!dropped.is_empty())
+            .then(|| format!("{}: {dropped} were dropped, for there were too many", self.name))
     }
 
     /// For those who watch.
@@ -340,12 +348,14 @@ impl TargetSession {
     /// The number of a new question, if it is time for one.
     fn is_ping_due(&self, now: Nanos) -> bool {
         self.lost.is_none()
-            && self.last_question.is_none_or(|asked| asked.answered && now.since(asked.sent) >= EVERY)
+            && self
+                .last_question
+                .is_none_or(|question| question.answered && now.since(question.sent) >= EVERY)
     }
 
     /// Notes a question that is about to be sent.
     fn begin_ping(&mut self, now: Nanos) -> u64 {
-        let id = self.last_question.map_or(0, |asked| asked.id + 1);
+        let id = self.last_question.map_or(0, |question| question.id + 1);
         self.last_question = Some(ClockQuestion { id, sent: now, answered: false });
         id
     }
@@ -355,25 +365,26 @@ impl TargetSession {
     /// # Errors
     /// It is the time of no machine; why is for people.
     fn accept_pong(&mut self, id: u64, theirs: Nanos, back: Nanos) -> Result<bool, String> {
-        let Some(asked) = self.last_question.as_mut().filter(|asked| asked.id == id && !asked.answered)
+        let Some(question) =
+            self.last_question.as_mut().filter(|question| question.id == id && !question.answered)
         else {
             return Ok(false);
         };
-        asked.answered = true;
-        let trip = RoundTrip { sent: asked.sent, theirs, back };
+        question.answered = true;
+        let trip = RoundTrip { sent: question.sent, theirs, back };
         self.longest = trip.duration();
         self.offset.add_trip(trip).map(|()| true)
     }
 
     /// Whether the last question is answered.
     fn has_answered(&self) -> bool {
-        self.last_question.is_none_or(|asked| asked.answered)
+        self.last_question.is_none_or(|question| question.answered)
     }
 
     /// How long it has been silent.
     pub(crate) fn silence(&self, now: Nanos) -> Nanos {
-        let waiting = self.last_question.filter(|asked| !asked.answered && self.lost.is_none());
-        waiting.map_or(Nanos(0), |asked| now.since(asked.sent))
+        let waiting = self.last_question.filter(|question| !question.answered && self.lost.is_none());
+        waiting.map_or(Nanos(0), |question| now.since(question.sent))
     }
 
     pub(crate) fn clock(&self, now: Nanos) -> ClockOffset {

@@ -434,8 +434,8 @@ impl<'a> ThreadNames<'a> {
     /// Collects them.
     pub fn from_recording(recording: &'a IoRecording) -> Self {
         let mut all = ThreadNames::default();
-        let told = recording.told.names.iter();
-        all.named.extend(told.map(|(pid, name)| (*pid, name.as_str())));
+        let names = recording.told.names.iter();
+        all.named.extend(names.map(|(pid, name)| (*pid, name.as_str())));
         for event in &recording.events {
             let Some(name) = event.name.as_deref() else { continue };
             match event.kind {
@@ -478,7 +478,7 @@ mod tests {
         let [volume, partition, sda, sdb] =
             [(253, 0), (253, 1), (8, 0), (8, 16)].map(|(a, b)| DeviceNumber::new(a, b));
         let segment = |from, length, disk, start| DeviceSegment { device: volume, from, length, disk, start };
-        let told = IoTraceSummary {
+        let summary = IoTraceSummary {
             partitions: vec![DiskPartition { device: partition, disk: volume, start: 50 }],
             segments: vec![
                 segment(0, 100, sda, 1000),
@@ -490,10 +490,10 @@ mod tests {
         let place = |disk, physical, skipped, length| DiskRange { disk, physical, skipped, length };
         let mirrored = place(sdb, 9090, 0, 20);
         let both = [place(sda, 1090, 0, 10), place(sdb, 7000, 10, 10), mirrored];
-        assert_eq!(told.disk_ranges(volume, 90, 20), both);
-        assert_eq!(told.disk_ranges(partition, 40, 20), both, "a partition of the volume");
-        assert_eq!(told.disk_ranges(volume, 300, 20), [], "beyond its end");
-        assert_eq!(told.disk_ranges(sda, 5, 9), [place(sda, 5, 0, 9)]);
+        assert_eq!(summary.disk_ranges(volume, 90, 20), both);
+        assert_eq!(summary.disk_ranges(partition, 40, 20), both, "a partition of the volume");
+        assert_eq!(summary.disk_ranges(volume, 300, 20), [], "beyond its end");
+        assert_eq!(summary.disk_ranges(sda, 5, 9), [place(sda, 5, 0, 9)]);
     }
 
     #[test]

@@ -157,24 +157,24 @@ fn group_repeated_slots(slots: &[Slot]) -> Vec<RepeatedSlot> {
 }
 
 fn deserialize_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Slot>, D::Error> {
-    let stretches = Vec::<RepeatedSlot>::deserialize(deserializer)?;
-    let mut slots = Vec::with_capacity(total_slots(&stretches).ok_or_else(|| D::Error::custom(TOO_MANY))?);
-    for stretch in &stretches {
-        slots.extend((0..stretch.repeat).map(|further| stretch.nth_slot(further)));
+    let groups = Vec::<RepeatedSlot>::deserialize(deserializer)?;
+    let mut slots = Vec::with_capacity(total_slots(&groups).ok_or_else(|| D::Error::custom(TOO_MANY))?);
+    for group in &groups {
+        slots.extend((0..group.repeat).map(|further| group.nth_slot(further)));
     }
     Ok(slots)
 }
 
 /// As `deserialize_slots`, but only their number.
 pub fn count_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let stretches = Vec::<RepeatedSlot>::deserialize(deserializer)?;
-    total_slots(&stretches).ok_or_else(|| D::Error::custom(TOO_MANY))
+    let groups = Vec::<RepeatedSlot>::deserialize(deserializer)?;
+    total_slots(&groups).ok_or_else(|| D::Error::custom(TOO_MANY))
 }
 
 const TOO_MANY: &str = "its plan has more than 16777216 slots";
 
-fn total_slots(stretches: &[RepeatedSlot]) -> Option<usize> {
-    let sum: u64 = stretches.iter().map(|stretch| u64::from(stretch.repeat)).sum();
+fn total_slots(groups: &[RepeatedSlot]) -> Option<usize> {
+    let sum: u64 = groups.iter().map(|group| u64::from(group.repeat)).sum();
     usize::try_from(sum).ok().filter(|sum| *sum <= MOST)
 }
 

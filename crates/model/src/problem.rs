@@ -172,10 +172,10 @@ mod tests {
         let mut all: Vec<String> = (0..5000).map(|n| format!("function_{n:04}")).collect();
         all.push("zzy_and_more".into());
         all.push("z".repeat(100_000));
-        let told = suggest_name("zzzy", all.iter().map(String::as_str));
+        let text = suggest_name("zzzy", all.iter().map(String::as_str));
         assert!(
-            told.len() < 1000 && told.ends_with(", and 4992 more") && told.contains("zzy_and_more"),
-            "{told}"
+            text.len() < 1000 && text.ends_with(", and 4992 more") && text.contains("zzy_and_more"),
+            "{text}"
         );
     }
 }

@@ -215,8 +215,8 @@ impl Profile {
 
     /// What became of all samples.
     pub fn sample_counts(&self) -> SampleCounts {
-        self.iterations.iter().fold(SampleCounts::default(), |mut sum, piece| {
-            sum += piece.sample_counts();
+        self.iterations.iter().fold(SampleCounts::default(), |mut sum, iteration| {
+            sum += iteration.sample_counts();
             sum
         })
     }
@@ -238,20 +238,20 @@ impl Profile {
     /// Takes what a sampler said of a slot. Of several, the samplers of targets in step, losses and costs are added up,
     /// and the first one's words about the event stand for all.
     pub fn add_summary(&mut self, about: ProfileSummary) {
-        let told = &mut self.iteration_mut(about.slot).summary;
-        if told.source.is_empty() {
-            *told = about;
+        let summary = &mut self.iteration_mut(about.slot).summary;
+        if summary.source.is_empty() {
+            *summary = about;
             return;
         }
-        told.lost = told.lost.saturating_add(about.lost);
-        told.unreadable = told.unreadable.saturating_add(about.unreadable);
-        told.cost.0 = told.cost.0.saturating_add(about.cost.0);
+        summary.lost = summary.lost.saturating_add(about.lost);
+        summary.unreadable = summary.unreadable.saturating_add(about.unreadable);
+        summary.cost.0 = summary.cost.0.saturating_add(about.cost.0);
     }
 
     /// The piece of a slot, made where it is new.
     pub fn iteration_mut(&mut self, slot: u32) -> &mut IterationProfile {
-        let at = self.iterations.partition_point(|piece| piece.summary.slot < slot);
-        if self.iterations.get(at).is_none_or(|piece| piece.summary.slot != slot) {
+        let at = self.iterations.partition_point(|iteration| iteration.summary.slot < slot);
+        if self.iterations.get(at).is_none_or(|iteration| iteration.summary.slot != slot) {
             let about = ProfileSummary { slot, ..ProfileSummary::default() };
             self.iterations.insert(at, IterationProfile { summary: about, samples: Vec::new() });
         }

@@ -324,26 +324,26 @@ impl RowRuns {
         }
         self.rows += 1;
         let tick = u32::try_from(self.ticks.len() - 1).unwrap_or(u32::MAX);
-        let standing = self.current_rows.get(self.placed).map(|standing| *standing as usize);
+        let current = self.current_rows.get(self.placed).map(|current| *current as usize);
         self.placed += 1;
-        match standing.filter(|standing| self.is_continued(*standing, tick, from, row)) {
-            Some(standing) => self.last.iter_mut().skip(standing).take(1).for_each(|last| *last = tick),
+        match current.filter(|current| self.is_continued(*current, tick, from, row)) {
+            Some(current) => self.last.iter_mut().skip(current).take(1).for_each(|last| *last = tick),
             None => self.begin_row(from, row, tick),
         }
     }
 
     /// Whether the row that stood there at the tick before says the same.
-    fn is_continued(&self, standing: usize, tick: u32, from: &Series, row: usize) -> bool {
-        let before = self.last.get(standing).is_some_and(|last| last + 1 == tick);
+    fn is_continued(&self, current: usize, tick: u32, from: &Series, row: usize) -> bool {
+        let before = self.last.get(current).is_some_and(|last| last + 1 == tick);
         let mut columns = self.series.columns.iter().zip(&from.columns);
-        before && columns.all(|(ours, theirs)| ours.is_same_cell(standing, theirs, row))
+        before && columns.all(|(ours, theirs)| ours.is_same_cell(current, theirs, row))
     }
 
     fn begin_row(&mut self, from: &Series, row: usize, tick: u32) {
         let place = self.placed - 1;
         let number = u32::try_from(self.series.at.len()).unwrap_or(u32::MAX);
         match self.current_rows.get_mut(place) {
-            Some(standing) => *standing = number,
+            Some(current) => *current = number,
             None => self.current_rows.push(number),
         }
         self.series.at.extend(from.at.get(row));

@@ -72,12 +72,12 @@ impl TomlSource {
     pub fn locate(&self, key: &str) -> Option<Range<usize>> {
         let table = DeTable::parse(&self.text).ok()?;
         let mut found = None;
-        let mut here = TomlNode::Table(table.get_ref());
+        let mut node = TomlNode::Table(table.get_ref());
         for step in key.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
-            match here.child(step) {
+            match node.child(step) {
                 Some((span, next)) => {
                     found = Some(span);
-                    here = next;
+                    node = next;
                 }
                 None => break,
             }
@@ -130,10 +130,10 @@ fn without_rust_types(message: &str) -> String {
 
 /// The number that stands where a text is wanted.
 fn find_bare_number(message: &str) -> Option<&str> {
-    let (found, wanted) = message.split_once("`, expected ")?;
+    let (found, expected) = message.split_once("`, expected ")?;
     let (kind, number) = found.split_once('`')?;
     let is_number = ["invalid type: integer ", "invalid type: floating point "].contains(&kind);
-    (is_number && wanted.starts_with("a string")).then_some(number)
+    (is_number && expected.starts_with("a string")).then_some(number)
 }
 
 /// A number with the unit that it most likely lacks.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The text with signs that command a terminal made visible (`\x1b`, `\u{202e}`); line ends and tabs stay.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
-    escape_signs(text, |sign| !matches!(sign, '\n' | '\t'))
+    escape_signs(text, |character| !matches!(character, '\n' | '\t'))
 }
 
 /// The same for what has to stay in one line: a cell of a table, a name in a sentence.
@@ -25,8 +25,9 @@ pub fn escape_controls_keeping_colours(text: &str, coloured: bool) -> Cow<'_, st
     let mut out = parts.next().map(|first| escape_controls(first).into_owned()).unwrap_or_default();
     for part in parts {
         let words = part.strip_prefix('[').unwrap_or_default();
-        let is_colour =
-            words.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == ';').starts_with('m');
+        let is_colour = words
+            .trim_start_matches(|character: char| character.is_ascii_digit() || character == ';')
+            .starts_with('m');
         out += if is_colour { "\x1b" } else { "\\x1b" };
         out += &escape_controls(part);
     }
@@ -34,31 +35,31 @@ pub fn escape_controls_keeping_colours(text: &str, coloured: bool) -> Cow<'_, st
 }
 
 fn escape_signs(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let commands = |sign: char| is_terminal_command(sign) && more(sign);
+    let commands = |character: char| is_terminal_command(character) && more(character);
     if !text.contains(commands) {
         return Cow::Borrowed(text);
     }
     // A carriage return before a line end means nothing.
     let text = if more('\n') { Cow::Borrowed(text) } else { Cow::Owned(text.replace("\r\n", "\n")) };
     let mut out = String::with_capacity(text.len() + 16);
-    for sign in text.chars() {
+    for character in text.chars() {
         // Writing to a string cannot fail.
-        let _ = match sign {
-            '\n' if more(sign) => out.write_str("\\n"),
-            '\t' if more(sign) => out.write_str("\\t"),
+        let _ = match character {
+            '\n' if more(character) => out.write_str("\\n"),
+            '\t' if more(character) => out.write_str("\\t"),
             '\r' => out.write_str("\\r"),
-            _ if !commands(sign) => out.write_char(sign),
-            _ if u32::from(sign) < 0x100 => write!(out, "\\x{:02x}", u32::from(sign)),
-            _ => write!(out, "\\u{{{:x}}}", u32::from(sign)),
+            _ if !commands(character) => out.write_char(character),
+            _ if u32::from(character) < 0x100 => write!(out, "\\x{:02x}", u32::from(character)),
+            _ => write!(out, "\\u{{{:x}}}", u32::from(character)),
         };
     }
     Cow::Owned(out)
 }
 
 /// Whether a sign is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
-pub fn is_terminal_command(sign: char) -> bool {
-    sign.is_control()
-        || matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
+pub fn is_terminal_command(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
 
 #[cfg(test)]

@@ -230,23 +230,23 @@ fn is_writable_by_others(found: &Stat) -> bool {
 fn open_step_by_step(path: &Path, make: bool) -> io::Result<OwnedFd> {
     let path = std::path::absolute(path)?;
     let mut left = split_path(&path);
-    let mut here = openat(CWD, "/", FOLDER | OFlags::RDONLY, Mode::empty())?;
+    let mut current = openat(CWD, "/", FOLDER | OFlags::RDONLY, Mode::empty())?;
     let mut links = 0;
     while let Some(part) = left.pop_front() {
-        require_trusted_directory(&fstat(&here)?, &path)?;
-        here = match openat(&here, &part, FOLDER | OFlags::RDONLY, Mode::empty()) {
+        require_trusted_directory(&fstat(&current)?, &path)?;
+        current = match openat(&current, &part, FOLDER | OFlags::RDONLY, Mode::empty()) {
             Ok(next) => next,
             Err(Errno::NOENT) if make => {
-                match mkdirat(&here, &part, Mode::RWXU) {
+                match mkdirat(&current, &part, Mode::RWXU) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                openat(&here, &part, FOLDER | OFlags::RDONLY, Mode::empty())?
+                openat(&current, &part, FOLDER | OFlags::RDONLY, Mode::empty())?
             }
             // Linux says so of a link where a folder is wanted.
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 links += 1;
-                let target = follow_trusted_link(&here, &part, &path, links)?;
+                let target = follow_trusted_link(&current, &part, &path, links)?;
                 let from_root = target.is_absolute();
                 let mut all = split_path(&target);
                 all.append(&mut left);
@@ -256,11 +256,11 @@ fn open_step_by_step(path: &Path, make: bool) -> io::Result<OwnedFd> {
                 }
                 openat(CWD, "/", FOLDER | OFlags::RDONLY, Mode::empty())?
             }
-            Err(Errno::ACCESS) => openat(&here, &part, FOLDER | OFlags::PATH, Mode::empty())?,
+            Err(Errno::ACCESS) => openat(&current, &part, FOLDER | OFlags::PATH, Mode::empty())?,
             Err(error) => return Err(error.into()),
         };
     }
-    Ok(here)
+    Ok(current)
 }
 
 /// Where a link leads: one of root's or of the user's own.

@@ -48,20 +48,20 @@ impl Sampler {
     /// thread of their own; those with an interval below 100 ms on another, which takes the lowest real-time priority
     /// where it may. The first tick of each is taken as soon as all of its thread are open. Whatever cannot be read
     /// becomes a gap.
-    pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<RunEvent>) -> Sampler {
-        Sampler::start_with_clock(Arc::new(SystemClock), wanted, root, sink)
+    pub fn start(intervals: Vec<(String, Nanos)>, root: Root, sink: Sender<RunEvent>) -> Sampler {
+        Sampler::start_with_clock(Arc::new(SystemClock), intervals, root, sink)
     }
 
     /// The same with a clock of the caller's.
     pub fn start_with_clock(
         clock: Arc<dyn MonotonicClock>,
-        wanted: Vec<(String, Nanos)>,
+        intervals: Vec<(String, Nanos)>,
         root: Root,
         sink: Sender<RunEvent>,
     ) -> Sampler {
         let stop = Arc::new(StopSignal::default());
         let mut seen = BTreeSet::new();
-        let once = wanted.into_iter().filter(|(name, _)| seen.insert(name.clone()));
+        let once = intervals.into_iter().filter(|(name, _)| seen.insert(name.clone()));
         let (fast, slow): (Vec<_>, Vec<_>) = once.partition(|(_, interval)| is_fast_clock(*interval));
         let groups = [fast, slow].into_iter().filter(|group| !group.is_empty());
         let start = |group| {
@@ -104,18 +104,18 @@ impl Drop for Sampler {
 fn spawn_monitor_thread(
     clock: Arc<dyn MonotonicClock>,
     stop: Arc<StopSignal>,
-    wanted: Vec<(String, Nanos)>,
+    intervals: Vec<(String, Nanos)>,
     root: Root,
     sink: Sender<RunEvent>,
 ) -> Option<JoinHandle<SamplerOverhead>> {
     let began = clock.now();
     let (names, listener): (Vec<String>, _) =
-        (wanted.iter().map(|(name, _)| name.clone()).collect(), sink.clone());
-    let lanes =
-        wanted.into_iter().map(|(name, interval)| ScheduledMonitor::new(name, interval, began)).collect();
+        (intervals.iter().map(|(name, _)| name.clone()).collect(), sink.clone());
+    let monitors =
+        intervals.into_iter().map(|(name, interval)| ScheduledMonitor::new(name, interval, began)).collect();
     let spawned = Builder::new()
         .name("monitors".into())
-        .spawn(move || run_monitor_thread(&*clock, &stop, lanes, &root, &sink));
+        .spawn(move || run_monitor_thread(&*clock, &stop, monitors, &root, &sink));
     if let Err(error) = &spawned {
         report_missing_thread(names, began, &error.to_string(), &listener);
     }
@@ -136,19 +136,24 @@ fn report_missing_thread(names: Vec<String>, at: Nanos, error: &str, sink: &Send
 fn run_monitor_thread(
     clock: &dyn MonotonicClock,
     stop: &StopSignal,
-    mut lanes: Vec<ScheduledMonitor>,
+    mut monitors: Vec<ScheduledMonitor>,
     root: &Root,
     sink: &Sender<RunEvent>,
 ) -> SamplerOverhead {
     let mut cost = SamplerOverhead::default();
-    lanes.iter_mut().for_each(|lane| lane.open(root));
+    monitors.iter_mut().for_each(|scheduled| scheduled.open(root));
     let first = clock.now();
-    let mut priority =
-        MonitorThreadPriority::raise(lanes.iter().map(|lane| lane.schedule.interval()).min(), first);
-    lanes.iter_mut().for_each(|lane| lane.start_ticks(first));
+    let mut priority = MonitorThreadPriority::raise(
+        monitors.iter().map(|scheduled| scheduled.schedule.interval()).min(),
+        first,
+    );
+    monitors.iter_mut().for_each(|scheduled| scheduled.start_ticks(first));
     loop {
-        let due = lanes.iter().map(|lane| lane.schedule.due_at()).min().unwrap_or(Nanos(u64::MAX));
-        if clock.sleep_until(due, stop) || take_due_ticks(clock, &mut lanes, root, sink, &mut cost).is_err() {
+        let due =
+            monitors.iter().map(|scheduled| scheduled.schedule.due_at()).min().unwrap_or(Nanos(u64::MAX));
+        if clock.sleep_until(due, stop)
+            || take_due_ticks(clock, &mut monitors, root, sink, &mut cost).is_err()
+        {
             break;
         }
         priority.lower_if_greedy(clock.now());
@@ -160,15 +165,15 @@ fn run_monitor_thread(
 /// Ticks every lane that is due.
 fn take_due_ticks(
     clock: &dyn MonotonicClock,
-    lanes: &mut [ScheduledMonitor],
+    monitors: &mut [ScheduledMonitor],
     root: &Root,
     sink: &Sender<RunEvent>,
     cost: &mut SamplerOverhead,
 ) -> Result<(), EventSinkClosed> {
-    for lane in lanes {
+    for scheduled in monitors {
         let now = clock.now();
-        if lane.schedule.due_at() <= now {
-            lane.take_due_tick(now, root, sink, cost)?;
+        if scheduled.schedule.due_at() <= now {
+            scheduled.take_due_tick(now, root, sink, cost)?;
         }
     }
     Ok(())

@@ -92,7 +92,7 @@ impl ScheduledMonitor {
         cost.ticks += 1;
         self.last_good = at;
         let monitor = self.name.clone();
-        let told = match tick {
+        let events = match tick {
             MonitorReading::Whole(rows) => {
                 self.step = 0;
                 RunEventKind::Rows { monitor, rows }
@@ -102,7 +102,7 @@ impl ScheduledMonitor {
                 RunEventKind::Changed { monitor, step: self.step, rows }
             }
         };
-        self.send_event(at, told, sink)
+        self.send_event(at, events, sink)
     }
 
     /// Reads the monitor, opened first where it is not.
@@ -148,19 +148,19 @@ impl ScheduledMonitor {
     ) -> Result<(), EventSinkClosed> {
         cost.late += u64::from(late);
         cost.lost += lost;
-        let taken = self.describe_steal(lost, root, at);
+        let steal = self.describe_steal(lost, root, at);
         let waited = self.measure_processor_wait(at);
         if lost == 0 {
             return Ok(());
         }
         let ticks = if lost == 1 { "tick" } else { "ticks" };
-        let taken = taken.map(|taken| format!("; {taken}")).unwrap_or_default();
+        let steal = steal.map(|steal| format!("; {steal}")).unwrap_or_default();
         let length = at.since(self.last_good);
         let cause = match waited.filter(|_| length > LONG_LOSS) {
             Some(waited) => explain_absence(length, Some(waited)),
             None => "the machine gave the sampler no time",
         };
-        let reason = format!("{lost} {ticks} lost: {cause}{taken}");
+        let reason = format!("{lost} {ticks} lost: {cause}{steal}");
         let gap = SeriesGap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
         self.send_event(at, RunEventKind::Gap(gap), sink)
     }
@@ -319,11 +319,11 @@ impl StealTimeWindow {
     /// Begins a new account at `now`; says what was taken in the old one, where anything was.
     fn restart(&mut self, root: &Root, now: Nanos) -> Option<String> {
         let before = std::mem::replace(self, StealTimeWindow::new(root, now));
-        let taken = self.ticks?.checked_sub(before.ticks?).filter(|ticks| *ticks > 0)?;
-        let (taken, within) = (Nanos(taken.saturating_mul(TICK)), now.since(before.at));
+        let steal = self.ticks?.checked_sub(before.ticks?).filter(|ticks| *ticks > 0)?;
+        let (steal, within) = (Nanos(steal.saturating_mul(TICK)), now.since(before.at));
         Some(format!(
             "its host took {:.2} s of its CPUs in the last {:.2} s",
-            taken.seconds(),
+            steal.seconds(),
             within.seconds()
         ))
     }
@@ -393,8 +393,8 @@ mod tests {
         stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
         assert_eq!(stolen.restart(&root, Nanos(1)), None, "it was not known before");
         stat("cpu  1 2 3 4 5 6 7 11 9 10\n");
-        let said = stolen.restart(&root, Nanos(500_000_001));
-        assert_eq!(said.as_deref(), Some("its host took 0.03 s of its CPUs in the last 0.50 s"));
+        let explanation = stolen.restart(&root, Nanos(500_000_001));
+        assert_eq!(explanation.as_deref(), Some("its host took 0.03 s of its CPUs in the last 0.50 s"));
         assert_eq!(stolen.restart(&root, Nanos(600_000_000)), None);
     }
 }

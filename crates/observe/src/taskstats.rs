@@ -163,18 +163,19 @@ impl TaskstatsSocket {
     /// # Errors
     /// What the socket said.
     pub fn drain_exits(&self, mut found: impl FnMut(ThreadExit)) -> io::Result<bool> {
-        let (mut buffer, mut whole) = (vec![0; 32 << 10], true);
+        let (mut buffer, mut complete) = (vec![0; 32 << 10], true);
         loop {
             match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((length, _)) => {
                     let bytes = buffer.get(..length).unwrap_or_default();
-                    let told = parse_messages(bytes).filter(|(kind, _)| *kind == self.family);
-                    told.flat_map(|(_, body)| find_thread_attributes(body))
+                    let messages = parse_messages(bytes).filter(|(kind, _)| *kind == self.family);
+                    messages
+                        .flat_map(|(_, body)| find_thread_attributes(body))
                         .filter_map(parse_exit)
                         .for_each(&mut found);
                 }
-                Err(rustix::io::Errno::AGAIN) => return Ok(whole),
-                Err(rustix::io::Errno::NOBUFS) => whole = false,
+                Err(rustix::io::Errno::AGAIN) => return Ok(complete),
+                Err(rustix::io::Errno::NOBUFS) => complete = false,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -184,9 +185,9 @@ impl TaskstatsSocket {
     /// What a thread that lives used so far; none where there is no such thread, or one may not ask.
     pub fn thread_usage(&self, thread: u32) -> Option<ThreadUsage> {
         self.send_request(self.family, GET, OF_THREAD, &thread.to_le_bytes()).ok()?;
-        let told =
+        let messages =
             |body: &[u8]| find_thread_attributes(body).find_map(|one| find_statistics(one).map(parse_usage));
-        self.receive_answer(told).ok().flatten()
+        self.receive_answer(messages).ok().flatten()
     }
 
     fn send_request(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
@@ -208,7 +209,7 @@ impl TaskstatsSocket {
     }
 
     /// The answer to what was just asked: an error, or what `wanted` finds in it.
-    fn receive_answer<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
+    fn receive_answer<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
         let mut buffer = [0; 8192];
         let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
         let (kind, body) = parse_messages(buffer.get(..length).unwrap_or_default())
@@ -217,7 +218,7 @@ impl TaskstatsSocket {
         match (kind, read_u32_at(body, 0)) {
             (ERROR, Some(0)) => Ok(None),
             (ERROR, Some(code)) => Err(io::Error::from_raw_os_error((code as i32).saturating_neg())),
-            _ => Ok(wanted(body)),
+            _ => Ok(parse(body)),
         }
     }
 }
@@ -348,28 +349,28 @@ mod tests {
 
     #[test]
     fn numbers_are_where_the_kernel_puts_them() {
-        let mut told = vec![0; 400];
-        told[0] = 16;
-        told[8] = LAST;
+        let mut stats = vec![0; 400];
+        stats[0] = 16;
+        stats[8] = LAST;
         for (at, value) in [(40, 7_u64), (144, 5), (176, 8), (248, 9)] {
-            told[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            stats[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
         for (at, value) in [(120, 13_u32), (128, 12), (132, 10), (368, 11)] {
-            told[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            stats[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         let attribute = |kind: u16, value: &[u8]| {
             [&(value.len() as u16 + 4).to_le_bytes()[..], &kind.to_le_bytes(), value].concat()
         };
-        let about = [attribute(1, &12_u32.to_le_bytes()), attribute(NUMBERS, &told)].concat();
+        let about = [attribute(1, &12_u32.to_le_bytes()), attribute(NUMBERS, &stats)].concat();
         let used = ThreadUsage { waited: Nanos(7), read: 9, faults: 8 };
         assert_eq!(
             parse_exit(&about),
             Some(ThreadExit { thread: 12, user: 13, process: 11, parent: 10, last: true, used })
         );
-        told[44] = 1;
-        let odd = parse_exit(&attribute(NUMBERS, &told)).map(|exit| exit.used.waited);
+        stats[44] = 1;
+        let odd = parse_exit(&attribute(NUMBERS, &stats)).map(|exit| exit.used.waited);
         assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");
-        let old = [attribute(NUMBERS, &[&[11][..], &told[1..]].concat())].concat();
+        let old = [attribute(NUMBERS, &[&[11][..], &stats[1..]].concat())].concat();
         assert_eq!(parse_exit(&old).map(|exit| (exit.process, exit.last)), Some((12, true)));
     }
 

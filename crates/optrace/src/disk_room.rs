@@ -76,8 +76,8 @@ impl TraceFileSpace {
     pub(crate) fn create(file: File, header: &TraceHeader) -> io::Result<Self> {
         let bytes = header.to_bytes();
         file.write_all_at(&bytes, 0)?;
-        let taken = OccupiedSpace { next_block: bytes.len() as u64, regions: Vec::new() };
-        Ok(Self { file, occupied: Mutex::new(taken) })
+        let space = OccupiedSpace { next_block: bytes.len() as u64, regions: Vec::new() };
+        Ok(Self { file, occupied: Mutex::new(space) })
     }
 
     /// Writes the header again, which must be as long as it was.
@@ -91,42 +91,42 @@ impl TraceFileSpace {
 
     /// Room for the memory of a thread, allocated; `None` where it cannot be had.
     pub(crate) fn allocate_region(&self, bytes: u64) -> Option<u64> {
-        let mut taken = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        let behind = taken.regions.last().map_or(FAR, |(_, end)| *end);
-        let begin = behind.max(taken.next_block + BLOCK_HEAD).next_multiple_of(PAGE);
+        let mut space = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
+        let behind = space.regions.last().map_or(FAR, |(_, end)| *end);
+        let begin = behind.max(space.next_block + BLOCK_HEAD).next_multiple_of(PAGE);
         if !living_trace::allocate_region(&self.file, begin, bytes) {
             return None;
         }
-        taken.regions.push((begin, begin + bytes));
+        space.regions.push((begin, begin + bytes));
         Some(begin)
     }
 
     /// Appends a block.
     pub(crate) fn append_block(&self, block: &[u8]) -> io::Result<()> {
-        let mut taken = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut space = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
         let length = block.len() as u64;
-        while let Some(end) = taken.end_of_blocking_regions(length) {
+        while let Some(end) = space.end_of_blocking_regions(length) {
             let head =
-                [encode_block_word(TraceBlockKind::Skip, 0, 0), end - taken.next_block - BLOCK_HEAD, 0, 0];
+                [encode_block_word(TraceBlockKind::Skip, 0, 0), end - space.next_block - BLOCK_HEAD, 0, 0];
             let bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
-            self.file.write_all_at(&bytes, taken.next_block)?;
-            taken.next_block = end;
+            self.file.write_all_at(&bytes, space.next_block)?;
+            space.next_block = end;
         }
         // The head last: a process that ends meanwhile leaves zeros there, and not half a block.
         let (head, body) = block.split_at(block.len().min(BLOCK_WORDS * 8));
-        self.file.write_all_at(body, taken.next_block + head.len() as u64)?;
-        self.file.write_all_at(head, taken.next_block)?;
-        taken.next_block += length;
+        self.file.write_all_at(body, space.next_block + head.len() as u64)?;
+        self.file.write_all_at(head, space.next_block)?;
+        space.next_block += length;
         Ok(())
     }
 
     /// Cuts off what lies behind the last block, and gives back the room of what lies before it.
     pub(crate) fn trim_to_blocks(&self) -> io::Result<()> {
-        let taken = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        for (begin, end) in taken.regions.iter().filter(|(begin, _)| *begin < taken.next_block) {
+        let space = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
+        for (begin, end) in space.regions.iter().filter(|(begin, _)| *begin < space.next_block) {
             living_trace::release_region(&self.file, *begin, end - begin);
         }
-        if taken.regions.is_empty() { Ok(()) } else { self.file.set_len(taken.next_block) }
+        if space.regions.is_empty() { Ok(()) } else { self.file.set_len(space.next_block) }
     }
 }
 

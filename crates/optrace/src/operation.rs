@@ -129,17 +129,17 @@ impl ThreadReader {
         records: u32,
         line: ClockLine,
         names: &Vocabulary,
-        told: &mut TraceFileSummary,
+        summary: &mut TraceFileSummary,
         show: &mut impl FnMut(&Operation),
     ) -> Result<(), String> {
         let mut words = words.iter().copied();
         for record in 0..records {
             self.read_record(&mut words, line, names).ok_or_else(|| format!("record {record} is damaged"))?;
-            told.operations += 1;
-            told.backwards += u64::from(self.operation.backwards);
-            told.beyond += u64::from(self.operation.beyond);
-            told.unbalanced += u64::from(self.operation.unbalanced);
-            told.add_nested_operation(self.operation.kind, self.operation.inside);
+            summary.operations += 1;
+            summary.backwards += u64::from(self.operation.backwards);
+            summary.beyond += u64::from(self.operation.beyond);
+            summary.unbalanced += u64::from(self.operation.unbalanced);
+            summary.add_nested_operation(self.operation.kind, self.operation.inside);
             show(&self.operation);
         }
         Ok(())

@@ -196,13 +196,13 @@ impl ProbeTrace {
     }
 
     /// The same, with where it was taken.
-    pub fn record_mark_at(&mut self, thread: i32, ns: u64, mark: ProbeMark, spot: StackPosition) {
+    pub fn record_mark_at(&mut self, thread: i32, ns: u64, mark: ProbeMark, stack_position: StackPosition) {
         let place = matches!(
             mark,
             ProbeMark::Begin(_) | ProbeMark::End(_) | ProbeMark::Enter(_) | ProbeMark::Leave(_)
         );
-        if place && spot.routine.is_some() {
-            self.drop_moved_routine(thread, spot.routine);
+        if place && stack_position.routine.is_some() {
+            self.drop_moved_routine(thread, stack_position.routine);
         }
         let number = self.threads.len() as u32;
         let lossy = self.summary.events_lost > 0;
@@ -214,32 +214,32 @@ impl ProbeTrace {
         lane.last = ns;
         match mark {
             ProbeMark::Begin(_) | ProbeMark::Enter(_) => {
-                let left = lane.first_stale_frame(spot);
-                let lost = lossy || lane.routine != spot.routine;
+                let left = lane.first_stale_frame(stack_position);
+                let lost = lossy || lane.routine != stack_position.routine;
                 let fate = if lost { FrameFate::Lost } else { FrameFate::Abandoned };
-                lane.routine = spot.routine;
+                lane.routine = stack_position.routine;
                 for frame in lane.close_frames(left, ns) {
                     count_fate(&mut self.operations, &mut self.spans, frame, fate);
                 }
             }
-            ProbeMark::End(_) | ProbeMark::Leave(_) if lane.routine != spot.routine => return,
+            ProbeMark::End(_) | ProbeMark::Leave(_) if lane.routine != stack_position.routine => return,
             _ => {}
         }
         match mark {
             ProbeMark::Begin(kind) => {
-                let nested = lane.begin_operation(writer, ns, kind, spot.stack);
+                let nested = lane.begin_operation(writer, ns, kind, stack_position.stack);
                 let entries = entry_counts_of_kind(&mut self.operations, kind);
                 entries.entered += 1;
                 entries.nested += u64::from(nested);
             }
             ProbeMark::Enter(span) => {
-                let inside = lane.enter_span(ns, span, spot.stack);
+                let inside = lane.enter_span(ns, span, stack_position.stack);
                 let entries = entry_counts_of_kind(&mut self.spans, span);
                 entries.entered += 1;
                 entries.outside += u64::from(!inside);
             }
             ProbeMark::End(_) | ProbeMark::Leave(_) => {
-                let ended = lane.end_frame(ns, mark, spot);
+                let ended = lane.end_frame(ns, mark, stack_position);
                 match mark {
                     ProbeMark::End(kind) if ended.is_none() => {
                         entry_counts_of_kind(&mut self.operations, kind).unbegun += 1
@@ -379,13 +379,15 @@ impl ProbedThread {
     }
 
     /// The outermost frame that cannot be open any more, now that something begins there.
-    fn first_stale_frame(&self, spot: StackPosition) -> usize {
-        if self.routine != spot.routine {
+    fn first_stale_frame(&self, stack_position: StackPosition) -> usize {
+        if self.routine != stack_position.routine {
             return 0;
         }
-        let Some(now) = spot.stack else { return self.frames.len() };
+        let Some(now) = stack_position.stack else { return self.frames.len() };
         let left = |frame: &OpenFrame| {
-            frame.stack.is_some_and(|then| if spot.routine.is_some() { then == now } else { then <= now })
+            frame
+                .stack
+                .is_some_and(|then| if stack_position.routine.is_some() { then == now } else { then <= now })
         };
         self.frames.iter().position(left).unwrap_or(self.frames.len())
     }
@@ -410,7 +412,7 @@ impl ProbedThread {
         &mut self,
         ns: u64,
         mark: ProbeMark,
-        spot: StackPosition,
+        stack_position: StackPosition,
     ) -> Option<Vec<(OpenFrame, FrameFate)>> {
         let fits = |what: OpenFrameKind| match (mark, what) {
             (ProbeMark::End(kind), OpenFrameKind::Operation(open) | OpenFrameKind::Nested(open)) => {
@@ -419,7 +421,7 @@ impl ProbedThread {
             (ProbeMark::Leave(span), OpenFrameKind::Span(open)) => span == open,
             _ => false,
         };
-        let Some(at) = self.find_matching_frame(spot, fits) else {
+        let Some(at) = self.find_matching_frame(stack_position, fits) else {
             if matches!(mark, ProbeMark::Leave(_)) {
                 self.builder.flags |= FLAG_UNBALANCED;
             }
@@ -428,7 +430,7 @@ impl ProbedThread {
         let ended = self.frames.get(at).copied()?;
         self.count_inside(at, ended.kind);
         // Without a stack pointer it is only a count: what is open in it may be the outer one's.
-        if spot.stack.is_none() && matches!(ended.kind, OpenFrameKind::Nested(_)) {
+        if stack_position.stack.is_none() && matches!(ended.kind, OpenFrameKind::Nested(_)) {
             self.frames.remove(at);
             return Some(Vec::new());
         }
@@ -474,12 +476,14 @@ impl ProbedThread {
     /// The frame that ends now. A stack that moved has other addresses: then it is the innermost, and all move with it.
     fn find_matching_frame(
         &mut self,
-        spot: StackPosition,
+        stack_position: StackPosition,
         fits: impl Fn(OpenFrameKind) -> bool,
     ) -> Option<usize> {
-        let Some(now) = spot.stack else { return self.frames.iter().rposition(|frame| fits(frame.kind)) };
+        let Some(now) = stack_position.stack else {
+            return self.frames.iter().rposition(|frame| fits(frame.kind));
+        };
         let equal = self.frames.iter().rposition(|frame| fits(frame.kind) && frame.stack == Some(now));
-        if equal.is_some() || spot.routine.is_none() {
+        if equal.is_some() || stack_position.routine.is_none() {
             return equal;
         }
         let at = self.frames.iter().rposition(|frame| fits(frame.kind))?;

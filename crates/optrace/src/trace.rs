@@ -91,11 +91,11 @@ impl Trace {
     ///
     /// # Errors
     /// The file cannot be made, or there is a link, a file of another user or no file at all in its place.
-    pub fn create(path: &Path, words: &Vocabulary, options: TraceOptions) -> Result<Self, OptraceError> {
+    pub fn create(path: &Path, vocabulary: &Vocabulary, options: TraceOptions) -> Result<Self, OptraceError> {
         let file = create_owned_file(path).map_err(OptraceError::from_io("create", path))?;
         let clock = options.clock.unwrap_or_else(ClockKind::cheapest_steady);
         let refused = if options.kernel { ThreadEventRing::open().err() } else { None };
-        let header = build_header(clock, words, measure_recording_cost(clock), refused);
+        let header = build_header(clock, vocabulary, measure_recording_cost(clock), refused);
         let room =
             Arc::new(TraceFileSpace::create(file, &header).map_err(OptraceError::from_io("write", path))?);
         let writer = TraceWriter::new(Arc::clone(&room));
@@ -115,9 +115,9 @@ impl Trace {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn from_environment(words: &Vocabulary) -> Result<Option<Self>, OptraceError> {
+    pub fn from_environment(vocabulary: &Vocabulary) -> Result<Option<Self>, OptraceError> {
         let path = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty());
-        path.map(|path| Self::create(Path::new(&path), words, TraceOptions::default())).transpose()
+        path.map(|path| Self::create(Path::new(&path), vocabulary, TraceOptions::default())).transpose()
     }
 
     /// A recorder for the calling thread. Its memory is made and touched here.
@@ -167,7 +167,7 @@ impl Drop for Trace {
 
 fn build_header(
     clock: ClockKind,
-    words: &Vocabulary,
+    vocabulary: &Vocabulary,
     cost: RecordingCost,
     refused: Option<std::io::Error>,
 ) -> TraceHeader {
@@ -178,7 +178,7 @@ fn build_header(
         ns_per_tick: measure_ns_per_tick(clock),
         cost,
         refused: refused.map_or(0, |error| error.raw_os_error().unwrap_or(-1) as u64),
-        words: words.to_text(),
+        words: vocabulary.to_text(),
     }
 }
 

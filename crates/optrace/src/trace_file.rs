@@ -166,7 +166,7 @@ impl TraceFile {
         &self,
         mut show: impl FnMut(&Operation),
     ) -> Result<TraceFileSummary, OptraceError> {
-        let (mut told, is_closed) = self.summary();
+        let (mut reported, is_closed) = self.summary();
         let mut blocks = self.blocks_by_recorder();
         // Memory of threads that overlaps is nobody's: what is read twice would be counted twice.
         let mut unread = self.file.metadata().map_or(0, |about| about.len());
@@ -175,7 +175,7 @@ impl TraceFile {
             let own = blocks.remove(&opened.lane).unwrap_or_default();
             let about = self.read_block_words(opened)?;
             let thread = about.first().map_or(0, |thread| *thread as i32);
-            let kernel = self.read_thread_events(&own, &mut told)?;
+            let kernel = self.read_thread_events(&own, &mut reported)?;
             let mut lane =
                 ThreadReader::new(thread, opened.lane, RecordingKindCosts::from_header(&self.header), kernel);
             let mut from = self.header.start;
@@ -183,9 +183,9 @@ impl TraceFile {
                 let line = ClockLine::through(from, block.closed, self.header.ns_per_tick);
                 let words = self.read_block_words(block)?;
                 if let Err(reason) =
-                    lane.read_block(&words, block.records, line, &self.words, &mut told, &mut show)
+                    lane.read_block(&words, block.records, line, &self.words, &mut reported, &mut show)
                 {
-                    told.cut = Some(format!("at byte {}: {reason}", block.at));
+                    reported.cut = Some(format!("at byte {}: {reason}", block.at));
                     break;
                 }
                 from = block.closed;
@@ -194,19 +194,19 @@ impl TraceFile {
                 && *bytes <= unread
             {
                 unread -= *bytes;
-                self.recover_chunks(&mut lane, (*at, *bytes), from, &mut told, &mut show);
+                self.recover_chunks(&mut lane, (*at, *bytes), from, &mut reported, &mut show);
             }
         }
-        let EntryCounts { entered, ended, abandoned, nested, open, .. } = told.entries;
+        let EntryCounts { entered, ended, abandoned, nested, open, .. } = reported.entries;
         if !is_closed {
             // Of what was written before its end the file tells operations only.
-            let missing = told.operations.saturating_sub(ended);
-            (told.entries.entered, told.entries.ended) = (entered + missing, ended + missing);
+            let missing = reported.operations.saturating_sub(ended);
+            (reported.entries.entered, reported.entries.ended) = (entered + missing, ended + missing);
         } else {
-            let others = [abandoned, nested, open, told.entries.lost];
-            told.entries.ended = others.into_iter().fold(entered, u64::saturating_sub);
+            let others = [abandoned, nested, open, reported.entries.lost];
+            reported.entries.ended = others.into_iter().fold(entered, u64::saturating_sub);
         }
-        Ok(told)
+        Ok(reported)
     }
 
     /// Shows what is left in the memory of a thread whose process ended: all that came after `from`.
@@ -215,7 +215,7 @@ impl TraceFile {
         lane: &mut ThreadReader,
         (at, bytes): (u64, u64),
         mut from: ClockPair,
-        told: &mut TraceFileSummary,
+        reported: &mut TraceFileSummary,
         show: &mut impl FnMut(&Operation),
     ) {
         let length = self.file.metadata().map_or(0, |about| about.len());
@@ -238,24 +238,24 @@ impl TraceFile {
             // What was written as a block is shown already; it was read for what it left open.
             if closed.ticks > from.ticks && replay.builder.records > 0 {
                 let line = ClockLine::through(from, closed, self.header.ns_per_tick);
-                let before = told.operations;
+                let before = reported.operations;
                 let (words, records) = (&replay.builder.words, replay.builder.records);
-                if let Err(reason) = lane.read_block(words, records, line, &self.words, told, show) {
-                    told.cut = Some(format!("in the memory of thread {}: {reason}", lane.thread()));
+                if let Err(reason) = lane.read_block(words, records, line, &self.words, reported, show) {
+                    reported.cut = Some(format!("in the memory of thread {}: {reason}", lane.thread()));
                     return;
                 }
-                told.rescued += told.operations - before;
+                reported.rescued += reported.operations - before;
                 from = closed;
             }
             replay.builder.clear();
         }
         replay.count_unended();
         let found = replay.entries;
-        told.entries.entered += found.entered;
-        told.entries.ended += found.ended;
-        told.entries.abandoned += found.abandoned;
-        told.entries.nested += found.nested;
-        told.entries.open += u64::from(replay.builder.open);
+        reported.entries.entered += found.entered;
+        reported.entries.ended += found.ended;
+        reported.entries.abandoned += found.abandoned;
+        reported.entries.nested += found.nested;
+        reported.entries.open += u64::from(replay.builder.open);
     }
 
     fn blocks_of_kind(&self, kind: TraceBlockKind) -> impl Iterator<Item = &TraceBlock> {
@@ -312,7 +312,7 @@ impl TraceFile {
         let is_closed = figures.is_some();
         let end = figures.unwrap_or_default();
         let figure = |at: usize| end.get(at).copied().unwrap_or(0);
-        let told = TraceFileSummary {
+        let reported = TraceFileSummary {
             lost: figure(1),
             cut: self.cut.clone().or(contradiction),
             waits: figure(2),
@@ -336,13 +336,13 @@ impl TraceFile {
             span_costs: costs.spans,
             ..TraceFileSummary::default()
         };
-        (told, is_closed)
+        (reported, is_closed)
     }
 
     fn read_thread_events(
         &self,
         own: &[&TraceBlock],
-        told: &mut TraceFileSummary,
+        reported: &mut TraceFileSummary,
     ) -> Result<ThreadEvents, OptraceError> {
         let mut kernel = ThreadEvents::default();
         for block in own.iter().filter(|block| block.kind == TraceBlockKind::Events) {
@@ -351,7 +351,7 @@ impl TraceFile {
                     && let Some(kind) = ThreadEventKind::from_word(kind)
                 {
                     kernel.add_event(ns, kind);
-                    told.events += 1;
+                    reported.events += 1;
                 }
             }
         }

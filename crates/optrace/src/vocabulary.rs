@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn words_survive_their_text() {
-        let words = Vocabulary::new(&["insert", "find"], &[], &["elements"]).unwrap();
-        assert_eq!(words.to_text(), "o insert\no find\nn elements\n");
-        assert_eq!(Vocabulary::parse(&words.to_text()).unwrap(), words);
+        let vocabulary = Vocabulary::new(&["insert", "find"], &[], &["elements"]).unwrap();
+        assert_eq!(vocabulary.to_text(), "o insert\no find\nn elements\n");
+        assert_eq!(Vocabulary::parse(&vocabulary.to_text()).unwrap(), vocabulary);
     }
 
     #[test]

@@ -154,14 +154,14 @@ impl TraceWriter {
         mut self,
         more: TraceRecordingSummary,
     ) -> io::Result<TraceRecordingSummary> {
-        let told =
+        let totals =
             TraceRecordingSummary { operations: self.summary.operations, lost: self.summary.lost, ..more };
-        let EntryCounts { entered, abandoned, nested, open, .. } = told.entries;
-        let words = [told.operations, told.lost, told.waits, told.waited, told.events_lost];
-        let words = [words.as_slice(), &[told.forks, entered, abandoned, nested, open]].concat();
+        let EntryCounts { entered, abandoned, nested, open, .. } = totals.entries;
+        let words = [totals.operations, totals.lost, totals.waits, totals.waited, totals.events_lost];
+        let words = [words.as_slice(), &[totals.forks, entered, abandoned, nested, open]].concat();
         self.write_block(TraceBlockKind::End, 0, 1, None, &words);
         let cut = self.space.trim_to_blocks();
-        self.failed.map_or(cut.map(|()| told), Err)
+        self.failed.map_or(cut.map(|()| totals), Err)
     }
 }
 

@@ -39,7 +39,7 @@ const PART: u64 = 8;
 pub(crate) fn request_pages(
     file: &Rc<File>,
     pages: &PageSet,
-    coming: &mut InFlightRequests<'_>,
+    in_flight: &mut InFlightRequests<'_>,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) {
     for (first, count) in pages.iter() {
@@ -49,7 +49,7 @@ pub(crate) fn request_pages(
             // What cannot be read ahead will be read by the program, which knows better what to do about it.
             let _ = request_readahead(file, at * PAGE, pages * PAGE);
             at += pages;
-            coming.add_request(Rc::clone(file), at - 1, pages);
+            in_flight.add_request(Rc::clone(file), at - 1, pages);
             if !go_on(pages) {
                 return;
             }

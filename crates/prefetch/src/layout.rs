@@ -249,7 +249,7 @@ mod tests {
             changed: 0,
             extents: vec![extent(0, 5, 4), extent(4, 7, 20)],
         };
-        let told = |file: &TracedFile| {
+        let found = |file: &TracedFile| {
             let pieces = file.extents_of(&file.pages).into_iter();
             pieces.map(|(mark, pages)| (mark.page, pages, mark.turn, mark.place)).collect::<Vec<_>>()
         };
@@ -257,10 +257,10 @@ mod tests {
         let wanted = [(0, 4, 0, Some(5 << 20)), (4, 4, 0, place(4)), (20, 4, 3, place(20))];
         for _ in 0..2 {
             set_extents(&mut known, &now);
-            assert_eq!(told(&known), wanted, "{known:?}");
+            assert_eq!(found(&known), wanted, "{known:?}");
         }
         set_extents(&mut known, &IoFile { extents: vec![extent(0, 3, 24)], ..now });
-        assert_eq!(told(&known).len(), 2, "what lies in a row again is one piece: {known:?}");
+        assert_eq!(found(&known).len(), 2, "what lies in a row again is one piece: {known:?}");
     }
 
     #[test]
@@ -285,11 +285,11 @@ mod tests {
             files: vec![one, other, long],
         };
         let steps = target_layout(&start, &ReservedPages::default()).steps;
-        let told: Vec<_> =
+        let found: Vec<_> =
             steps.iter().map(|step| (step.file.inode, step.pages.iter().collect::<Vec<_>>())).collect();
-        assert_eq!(told[0], (1, vec![(0, 4), (100, 4), (200, 4)]));
-        assert_eq!(told[1..3], [(2, vec![(7, 4)]), (3, vec![(0, MAX_GROUP_PAGES)])]);
-        assert_eq!(told[3..], [(1, vec![(900, 4)])], "a later time");
+        assert_eq!(found[0], (1, vec![(0, 4), (100, 4), (200, 4)]));
+        assert_eq!(found[1..3], [(2, vec![(7, 4)]), (3, vec![(0, MAX_GROUP_PAGES)])]);
+        assert_eq!(found[3..], [(1, vec![(900, 4)])], "a later time");
     }
 
     #[test]

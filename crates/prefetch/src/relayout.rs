@@ -109,11 +109,11 @@ fn relayout_file_system(
     let steps: Vec<&ReplayStep<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
     let pages = steps.iter().map(|step| step.pages.page_count()).sum();
     let mut free = FreeExtents::new(place, pages).map_err(PrefetchError::io_error("get room on", place))?;
-    let pieces = free.fragments().map_err(PrefetchError::io_error("look at", place))? as u64;
+    let fragments = free.fragments().map_err(PrefetchError::io_error("look at", place))? as u64;
     let layout = crate::layout::current_layout(plan, system);
-    if pieces >= layout.stretches {
+    if fragments >= layout.stretches {
         done.add_left(
-            format!("the free room on {} lies in {pieces} pieces too", place.display()),
+            format!("the free room on {} lies in {fragments} pieces too", place.display()),
             layout.files,
         );
         return Ok(());

@@ -91,9 +91,9 @@ pub fn replay_part(
     let steps = plan.steps.get(steps).unwrap_or_default();
     let is_lost = |step: &&ReplayStep<'_>| systems.get(step.file.system).is_none_or(Option::is_none);
     done.skipped.extend(steps.iter().filter(is_lost).map(|step| step.file.turn));
-    let pace = RateLimit::new(begun, budget.rate);
-    let reading = DiskReplay { plan, steps, metadata, systems: &systems, pace, stop };
-    let disks: BTreeSet<DeviceNumber> = systems.iter().flatten().map(|here| here.disk).collect();
+    let rate_limit = RateLimit::new(begun, budget.rate);
+    let reading = DiskReplay { plan, steps, metadata, systems: &systems, rate_limit, stop };
+    let disks: BTreeSet<DeviceNumber> = systems.iter().flatten().map(|mounted| mounted.disk).collect();
     // No disk waits for another one.
     let each = std::thread::scope(|scope| {
         let reading = &reading;
@@ -101,7 +101,7 @@ pub fn replay_part(
         all.into_iter().filter_map(|one| one.join().ok()).collect::<Vec<_>>()
     });
     each.into_iter().for_each(|one| done.add(one));
-    done.pages = reading.pace.requested_bytes() / PAGE;
+    done.pages = reading.rate_limit.requested_bytes() / PAGE;
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
 }
@@ -174,7 +174,7 @@ struct DiskReplay<'a> {
     pub steps: &'a [ReplayStep<'a>],
     pub metadata: bool,
     pub systems: &'a [Option<MountedFileSystem>],
-    pub pace: RateLimit,
+    pub rate_limit: RateLimit,
     pub stop: &'a AtomicBool,
 }
 
@@ -182,20 +182,20 @@ impl DiskReplay<'_> {
     /// What of it lies on one disk.
     fn read_disk(&self, disk: DeviceNumber) -> ReplayResult {
         let mut done = ReplayResult::default();
-        let ours = |here: &&MountedFileSystem| here.disk == disk;
+        let ours = |mounted: &&MountedFileSystem| mounted.disk == disk;
         let systems = self.plan.start.systems.iter().zip(self.systems);
-        let systems = systems.filter_map(|(system, here)| Some((system, here.as_ref().filter(ours)?)));
+        let systems = systems.filter_map(|(system, mounted)| Some((system, mounted.as_ref().filter(ours)?)));
         let mut rotates = false;
-        for (system, here) in systems {
-            rotates |= here.rotates;
+        for (system, mounted) in systems {
+            rotates |= mounted.rotates;
             if self.metadata {
-                read_metadata_blocks(system, here, self.stop, &mut done);
+                read_metadata_blocks(system, mounted, self.stop, &mut done);
             }
         }
-        let here = |step: &ReplayStep<'_>| self.systems.get(step.file.system).and_then(Option::as_ref);
+        let mounted = |step: &ReplayStep<'_>| self.systems.get(step.file.system).and_then(Option::as_ref);
         let steps: Vec<&ReplayStep<'_>> =
-            self.steps.iter().filter(|step| here(step).as_ref().is_some_and(ours)).collect();
-        read_steps(&steps, if rotates { 1 } else { THREADS }, &self.pace, self.stop, &mut done);
+            self.steps.iter().filter(|step| mounted(step).as_ref().is_some_and(ours)).collect();
+        read_steps(&steps, if rotates { 1 } else { THREADS }, &self.rate_limit, self.stop, &mut done);
         done
     }
 }
@@ -204,20 +204,20 @@ impl DiskReplay<'_> {
 /// them. Where the device cannot be opened, opening files by name reads most of them.
 fn read_metadata_blocks(
     system: &TracedFileSystem,
-    here: &MountedFileSystem,
+    mounted: &MountedFileSystem,
     stop: &AtomicBool,
     done: &mut ReplayResult,
 ) {
     if system.metadata.is_empty() {
         return;
     }
-    let opened = perflab_observe::device_node(here.device)
+    let opened = perflab_observe::device_node(mounted.device)
         .and_then(|node| perflab_observe::open_unnoticed(&node).ok());
     match opened {
         Some(node) => {
-            let mut coming = InFlightRequests::new(1, stop);
-            request_pages(&Rc::new(node), &system.metadata, &mut coming, &mut |_| true);
-            coming.wait_for_all();
+            let mut in_flight = InFlightRequests::new(1, stop);
+            request_pages(&Rc::new(node), &system.metadata, &mut in_flight, &mut |_| true);
+            in_flight.wait_for_all();
             done.metadata += system.metadata.page_count();
         }
         None => done.by_name += 1,
@@ -228,20 +228,20 @@ fn read_metadata_blocks(
 fn read_steps(
     steps: &[&ReplayStep<'_>],
     threads: usize,
-    pace: &RateLimit,
+    rate_limit: &RateLimit,
     stop: &AtomicBool,
     done: &mut ReplayResult,
 ) {
     let (together, next) = (steps.len().div_ceil(threads).clamp(1, TOGETHER), AtomicUsize::new(0));
     let parts: Vec<_> = steps.chunks(together).collect();
     let work = || {
-        let (mut coming, mut met) = (InFlightRequests::new(threads, stop), Vec::new());
+        let (mut in_flight, mut met) = (InFlightRequests::new(threads, stop), Vec::new());
         while let Some(part) =
             parts.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| is_not_stopped(stop))
         {
-            met.extend(request_files(part, &mut coming, pace, stop));
+            met.extend(request_files(part, &mut in_flight, rate_limit, stop));
         }
-        coming.wait_for_all();
+        in_flight.wait_for_all();
         met
     };
     let met = std::thread::scope(|scope| {
@@ -266,8 +266,8 @@ fn is_not_stopped(stop: &AtomicBool) -> bool {
 /// they were read. Those that a stop came before are neither.
 fn request_files(
     part: &[&ReplayStep<'_>],
-    coming: &mut InFlightRequests<'_>,
-    pace: &RateLimit,
+    in_flight: &mut InFlightRequests<'_>,
+    rate_limit: &RateLimit,
     stop: &AtomicBool,
 ) -> Vec<(u32, bool)> {
     let opened: Vec<_> = part.iter().map(|step| (step, open_traced(step))).collect();
@@ -275,8 +275,8 @@ fn request_files(
     for (step, file) in opened.into_iter().take_while(|_| is_not_stopped(stop)) {
         met.push((step.file.turn, file.is_ok()));
         let Ok(file) = file else { continue };
-        request_pages(&Rc::new(file), &step.pages, coming, &mut |pages| {
-            pace.throttle(pages * PAGE, stop);
+        request_pages(&Rc::new(file), &step.pages, in_flight, &mut |pages| {
+            rate_limit.throttle(pages * PAGE, stop);
             is_not_stopped(stop)
         });
     }
@@ -320,15 +320,15 @@ pub fn read_plan_files(plan: &ReplayPlan<'_>) {
 /// they read, but where most have changed, whoever reads ahead has to say so.
 fn are_files_resident(plan: &ReplayPlan<'_>) -> bool {
     let every = plan.steps.len().div_ceil(ASKED).max(1);
-    let (mut asked, mut there) = (0, 0);
+    let (mut asked, mut resident) = (0, 0);
     for step in plan.steps.iter().step_by(every) {
         match is_step_resident(step) {
             Some(false) => return false,
-            found => there += usize::from(found.is_some()),
+            found => resident += usize::from(found.is_some()),
         }
         asked += 1;
     }
-    2 * there >= asked
+    2 * resident >= asked
 }
 
 fn is_metadata_resident(system: &TracedFileSystem) -> bool {

@@ -75,21 +75,21 @@ pub(crate) fn plan_relayout(start: &StartupTrace) -> ReplayPlan<'_> {
 }
 
 fn plan_with_bridge(start: &StartupTrace, order: ReadOrder, memory: u64, bridge: u64) -> ReplayPlan<'_> {
-    let mut wanted: Vec<PlannedExtent<'_>> =
+    let mut candidates: Vec<PlannedExtent<'_>> =
         start.files.iter().flat_map(|file| planned_extents(file, bridge)).collect();
     // What does not fit is what the program asks for last.
-    wanted.sort_by_key(|piece| piece.mark.turn);
+    candidates.sort_by_key(|extent| extent.mark.turn);
     let mut room = (memory / PAGE).saturating_sub(start.metadata_page_count());
     let fits =
-        |piece: &PlannedExtent<'_>| room.checked_sub(piece.count).inspect(|rest| room = *rest).is_some();
+        |extent: &PlannedExtent<'_>| room.checked_sub(extent.count).inspect(|rest| room = *rest).is_some();
     let (mut kept, lost): (Vec<PlannedExtent<'_>>, Vec<PlannedExtent<'_>>) =
-        wanted.into_iter().partition(fits);
-    let left_out = lost.iter().map(|piece| piece.file.turn).collect::<HashSet<_>>().len();
+        candidates.into_iter().partition(fits);
+    let left_out = lost.iter().map(|extent| extent.file.turn).collect::<HashSet<_>>().len();
     match order {
         ReadOrder::Need => kept = order_ranges_by_need(kept),
         ReadOrder::Block => kept.sort_by_key(PlannedExtent::disk_order),
         ReadOrder::Inode => {
-            kept.sort_by_key(|piece| (piece.file.system, piece.file.inode, piece.mark.page));
+            kept.sort_by_key(|extent| (extent.file.system, extent.file.inode, extent.mark.page));
         }
         ReadOrder::Access => {}
     }
@@ -127,15 +127,18 @@ fn bridge_gaps(file: &TracedFile, most: u64) -> PageSet {
 }
 
 /// Pieces of one file that follow one another upwards are one step.
-fn merge_into_steps<'a>(pieces: &[PlannedExtent<'a>]) -> Vec<ReplayStep<'a>> {
+fn merge_into_steps<'a>(extents: &[PlannedExtent<'a>]) -> Vec<ReplayStep<'a>> {
     let same = |one: &PlannedExtent<'_>, next: &PlannedExtent<'_>| {
         std::ptr::eq(one.file, next.file) && one.mark.page < next.mark.page
     };
-    let step = |pieces: &[PlannedExtent<'a>]| {
-        let file = pieces.first()?.file;
-        Some(ReplayStep { file, pages: pieces.iter().map(|piece| (piece.mark.page, piece.count)).collect() })
+    let step = |extents: &[PlannedExtent<'a>]| {
+        let file = extents.first()?.file;
+        Some(ReplayStep {
+            file,
+            pages: extents.iter().map(|extent| (extent.mark.page, extent.count)).collect(),
+        })
     };
-    pieces.chunk_by(same).filter_map(step).collect()
+    extents.chunk_by(same).filter_map(step).collect()
 }
 
 /// Bytes that pass below the head in the time of a seek: what lies nearer than that belongs to the same stretch.
@@ -146,21 +149,21 @@ pub(crate) const MAX_NEAR_BYTES: u64 = 256 << 10;
 const MAX_RANGE_BYTES: u64 = 8 << 20;
 
 /// Pieces by stretches: within each as they lie, the one with what is needed first first.
-fn order_ranges_by_need(mut pieces: Vec<PlannedExtent<'_>>) -> Vec<PlannedExtent<'_>> {
-    pieces.sort_by_key(PlannedExtent::disk_order);
-    let mut stretches: Vec<SweepRange<'_>> = Vec::new();
-    for piece in pieces {
-        match stretches.last_mut() {
-            Some(last) if last.is_continued_by(&piece) => last.add(piece),
-            _ => stretches.push(SweepRange::from_extent(piece)),
+fn order_ranges_by_need(mut extents: Vec<PlannedExtent<'_>>) -> Vec<PlannedExtent<'_>> {
+    extents.sort_by_key(PlannedExtent::disk_order);
+    let mut ranges: Vec<SweepRange<'_>> = Vec::new();
+    for extent in extents {
+        match ranges.last_mut() {
+            Some(last) if last.is_continued_by(&extent) => last.add(extent),
+            _ => ranges.push(SweepRange::from_extent(extent)),
         }
     }
-    stretches.sort_by_key(|stretch| stretch.turn);
-    stretches.into_iter().flat_map(|stretch| stretch.pieces).collect()
+    ranges.sort_by_key(|range| range.turn);
+    ranges.into_iter().flat_map(|range| range.extents).collect()
 }
 
 struct SweepRange<'a> {
-    pieces: Vec<PlannedExtent<'a>>,
+    extents: Vec<PlannedExtent<'a>>,
     /// when the first of them is needed
     turn: u32,
     /// where they begin and end on the disk; what has no known place is a stretch of its own
@@ -168,23 +171,23 @@ struct SweepRange<'a> {
 }
 
 impl<'a> SweepRange<'a> {
-    fn from_extent(piece: PlannedExtent<'a>) -> Self {
-        let place = piece.mark.place.map(|place| (place, place + piece.count * PAGE));
-        SweepRange { pieces: vec![piece], turn: piece.mark.turn, place }
+    fn from_extent(extent: PlannedExtent<'a>) -> Self {
+        let place = extent.mark.place.map(|place| (place, place + extent.count * PAGE));
+        SweepRange { extents: vec![extent], turn: extent.mark.turn, place }
     }
 
-    fn is_continued_by(&self, piece: &PlannedExtent<'_>) -> bool {
-        let Some(((begin, end), place)) = self.place.zip(piece.mark.place) else { return false };
-        let same = self.pieces.last().is_some_and(|last| last.file.system == piece.file.system);
+    fn is_continued_by(&self, extent: &PlannedExtent<'_>) -> bool {
+        let Some(((begin, end), place)) = self.place.zip(extent.mark.place) else { return false };
+        let same = self.extents.last().is_some_and(|last| last.file.system == extent.file.system);
         same && place.saturating_sub(end) <= MAX_NEAR_BYTES
-            && place + piece.count * PAGE - begin <= MAX_RANGE_BYTES
+            && place + extent.count * PAGE - begin <= MAX_RANGE_BYTES
     }
 
-    fn add(&mut self, piece: PlannedExtent<'a>) {
-        let end = piece.mark.place.map(|place| place + piece.count * PAGE);
+    fn add(&mut self, extent: PlannedExtent<'a>) {
+        let end = extent.mark.place.map(|place| place + extent.count * PAGE);
         self.place = self.place.zip(end).map(|((begin, old), end)| (begin, old.max(end)));
-        self.turn = self.turn.min(piece.mark.turn);
-        self.pieces.push(piece);
+        self.turn = self.turn.min(extent.mark.turn);
+        self.extents.push(extent);
     }
 }
 
@@ -235,17 +238,17 @@ pub(crate) mod tests {
     const MIB: u64 = 256;
 
     /// A file in pieces of (first page, pages, turn, MiB on the disk).
-    pub(crate) fn traced_file(inode: u64, pieces: &[(u64, u64, u32, u64)]) -> TracedFile {
-        let marks: Vec<TracedExtent> = pieces
+    pub(crate) fn traced_file(inode: u64, extents: &[(u64, u64, u32, u64)]) -> TracedFile {
+        let marks: Vec<TracedExtent> = extents
             .iter()
             .map(|(page, _, turn, place)| TracedExtent { page: *page, turn: *turn, place: Some(place << 20) })
             .collect();
-        let pages: PageSet = pieces.iter().map(|(first, count, ..)| (*first, *count)).collect();
+        let pages: PageSet = extents.iter().map(|(first, count, ..)| (*first, *count)).collect();
         TracedFile {
             system: 0,
             inode,
             generation: None,
-            size: pieces.iter().map(|(first, count, ..)| (first + count) * PAGE).max().unwrap_or(0),
+            size: extents.iter().map(|(first, count, ..)| (first + count) * PAGE).max().unwrap_or(0),
             changed: 0,
             path: format!("/lib/{inode}"),
             pages,
@@ -352,14 +355,14 @@ pub(crate) mod tests {
         for _ in 0..200 {
             let files = (1..=1 + some(6)).map(|inode| {
                 let mut page = 0;
-                let pieces: Vec<_> = (0..=some(5))
+                let extents: Vec<_> = (0..=some(5))
                     .map(|_| {
                         let (first, count) = (page + some(40), 1 + some(50));
                         page = first + count;
                         (first, count, some(100) as u32 * 10 + inode as u32, some(30))
                     })
                     .collect();
-                traced_file(inode, &pieces)
+                traced_file(inode, &extents)
             });
             let start = example_trace_of(files.collect());
             for order in [ReadOrder::Need, ReadOrder::Block, ReadOrder::Inode, ReadOrder::Access] {

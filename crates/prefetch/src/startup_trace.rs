@@ -103,17 +103,17 @@ impl TracedFile {
 
     /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
     pub fn extents_of(&self, pages: &PageSet) -> Vec<(TracedExtent, u64)> {
-        let mut pieces = Vec::new();
+        let mut extents = Vec::new();
         for (mut first, count) in pages.iter() {
             let end = first + count;
             let mut at = self.marks.partition_point(|mark| mark.page <= first);
             while first < end {
                 let until = self.marks.get(at).map_or(end, |next| next.page.min(end));
-                pieces.push((self.extent_at(at).at_page(first), until - first));
+                extents.push((self.extent_at(at).at_page(first), until - first));
                 (first, at) = (until, at + 1);
             }
         }
-        pieces
+        extents
     }
 }
 
@@ -230,17 +230,17 @@ impl ProgramTraces {
 /// What is to be read ahead; none where no start is known.
 pub fn combine_traces(known: &ProgramTraces, policy: CombinePolicy) -> Option<StartupTrace> {
     let (last, before) = known.starts.split_last()?;
-    let mut whole = last.clone();
+    let mut combined = last.clone();
     if policy == CombinePolicy::Last {
-        return Some(whole);
+        return Some(combined);
     }
     for start in before {
         match policy {
-            CombinePolicy::Intersection => whole = intersect_traces(whole, start),
-            _ => unite_traces(&mut whole, start),
+            CombinePolicy::Intersection => combined = intersect_traces(combined, start),
+            _ => unite_traces(&mut combined, start),
         }
     }
-    Some(whole)
+    Some(combined)
 }
 
 /// Files are the same where name, number and contents are: a file that was replaced is another one.
@@ -258,50 +258,51 @@ fn metadata_by_system(start: &StartupTrace) -> HashMap<(Option<&str>, DeviceNumb
     start.systems.iter().map(|system| ((system.uuid.as_deref(), system.device), &system.metadata)).collect()
 }
 
-fn intersect_traces(mut whole: StartupTrace, other: &StartupTrace) -> StartupTrace {
+fn intersect_traces(mut combined: StartupTrace, other: &StartupTrace) -> StartupTrace {
     let theirs = pages_by_file(other);
-    for file in &mut whole.files {
+    for file in &mut combined.files {
         let both = theirs.get(&file_key(file)).map(|pages| file.pages.intersection(pages));
         file.pages = both.unwrap_or_default();
     }
-    whole.files.retain(|file| !file.pages.is_empty());
+    combined.files.retain(|file| !file.pages.is_empty());
     let theirs = metadata_by_system(other);
-    for system in &mut whole.systems {
+    for system in &mut combined.systems {
         let both = theirs.get(&(system.uuid.as_deref(), system.device));
         system.metadata = both.map(|pages| system.metadata.intersection(pages)).unwrap_or_default();
     }
-    whole
+    combined
 }
 
-fn unite_traces(whole: &mut StartupTrace, other: &StartupTrace) {
+fn unite_traces(combined: &mut StartupTrace, other: &StartupTrace) {
     let mut place = Vec::new();
     // What only another start read comes after everything else.
-    let after = whole.files.iter().map(TracedFile::last_turn).max().map_or(0, |last| last.saturating_add(1));
+    let after =
+        combined.files.iter().map(TracedFile::last_turn).max().map_or(0, |last| last.saturating_add(1));
     for system in &other.systems {
         let same = |own: &TracedFileSystem| own.uuid == system.uuid && own.device == system.device;
-        match whole.systems.iter().position(same) {
+        match combined.systems.iter().position(same) {
             Some(at) => {
-                if let Some(own) = whole.systems.get_mut(at) {
+                if let Some(own) = combined.systems.get_mut(at) {
                     own.metadata = own.metadata.union(&system.metadata);
                 }
                 place.push(at);
             }
             None => {
-                whole.systems.push(system.clone());
-                place.push(whole.systems.len() - 1);
+                combined.systems.push(system.clone());
+                place.push(combined.systems.len() - 1);
             }
         }
     }
     // A name belongs to the newest file of it.
     let known: HashMap<String, usize> =
-        whole.files.iter().enumerate().map(|(at, file)| (file.path.clone(), at)).collect();
+        combined.files.iter().enumerate().map(|(at, file)| (file.path.clone(), at)).collect();
     for file in &other.files {
-        match known.get(&file.path).and_then(|at| whole.files.get_mut(*at)) {
+        match known.get(&file.path).and_then(|at| combined.files.get_mut(*at)) {
             Some(own) if file_key(own) == file_key(file) => own.pages = own.pages.union(&file.pages),
             Some(_) => {}
             None => {
                 let system = place.get(file.system).copied().unwrap_or(0);
-                whole.files.push(TracedFile { system, ..file.clone() }.delay_turns(after));
+                combined.files.push(TracedFile { system, ..file.clone() }.delay_turns(after));
             }
         }
     }
@@ -380,8 +381,9 @@ mod tests {
             starts: vec![trace_of_files(old), trace_of_files(new)],
             ..ProgramTraces::default()
         };
-        let whole = combine_traces(&known, CombinePolicy::Union).unwrap();
-        let told: Vec<_> = whole.files.iter().map(|file| (file.inode, file.turn, file.last_turn())).collect();
+        let combined = combine_traces(&known, CombinePolicy::Union).unwrap();
+        let told: Vec<_> =
+            combined.files.iter().map(|file| (file.inode, file.turn, file.last_turn())).collect();
         assert_eq!(told, [(1, 5, 40), (3, 41, 50), (4, 43, 43)]);
     }
 }

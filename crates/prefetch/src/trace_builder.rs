@@ -283,20 +283,20 @@ mod tests {
             vec![(96, 4, 8), (100, 4, 9), (104, 8, 10), (0, 4, 3), (4, 4, 4), (300, 2, 5), (10_000, 4, 6)];
         let found = traced_file(&example_file(), 0, reads).unwrap();
         assert_eq!((found.turn, found.place), (3, Some(1 << 20)));
-        let told: Vec<_> = found.marks.iter().map(|mark| (mark.page, mark.turn)).collect();
-        assert_eq!(told, [(96, 8), (100, 9), (300, 5)], "another time, another place, another time");
-        let pieces = found.extents_of(&found.pages);
-        let counts: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, *count)).collect();
+        let found_marks: Vec<_> = found.marks.iter().map(|mark| (mark.page, mark.turn)).collect();
+        assert_eq!(found_marks, [(96, 8), (100, 9), (300, 5)], "another time, another place, another time");
+        let parts = found.extents_of(&found.pages);
+        let counts: Vec<_> = parts.iter().map(|(mark, count)| (mark.page, *count)).collect();
         assert_eq!(counts, [(0, 8), (96, 4), (100, 12), (300, 2)]);
     }
 
     #[test]
     fn a_hole_and_what_comes_before_belong_to_the_mark_before_them() {
         let found = traced_file(&example_file(), 0, vec![(10, 2, 7), (20, 2, 1)]).unwrap();
-        let pieces = found.extents_of(&[(5, 20)].into_iter().collect());
-        let told: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, mark.turn, *count)).collect();
-        assert_eq!(told, [(5, 7, 15), (20, 1, 5)]);
-        assert_eq!(pieces[0].0.place, example_file().disk_offset_of_page(5));
+        let parts = found.extents_of(&[(5, 20)].into_iter().collect());
+        let found_marks: Vec<_> = parts.iter().map(|(mark, count)| (mark.page, mark.turn, *count)).collect();
+        assert_eq!(found_marks, [(5, 7, 15), (20, 1, 5)]);
+        assert_eq!(parts[0].0.place, example_file().disk_offset_of_page(5));
     }
 
     #[test]

@@ -76,9 +76,9 @@ pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// A folder that cannot be written, a full disk; the old trace stands then.
-pub fn write_trace_file(path: &Path, known: &ProgramTraces) -> Result<(), PrefetchError> {
+pub fn write_trace_file(path: &Path, traces: &ProgramTraces) -> Result<(), PrefetchError> {
     let failed = || PrefetchError::io_error("write", path);
-    let text = serde_json::to_vec(known).map_err(|error| failed()(error.into()))?;
+    let text = serde_json::to_vec(traces).map_err(|error| failed()(error.into()))?;
     let body = zstd::bulk::compress(&text, 9).map_err(failed())?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
@@ -154,10 +154,10 @@ impl TraceStore {
         if !path.exists() {
             return Err(PrefetchError::Unknown { program: program.display().to_string(), path });
         }
-        let known = read_trace_file(&path)?;
+        let traces = read_trace_file(&path)?;
         // Before users were told apart, anybody's start taught root's.
-        if known.user.map_or(self.user != 0, |user| user == self.user) {
-            Ok(known)
+        if traces.user.map_or(self.user != 0, |user| user == self.user) {
+            Ok(traces)
         } else {
             Err(PrefetchError::OfAnother { path })
         }
@@ -169,16 +169,16 @@ impl TraceStore {
     /// A folder that cannot be made or written.
     pub fn add_startup(&self, program: &Path, start: StartupTrace) -> Result<PathBuf, PrefetchError> {
         let fresh = || ProgramTraces::new(program.display().to_string(), self.user);
-        let mut known = match self.read_trace(program) {
-            Ok(known) => known,
+        let mut traces = match self.read_trace(program) {
+            Ok(traces) => traces,
             Err(newer @ PrefetchError::Newer { .. }) => return Err(newer),
             Err(_) => fresh(),
         };
-        known.user = Some(self.user);
-        known.remember(start);
+        traces.user = Some(self.user);
+        traces.remember(start);
         self.create_folder()?;
         let path = self.trace_path(program);
-        write_trace_file(&path, &known)?;
+        write_trace_file(&path, &traces)?;
         Ok(path)
     }
 
@@ -186,23 +186,23 @@ impl TraceStore {
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub fn replace(&self, program: &Path, known: &ProgramTraces) -> Result<(), PrefetchError> {
-        write_trace_file(&self.trace_path(program), known)
+    pub fn replace(&self, program: &Path, traces: &ProgramTraces) -> Result<(), PrefetchError> {
+        write_trace_file(&self.trace_path(program), traces)
     }
 
     /// What a word means that names a trace: a name that something was learnt under, a program, or a script.
-    pub fn resolve_name(&self, word: &OsStr) -> PathBuf {
-        let plain = PathBuf::from(word);
+    pub fn resolve_name(&self, typed: &OsStr) -> PathBuf {
+        let plain = PathBuf::from(typed);
         if self.trace_path(&plain).exists() {
             return plain;
         }
-        find_program_path(word).ok().or_else(|| fs::canonicalize(word).ok()).unwrap_or(plain)
+        find_program_path(typed).ok().or_else(|| fs::canonicalize(typed).ok()).unwrap_or(plain)
     }
 
     /// What is known of every program but this one; what cannot be read is left out.
     pub fn other_programs(&self, program: &Path) -> Vec<ProgramTraces> {
         let all = self.trace_paths().into_iter().filter_map(|path| read_trace_file(&path).ok());
-        all.filter(|known| Path::new(&known.program) != program).collect()
+        all.filter(|traces| Path::new(&traces.program) != program).collect()
     }
 
     /// The folder.
@@ -248,9 +248,9 @@ impl TraceStore {
 ///
 /// # Errors
 /// [`PrefetchError::NoProgram`].
-pub fn find_program_path(word: &OsStr) -> Result<PathBuf, PrefetchError> {
-    let path = Path::new(word);
-    let found = if word.as_encoded_bytes().contains(&b'/') {
+pub fn find_program_path(typed: &OsStr) -> Result<PathBuf, PrefetchError> {
+    let path = Path::new(typed);
+    let found = if typed.as_encoded_bytes().contains(&b'/') {
         path.is_file().then(|| path.to_path_buf())
     } else {
         let all = std::env::var_os("PATH").unwrap_or_default();
@@ -290,11 +290,11 @@ const WITH_VALUE: [&str; 7] = ["-W", "-X", "-I", "-O", "-o", "--rcfile", "--init
 /// # Errors
 /// [`PrefetchError::NoProgram`].
 pub fn trace_name(command: &[OsString]) -> Result<PathBuf, PrefetchError> {
-    let (word, rest) = command
+    let (typed, rest) = command
         .split_first()
         .ok_or_else(|| PrefetchError::NoProgram { program: String::new(), hint: String::new() })?;
-    let program = find_program_path(word)?;
-    let interpreter = interpreter_name(Path::new(word)).or_else(|| interpreter_name(&program));
+    let program = find_program_path(typed)?;
+    let interpreter = interpreter_name(Path::new(typed)).or_else(|| interpreter_name(&program));
     Ok(interpreter.and_then(|interpreter| find_script(&interpreter, rest)).unwrap_or(program))
 }
 
@@ -319,17 +319,17 @@ fn is_code_option(interpreter: &str, option: &str) -> bool {
 }
 
 /// The first word of an interpreter's that is no option, where that is a file.
-fn find_script(interpreter: &str, words: &[OsString]) -> Option<PathBuf> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy();
+fn find_script(interpreter: &str, arguments: &[OsString]) -> Option<PathBuf> {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
         if is_code_option(interpreter, &text) {
             return None;
         }
         if WITH_VALUE.contains(&&*text) {
-            words.next();
+            arguments.next();
         } else if !text.starts_with('-') {
-            return Path::new(word).is_file().then(|| fs::canonicalize(word).ok())?;
+            return Path::new(argument).is_file().then(|| fs::canonicalize(argument).ok())?;
         }
     }
     None
@@ -355,8 +355,8 @@ mod tests {
         fs::write(&one, "").unwrap();
         fs::write(&other, "").unwrap();
         let named = |command: &[&str]| {
-            let words: Vec<OsString> = command.iter().map(OsString::from).collect();
-            trace_name(&words).unwrap()
+            let arguments: Vec<OsString> = command.iter().map(OsString::from).collect();
+            trace_name(&arguments).unwrap()
         };
         let (shell, text) =
             (find_program_path(OsStr::new("sh")).unwrap(), |path: &Path| path.display().to_string());

@@ -18,13 +18,13 @@ fn ensure_holds(is: bool, what: impl FnOnce() -> String) -> Result<(), Invariant
 
 impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
     pub fn check_structure(&self) -> Result<(), InvariantViolation> {
-        let mut seen = CheckTotals::default();
-        self.check_node(&self.root, self.core.levels, &mut seen)?;
-        ensure_holds(seen.slabs == self.core.slabs, || {
-            format!("{} slabs, {} counted", seen.slabs, self.core.slabs)
+        let mut totals = CheckTotals::default();
+        self.check_node(&self.root, self.core.levels, &mut totals)?;
+        ensure_holds(totals.slabs == self.core.slabs, || {
+            format!("{} slabs, {} counted", totals.slabs, self.core.slabs)
         })?;
-        ensure_holds(seen.nodes == self.core.nodes, || {
-            format!("{} nodes, {} counted", seen.nodes, self.core.nodes)
+        ensure_holds(totals.nodes == self.core.nodes, || {
+            format!("{} nodes, {} counted", totals.nodes, self.core.nodes)
         })?;
         let root = self.root.child_count();
         ensure_holds(self.core.levels == 1 || root > 1, || {
@@ -39,7 +39,7 @@ impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
         &self,
         node: &IndexNode<T>,
         level: u8,
-        seen: &mut CheckTotals,
+        totals: &mut CheckTotals,
     ) -> Result<(), InvariantViolation> {
         let children = node.child_count();
         ensure_holds(children <= self.core.fanout, || format!("{children} children at level {level}"))?;
@@ -48,8 +48,8 @@ impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
         })?;
         let len = match &node.kids {
             NodeChildren::Slabs(slabs) => {
-                seen.nodes += 1;
-                seen.slabs += slabs.len();
+                totals.nodes += 1;
+                totals.slabs += slabs.len();
                 ensure_holds(level == 1, || format!("slabs at level {level}"))?;
                 self.check_slabs(slabs)?;
                 slabs.iter().map(Vec::len).sum()
@@ -58,7 +58,7 @@ impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
                 ensure_holds(level > 1, || "nodes at the level of slabs".to_owned())?;
                 kids.iter().try_for_each(|kid| {
                     ensure_holds(kid.child_count() > 0, || format!("an empty node at level {}", level - 1))?;
-                    self.check_node(kid, level - 1, seen)
+                    self.check_node(kid, level - 1, totals)
                 })?;
                 kids.iter().map(|kid| kid.len).sum::<usize>()
             }

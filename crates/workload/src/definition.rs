@@ -500,91 +500,91 @@ regex = 'rate (?<value>\d+)'
 
     #[test]
     fn an_unknown_key_gets_its_place_and_the_nearest_name() {
-        let said = definition_error_text("licence =", "license =");
+        let text = definition_error_text("licence =", "license =");
         assert_eq!(
-            said,
+            text,
             "w/tool.toml:4:1: `license`: the key `license` is not known here; did you mean `licence`?"
         );
-        let said = definition_error_text("min = 1", "minimum = 1");
-        assert!(said.starts_with("w/tool.toml:9:1: `parameter.threads.minimum`"), "{said}");
-        let said = definition_error_text("unit = \"ops/s\"", "units = \"ops/s\"");
-        assert!(said.contains("did you mean `unit`?"), "{said}");
+        let text = definition_error_text("min = 1", "minimum = 1");
+        assert!(text.starts_with("w/tool.toml:9:1: `parameter.threads.minimum`"), "{text}");
+        let text = definition_error_text("unit = \"ops/s\"", "units = \"ops/s\"");
+        assert!(text.contains("did you mean `unit`?"), "{text}");
     }
 
     #[test]
     fn a_wrong_type_gets_its_place() {
-        let said = definition_error_text("title = \"a\"", "title = 3");
-        assert!(said.starts_with("w/tool.toml:1:9: `title`: invalid type"), "{said}");
-        let said = definition_error_text("type = \"integer\"", "type = \"int\"");
-        assert!(said.contains("did you mean `integer`?"), "{said}");
-        let said = definition_error_text("args = [\"--fast\"]", "arg = [\"--fast\"]");
-        assert!(said.contains("did you mean `args`?"), "{said}");
+        let text = definition_error_text("title = \"a\"", "title = 3");
+        assert!(text.starts_with("w/tool.toml:1:9: `title`: invalid type"), "{text}");
+        let text = definition_error_text("type = \"integer\"", "type = \"int\"");
+        assert!(text.contains("did you mean `integer`?"), "{text}");
+        let text = definition_error_text("args = [\"--fast\"]", "arg = [\"--fast\"]");
+        assert!(text.contains("did you mean `args`?"), "{text}");
     }
 
     #[test]
     fn rules_are_exactly_one_and_capture_a_value() {
-        let said = definition_error_text("regex = 'rate (?<value>\\d+)'", "");
-        assert!(said.contains("`metric[0]`: has no rule that finds it; write exactly one of"), "{said}");
-        let said = definition_error_text("primary = true", "time = \"wall\"");
-        assert!(said.contains("has more than one rule"), "{said}");
-        let said = definition_error_text("(?<value>\\d+)", "(\\d+)");
-        assert!(said.contains("captures nothing named `value`"), "{said}");
-        let said = definition_error_text("(?<value>\\d+)", "(?<value>\\d+");
-        assert!(said.contains("unclosed group"), "{said}");
-        let said = definition_error_text("regex = 'rate (?<value>\\d+)'", "json = \"a/b\"");
-        assert!(said.contains("is not a JSON pointer"), "{said}");
+        let text = definition_error_text("regex = 'rate (?<value>\\d+)'", "");
+        assert!(text.contains("`metric[0]`: has no rule that finds it; write exactly one of"), "{text}");
+        let text = definition_error_text("primary = true", "time = \"wall\"");
+        assert!(text.contains("has more than one rule"), "{text}");
+        let text = definition_error_text("(?<value>\\d+)", "(\\d+)");
+        assert!(text.contains("captures nothing named `value`"), "{text}");
+        let text = definition_error_text("(?<value>\\d+)", "(?<value>\\d+");
+        assert!(text.contains("unclosed group"), "{text}");
+        let text = definition_error_text("regex = 'rate (?<value>\\d+)'", "json = \"a/b\"");
+        assert!(text.contains("is not a JSON pointer"), "{text}");
     }
 
     #[test]
     fn templates_name_what_exists() {
-        let said = definition_error_text("{{ threads }}", "{{ thread }}");
+        let text = definition_error_text("{{ threads }}", "{{ thread }}");
         assert!(
-            said.contains(
+            text.contains(
                 "`argv[1]`: `thread` is no parameter and no name of the host; did you mean `threads`?"
             ),
-            "{said}"
+            "{text}"
         );
-        let said = definition_error_text("{{ threads }}", "{{ threads");
-        assert!(said.contains("argv[1]"), "{said}");
-        let said = definition_error_text("when = \"fast\"", "when = \"fasst\"");
-        assert!(said.contains("did you mean `fast`?"), "{said}");
+        let text = definition_error_text("{{ threads }}", "{{ threads");
+        assert!(text.contains("argv[1]"), "{text}");
+        let text = definition_error_text("when = \"fast\"", "when = \"fasst\"");
+        assert!(text.contains("did you mean `fast`?"), "{text}");
     }
 
     #[test]
     fn defaults_bounds_and_brief_values_fit_their_parameter() {
-        let said = definition_error_text("default = \"2 * cpus\"", "default = 0");
+        let text = definition_error_text("default = \"2 * cpus\"", "default = 0");
         assert!(
-            said.contains("`parameter.threads.default`: 0 is out of range; allowed: at least 1"),
-            "{said}"
+            text.contains("`parameter.threads.default`: 0 is out of range; allowed: at least 1"),
+            "{text}"
         );
-        let said = definition_error_text("min = 1", "min = \"few\"");
-        assert!(said.contains("`few` is no bound of type integer"), "{said}");
-        let said = definition_error_text("threads = 1\n[[", "thread = 1\n[[");
+        let text = definition_error_text("min = 1", "min = \"few\"");
+        assert!(text.contains("`few` is no bound of type integer"), "{text}");
+        let text = definition_error_text("threads = 1\n[[", "thread = 1\n[[");
         assert!(
-            said.contains("`brief.thread`: there is no parameter `thread`; did you mean `threads`?"),
-            "{said}"
+            text.contains("`brief.thread`: there is no parameter `thread`; did you mean `threads`?"),
+            "{text}"
         );
-        let said = definition_error_text("type = \"boolean\"", "type = \"choice\"");
-        assert!(said.contains("list `choices`"), "{said}");
+        let text = definition_error_text("type = \"boolean\"", "type = \"choice\"");
+        assert!(text.contains("list `choices`"), "{text}");
     }
 
     #[test]
     fn a_script_takes_its_values_as_positions() {
-        let said =
+        let text =
             definition_error_text("argv = [\"tool\",", "shell = true\nargv = [\"tool {{ threads }}\",");
-        assert!(said.contains("`argv[0]`: a script takes no template; pass the value"), "{said}");
+        assert!(text.contains("`argv[0]`: a script takes no template; pass the value"), "{text}");
     }
 
     #[test]
     fn metrics_and_argv_must_be_there() {
-        let said = definition_error_text(
+        let text = definition_error_text(
             "argv = [\"tool\", \"--threads={{ threads }}\", { when = \"fast\", args = [\"--fast\"] }]",
             "argv = []",
         );
-        assert!(said.contains("`argv`: is empty"), "{said}");
+        assert!(text.contains("`argv`: is empty"), "{text}");
         let metric = GOOD.split_once("[[metric]]").unwrap().1;
-        let said = definition_error_text("[[metric]]", &format!("[[metric]]{metric}\n[[metric]]"));
-        assert!(said.contains("`metric[1].name`: the metric `rate` stands here twice"), "{said}");
+        let text = definition_error_text("[[metric]]", &format!("[[metric]]{metric}\n[[metric]]"));
+        assert!(text.contains("`metric[1].name`: the metric `rate` stands here twice"), "{text}");
     }
 
     /// What is one's own needs no homepage and no licence; what ships has both.
@@ -595,8 +595,8 @@ regex = 'rate (?<value>\d+)'
         let definition = WorkloadDefinition::read(&TomlSource::new("w/own.toml", text)).unwrap();
         assert_eq!((&definition.homepage, &definition.licence), (&None, &None));
         let problems = WorkloadDefinition::read(&TomlSource::new("w/own.toml", "title = \"a\"")).unwrap_err();
-        let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(said, ["measures", "argv", "metric"].map(|key| format!("the key `{key}` is missing")));
+        let messages: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages, ["measures", "argv", "metric"].map(|key| format!("the key `{key}` is missing")));
         for shipped in crate::catalogue::Catalogue::embedded().unwrap().iter() {
             assert!(shipped.homepage.is_some() && shipped.licence.is_some(), "{}", shipped.name);
         }

@@ -84,8 +84,8 @@ impl WorkloadExecution {
             ExecutionEnd::TimedOut => format!("was stopped at its time limit after {}", self.wall_time()),
             ExecutionEnd::Interrupted => "was interrupted".into(),
         };
-        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
-        let last = said.last_lines(3).join(" | ");
+        let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let last = output.last_lines(3).join(" | ");
         Some(if last.is_empty() { format!("{what}, and said nothing") } else { format!("{what}: {last}") })
     }
 }

@@ -193,8 +193,8 @@ fn run_command(
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let last: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last: Vec<&str> = stderr.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
     let last: Vec<&str> = last.into_iter().rev().collect();
     Err(failed(format!("{}: {}", output.status, last.join(" | "))))
 }
@@ -375,10 +375,10 @@ mod tests {
         let into = directory.path().join("installed");
         let steps =
             InstallSteps::Source { archive: build_source_archive(directory.path()), into: into.clone() };
-        let mut said = Vec::new();
-        run_install(&steps, &mut |line| said.push(line.to_owned())).unwrap();
+        let mut output = Vec::new();
+        run_install(&steps, &mut |line| output.push(line.to_owned())).unwrap();
         run_install(&steps, &mut |_| {}).unwrap();
-        assert_eq!(said, install_commands(&steps));
+        assert_eq!(output, install_commands(&steps));
         let output = Command::new(into.join("bin/tool")).output().unwrap();
         assert_eq!(output.stdout, b"tool 1.0\n");
     }
@@ -400,10 +400,10 @@ mod tests {
         let build = vec![vec!["cat".to_owned(), "nothing".to_owned()]];
         let archive = SourceArchive { build, ..build_source_archive(directory.path()) };
         let steps = InstallSteps::Source { archive, into: directory.path().join("installed") };
-        let said = run_install(&steps, &mut |_| {}).unwrap_err().to_string();
+        let error = run_install(&steps, &mut |_| {}).unwrap_err().to_string();
         assert!(
-            said.starts_with("`cat nothing` failed: exit status: 1: cat: nothing: No such file"),
-            "{said}"
+            error.starts_with("`cat nothing` failed: exit status: 1: cat: nothing: No such file"),
+            "{error}"
         );
     }
 
@@ -425,10 +425,10 @@ mod tests {
         let steps = plan_install(&definition_with_install(""));
         assert_eq!(steps.unwrap(), InstallSteps::Nothing);
         let everywhere = "[install]\napt = [\"p\"]\ndnf = [\"p\"]\nzypper = [\"p\"]\npacman = [\"p\"]";
-        let said = definition_with_install(everywhere).check_requirements().unwrap_err().to_string();
-        assert!(said.starts_with("workload `tool`: no-such-tool not installed; "), "{said}");
+        let error = definition_with_install(everywhere).check_requirements().unwrap_err().to_string();
+        assert!(error.starts_with("workload `tool`: no-such-tool not installed; "), "{error}");
         if PackageManager::detect().is_some() {
-            assert!(said.contains("run `perflab workload install tool`, or `"), "{said}");
+            assert!(error.contains("run `perflab workload install tool`, or `"), "{error}");
         }
     }
 }

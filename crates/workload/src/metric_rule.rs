@@ -511,14 +511,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_an_error_unless_it_may_be() {
-        let said = parse_single_value("key = \"rate\"", "Segmentation fault\n").unwrap_err();
-        assert_eq!(said, "metric `m`: key `rate` found nothing in stdout (it begins `Segmentation fault`)");
+        let error = parse_single_value("key = \"rate\"", "Segmentation fault\n").unwrap_err();
+        assert_eq!(error, "metric `m`: key `rate` found nothing in stdout (it begins `Segmentation fault`)");
         assert_eq!(
             parse_single_value("csv = \"b\"", "").unwrap_err(),
             "metric `m`: csv column `b` found nothing in stdout (it is empty)"
         );
-        let said = parse_single_value("json = \"/a\"", "{\"a\": 1").unwrap_err();
-        assert!(said.starts_with("metric `m`: json `/a`: stdout is not understood: EOF"), "{said}");
+        let error = parse_single_value("json = \"/a\"", "{\"a\": 1").unwrap_err();
+        assert!(error.starts_with("metric `m`: json `/a`: stdout is not understood: EOF"), "{error}");
         assert_eq!(
             definition_with_rule("key = \"rate\"\noptional = true").parse_metrics("", "", Nanos(1)),
             Ok(Vec::new())
@@ -528,8 +528,8 @@ mod tests {
     #[test]
     fn numbers_are_finite_or_refused() {
         for text in ["NaN", "inf", "-inf", "1e999", "fast", ""] {
-            let said = parse_single_value("key = \"rate\"", &format!("rate: {text}")).unwrap_err();
-            assert!(said.ends_with(&format!("found `{text}`, which is not a finite number")), "{said}");
+            let error = parse_single_value("key = \"rate\"", &format!("rate: {text}")).unwrap_err();
+            assert!(error.ends_with(&format!("found `{text}`, which is not a finite number")), "{error}");
         }
         assert!(
             parse_single_value("key = \"rate\"\nscale = 1e300", "rate: 1e300").unwrap_err().contains("`inf`")

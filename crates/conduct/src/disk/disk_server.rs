@@ -95,8 +95,8 @@ impl FuseDisk {
 
     /// As much as there is: a file ends where it ends.
     fn read_bytes(&self, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
-        let there = self.size.saturating_sub(offset).min(u64::from(length));
-        let mut bytes = vec![0; usize::try_from(there).unwrap_or(0)];
+        let available = self.size.saturating_sub(offset).min(u64::from(length));
+        let mut bytes = vec![0; usize::try_from(available).unwrap_or(0)];
         self.image.read_exact_at(&mut bytes, offset)?;
         Ok(bytes)
     }
@@ -305,12 +305,13 @@ impl DelayedReplies {
                 queue = changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left = first.saturating_duration_since(Instant::now());
-            if left.is_zero() || queue.is_hurried {
+            let remaining = first.saturating_duration_since(Instant::now());
+            if remaining.is_zero() || queue.is_hurried {
                 return queue.waiting.pop().map(|Reverse(first)| first.answer);
             }
-            if left > AWAKE {
-                queue = changed.wait_timeout(queue, left - AWAKE).unwrap_or_else(PoisonError::into_inner).0;
+            if remaining > AWAKE {
+                queue =
+                    changed.wait_timeout(queue, remaining - AWAKE).unwrap_or_else(PoisonError::into_inner).0;
             } else {
                 drop(queue);
                 thread::yield_now();
@@ -327,13 +328,13 @@ mod tests {
     #[test]
     fn answers_come_in_the_order_of_their_times_and_never_early() {
         let answers = DelayedReplies::start().unwrap();
-        let (said, heard) = std::sync::mpsc::channel();
+        let (sender, heard) = std::sync::mpsc::channel();
         let begin = Instant::now();
         for millis in [30, 10, 20, 0] {
-            let (said, at) = (said.clone(), begin + Duration::from_millis(millis));
-            answers.schedule(at, Box::new(move || said.send((millis, Instant::now() >= at)).unwrap()));
+            let (sender, at) = (sender.clone(), begin + Duration::from_millis(millis));
+            answers.schedule(at, Box::new(move || sender.send((millis, Instant::now() >= at)).unwrap()));
         }
-        drop(said);
+        drop(sender);
         answers.close();
         assert_eq!(heard.iter().collect::<Vec<_>>(), [(0, true), (10, true), (20, true), (30, true)]);
     }
@@ -341,11 +342,11 @@ mod tests {
     #[test]
     fn a_disk_that_hurries_lets_nobody_wait() {
         let answers = DelayedReplies::start().unwrap();
-        let (said, heard) = std::sync::mpsc::channel();
+        let (sender, heard) = std::sync::mpsc::channel();
         let never = Instant::now() + Duration::from_secs(1 << 20);
         for number in 0..2 {
-            let said = said.clone();
-            answers.schedule(never, Box::new(move || said.send(number).unwrap()));
+            let sender = sender.clone();
+            answers.schedule(never, Box::new(move || sender.send(number).unwrap()));
             answers.end_delays();
             assert_eq!(heard.recv(), Ok(number));
         }

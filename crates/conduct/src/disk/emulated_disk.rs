@@ -60,8 +60,8 @@ pub fn begin_emulated_disk(
     let served = place.join(IMAGE_FILE_NAME);
     if !wait_until_served(&served, &mut server) {
         let _ = server.kill();
-        let said = server.wait_with_output().map(|output| output.stderr).unwrap_or_default();
-        let reason = String::from_utf8_lossy(&said).trim().to_owned();
+        let stderr = server.wait_with_output().map(|output| output.stderr).unwrap_or_default();
+        let reason = String::from_utf8_lossy(&stderr).trim().to_owned();
         return Err(ConductError::Emulated { model: wanted.model, reason });
     }
     // It ends when its file system is unmounted; somebody has to hear of it.
@@ -114,8 +114,8 @@ fn wait_until_served(served: &Path, server: &mut Child) -> bool {
 /// A loop device that hands requests through as they are. The kernel frees it with the last use.
 fn attach_loop_device(served: &Path, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
     let argv = ["losetup", "--find", "--show", "--direct-io=on"].map(str::to_owned);
-    let said = run_command(&[argv.as_slice(), &[served.display().to_string()]].concat())?;
-    let device = PathBuf::from(said.trim());
+    let output = run_command(&[argv.as_slice(), &[served.display().to_string()]].concat())?;
+    let device = PathBuf::from(output.trim());
     journal.promise(UndoEntry::Detach { device: device.clone(), file: served.into() })?;
     Ok(device)
 }
@@ -213,14 +213,14 @@ fn is_fuse_mount(mount: &MountEntry) -> bool {
 
 /// Those whose server is gone. One that does not answer may be stopped or slow.
 fn find_dead_disks<'a>(served: &[&'a MountEntry]) -> Vec<&'a Path> {
-    let (told, answers) = channel();
+    let (sender, answers) = channel();
     for (index, mount) in served.iter().enumerate() {
-        let (place, told) = (mount.mount_point.clone(), told.clone());
+        let (place, sender) = (mount.mount_point.clone(), sender.clone());
         // A thread: this may wait for ever, and ends with the process.
         std::thread::spawn(move || {
             // Of the file system, not of the folder: the kernel keeps a folder's attributes for as long as its server said.
             let seen = rustix::fs::statfs(&place);
-            let _ = told.send((index, seen.is_err_and(|error| error == rustix::io::Errno::NOTCONN)));
+            let _ = sender.send((index, seen.is_err_and(|error| error == rustix::io::Errno::NOTCONN)));
         });
     }
     let end = Instant::now() + RELEASE_TIMEOUT;

@@ -150,8 +150,8 @@ fn start_qemu(
     let console = log("console.log");
     let bound = ConsoleLogLimiter::watch(console.clone());
     let cid = vsock.as_ref().map(|vsock| vsock.cid);
-    let places = GuestPaths { private: folder.path(), console: &console, cid };
-    let arguments = qemu_command_line::qemu_arguments(machine, chosen.accelerator, sharing, &places);
+    let paths = GuestPaths { private: folder.path(), console: &console, cid };
+    let arguments = qemu_command_line::qemu_arguments(machine, chosen.accelerator, sharing, &paths);
     let begun = spawn_qemu(machine, around, &arguments, &log("qemu.log")).and_then(|qemu| {
         connect_control_port(qemu, machine, around.stop, folder.path(), deadline, &console, &log("qemu.log"))
     });
@@ -225,9 +225,9 @@ fn pack_initramfs(
             GuestRoot::Bare
         }
         GuestRootSource::Host => {
-            let way = root_share::choose_root_share(machine, &modules)?;
-            sharing = Some(way);
-            let (needed, filesystem) = root_share::root_share_modules(way);
+            let chosen_share = root_share::choose_root_share(machine, &modules)?;
+            sharing = Some(chosen_share);
+            let (needed, filesystem) = root_share::root_share_modules(chosen_share);
             wanted.extend(needed);
             GuestRoot::Shared { filesystem: filesystem.into(), tag: qemu_command_line::ROOT_SHARE_TAG.into() }
         }
@@ -267,8 +267,8 @@ fn spawn_qemu(
         let hint = "install it (Debian: apt-get install qemu-system-x86)";
         return Err(GuestError::NotInstalled { program: qemu_command_line::QEMU_PROGRAM, hint });
     }
-    let manner = ChildOptions { read_only: false, stays: around.stays };
-    let mut command = child_process::child_command(around.perflab, manner);
+    let options = ChildOptions { read_only: false, stays: around.stays };
+    let mut command = child_process::child_command(around.perflab, options);
     command.arg(qemu_command_line::QEMU_PROGRAM).args(arguments);
     let output = fs::File::create(log).map_err(GuestError::file_error(log))?;
     let errors = output.try_clone().map_err(GuestError::file_error(log))?;

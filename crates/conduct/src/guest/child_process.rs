@@ -26,13 +26,13 @@ pub struct ChildOptions {
 }
 
 /// `perflab launch …` as a command, to which the program's argv is added.
-pub(crate) fn child_command(perflab: &std::path::Path, manner: ChildOptions) -> Command {
+pub(crate) fn child_command(perflab: &std::path::Path, options: ChildOptions) -> Command {
     let mut command = Command::new(perflab);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
-    if manner.read_only {
+    if options.read_only {
         command.arg("--read-only");
     }
-    if manner.stays {
+    if options.stays {
         command.arg("--stays");
     }
     command.arg("--");
@@ -66,8 +66,8 @@ pub(crate) fn spawn_child(command: Command) -> io::Result<Child> {
 }
 
 /// `perflab launch`: becomes `argv`. Comes back only with the reason why it could not.
-pub fn exec_child(parent: u32, manner: ChildOptions, argv: &[OsString]) -> io::Error {
-    match prepare_child(parent, manner) {
+pub fn exec_child(parent: u32, options: ChildOptions, argv: &[OsString]) -> io::Error {
+    match prepare_child(parent, options) {
         Err(error) => error,
         Ok(()) => match argv.split_first() {
             Some((program, arguments)) => Command::new(program).args(arguments).exec(),
@@ -76,13 +76,13 @@ pub fn exec_child(parent: u32, manner: ChildOptions, argv: &[OsString]) -> io::E
     }
 }
 
-fn prepare_child(parent: u32, manner: ChildOptions) -> io::Result<()> {
+fn prepare_child(parent: u32, options: ChildOptions) -> io::Result<()> {
     // Sockets and logs are the user's alone, wherever they are.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    if !manner.stays {
+    if !options.stays {
         end_with_parent(parent)?;
     }
-    if manner.read_only { make_mounts_read_only() } else { Ok(()) }
+    if options.read_only { make_mounts_read_only() } else { Ok(()) }
 }
 
 /// From here on this process ends with the thread of `parent` that started it: see `spawn_child`.

@@ -123,8 +123,8 @@ fn run_shell(command: &GuestCommand, line: &ControlPort) -> Result<GuestMessage,
 }
 
 fn set_surroundings(process: &mut Process, command: &GuestCommand) {
-    let there = command.directory.is_dir();
-    process.current_dir(if there { &command.directory } else { Path::new("/") });
+    let exists = command.directory.is_dir();
+    process.current_dir(if exists { &command.directory } else { Path::new("/") });
     process.env_clear().envs(command.environment.iter().map(|(name, value)| (name, value)));
 }
 
@@ -144,9 +144,9 @@ fn run_piped_command(command: &GuestCommand, line: &ControlPort) -> Result<Guest
             }
             _ => InitError::system_error("start", program)(source),
         })?;
-    if let (Some(input), Ok(ear)) = (child.stdin.take(), line.reader()) {
+    if let (Some(input), Ok(reader)) = (child.stdin.take(), line.reader()) {
         // Not waited for: input may never end.
-        thread::spawn(move || feed_command(ear, input));
+        thread::spawn(move || feed_command(reader, input));
     }
     let output = child.stdout.take().map(|from| copy_to_host(from, line.clone(), GuestMessage::Output));
     let errors = child.stderr.take().map(|from| copy_to_host(from, line.clone(), GuestMessage::Errors));
@@ -175,19 +175,19 @@ fn wait_for_pipes(copiers: &[Option<JoinHandle<()>>]) {
 fn copy_to_host(
     mut from: impl Read + Send + 'static,
     line: ControlPort,
-    said: fn(Vec<u8>) -> GuestMessage,
+    make_message: fn(Vec<u8>) -> GuestMessage,
 ) -> JoinHandle<()> {
     let mut buffer = vec![0; 16 << 10];
     thread::spawn(move || {
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            line.send(&said(buffer.get(..length).unwrap_or_default().to_vec()));
+            line.send(&make_message(buffer.get(..length).unwrap_or_default().to_vec()));
         }
     })
 }
 
 /// From the host to the command.
-fn feed_command(mut ear: File, mut input: impl Write) {
-    while let Ok(Some(HostMessage::Input(bytes))) = HostMessage::read(&mut ear) {
+fn feed_command(mut reader: File, mut input: impl Write) {
+    while let Ok(Some(HostMessage::Input(bytes))) = HostMessage::read(&mut reader) {
         if input.write_all(&bytes).is_err() {
             return;
         }
@@ -213,9 +213,9 @@ fn agent_command(vsock: Option<u32>) -> Result<Command, InitError> {
 
 /// Where this process is to take orders, if it was started as a guest's agent: a device, or `vsock:CID:PORT`.
 pub fn guest_agent_address() -> Option<String> {
-    let mut words = std::env::args_os();
-    words.next().filter(|name| name == NAME)?;
-    words.next()?.into_string().ok()
+    let mut argv = std::env::args_os();
+    argv.next().filter(|name| name == NAME)?;
+    argv.next()?.into_string().ok()
 }
 
 fn load_modules(modules: &[String]) -> Result<(), InitError> {

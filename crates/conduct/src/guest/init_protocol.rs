@@ -251,9 +251,9 @@ impl ControlPort {
     }
 
     /// Tells the host. One that no longer listens ends the guest by other means.
-    pub(crate) fn send(&self, said: &GuestMessage) {
+    pub(crate) fn send(&self, message: &GuestMessage) {
         let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = said.write(&mut *port);
+        let _ = message.write(&mut *port);
     }
 
     /// For hearing what the host says.

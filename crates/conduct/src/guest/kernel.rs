@@ -123,8 +123,8 @@ impl KernelImage {
         let release = read_release(image)?;
         let folder = Path::new("lib/modules").join(&release);
         let around = image.parent().and_then(Path::parent).map(|home| home.join(&folder));
-        let mut places = around.into_iter().chain([Path::new("/").join(&folder)]);
-        let found = places.find(|place| !release.is_empty() && place.join("kernel").is_dir());
+        let mut folders = around.into_iter().chain([Path::new("/").join(&folder)]);
+        let found = folders.find(|place| !release.is_empty() && place.join("kernel").is_dir());
         Ok(KernelImage {
             name: image.display().to_string(),
             image: image.into(),

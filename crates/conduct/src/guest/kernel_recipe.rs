@@ -302,8 +302,8 @@ fn fetch_package(
 
 /// What the package names: itself, or the image that a package of the kind "the newest" depends on.
 fn newest_image_package(package: &str, say: &mut dyn FnMut(&str)) -> Result<String, KernelError> {
-    let said = run_step(Path::new("/"), &["apt-cache", "depends", package], Some(NO_INDEX), say)?;
-    let dependencies = said.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let output = run_step(Path::new("/"), &["apt-cache", "depends", package], Some(NO_INDEX), say)?;
+    let dependencies = output.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     let image = dependencies.map(str::trim).find(|name| name.starts_with("linux-image-"));
     Ok(image.unwrap_or(package).to_owned())
 }
@@ -367,8 +367,8 @@ fn run_step(
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let last: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last: Vec<&str> = stderr.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
     Err(failed(format!("{}: {}", output.status, last.into_iter().rev().collect::<Vec<_>>().join(" | "))))
 }
 
@@ -401,8 +401,8 @@ fn read_kernel_note(folder: &OwnedFd) -> Option<KernelImage> {
 
 /// Whether an open folder still has this path.
 fn is_folder_at(folder: &OwnedFd, path: &Path) -> bool {
-    let (Ok(opened), Ok(there)) = (fstat(folder), fs::symlink_metadata(path)) else { return true };
-    (opened.st_dev, opened.st_ino) == (there.dev(), there.ino())
+    let (Ok(opened), Ok(at_path)) = (fstat(folder), fs::symlink_metadata(path)) else { return true };
+    (opened.st_dev, opened.st_ino) == (at_path.dev(), at_path.ino())
 }
 
 /// Puts a whole kernel in place of whatever was there: who looks meanwhile finds the one or the other. `fill` gets an empty

@@ -39,7 +39,7 @@ pub(crate) fn qemu_arguments(
     machine: &GuestMachine,
     accelerator: Accelerator,
     sharing: Option<RootShare>,
-    places: &GuestPaths<'_>,
+    paths: &GuestPaths<'_>,
 ) -> Vec<String> {
     let mut line = QemuArguments::default();
     line.add_option("-name", format!("{},process=perflab-{},debug-threads=on", machine.name, machine.name));
@@ -48,13 +48,13 @@ pub(crate) fn qemu_arguments(
     add_processors(&mut line, machine, accelerator);
     add_memory(&mut line, machine, accelerator, sharing);
     line.add_option("-kernel", machine.kernel.image.display());
-    line.add_option("-initrd", places.private.join("initramfs").display());
+    line.add_option("-initrd", paths.private.join("initramfs").display());
     line.add_option("-append", kernel_command_line(machine, accelerator));
-    add_ports(&mut line, places);
-    if let Some(cid) = places.cid {
+    add_ports(&mut line, paths);
+    if let Some(cid) = paths.cid {
         line.add_option("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
     }
-    add_share(&mut line, sharing, places);
+    add_share(&mut line, sharing, paths);
     add_disks(&mut line, machine);
     line.0
 }
@@ -67,19 +67,19 @@ impl QemuArguments {
         self.0.extend([option.to_owned(), value.to_string()]);
     }
 
-    fn add_words(&mut self, words: &str) {
-        self.0.extend(words.split(' ').map(str::to_owned));
+    fn add_words(&mut self, text: &str) {
+        self.0.extend(text.split(' ').map(str::to_owned));
     }
 }
 
 fn add_processors(line: &mut QemuArguments, machine: &GuestMachine, accelerator: Accelerator) {
-    let (words, model) = match accelerator {
+    let (name, model) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
         // QEMU translates `rep movsb` byte by byte, and a kernel that is told that it is fast (ERMS) clears and copies
         // every page with it: an eighth of a boot.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-erms"),
     };
-    line.add_option("-accel", words);
+    line.add_option("-accel", name);
     line.add_option("-cpu", machine.model.as_deref().unwrap_or(model));
     line.add_option("-smp", machine.cpus);
 }
@@ -127,22 +127,22 @@ fn add_memory(
 /// try all its ciphers before it begins, which is a quarter of a boot's CPU time under TCG (`--append cryptomgr.notests=0`
 /// brings that back: what comes later counts).
 fn kernel_command_line(machine: &GuestMachine, accelerator: Accelerator) -> String {
-    let mut words =
+    let mut arguments =
         vec!["console=ttyS0".to_owned(), "panic=-1".into(), format!("rdinit={GUEST_HOME}/perflab")];
-    words.push(UNTRIED.into());
+    arguments.push(UNTRIED.into());
     if accelerator == Accelerator::Tcg {
         // A starved virtual processor misses the timer's interrupts, and the kernel gives up on it.
-        words.push("no_timer_check".into());
+        arguments.push("no_timer_check".into());
     }
-    words.extend(machine.append.iter().cloned());
-    words.join(" ")
+    arguments.extend(machine.append.iter().cloned());
+    arguments.join(" ")
 }
 
-fn add_ports(line: &mut QemuArguments, places: &GuestPaths<'_>) {
-    let socket = |name: &str| escape_comma(&places.private.join(name).display().to_string());
+fn add_ports(line: &mut QemuArguments, paths: &GuestPaths<'_>) {
+    let socket = |name: &str| escape_comma(&paths.private.join(name).display().to_string());
     line.add_option(
         "-chardev",
-        format!("file,id=console,path={}", escape_comma(&places.console.display().to_string())),
+        format!("file,id=console,path={}", escape_comma(&paths.console.display().to_string())),
     );
     line.add_option("-serial", "chardev:console");
     line.add_option("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
@@ -159,7 +159,7 @@ fn add_ports(line: &mut QemuArguments, places: &GuestPaths<'_>) {
     }
 }
 
-fn add_share(line: &mut QemuArguments, sharing: Option<RootShare>, places: &GuestPaths<'_>) {
+fn add_share(line: &mut QemuArguments, sharing: Option<RootShare>, paths: &GuestPaths<'_>) {
     match sharing {
         None => {}
         Some(RootShare::NineP) => line.add_option(
@@ -171,7 +171,7 @@ fn add_share(line: &mut QemuArguments, sharing: Option<RootShare>, places: &Gues
         Some(RootShare::VirtioFs) => {
             line.add_option(
                 "-chardev",
-                format!("socket,id=share,path={}", places.private.join("share").display()),
+                format!("socket,id=share,path={}", paths.private.join("share").display()),
             );
             line.add_option("-device", format!("vhost-user-fs-pci,chardev=share,tag={ROOT_SHARE_TAG}"));
         }
@@ -227,13 +227,13 @@ mod tests {
         accelerator: Accelerator,
         sharing: Option<RootShare>,
     ) -> String {
-        let places = GuestPaths {
+        let paths = GuestPaths {
             private: Path::new("/p"),
             console: Path::new("/logs/a,b.console.log"),
             cid: machine.vsock.then_some(77),
         };
-        let words = qemu_arguments(machine, accelerator, sharing, &places);
-        words.join(" ").replace(" -", "\n-")
+        let arguments = qemu_arguments(machine, accelerator, sharing, &paths);
+        arguments.join(" ").replace(" -", "\n-")
     }
 
     #[test]
@@ -305,10 +305,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("console");
         std::fs::write(&log, "one\ntwo \x1b]0;evil\x07\x1b[31mred\r\nthree\n").unwrap();
-        let words = crate::guest::boot::log_tail(&log, 2);
+        let text = crate::guest::boot::log_tail(&log, 2);
         assert!(
-            words.starts_with("  two ") && words.ends_with("  three") && !words.contains('\x1b'),
-            "{words:?}"
+            text.starts_with("  two ") && text.ends_with("  three") && !text.contains('\x1b'),
+            "{text:?}"
         );
         assert_eq!(crate::guest::boot::log_tail(Path::new("/no/such/log"), 2), "  (nothing)");
     }

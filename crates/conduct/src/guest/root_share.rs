@@ -60,8 +60,8 @@ pub(crate) fn start_virtiofsd(
     let listener = UnixListener::bind(socket).map_err(GuestError::file_error(socket))?;
     let output = File::create(log).map_err(GuestError::file_error(log))?;
     let errors = output.try_clone().map_err(GuestError::file_error(log))?;
-    let manner = ChildOptions { read_only: rustix::process::geteuid().is_root(), stays };
-    let mut command = child_process::child_command(perflab, manner);
+    let options = ChildOptions { read_only: rustix::process::geteuid().is_root(), stays };
+    let mut command = child_process::child_command(perflab, options);
     command
         .arg(&server)
         .args(virtiofsd_arguments(&server))
@@ -76,11 +76,11 @@ pub(crate) fn start_virtiofsd(
 fn virtiofsd_arguments(server: &Path) -> Vec<String> {
     let help = Command::new(server).arg("--help").stdin(Stdio::null()).output();
     let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let words = if help.contains("--shared-dir") {
+    let arguments = if help.contains("--shared-dir") {
         let sandbox = if rustix::process::geteuid().is_root() { "chroot" } else { "none" };
         format!("--fd=0 --shared-dir=/ --sandbox={sandbox} --cache=auto")
     } else {
         "--fd=0 -o source=/ -o sandbox=chroot -o cache=auto".into()
     };
-    words.split(' ').map(str::to_owned).collect()
+    arguments.split(' ').map(str::to_owned).collect()
 }

@@ -336,8 +336,8 @@ pub(crate) fn read_log_end(log: &Path, most: usize) -> Vec<u8> {
 /// The line in which the kernel says that it panicked, without its time stamp; none where it did not.
 pub fn find_panic(console: &str) -> Option<String> {
     let line = console.lines().rev().find(|line| line.contains(PANIC))?;
-    let said = line.get(line.find(PANIC)?..)?;
-    Some(remove_control_characters(said.trim()).chars().take(200).collect())
+    let message = line.get(line.find(PANIC)?..)?;
+    Some(remove_control_characters(message.trim()).chars().take(200).collect())
 }
 
 /// As [`find_panic`], of the end of a log.

@@ -39,9 +39,9 @@ impl GuestVsock {
         if !Path::new(DEVICE).exists() {
             return Err(refused(format!("{DEVICE} is not there (`modprobe vhost_vsock`)")));
         }
-        let way = GuestVsock::listen_locally().map_err(|error| refused(error.to_string()))?;
+        let vsock = GuestVsock::listen_locally().map_err(|error| refused(error.to_string()))?;
         // The kernel refuses a number twice. A port is ours alone, and 0, 1 and 2 are nobody's.
-        Ok(GuestVsock { cid: (way.port & 0x3fff_ffff) | 0x4000_0000, ..way })
+        Ok(GuestVsock { cid: (vsock.port & 0x3fff_ffff) | 0x4000_0000, ..vsock })
     }
 
     /// Listens for a process of this kernel's.
@@ -53,7 +53,7 @@ impl GuestVsock {
     }
 
     /// The caller's call, as long as it is there; those of others are hung up on.
-    pub(crate) fn accept_call(&self, mut there: impl FnMut() -> bool) -> io::Result<VsockStream> {
+    pub(crate) fn accept_call(&self, mut is_running: impl FnMut() -> bool) -> io::Result<VsockStream> {
         let begun = Instant::now();
         loop {
             match self.listener.accept() {
@@ -64,7 +64,7 @@ impl GuestVsock {
                 Ok(_) => {}
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 Err(_) if begun.elapsed() > PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
-                Err(_) if !there() => return Err(io::Error::other("it ended before it called")),
+                Err(_) if !is_running() => return Err(io::Error::other("it ended before it called")),
                 Err(_) => std::thread::sleep(LOOK),
             }
         }

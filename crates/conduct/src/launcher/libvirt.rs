@@ -97,13 +97,13 @@ impl AgentHandle for LibvirtAgent {
         if std::mem::replace(&mut self.ended, true) {
             return String::new();
         }
-        let mut words = self.agent.take().map(|mut agent| agent.end()).unwrap_or_default();
+        let mut printed = self.agent.take().map(|mut agent| agent.end()).unwrap_or_default();
         if self.ours
             && let Err(error) = self.domain.shut_down()
         {
-            words.push_str(&format!("\n{error}"));
+            printed.push_str(&format!("\n{error}"));
         }
-        format!("perflab: domain {} of libvirt\n{}\n{words}", self.domain.name, self.xml)
+        format!("perflab: domain {} of libvirt\n{}\n{printed}", self.domain.name, self.xml)
     }
 }
 

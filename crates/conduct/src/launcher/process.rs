@@ -30,8 +30,8 @@ pub(crate) struct AgentProcess {
 
 impl AgentProcess {
     /// `words` are those of the child.
-    pub(crate) fn new(child: Child, words: StderrTail) -> Self {
-        AgentProcess { child, stderr: words }
+    pub(crate) fn new(child: Child, stderr: StderrTail) -> Self {
+        AgentProcess { child, stderr }
     }
 
     fn has_ended_within(&mut self, within: Duration) -> bool {
@@ -86,8 +86,8 @@ fn launch_calling_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedA
     let mut command = Command::new(&host.perflab);
     command.args(["agent", "--connect", &address]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
-    let words = StderrTail::of_child(&mut child);
-    let mut process = AgentProcess::new(child, words);
+    let stderr = StderrTail::of_child(&mut child);
+    let mut process = AgentProcess::new(child, stderr);
     match vsock.accept_call(|| !process.has_ended_within(Duration::ZERO)) {
         Ok(stream) => {
             Ok(LaunchedAgent { connection: Connection::duplex(name, stream)?, handle: Box::new(process) })
@@ -105,9 +105,9 @@ fn launch_paired_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAg
     let mut child = command.spawn()?;
     // The command holds their end: as long as it lives, the stream would not end with the child.
     drop(command);
-    let words = StderrTail::of_child(&mut child);
+    let stderr = StderrTail::of_child(&mut child);
     let channel = Connection::duplex(name, ours)?;
-    Ok(LaunchedAgent { connection: channel, handle: Box::new(AgentProcess::new(child, words)) })
+    Ok(LaunchedAgent { connection: channel, handle: Box::new(AgentProcess::new(child, stderr)) })
 }
 
 /// Bytes kept.
@@ -120,24 +120,24 @@ pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 impl StderrTail {
     /// Listens to `child`, whose standard error is a pipe.
     pub(crate) fn of_child(child: &mut Child) -> Self {
-        let words = StderrTail::default();
+        let tail = StderrTail::default();
         if let Some(mut stderr) = child.stderr.take() {
-            let heard = words.clone();
+            let collected = tail.clone();
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(length @ 1..) = stderr.read(&mut buffer) {
-                    heard.append(buffer.get(..length).unwrap_or_default());
+                    collected.append(buffer.get(..length).unwrap_or_default());
                 }
             });
         }
-        words
+        tail
     }
 
     fn append(&self, bytes: &[u8]) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.extend_from_slice(bytes);
-        let over = held.len().saturating_sub(MOST);
-        held.drain(..over);
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(bytes);
+        let over = tail.len().saturating_sub(MOST);
+        tail.drain(..over);
     }
 
     /// What was said so far.

@@ -35,28 +35,28 @@ pub(crate) fn launch_over_ssh(
     let mut command = ssh_command(address);
     command.arg(format!("{folder}/perflab agent; rm -rf {folder}"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let words = StderrTail::of_child(&mut child);
+    let stderr = StderrTail::of_child(&mut child);
     let lost = || io::Error::other("a pipe that was asked for is not there");
     let (stdout, stdin) = (child.stdout.take().ok_or_else(lost)?, child.stdin.take().ok_or_else(lost)?);
     Ok(LaunchedAgent {
         connection: Connection::new(name, stdout, stdin),
-        handle: Box::new(AgentProcess::new(child, words)),
+        handle: Box::new(AgentProcess::new(child, stderr)),
     })
 }
 
 /// A private folder that was not there before, with perflab in it.
 fn copy_bundle(address: &str, host: &LocalMachine, stop: &StopRequest) -> io::Result<PathBuf> {
     let folder = format!("{PREFIX}{}", random_suffix());
-    let parcel = agent_bundle(&host.perflab, Path::new(&folder))?;
+    let bundle = agent_bundle(&host.perflab, Path::new(&folder))?;
     let take = format!(
         "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
     );
-    let output = run_stoppable_command(ssh_command(address).arg(take).stdin(parcel), stop)?;
+    let output = run_stoppable_command(ssh_command(address).arg(take).stdin(bundle), stop)?;
     if output.status.success() {
         return Ok(folder.into());
     }
-    let said = remove_control_characters(&String::from_utf8_lossy(&output.stderr));
-    Err(io::Error::other(format!("perflab could not be copied there: {}", said.trim())))
+    let output = remove_control_characters(&String::from_utf8_lossy(&output.stderr));
+    Err(io::Error::other(format!("perflab could not be copied there: {}", output.trim())))
 }
 
 /// Six letters that nobody guesses; where they are taken all the same, the folder is not made.

@@ -46,14 +46,14 @@ struct OriginalValue {
     identity: FileIdentity,
     path: PathBuf,
     value: String,
-    promise: u32,
+    entry: u32,
 }
 
 #[derive(Debug)]
 struct SettingInForce {
     /// What was asked for.
     value: String,
-    promise: u32,
+    entry: u32,
 }
 
 impl AppliedSettings {
@@ -137,11 +137,11 @@ impl AppliedSettings {
             let value = SettingContent::read(&dependent)?.value;
             self.promise_original(&dependent, &value)?;
         }
-        let promise = self.promise_original(path, &now)?;
+        let entry = self.promise_original(path, &now)?;
         if let Some((counterpart, value)) = counterpart_in_force(path, &now)? {
             self.promise_original(&counterpart, &value)?;
         }
-        self.in_force.insert(name.into(), SettingInForce { value: now, promise });
+        self.in_force.insert(name.into(), SettingInForce { value: now, entry });
         Ok(())
     }
 
@@ -150,34 +150,32 @@ impl AppliedSettings {
         let identity = FileIdentity::of_path(path);
         let known = self.originals.iter().position(|original| original.identity == identity);
         let before = match known.and_then(|known| self.originals.get(known)) {
-            Some(original) if self.journal.pending().any(|(number, _)| number == original.promise) => {
-                return Ok(original.promise);
+            Some(original) if self.journal.pending().any(|(number, _)| number == original.entry) => {
+                return Ok(original.entry);
             }
             Some(original) => original.value.clone(),
             None => self.journal.held_by_others(path).map_or_else(|| now.to_owned(), |held| held.value),
         };
-        let promise = self.journal.promise(UndoEntry::Write { path: path.into(), value: before.clone() })?;
+        let entry = self.journal.promise(UndoEntry::Write { path: path.into(), value: before.clone() })?;
         match known.and_then(|known| self.originals.get_mut(known)) {
-            Some(original) => original.promise = promise,
-            None => {
-                self.originals.push(OriginalValue { identity, path: path.into(), value: before, promise })
-            }
+            Some(original) => original.entry = entry,
+            None => self.originals.push(OriginalValue { identity, path: path.into(), value: before, entry }),
         }
-        Ok(promise)
+        Ok(entry)
     }
 
     /// What could not be changed, and is what it was before *any* of our changes, needs no undoing.
     fn withdraw_if_original(&mut self, name: &str, path: &Path) {
-        let Some(promise) = self.in_force.get(name).map(|held| held.promise) else { return };
+        let Some(entry) = self.in_force.get(name).map(|held| held.entry) else { return };
         let original = self.journal.pending().find_map(|(number, undo)| match undo {
-            UndoEntry::Write { value, .. } if number == promise => Some(value.clone()),
+            UndoEntry::Write { value, .. } if number == entry => Some(value.clone()),
             _ => None,
         });
         let is_original = |original: &String| {
             SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, original))
         };
-        if original.as_ref().is_some_and(is_original) && self.journal.mark_undone(promise).is_ok() {
-            self.in_force.retain(|_, held| held.promise != promise);
+        if original.as_ref().is_some_and(is_original) && self.journal.mark_undone(entry).is_ok() {
+            self.in_force.retain(|_, held| held.entry != entry);
         }
     }
 
@@ -188,19 +186,19 @@ impl AppliedSettings {
         apply: &[String],
         undo: &[String],
     ) -> Result<Option<SettingChange>, ConductError> {
-        let held = self.in_force.get(factor).map(|held| (held.value.clone(), held.promise));
+        let held = self.in_force.get(factor).map(|held| (held.value.clone(), held.entry));
         let from = held.as_ref().map_or("unchanged", |(value, _)| value).to_owned();
         if from == level || (held.is_none() && apply.is_empty()) {
             return Ok(None);
         }
-        if let Some((_, promise)) = held {
-            self.journal.undo(promise)?;
+        if let Some((_, entry)) = held {
+            self.journal.undo(entry)?;
             self.in_force.shift_remove(factor);
         }
         if !apply.is_empty() {
-            let promise =
+            let entry =
                 self.journal.promise(UndoEntry::Run { factor: factor.into(), argv: undo.to_vec() })?;
-            self.in_force.insert(factor.into(), SettingInForce { value: level.into(), promise });
+            self.in_force.insert(factor.into(), SettingInForce { value: level.into(), entry });
             run_level_command(apply, self.stop.as_deref())?;
         }
         Ok(Some(SettingChange { setting: factor.into(), from, to: level.into(), asked: None }))
@@ -231,12 +229,12 @@ impl AppliedSettings {
         if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
             return Ok(());
         }
-        let turn = self.journal.lock_settings()?;
+        let lock = self.journal.lock_settings()?;
         if self.journal.held_by_others(path).is_some() {
             return Ok(());
         }
         let number = self.journal.promise(undo)?;
-        drop(turn);
+        drop(lock);
         self.journal.undo(number)
     }
 }

@@ -80,20 +80,21 @@ pub fn resolve_settings(
     root: &Root,
     side: Option<FactorSide>,
 ) -> Result<Vec<FactorSetting>, ExpressionError> {
-    let mut wanted = Vec::new();
+    let mut resolved = Vec::new();
     for (name, level) in &case.levels {
         let factor = study.factor.get(name);
-        let here = |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(FactorSide::Host) == side);
-        if let Some(factor) = factor.filter(here) {
-            let knob = resolve_setting(name, factor, level, scope, root)?;
-            wanted.extend(knob.map(|knob| FactorSetting {
+        let applies =
+            |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(FactorSide::Host) == side);
+        if let Some(factor) = factor.filter(applies) {
+            let setting = resolve_setting(name, factor, level, scope, root)?;
+            resolved.extend(setting.map(|setting| FactorSetting {
                 factor: name.clone(),
                 level: level.clone(),
-                setting: knob,
+                setting,
             }));
         }
     }
-    Ok(wanted)
+    Ok(resolved)
 }
 
 fn resolve_setting(
@@ -153,8 +154,8 @@ pub fn drop_caches(root: &perflab_observe::Root, which: u8) -> Result<(), Conduc
     rustix::fs::sync();
     let path = root.path("/proc/sys/vm/drop_caches");
     let write = |which: &u8| std::fs::write(&path, which.to_string());
-    let turns = if which == 3 { &[3, 1][..] } else { &[which] };
-    turns.iter().try_for_each(write).map_err(|source| ConductError::Setting {
+    let values = if which == 3 { &[3, 1][..] } else { &[which] };
+    values.iter().try_for_each(write).map_err(|source| ConductError::Setting {
         action: "write",
         path: path.clone(),
         source,
@@ -352,8 +353,8 @@ const TRIGGERS: [(&str, &str); 3] = [
 /// The problems of all settings that are made on this machine, each with the study's key.
 pub fn setting_problems(study: &Study, scope: &ExpressionScope, root: &Root) -> Vec<Problem> {
     let everywhere = study.target.is_empty();
-    let here = |factor: &Factor| everywhere || factor.on.unwrap_or(FactorSide::Host) == FactorSide::Host;
-    let files = study.factor.iter().filter(|(_, factor)| here(factor));
+    let applies = |factor: &Factor| everywhere || factor.on.unwrap_or(FactorSide::Host) == FactorSide::Host;
+    let files = study.factor.iter().filter(|(_, factor)| applies(factor));
     let mut found: Vec<Problem> =
         files.flat_map(|(name, factor)| factor_problems(name, factor, scope, root)).collect();
     found.extend(factor_conflicts(study, root));

@@ -231,8 +231,8 @@ fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> 
 
 /// The mount that an opened folder lies on; before Linux 5.8 its file system, which is one on each of its mounts.
 fn mount_id(folder: BorrowedFd<'_>) -> io::Result<u64> {
-    let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
-    let found = statx(folder, c"", AtFlags::EMPTY_PATH, wanted)?;
+    let mask = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
+    let found = statx(folder, c"", AtFlags::EMPTY_PATH, mask)?;
     let has_mount = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
     let device = u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor);
     Ok(if has_mount { found.stx_mnt_id } else { device })

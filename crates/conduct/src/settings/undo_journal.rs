@@ -384,11 +384,11 @@ pub(crate) mod tests {
         let promised = [journal.promise(undo("/no/1")), journal.promise(undo("/no/2"))];
         let refused = journal.promise(undo(&"long".repeat(2000)));
         let settled = journal.mark_undone(0);
-        let told = read_journal(&File::open(&journal.path).unwrap());
+        let entries = read_journal(&File::open(&journal.path).unwrap());
         drop(journal);
         mount(&["umount"]);
         assert!(promised.iter().all(Result::is_ok) && refused.is_err() && settled.is_ok(), "{settled:?}");
-        assert_eq!(told, (Some("boot".into()), vec![(1, undo("/no/2"))]));
+        assert_eq!(entries, (Some("boot".into()), vec![(1, undo("/no/2"))]));
     }
 
     fn make_file(directory: &Path, name: &str, text: &str) -> PathBuf {
@@ -419,12 +419,12 @@ pub(crate) mod tests {
         let home = tempfile::tempdir().unwrap();
         let swappiness = make_file(home.path(), "swappiness", "60\n");
         let thp = make_file(home.path(), "enabled", "always [madvise] never\n");
-        let mut bench = new_applied_settings(home.path());
-        let changes = bench.apply(&[file_setting(&swappiness, "10"), file_setting(&thp, "never")]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        let changes = applied.apply(&[file_setting(&swappiness, "10"), file_setting(&thp, "never")]).unwrap();
         assert_eq!((changes[0].from.as_str(), changes[1].from.as_str()), ("60", "madvise"));
-        bench.apply(&[file_setting(&swappiness, "20"), file_setting(&thp, "never")]).unwrap();
+        applied.apply(&[file_setting(&swappiness, "20"), file_setting(&thp, "never")]).unwrap();
         assert_eq!(fs::read_to_string(&swappiness).unwrap(), "20");
-        let (undone, failed) = bench.undo_all();
+        let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (2, 0));
         assert!(undone[0].ends_with("enabled = madvise"), "{undone:?}");
         assert_eq!(fs::read_to_string(&swappiness).unwrap(), "60");
@@ -435,9 +435,9 @@ pub(crate) mod tests {
     fn a_setting_that_is_already_so_is_not_touched() {
         let home = tempfile::tempdir().unwrap();
         let range = make_file(home.path(), "range", "32768\t60999\n");
-        let mut bench = new_applied_settings(home.path());
-        assert_eq!(bench.apply(&[file_setting(&range, "32768 60999")]).unwrap(), []);
-        assert_eq!(bench.undo_all().0.len(), 0);
+        let mut applied = new_applied_settings(home.path());
+        assert_eq!(applied.apply(&[file_setting(&range, "32768 60999")]).unwrap(), []);
+        assert_eq!(applied.undo_all().0.len(), 0);
     }
 
     #[test]
@@ -446,9 +446,9 @@ pub(crate) mod tests {
         let swappiness = make_file(home.path(), "swappiness", "60\n");
         let now = || fs::read_to_string(&swappiness).unwrap();
         let run = |id: &str, value: &str| {
-            let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
-            bench.apply(&[file_setting(&swappiness, value)]).unwrap();
-            bench
+            let mut applied = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+            applied.apply(&[file_setting(&swappiness, value)]).unwrap();
+            applied
         };
         let (first, same, other) = (run("R1", "10"), run("R2", "10"), run("R3", "20"));
         assert_eq!((first.undo_all().1.len(), &*now()), (0, "20"), "two others hold it");
@@ -477,9 +477,9 @@ pub(crate) mod tests {
         assert_eq!((&*fs::read_to_string(&setting).unwrap(), failed.len()), ("60", 0), "{failed:?}");
 
         let run = |id: &str, path: &Path, value: &str| {
-            let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
-            bench.apply(&[file_setting(path, value)]).unwrap();
-            bench
+            let mut applied = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+            applied.apply(&[file_setting(path, value)]).unwrap();
+            applied
         };
         let (first, second) = (run("R1", &setting, "10"), run("R2", &detour, "20"));
         assert_eq!(first.undo_all().1.len() + second.undo_all().1.len(), 0);
@@ -490,11 +490,11 @@ pub(crate) mod tests {
     fn what_cannot_be_set_needs_no_undoing() {
         let home = tempfile::tempdir().unwrap();
         let swappiness = make_file(home.path(), "swappiness", "60");
-        let mut bench = new_applied_settings(home.path());
+        let mut applied = new_applied_settings(home.path());
         let refused =
-            bench.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
+            applied.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
         assert!(refused.unwrap_err().to_string().contains("/proc/version"));
-        let (undone, failed) = bench.undo_all();
+        let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
     }
@@ -512,11 +512,11 @@ pub(crate) mod tests {
         };
         let off =
             Setting::Commands { factor: "daemon".into(), level: "off".into(), apply: vec![], undo: vec![] };
-        let mut bench = new_applied_settings(home.path());
-        for knob in [off.clone(), level("a"), level("a"), level("b"), off, level("b")] {
-            bench.apply(&[knob]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        for setting in [off.clone(), level("a"), level("a"), level("b"), off, level("b")] {
+            applied.apply(&[setting]).unwrap();
         }
-        bench.undo_all();
+        applied.undo_all();
         assert_eq!(
             fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>(),
             ["+a", "-a", "+b", "-b", "+b", "-b"]
@@ -528,11 +528,11 @@ pub(crate) mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
         let setting = make_file(home.path(), "swappiness", "60\n");
-        let mut bench = new_applied_settings(home.path());
-        bench.apply(&[file_setting(&setting, "10")]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        applied.apply(&[file_setting(&setting, "10")]).unwrap();
         assert!(recover_killed_runs(&state, "boot").is_empty(), "its run lives: the journal is locked");
         // Killed: the lock goes with the process, the journal stays.
-        drop(bench);
+        drop(applied);
         let found = recover_patiently(&state, "boot");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].run, "R1");
@@ -544,9 +544,9 @@ pub(crate) mod tests {
     fn a_reboot_has_undone_files_already() {
         let home = tempfile::tempdir().unwrap();
         let setting = make_file(home.path(), "swappiness", "60\n");
-        let mut bench = new_applied_settings(home.path());
-        bench.apply(&[file_setting(&setting, "10")]).unwrap();
-        drop(bench);
+        let mut applied = new_applied_settings(home.path());
+        applied.apply(&[file_setting(&setting, "10")]).unwrap();
+        drop(applied);
         fs::write(&setting, "the new boot's own").unwrap();
         assert!(recover_killed_runs(&home.path().join("state"), "another boot").is_empty());
         assert_eq!(fs::read_to_string(&setting).unwrap(), "the new boot's own");
@@ -555,15 +555,15 @@ pub(crate) mod tests {
     #[test]
     fn what_cannot_be_undone_is_said_and_kept() {
         let home = tempfile::tempdir().unwrap();
-        let mut bench = new_applied_settings(home.path());
+        let mut applied = new_applied_settings(home.path());
         let level = Setting::Commands {
             factor: "daemon".into(),
             level: "on".into(),
             apply: vec!["true".into()],
             undo: vec!["false".into()],
         };
-        bench.apply(&[level]).unwrap();
-        let (undone, failed) = bench.undo_all();
+        applied.apply(&[level]).unwrap();
+        let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (0, 1));
         let again = recover_patiently(&home.path().join("state"), "boot");
         assert_eq!(again[0].failed.len(), 1);
@@ -573,16 +573,16 @@ pub(crate) mod tests {
     fn a_failing_apply_is_undone_too() {
         let home = tempfile::tempdir().unwrap();
         let trace = home.path().join("undone");
-        let mut bench = new_applied_settings(home.path());
+        let mut applied = new_applied_settings(home.path());
         let level = Setting::Commands {
             factor: "daemon".into(),
             level: "on".into(),
             apply: vec!["sh".into(), "-c".into(), "echo no such daemon >&2; exit 3".into()],
             undo: vec!["touch".into(), trace.display().to_string()],
         };
-        let said = bench.apply(&[level]).unwrap_err().to_string();
-        assert!(said.contains("no such daemon"), "{said}");
-        bench.undo_all();
+        let error = applied.apply(&[level]).unwrap_err().to_string();
+        assert!(error.contains("no such daemon"), "{error}");
+        applied.undo_all();
         assert!(trace.exists());
     }
 
@@ -601,11 +601,11 @@ pub(crate) mod tests {
     fn a_level_refused_after_one_that_took_leaves_nothing_changed() {
         let Some((burst, before)) = kernel_setting_file("kernel/printk_ratelimit_burst") else { return };
         let home = tempfile::tempdir().unwrap();
-        let mut bench = new_applied_settings(home.path());
-        assert_eq!(bench.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
-        let refused = bench.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
+        let mut applied = new_applied_settings(home.path());
+        assert_eq!(applied.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
+        let refused = applied.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
         assert!(matches!(refused, ConductError::SettingRefused { .. }), "{refused:?}");
-        let (undone, failed) = bench.undo_all();
+        let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_to_string(&burst).unwrap(), before);
     }
@@ -614,14 +614,14 @@ pub(crate) mod tests {
     fn a_value_that_the_kernel_rounds_is_recorded_as_it_is() {
         let Some((largest, before)) = kernel_setting_file("fs/pipe-max-size") else { return };
         let home = tempfile::tempdir().unwrap();
-        let mut bench = new_applied_settings(home.path());
-        let changes = bench.apply(&[file_setting(&largest, "262143")]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        let changes = applied.apply(&[file_setting(&largest, "262143")]).unwrap();
         let SettingChange { from, to, asked, .. } = &changes[0];
         assert_eq!((from.as_str(), to.as_str(), asked.as_deref()), (before.trim(), "262144", Some("262143")));
-        assert_eq!(bench.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
-        let kept = bench.apply(&[file_setting(&largest, "262142")]).unwrap_err();
+        assert_eq!(applied.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
+        let kept = applied.apply(&[file_setting(&largest, "262142")]).unwrap_err();
         assert!(matches!(kept, ConductError::SettingIgnored { .. }), "{kept:?}");
-        assert_eq!(bench.undo_all().1.len(), 0);
+        assert_eq!(applied.undo_all().1.len(), 0);
         assert_eq!(fs::read_to_string(&largest).unwrap(), before);
     }
 
@@ -635,10 +635,10 @@ pub(crate) mod tests {
         let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
         let before = now();
         let home = tempfile::tempdir().unwrap();
-        let mut bench = new_applied_settings(home.path());
-        bench.apply(&[file_setting(&bytes, "268435456")]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        applied.apply(&[file_setting(&bytes, "268435456")]).unwrap();
         assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
-        let (_, failed) = bench.undo_all();
+        let (_, failed) = applied.undo_all();
         assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
     }
 
@@ -661,17 +661,17 @@ pub(crate) mod tests {
                 vec![file_setting(&ratio, "9")],
                 vec![file_setting(&bytes, "200000000")],
             ] {
-                let mut bench = new_applied_settings(home.path());
-                bench.apply(&knobs).unwrap();
-                let (_, failed) = bench.undo_all();
+                let mut applied = new_applied_settings(home.path());
+                applied.apply(&knobs).unwrap();
+                let (_, failed) = applied.undo_all();
                 assert_eq!((now(), failed.len()), (was.clone(), 0), "{knobs:?}: {failed:?}");
             }
         }
         fs::write(&ratio, "0").unwrap();
         assert_eq!(now(), neither);
-        let mut bench = new_applied_settings(home.path());
-        bench.apply(&[file_setting(&bytes, "200000000")]).unwrap();
-        let (_, failed) = bench.undo_all();
+        let mut applied = new_applied_settings(home.path());
+        applied.apply(&[file_setting(&bytes, "200000000")]).unwrap();
+        let (_, failed) = applied.undo_all();
         let came_back = now();
         fs::write(&ratio, before.trim()).unwrap();
         assert_eq!((came_back, failed.len()), (neither, 0), "the kernel takes no 0 for bytes: {failed:?}");
@@ -681,11 +681,11 @@ pub(crate) mod tests {
     fn what_does_not_come_back_is_said_with_what_it_holds_and_kept() {
         let home = tempfile::tempdir().unwrap();
         let setting = make_file(home.path(), "setting", "60\n");
-        let mut bench = new_applied_settings(home.path());
-        bench.apply(&[file_setting(&setting, "10")]).unwrap();
+        let mut applied = new_applied_settings(home.path());
+        applied.apply(&[file_setting(&setting, "10")]).unwrap();
         fs::remove_file(&setting).unwrap();
         std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
-        let (undone, failed) = bench.undo_all();
+        let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (0, 1));
         let ConductError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
         assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");

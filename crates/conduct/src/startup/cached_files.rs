@@ -26,13 +26,13 @@ pub struct CachedFiles {
 impl CachedFiles {
     /// Of files and those of their pages that a start reads; all pages where there are none.
     pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a Path, Option<&'a PageSet>)>) -> Self {
-        let mut held = CachedFiles::default();
+        let mut cached = CachedFiles::default();
         for (path, pages) in files {
             if let Ok((known, resident)) = count_cached_bytes(path, pages) {
-                held.add_file(path, known, resident);
+                cached.add_file(path, known, resident);
             }
         }
-        held
+        cached
     }
 
     fn add_file(&mut self, path: &Path, known: u64, resident: u64) {
@@ -71,9 +71,9 @@ mod tests {
         let (two, seven): (PageSet, PageSet) =
             ([(0, 2)].into_iter().collect(), [(1, 7)].into_iter().collect());
         let (small, large, gone) = (path("small"), path("large"), path("gone"));
-        let held = CachedFiles::of_files([(&*small, Some(&two)), (&*large, Some(&seven)), (&*gone, None)]);
-        assert_eq!((held.files, held.known, held.resident), (2, 9 * PAGE, 9 * PAGE));
-        assert_eq!(held.worst, Some((large.clone(), 7 * PAGE)));
+        let cached = CachedFiles::of_files([(&*small, Some(&two)), (&*large, Some(&seven)), (&*gone, None)]);
+        assert_eq!((cached.files, cached.known, cached.resident), (2, 9 * PAGE, 9 * PAGE));
+        assert_eq!(cached.worst, Some((large.clone(), 7 * PAGE)));
         assert_eq!(CachedFiles::of_files([(&*large, None)]).known, 9 * PAGE);
     }
 }

@@ -143,7 +143,7 @@ static MOVING: Mutex<()> = Mutex::new(());
 #[derive(Debug)]
 pub(crate) struct StartupCgroup {
     /// where this process belongs
-    home: PathBuf,
+    parent: PathBuf,
     folder: PathBuf,
     /// whether this process is in it
     are_in: bool,
@@ -164,13 +164,13 @@ impl StartupCgroup {
     /// An empty one below this process's own.
     fn create() -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let home = own_cgroup_folder(&MountTable::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        let parent = own_cgroup_folder(&MountTable::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| remove_old_cgroups(&home, &mut Vec::new()));
+        SWEPT.call_once(|| remove_old_cgroups(&parent, &mut Vec::new()));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = home.join(format!("{NAME}{}-{count}", std::process::id()));
+        let folder = parent.join(format!("{NAME}{}-{count}", std::process::id()));
         fs::create_dir(&folder).ok()?;
-        let group = StartupCgroup { home, folder, are_in: false };
+        let group = StartupCgroup { parent, folder, are_in: false };
         group.cpu_time().is_some().then_some(group)
     }
 
@@ -180,7 +180,7 @@ impl StartupCgroup {
     }
 
     fn leave(&mut self) -> bool {
-        self.are_in = self.are_in && !move_to_cgroup(&self.home);
+        self.are_in = self.are_in && !move_to_cgroup(&self.parent);
         !self.are_in
     }
 
@@ -235,8 +235,8 @@ pub fn remove_abandoned_cgroups() -> Vec<PathBuf> {
 }
 
 /// Groups of processes that were killed before they could remove them.
-fn remove_old_cgroups(home: &Path, gone: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+fn remove_old_cgroups(parent: &Path, gone: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
@@ -305,16 +305,16 @@ mod tests {
 
     #[test]
     fn a_group_is_found_below_what_of_the_hierarchy_is_mounted() {
-        let home = |root: &str, own: &str| {
+        let parent = |root: &str, own: &str| {
             let all = format!("30 24 0:27 {root} /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
             own_cgroup_folder(&MountTable::parse(&all), own)
         };
         assert_eq!(
-            home("/", "5:cpu:/x\n0::/user.slice/session-1.scope\n"),
+            parent("/", "5:cpu:/x\n0::/user.slice/session-1.scope\n"),
             Some("/sys/fs/cgroup/user.slice/session-1.scope".into())
         );
-        assert_eq!(home("/pod", "0::/pod/shell\n"), Some("/sys/fs/cgroup/shell".into()));
-        assert_eq!(home("/pod", "0::/elsewhere\n"), None);
-        assert_eq!(home("/", "5:cpu:/x\n"), None);
+        assert_eq!(parent("/pod", "0::/pod/shell\n"), Some("/sys/fs/cgroup/shell".into()));
+        assert_eq!(parent("/pod", "0::/elsewhere\n"), None);
+        assert_eq!(parent("/", "5:cpu:/x\n"), None);
     }
 }

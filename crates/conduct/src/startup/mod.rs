@@ -45,7 +45,7 @@ pub struct StartupResult {
 /// A command that cannot be started, an end that cannot be watched for.
 pub fn measure_startup(
     command: &[OsString],
-    until: &ReadinessCondition,
+    condition: &ReadinessCondition,
     limit: Nanos,
     disk: Option<DeviceNumber>,
     beside: impl FnOnce(),
@@ -56,7 +56,7 @@ pub fn measure_startup(
     };
     let none = || cannot(&OsString::new(), io::ErrorKind::InvalidInput.into());
     let (program, arguments) = command.split_first().ok_or_else(none)?;
-    let mut watch = crate::startup::readiness::ReadinessWatch::prepare(until)?;
+    let mut watch = crate::startup::readiness::ReadinessWatch::prepare(condition)?;
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.envs(watch.environment_variable());
@@ -66,12 +66,12 @@ pub fn measure_startup(
     let mut child = child.map_err(|source| cannot(program, source))?;
     beside();
     watch.watch_process(&mut child);
-    let seen = watch.wait(limit);
+    let outcome = watch.wait(limit);
     let reads = before.zip(disk.and_then(DiskTraffic::of_disk)).map(|(before, after)| after.since(before));
     let cost = StartupCost::of_child(&child, reads, group.as_ref().and_then(StartupCgroup::cpu_time));
-    let failure = seen.failure(until, limit, &mut child);
+    let failure = outcome.failure(condition, limit, &mut child);
     kill_rest(&mut child).map_err(StartupError::watch_error("cannot end what still runs of it"))?;
-    let wall = failure.is_none().then(|| seen.at.since(begin));
+    let wall = failure.is_none().then(|| outcome.at.since(begin));
     Ok(StartupResult { wall, cost, failure, output: watch.output() })
 }
 

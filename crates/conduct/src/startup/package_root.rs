@@ -191,8 +191,8 @@ impl PackageRoot {
         };
         mount("overlay", at, "overlay", MountFlags::empty(), options.as_c_str())
             .map_err(|error| failed(at, error))?;
-        let here = |place: &&&str| Path::new(place).is_dir();
-        for place in SHARED.iter().filter(here) {
+        let is_folder = |place: &&&str| Path::new(place).is_dir();
+        for place in SHARED.iter().filter(is_folder) {
             let at = self.root.join(place.trim_start_matches('/'));
             mount_bind_recursive(*place, &at).map_err(|error| failed(&at, error))?;
         }
@@ -251,9 +251,10 @@ pub fn package_files(names: &[String]) -> Result<Vec<PathBuf>, PackageListError>
     );
     let all = InstalledPackages::parse(&told, own.trim()).dependency_closure(names)?;
     let listed = query_packages("dpkg-query", &[&["-L"], &all[..]].concat())?;
-    let wanted = |line: &&str| line.starts_with('/') && !UNREAD.iter().any(|place| line.starts_with(place));
+    let is_listed =
+        |line: &&str| line.starts_with('/') && !UNREAD.iter().any(|place| line.starts_with(place));
     let files: BTreeSet<PathBuf> =
-        listed.lines().filter(wanted).filter(|line| *line != "/.").map(PathBuf::from).collect();
+        listed.lines().filter(is_listed).filter(|line| *line != "/.").map(PathBuf::from).collect();
     Ok(files.into_iter().collect())
 }
 
@@ -265,8 +266,8 @@ fn query_packages<T: AsRef<std::ffi::OsStr>>(
     let failed = |why: &str| PackageListError::Dpkg(format!("{program}: {why}"));
     let output = output.map_err(|error| failed(&error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(said.lines().next().unwrap_or("it failed")));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(stderr.lines().next().unwrap_or("it failed")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -126,18 +126,18 @@ enum ReadinessSignal {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadinessOutcome {
     pub(crate) at: Nanos,
-    sign: Option<ReadinessSignal>,
+    signal: Option<ReadinessSignal>,
 }
 
 impl ReadinessOutcome {
     /// Why it does not count as started.
     pub(crate) fn failure(
         self,
-        until: &ReadinessCondition,
+        condition: &ReadinessCondition,
         limit: Nanos,
         child: &mut Child,
     ) -> Option<String> {
-        match (self.sign, until) {
+        match (self.signal, condition) {
             (Some(ReadinessSignal::Wanted), _) => None,
             (Some(_), ReadinessCondition::Exit) => {
                 let status = child.wait().ok()?;
@@ -145,18 +145,18 @@ impl ReadinessOutcome {
             }
             (Some(_), _) => {
                 let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-                Some(format!("it ended with {status} before {until}"))
+                Some(format!("it ended with {status} before {condition}"))
             }
-            (None, _) => Some(format!("{until} did not come within {limit}")),
+            (None, _) => Some(format!("{condition} did not come within {limit}")),
         }
     }
 }
 
 /// What is watched.
 pub(crate) struct ReadinessWatch {
-    until: ReadinessCondition,
+    condition: ReadinessCondition,
     tell: Sender<(ReadinessSignal, Nanos)>,
-    signs: Receiver<(ReadinessSignal, Nanos)>,
+    signals: Receiver<(ReadinessSignal, Nanos)>,
     folder: Option<TemporaryFolder>,
     notify: Option<UnixDatagram>,
     inotify: Option<rustix::fd::OwnedFd>,
@@ -168,16 +168,16 @@ pub(crate) struct ReadinessWatch {
 
 impl ReadinessWatch {
     /// Everything that must be there before the process is.
-    pub(crate) fn prepare(until: &ReadinessCondition) -> Result<Self, StartupError> {
+    pub(crate) fn prepare(condition: &ReadinessCondition) -> Result<Self, StartupError> {
         let failed = || StartupError::watch_error("cannot make a socket for sd_notify");
         let boot_id = perflab_observe::read_boot_id(&perflab_observe::Root::host());
         let made = || TemporaryFolder::create(&own_directories::state_directory(), &boot_id);
-        let folder = matches!(until, ReadinessCondition::Notify).then(made).transpose();
+        let folder = matches!(condition, ReadinessCondition::Notify).then(made).transpose();
         let folder = folder.map_err(|error| failed()(io::Error::other(error.with_causes())))?;
         let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
         let notify = notify.transpose().map_err(failed())?;
         let (mut inotify, mut windows) = (None, None);
-        match until {
+        match condition {
             ReadinessCondition::File(path) => {
                 let what = format!("cannot watch the folder of {}", path.display());
                 inotify = Some(watch_folder(path).map_err(StartupError::watch_error(&what))?);
@@ -185,9 +185,9 @@ impl ReadinessWatch {
             ReadinessCondition::Window(window) => windows = Some(WindowWatch::listen(window)?),
             _ => {}
         }
-        let (tell, signs) = channel();
-        let (until, output) = (until.clone(), Arc::default());
-        Ok(ReadinessWatch { until, tell, signs, folder, notify, inotify, windows, output, open: 0 })
+        let (tell, signals) = channel();
+        let (condition, output) = (condition.clone(), Arc::default());
+        Ok(ReadinessWatch { condition, tell, signals, folder, notify, inotify, windows, output, open: 0 })
     }
 
     /// What the process is to find in its environment.
@@ -204,12 +204,12 @@ impl ReadinessWatch {
                 tell(ReadinessSignal::Exit);
             }
         });
-        let wanted = match &self.until {
+        let expected = match &self.condition {
             ReadinessCondition::Line(text) => Some(text.clone()),
             _ => None,
         };
         if let Some(stdout) = child.stdout.take() {
-            self.read_output(stdout, wanted);
+            self.read_output(stdout, expected);
         }
         if let Some(stderr) = child.stderr.take() {
             self.read_output(stderr, None);
@@ -218,7 +218,7 @@ impl ReadinessWatch {
     }
 
     fn begin_condition(&mut self) {
-        match self.until.clone() {
+        match self.condition.clone() {
             ReadinessCondition::Exit | ReadinessCondition::Line(_) => {}
             ReadinessCondition::File(path) => {
                 let Some(inotify) = self.inotify.take() else { return };
@@ -256,30 +256,31 @@ impl ReadinessWatch {
         let end = perflab_observe::monotonic_now().0.saturating_add(limit.0);
         loop {
             let left = Duration::from_nanos(end.saturating_sub(perflab_observe::monotonic_now().0));
-            match self.signs.recv_timeout(left) {
+            match self.signals.recv_timeout(left) {
                 Ok((ReadinessSignal::Silence, _)) => self.open -= 1,
                 // A line may have been written right before the end, and be read right after it.
-                Ok((ReadinessSignal::Exit, at)) if matches!(self.until, ReadinessCondition::Line(_)) => {
+                Ok((ReadinessSignal::Exit, at)) if matches!(self.condition, ReadinessCondition::Line(_)) => {
                     return self.outcome_after_exit(at);
                 }
-                Ok((sign, at)) => return ReadinessOutcome { at, sign: Some(sign) },
+                Ok((signal, at)) => return ReadinessOutcome { at, signal: Some(signal) },
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return ReadinessOutcome { at: perflab_observe::monotonic_now(), sign: None };
+                    return ReadinessOutcome { at: perflab_observe::monotonic_now(), signal: None };
                 }
             }
         }
     }
 
     fn outcome_after_exit(&mut self, exit: Nanos) -> ReadinessOutcome {
-        let wanted =
-            self.wait_for_output_end().map(|at| ReadinessOutcome { at, sign: Some(ReadinessSignal::Wanted) });
-        wanted.unwrap_or(ReadinessOutcome { at: exit, sign: Some(ReadinessSignal::Exit) })
+        let expected = self
+            .wait_for_output_end()
+            .map(|at| ReadinessOutcome { at, signal: Some(ReadinessSignal::Wanted) });
+        expected.unwrap_or(ReadinessOutcome { at: exit, signal: Some(ReadinessSignal::Exit) })
     }
 
     /// Waits until everything is read that an ended process has printed; when the sign came after all.
     fn wait_for_output_end(&mut self) -> Option<Nanos> {
         while self.open > 0 {
-            match self.signs.recv_timeout(LAST_WORDS).ok()? {
+            match self.signals.recv_timeout(LAST_WORDS).ok()? {
                 (ReadinessSignal::Wanted, at) => return Some(at),
                 (ReadinessSignal::Silence, _) => self.open -= 1,
                 (ReadinessSignal::Exit, _) => {}
@@ -298,9 +299,9 @@ impl ReadinessWatch {
         let to = self.tell.clone();
         // A thread whose sign nobody waits for any more ends with the process, or with perflab.
         std::thread::spawn(move || {
-            watch(&|sign| {
+            watch(&|signal| {
                 // Nobody listens any more: it has started, or has not.
-                let _ = to.send((sign, perflab_observe::monotonic_now()));
+                let _ = to.send((signal, perflab_observe::monotonic_now()));
             });
         });
     }
@@ -314,13 +315,13 @@ impl ReadinessWatch {
         });
     }
 
-    fn read_output(&mut self, from: impl Read + Send + 'static, wanted: Option<String>) {
+    fn read_output(&mut self, from: impl Read + Send + 'static, expected: Option<String>) {
         self.open += 1;
         let output = Arc::clone(&self.output);
         self.spawn_watcher(move |tell| {
             for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line).into_owned();
-                if wanted.as_ref().is_some_and(|wanted| line.contains(wanted)) {
+                if expected.as_ref().is_some_and(|expected| line.contains(expected)) {
                     tell(ReadinessSignal::Wanted);
                 }
                 if let Some(mut output) = output.lock().ok().filter(|output| output.len() < KEPT) {
@@ -417,19 +418,19 @@ impl fmt::Display for WindowCondition {
 /// A connection that hears of every top-level window.
 struct WindowWatch {
     connection: RustConnection,
-    wanted: WindowCondition,
+    expected: WindowCondition,
     kind: Atom,
     splash: Atom,
 }
 
 impl WindowWatch {
     /// Listens, from now on, to the server that DISPLAY names.
-    pub(crate) fn listen(wanted: &WindowCondition) -> Result<Self, StartupError> {
+    pub(crate) fn listen(expected: &WindowCondition) -> Result<Self, StartupError> {
         let display = std::env::var("DISPLAY").unwrap_or_default();
         let refused = |reason: String| StartupError::Display { display: display.clone(), reason };
         let (connection, _) = x11rb::connect(None).map_err(|error| refused(error.to_string()))?;
         let (kind, splash) = subscribe_windows(&connection).map_err(|error| refused(error.to_string()))?;
-        Ok(WindowWatch { connection, wanted: wanted.clone(), kind, splash })
+        Ok(WindowWatch { connection, expected: expected.clone(), kind, splash })
     }
 
     /// Waits until it is there; `false` where the server went away before.
@@ -457,19 +458,19 @@ impl WindowWatch {
             && attributes.class == WindowClass::INPUT_OUTPUT
             && !attributes.override_redirect;
         let is_splash = kind.value32().is_some_and(|mut kinds| kinds.any(|kind| kind == self.splash));
-        let is_large = size.width >= self.wanted.width && size.height >= self.wanted.height;
+        let is_large = size.width >= self.expected.width && size.height >= self.expected.height;
         Ok(is_shown && is_large && !is_splash && self.has_class(window)?)
     }
 
     /// Whether the window, or the one that a window manager's frame holds, has the wanted class.
     fn has_class(&self, window: u32) -> Result<bool, ReplyError> {
-        let Some(wanted) = &self.wanted.class else { return Ok(true) };
+        let Some(expected) = &self.expected.class else { return Ok(true) };
         let inner = self.connection.query_tree(window)?.reply()?.children;
         for window in std::iter::once(window).chain(inner) {
             let asked =
                 self.connection.get_property(false, window, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, 256)?;
             let names = asked.reply()?.value;
-            if names.split(|byte| *byte == 0).any(|name| name == wanted.as_bytes()) {
+            if names.split(|byte| *byte == 0).any(|name| name == expected.as_bytes()) {
                 return Ok(true);
             }
         }

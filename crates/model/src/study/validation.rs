@@ -286,7 +286,7 @@ fn target_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
 fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
     let kind = target.kind;
     let by_ssh = matches!(kind, TargetKind::Ssh | TargetKind::Libvirt);
-    let given = [
+    let present = [
         ("address", &target.address, by_ssh, "add `address = \"user@host\"`"),
         (
             "domain",
@@ -295,7 +295,7 @@ fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
             "add `domain = \"NAME\"` (`virsh list --all`)",
         ),
     ];
-    for (key, value, wanted, hint) in given {
+    for (key, value, wanted, hint) in present {
         match value {
             None if wanted => {
                 let problem = Problem::new(format!("target.{name}"), format!("needs `{key}`"));
@@ -332,7 +332,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         guest_size_problems(name, target, found);
         return;
     }
-    let given = [
+    let present = [
         ("kernel", target.kernel.is_some()),
         ("modules", target.modules.is_some()),
         ("load", !target.load.is_empty()),
@@ -351,7 +351,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         ("cache", target.cache.is_some()),
         ("disks", !target.disks.is_empty()),
     ];
-    for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+    for (key, _) in present.into_iter().filter(|(_, present)| *present) {
         found.push(meaningless_key_problem(name, key, target.kind));
     }
 }
@@ -466,40 +466,40 @@ margin = "2%"
     #[test]
     fn a_wrong_type_is_named_with_its_place() {
         let text = GOOD.replace("iterations = 8", "iterations = \"many\"");
-        let said = parse_error_text(&text);
-        assert!(said.starts_with("s.toml:6:14: `run.iterations`: invalid type: string \"many\""), "{said}");
+        let text = parse_error_text(&text);
+        assert!(text.starts_with("s.toml:6:14: `run.iterations`: invalid type: string \"many\""), "{text}");
     }
 
     #[test]
     fn a_number_without_its_unit_is_shown_with_one() {
         let text = GOOD.replace("\"2%\"", "2");
-        let said = parse_error_text(&text);
+        let text = parse_error_text(&text);
         assert!(
-            said.ends_with(
+            text.ends_with(
                 "`metric.faults.margin`: invalid type: integer `2`, expected a text; write `margin = \"2%\"`"
             ),
-            "{said}"
+            "{text}"
         );
-        let said = parse_error_text(&GOOD.replace("vmstat = \"100ms\"", "vmstat = 100"));
-        assert!(said.ends_with("expected a text; write `vmstat = \"100ms\"`"), "{said}");
+        let text = parse_error_text(&GOOD.replace("vmstat = \"100ms\"", "vmstat = 100"));
+        assert!(text.ends_with("expected a text; write `vmstat = \"100ms\"`"), "{text}");
     }
 
     #[test]
     fn all_that_an_empty_study_lacks_is_told_at_once() {
         let problems = TomlSource::new("s.toml", "").parse_study().unwrap_err();
-        let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(said, ["the key `title` is missing", "the key `workload` is missing"]);
+        let messages: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages, ["the key `title` is missing", "the key `workload` is missing"]);
     }
 
     #[test]
     fn a_level_twice_is_refused() {
         let text = GOOD.replace("\"huge\"", "\"ordinary\"");
-        let said = parse_error_text(&text);
+        let text = parse_error_text(&text);
         assert!(
-            said.starts_with(
+            text.starts_with(
                 "s.toml:14:23: `factor.pages.levels[1]`: the level `ordinary` stands here twice"
             ),
-            "{said}"
+            "{text}"
         );
     }
 
@@ -515,14 +515,14 @@ margin = "2%"
 
     #[test]
     fn text_that_is_not_toml_is_placed() {
-        let said = parse_error_text("title = \nworkload = 3");
-        assert!(said.starts_with("s.toml:1:"), "{said}");
+        let text = parse_error_text("title = \nworkload = 3");
+        assert!(text.starts_with("s.toml:1:"), "{text}");
     }
 
     #[test]
     fn a_table_named_twice_is_placed() {
-        let said = parse_error_text(&format!("{GOOD}[factor.pages]\nkind = \"label\"\nlevels = [1]\n"));
-        assert!(said.contains("duplicate key"), "{said}");
+        let text = parse_error_text(&format!("{GOOD}[factor.pages]\nkind = \"label\"\nlevels = [1]\n"));
+        assert!(text.contains("duplicate key"), "{text}");
     }
 
     #[test]
@@ -538,16 +538,16 @@ margin = "2%"
         let targets = "[target.guest]\nkind = \"process\"\ncount = 2\n[factor.guests]\nkind = \"targets\"\nlevels = [1, 2]\n";
         let study = TomlSource::new("s.toml", format!("{GOOD}{targets}")).parse_study().unwrap();
         assert_eq!((study.target_count(), study.run.boots), (2, 1));
-        let said = parse_error_text(&format!("{GOOD}{}", targets.replace("[1, 2]", "[1, 3]")));
-        assert!(said.contains("`3` is no number of targets; from 1 to 2"), "{said}");
-        let said = parse_error_text(&format!("{GOOD}{}", targets.replace("process", "ssh")));
-        assert!(said.contains("needs `address`"), "{said}");
-        let said = parse_error_text(
+        let text = parse_error_text(&format!("{GOOD}{}", targets.replace("[1, 2]", "[1, 3]")));
+        assert!(text.contains("`3` is no number of targets; from 1 to 2"), "{text}");
+        let text = parse_error_text(&format!("{GOOD}{}", targets.replace("process", "ssh")));
+        assert!(text.contains("needs `address`"), "{text}");
+        let text = parse_error_text(
             &GOOD.replace("kind = \"drop-caches\"", "kind = \"drop-caches\"\non = \"guest\""),
         );
-        assert!(said.contains("the study has no targets"), "{said}");
-        let said = parse_error_text(&GOOD.replace("iterations = 8", "iterations = 8\nboots = 2"));
-        assert!(said.contains("there is nothing to start anew"), "{said}");
+        assert!(text.contains("the study has no targets"), "{text}");
+        let text = parse_error_text(&GOOD.replace("iterations = 8", "iterations = 8\nboots = 2"));
+        assert!(text.contains("there is nothing to start anew"), "{text}");
     }
 
     #[test]
@@ -563,10 +563,10 @@ margin = "2%"
             "kind = \"drop-caches\"\nlevels = [0, 3]",
             "kind = \"disk\"\nlevels = [\"ext4\", \"ext9\"]",
         );
-        let said = parse_error_text(&text);
+        let text = parse_error_text(&text);
         assert!(
-            said.contains("no disk to make afresh") && said.contains("`caches` of a disk cannot be varied"),
-            "{said}"
+            text.contains("no disk to make afresh") && text.contains("`caches` of a disk cannot be varied"),
+            "{text}"
         );
         let text = text.replace("[factor.caches]", "[factor.filesystem]");
         assert!(parse_error_text(&text).contains("`ext9` is not known here"), "{}", parse_error_text(&text));

@@ -70,8 +70,8 @@ fn parse_mounts_line(line: &str) -> Option<(&str, MountsLine<'_>)> {
     let (device, place, kind, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let of_system = OF_THE_SYSTEM.iter().any(|prefix| place.starts_with(prefix)) && place != "/dev/shm";
     let remote = device.contains(":/");
-    let wanted = device.starts_with("/dev/") || remote || (WITHOUT_DEVICE.contains(&kind) && !of_system);
-    wanted.then_some((place, MountsLine { device, kind, options }))
+    let is_listed = device.starts_with("/dev/") || remote || (WITHOUT_DEVICE.contains(&kind) && !of_system);
+    is_listed.then_some((place, MountsLine { device, kind, options }))
 }
 
 /// Free bytes, of this machine's local devices only: a server that is gone would never answer.

@@ -47,7 +47,7 @@ struct FiemapRequest {
     mapped: u32,
     room: u32,
     reserved: u32,
-    pieces: [FiemapExtent; AT_ONCE],
+    extents: [FiemapExtent; AT_ONCE],
 }
 
 /// The extents of a file, in its order; neighbours that also lie together on the disk are one.
@@ -59,11 +59,11 @@ pub fn file_extents(file: &File) -> io::Result<Vec<FileExtent>> {
     let mut start = 0;
     loop {
         let map = request_extents(file, start)?;
-        let found = map.pieces.get(..map.mapped as usize).unwrap_or_default();
-        for piece in found.iter().filter(|piece| piece.flags & NOWHERE == 0) {
+        let found = map.extents.get(..map.mapped as usize).unwrap_or_default();
+        for extent in found.iter().filter(|extent| extent.flags & NOWHERE == 0) {
             append_extent(
                 &mut all,
-                FileExtent { logical: piece.logical, physical: piece.physical, length: piece.length },
+                FileExtent { logical: extent.logical, physical: extent.physical, length: extent.length },
             );
         }
         match found.last() {
@@ -92,7 +92,7 @@ fn request_extents(file: &File, start: u64) -> io::Result<FiemapRequest> {
         mapped: 0,
         room: AT_ONCE as u32,
         reserved: 0,
-        pieces: [FiemapExtent::default(); AT_ONCE],
+        extents: [FiemapExtent::default(); AT_ONCE],
     };
     // SAFETY: `map` is a `struct fiemap` with room for as many extents as `room` says; it outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };

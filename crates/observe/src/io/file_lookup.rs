@@ -28,14 +28,14 @@ use crate::root::Root;
 /// Names, places and metadata of everything that a recording names.
 pub fn resolve_files(recording: &mut IoRecording) {
     let mounts = MountTable::read();
-    let mut wanted: BTreeMap<DeviceNumber, BTreeSet<u64>> = BTreeMap::new();
+    let mut missing: BTreeMap<DeviceNumber, BTreeSet<u64>> = BTreeMap::new();
     for event in recording.events.iter().filter(|event| refers_to_file(event)) {
-        wanted.entry(event.device).or_default().insert(event.inode);
+        missing.entry(event.device).or_default().insert(event.inode);
     }
     let requests = recording.events.iter().filter(|event| event.kind == IoEventKind::Issued);
     let disks: BTreeSet<DeviceNumber> = requests.map(|event| event.device).collect();
     recording.told.stacks = read_device_stacks(&Root::host(), &disks);
-    for (device, inodes) in wanted {
+    for (device, inodes) in missing {
         recording.files.extend(resolve_inodes(&mounts, device, inodes));
     }
     let systems: BTreeSet<DeviceNumber> = recording.files.iter().map(|file| file.device).collect();
@@ -119,10 +119,10 @@ fn is_disk_inode(mounts: &MountTable, device: DeviceNumber, inode: u64) -> bool 
     device.major() == 0 && mounts.find_by_device(device).is_none() && disk.is_some_and(mounts::is_disk_device)
 }
 
-fn resolve_inodes(mounts: &MountTable, device: DeviceNumber, mut wanted: BTreeSet<u64>) -> Vec<IoFile> {
+fn resolve_inodes(mounts: &MountTable, device: DeviceNumber, mut missing: BTreeSet<u64>) -> Vec<IoFile> {
     let mut found = Vec::new();
     let mut take = |inode: u64, file: IoFile| found.push((inode, file));
-    wanted.retain(|inode| {
+    missing.retain(|inode| {
         let is_disk = is_disk_inode(mounts, device, *inode);
         if is_disk {
             take(*inode, disk_as_file(device, *inode));
@@ -132,7 +132,7 @@ fn resolve_inodes(mounts: &MountTable, device: DeviceNumber, mut wanted: BTreeSe
     if let Some((mount, folder)) =
         mounts.find_by_device(device).and_then(|mount| Some((mount, File::open(&mount.mount_point).ok()?)))
     {
-        wanted.retain(|inode| match describe_by_inode(&folder, device, *inode) {
+        missing.retain(|inode| match describe_by_inode(&folder, device, *inode) {
             Ok(file) => {
                 take(*inode, file);
                 false
@@ -144,13 +144,13 @@ fn resolve_inodes(mounts: &MountTable, device: DeviceNumber, mut wanted: BTreeSe
             }
             Err(_) => true,
         });
-        if !wanted.is_empty() && is_walkable(&mount.kind) {
-            walk_to_inodes(&mount.mount_point, &mut wanted, &mut |inode, path| {
+        if !missing.is_empty() && is_walkable(&mount.kind) {
+            walk_to_inodes(&mount.mount_point, &mut missing, &mut |inode, path| {
                 take(inode, describe_inode(device, inode, path))
             });
         }
     }
-    wanted.into_iter().for_each(|inode| take(inode, unknown_file(device, inode)));
+    missing.into_iter().for_each(|inode| take(inode, unknown_file(device, inode)));
     found.into_iter().map(|(_, file)| file).collect()
 }
 
@@ -187,8 +187,8 @@ fn is_stale_handle(error: &std::io::Error) -> bool {
 fn read_file_name(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd as _;
     let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    let (there, here) = (fs::symlink_metadata(&name).ok()?, file.metadata().ok()?);
-    (there.ino() == here.ino() && there.dev() == here.dev()).then_some(name)
+    let (there, held_file) = (fs::symlink_metadata(&name).ok()?, file.metadata().ok()?);
+    (there.ino() == held_file.ino() && there.dev() == held_file.dev()).then_some(name)
 }
 
 /// Everything about the file of this name: `None` where there is none.
@@ -269,12 +269,12 @@ fn describe_open_file(device: DeviceNumber, inode: u64, file: &File, path: Optio
 }
 
 /// Calls `found` for every file below `place`, on the same file system, whose number is still wanted.
-fn walk_to_inodes(place: &Path, wanted: &mut BTreeSet<u64>, found: &mut dyn FnMut(u64, &Path)) {
+fn walk_to_inodes(place: &Path, missing: &mut BTreeSet<u64>, found: &mut dyn FnMut(u64, &Path)) {
     walk_file_system(place, &mut |inode, path| {
-        if wanted.remove(&inode) {
+        if missing.remove(&inode) {
             found(inode, path);
         }
-        !wanted.is_empty()
+        !missing.is_empty()
     });
 }
 
@@ -374,10 +374,10 @@ fn find_only_disk(recording: &IoRecording) -> Option<DeviceNumber> {
 
 /// Says that the file system lay on a disk of another number when it was traced.
 fn renumber_device(recording: &mut IoRecording, device: DeviceNumber, then: DeviceNumber) {
-    let told = &mut recording.told;
-    let (_, start) = told.disk_below(device);
-    told.partitions.retain(|partition| partition.device != device);
-    told.partitions.push(perflab_model::io_trace::DiskPartition { device, disk: then, start });
+    let summary = &mut recording.told;
+    let (_, start) = summary.disk_below(device);
+    summary.partitions.retain(|partition| partition.device != device);
+    summary.partitions.push(perflab_model::io_trace::DiskPartition { device, disk: then, start });
 }
 
 /// Forgets files of which no sector was asked for.
@@ -388,14 +388,14 @@ fn drop_unrequested_files(recording: &mut IoRecording) {
         .map(|event| (event.device, event.first * SECTOR, (event.first + event.count) * SECTOR))
         .collect();
     asked.sort_unstable();
-    let told = &recording.told;
+    let summary = &recording.told;
     // No request is longer than that: none that begins earlier reaches into an extent.
     let longest = asked.iter().map(|(_, from, end)| end - from).max().unwrap_or(0);
     let was_asked = |file: &IoFile| {
         let places = file
             .extents
             .iter()
-            .flat_map(|extent| told.disk_ranges(file.device, extent.physical, extent.length));
+            .flat_map(|extent| summary.disk_ranges(file.device, extent.physical, extent.length));
         places.into_iter().any(|place| {
             let (disk, from, end) = (place.disk, place.physical, place.physical + place.length);
             let at = asked.partition_point(|request| *request < (disk, from.saturating_sub(longest), 0));

@@ -181,12 +181,12 @@ impl IoTracer {
     ///
     /// # Errors
     /// Why not, with what to do.
-    pub fn start(whose: IoTraceScope) -> Result<Self, IoTraceError> {
+    pub fn start(scope: IoTraceScope) -> Result<Self, IoTraceError> {
         let tracefs = TraceFs::find()?;
         let (described, missing) = read_event_formats(&tracefs)?;
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let pages = create_trace_instance(&tracefs, "pages", TraceInstanceRole::Pages, &described)?;
-        if whose == IoTraceScope::Children {
+        if scope == IoTraceScope::Children {
             // The option first: a child must not slip away between the two.
             pages.set("options/event-fork", "1")?;
             pages.set("set_event_pid", &own.to_string())?;
@@ -197,10 +197,10 @@ impl IoTracer {
         for one in [&disks, &pages] {
             one.set("tracing_on", "1")?;
         }
-        let tree = whose == IoTraceScope::Children;
+        let tree = scope == IoTraceScope::Children;
         let decoder = IoRecordDecoder::new(described, tree.then_some(own));
-        let told = IoTraceSummary { begun, missing, tree, ..IoTraceSummary::default() };
-        Ok(IoTracer { pages, disks, reader, decoder, summary: told })
+        let summary = IoTraceSummary { begun, missing, tree, ..IoTraceSummary::default() };
+        Ok(IoTracer { pages, disks, reader, decoder, summary })
     }
 
     /// Ends tracing, and returns what was seen, in the order of time. Files are not looked up yet: see
@@ -222,7 +222,7 @@ impl IoTracer {
 
 impl IoRecordDecoder {
     pub(crate) fn new(described: DescribedTracePoints, own: Option<i32>) -> Self {
-        let event = |(wanted, format): (&IoTracePoint, TraceEventFormat)| (format.id, wanted.kind, format);
+        let event = |(point, format): (&IoTracePoint, TraceEventFormat)| (format.id, point.kind, format);
         IoRecordDecoder { event_formats: described.into_iter().map(event).collect(), own_process: own }
     }
 
@@ -395,8 +395,9 @@ impl ProcessIoTracer {
         let begun = crate::clock::monotonic_now();
         self.pages.set("tracing_on", "1")?;
         let reader = TraceReader::start(&[&self.pages], Some(MOST))?;
-        let told = IoTraceSummary { begun, missing: self.missing, tree: true, ..IoTraceSummary::default() };
-        Ok(ProcessIoRecording { pages: self.pages, decoder: self.decoder, reader, summary: told })
+        let summary =
+            IoTraceSummary { begun, missing: self.missing, tree: true, ..IoTraceSummary::default() };
+        Ok(ProcessIoRecording { pages: self.pages, decoder: self.decoder, reader, summary })
     }
 }
 

@@ -92,7 +92,7 @@ impl Monitor for SlabCachesMonitor {
             self.due = true;
         }
         if std::mem::take(&mut self.due) {
-            rows.extend(self.tree.directories().iter().filter_map(|place| self.read_row(place)));
+            rows.extend(self.tree.directories().iter().filter_map(|folder| self.read_row(folder)));
         }
         Ok(())
     }
@@ -102,21 +102,21 @@ impl SlabCachesMonitor {
     /// Reads the attributes of caches that are new, and forgets those that are gone.
     fn read_new_caches(&mut self) -> Result<(), ObserveError> {
         let mut known = HashMap::with_capacity(self.tree.directories().len());
-        for place in self.tree.directories() {
-            let key = (place.directory.clone(), place.inode);
+        for folder in self.tree.directories() {
+            let key = (folder.directory.clone(), folder.inode);
             let cells = self
                 .rows_by_cache
                 .remove(&key)
-                .map_or_else(|| read_attribute_cells(place), |cells| Ok(Some(cells)))?;
+                .map_or_else(|| read_attribute_cells(folder), |cells| Ok(Some(cells)))?;
             known.extend(cells.map(|cells| (key, cells)));
         }
         self.rows_by_cache = known;
         Ok(())
     }
 
-    fn read_row(&self, place: &SlabDirectory) -> Option<CellRow> {
-        let cells = self.rows_by_cache.get(&(place.directory.clone(), place.inode))?;
-        let texts = [place.cache.clone(), place.directory.clone(), place.members.join(",")];
+    fn read_row(&self, folder: &SlabDirectory) -> Option<CellRow> {
+        let cells = self.rows_by_cache.get(&(folder.directory.clone(), folder.inode))?;
+        let texts = [folder.cache.clone(), folder.directory.clone(), folder.members.join(",")];
         let mut row: CellRow = texts.map(TableCell::Text).into();
         row.push(self.page_size.clone());
         row.extend_from_slice(cells);
@@ -125,15 +125,15 @@ impl SlabCachesMonitor {
 }
 
 /// The cells of one cache's attributes, and its flags; nothing where the cache went since the tree was listed.
-fn read_attribute_cells(place: &SlabDirectory) -> Result<Option<CellRow>, ObserveError> {
+fn read_attribute_cells(folder: &SlabDirectory) -> Result<Option<CellRow>, ObserveError> {
     let columns = COLUMNS.get(ATTRIBUTES).unwrap_or_default();
     let texts = columns.iter().map(|column| {
-        let path = place.path.join(column.name);
-        let kernels = format!("{}/{}/{}", KIND.source, place.directory, column.name);
+        let path = folder.path.join(column.name);
+        let kernels = format!("{}/{}/{}", KIND.source, folder.directory, column.name);
         read_slab_attribute(path).map_err(|source| ObserveError::read_failed(&kernels, source))
     });
     let texts: Vec<Option<String>> = texts.collect::<Result<_, _>>()?;
-    let gone = texts.iter().all(Option::is_none) && !place.path.is_dir();
+    let gone = texts.iter().all(Option::is_none) && !folder.path.is_dir();
     Ok((!gone).then(|| parse_attribute_cells(columns.iter().zip(&texts))))
 }
 

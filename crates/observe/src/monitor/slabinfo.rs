@@ -110,14 +110,14 @@ impl<T: SlabinfoSource> Monitor for SlabinfoMonitor<T> {
         let is_new = self.read_text()? == CacheListChange::Others || std::mem::take(&mut self.stale);
         let mut rows = self.candidate_rows(is_new);
         self.reread_inconsistent_rows(&mut rows);
-        rows.iter_mut().for_each(|(place, row)| self.flag_estimate(*place, row));
+        rows.iter_mut().for_each(|(index, row)| self.flag_estimate(*index, row));
         if is_new {
             self.reported_rows = rows.into_iter().map(|(_, row)| row).collect();
             return Ok(MonitorReading::Whole(self.reported_rows.clone()));
         }
-        rows.retain(|(place, row)| self.reported_rows.get(*place) != Some(row));
+        rows.retain(|(index, row)| self.reported_rows.get(*index) != Some(row));
         Ok(MonitorReading::Changed(
-            rows.into_iter().filter_map(|(place, row)| self.record_change(place, row)).collect(),
+            rows.into_iter().filter_map(|(index, row)| self.record_change(index, row)).collect(),
         ))
     }
 }
@@ -144,20 +144,20 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
 
     /// The rows that may not be as they were given, each behind its place.
     fn candidate_rows(&mut self, all: bool) -> Vec<(usize, CellRow)> {
-        let mut places = std::mem::take(&mut self.watched);
+        let mut indices = std::mem::take(&mut self.watched);
         let rows = self.memory.rows();
         match all {
             true => rows.iter().cloned().enumerate().collect(),
             false => {
-                places.extend(self.memory.changed_rows());
-                places.into_iter().filter_map(|place| Some((place, rows.get(place)?.clone()))).collect()
+                indices.extend(self.memory.changed_rows());
+                indices.into_iter().filter_map(|index| Some((index, rows.get(index)?.clone()))).collect()
             }
         }
     }
 
-    fn record_change(&mut self, place: usize, row: CellRow) -> Option<(u32, CellRow)> {
-        self.reported_rows.get_mut(place)?.clone_from(&row);
-        Some((u32::try_from(place).ok()?, row))
+    fn record_change(&mut self, index: usize, row: CellRow) -> Option<(u32, CellRow)> {
+        self.reported_rows.get_mut(index)?.clone_from(&row);
+        Some((u32::try_from(index).ok()?, row))
     }
 
     /// Reads again while some row contradicts itself, and flags those that still do in the end.
@@ -168,11 +168,11 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
             if doubtful.is_empty() || !self.reread() {
                 break;
             }
-            doubtful.retain_mut(|(place, row)| !self.replace_row(*place, row));
+            doubtful.retain_mut(|(index, row)| !self.replace_row(*index, row));
         }
-        for (place, row) in doubtful {
+        for (index, row) in doubtful {
             add_row_flag(row, "torn");
-            self.watched.insert(*place);
+            self.watched.insert(*index);
         }
     }
 
@@ -201,10 +201,10 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
 
     /// Takes the row of the new reading instead; says whether it is without contradiction. A cache that is gone by now
     /// keeps its old row.
-    fn replace_row(&mut self, place: usize, row: &mut CellRow) -> bool {
+    fn replace_row(&mut self, index: usize, row: &mut CellRow) -> bool {
         let rows = self.memory.rows();
         let same = |new: &&CellRow| new.get(..2) == row.get(..2);
-        let Some(new) = rows.get(place).filter(same).or_else(|| rows.iter().find(same)) else {
+        let Some(new) = rows.get(index).filter(same).or_else(|| rows.iter().find(same)) else {
             return false;
         };
         let earlier = row_counts(row);
@@ -218,13 +218,13 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     }
 
     /// How many slabs are partial stands in another file, which may change alone.
-    fn flag_estimate(&mut self, place: usize, row: &mut CellRow) {
+    fn flag_estimate(&mut self, index: usize, row: &mut CellRow) {
         let Some((cache, counts)) = cache_name(row).zip(row_counts(row)) else { return };
         let (free, slabs) = (counts.objects.saturating_sub(counts.in_use), counts.slabs);
         if !self.capped.can_be_estimated(free, slabs) {
             return;
         }
-        self.watched.insert(place);
+        self.watched.insert(index);
         if self.capped.is_estimated(cache) {
             add_row_flag(row, "approximate");
         }
@@ -257,8 +257,8 @@ fn read_active_slabs(row: &CellRow) -> Option<u64> {
     unsigned_cell(row, 7)
 }
 
-fn unsigned_cell(row: &CellRow, place: usize) -> Option<u64> {
-    match row.get(place)? {
+fn unsigned_cell(row: &CellRow, index: usize) -> Option<u64> {
+    match row.get(index)? {
         TableCell::Int(number) => u64::try_from(*number).ok(),
         _ => None,
     }
@@ -342,11 +342,11 @@ impl UnchangedLines {
         for length in header {
             next_changed_line(&mut new, &mut old, length)?.is_err().then_some(())?;
         }
-        for (place, length) in lengths.iter_mut().enumerate() {
-            let known = self.rows.get_mut(place)?;
+        for (index, length) in lengths.iter_mut().enumerate() {
+            let known = self.rows.get_mut(index)?;
             if let Ok(line) = next_changed_line(&mut new, &mut old, length)? {
                 *known = parse_changed_line(line, known)?;
-                self.changed.push(place);
+                self.changed.push(index);
             }
         }
         (new.is_empty() && self.rows.len() == lengths.len()).then_some(())
@@ -556,7 +556,7 @@ mod tests {
             TableCell::Int(number) => number.to_string(),
             _ => "-".to_owned(),
         };
-        rows.iter().map(|row| [0, 1, 2, 3, 9].map(|place| cell(&row[place])).join(" ")).collect()
+        rows.iter().map(|row| [0, 1, 2, 3, 9].map(|index| cell(&row[index])).join(" ")).collect()
     }
 
     #[test]
@@ -810,9 +810,9 @@ mod tests {
                 prop_assert_eq!(&rows, &expected);
                 match changing.read_changes().unwrap() {
                     MonitorReading::Whole(all) => restored = all,
-                    MonitorReading::Changed(changes) => for (place, row) in changes {
-                        prop_assert_ne!(&restored[place as usize], &row, "it is told without need");
-                        restored[place as usize] = row;
+                    MonitorReading::Changed(changes) => for (index, row) in changes {
+                        prop_assert_ne!(&restored[index as usize], &row, "it is told without need");
+                        restored[index as usize] = row;
                     },
                 }
                 prop_assert_eq!(&restored, &expected);

@@ -105,9 +105,9 @@ pub(crate) struct MalformedLine {
 
 impl MalformedLine {
     /// `wanted` was expected for `subject`, and `found` stood there (shown shortened).
-    pub(crate) fn new(line: usize, wanted: &str, subject: &str, found: &str) -> Self {
+    pub(crate) fn new(line: usize, expected: &str, subject: &str, found: &str) -> Self {
         let found: String = found.chars().take(60).collect();
-        MalformedLine { line, description: format!("{wanted} was expected for {subject}, found `{found}`") }
+        MalformedLine { line, description: format!("{expected} was expected for {subject}, found `{found}`") }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::probes::recorder::ProbeEventKind;
 const CALLS: u32 = 20;
 
 /// The functions, of which one begins with an instruction that has to be stepped over.
-macro_rules! places {
+macro_rules! points {
     ($stepped:literal) => {
         std::arch::global_asm!(
             ".balign 16",
@@ -50,10 +50,10 @@ macro_rules! places {
 }
 
 #[cfg(target_arch = "x86_64")]
-places!("lea rax, [rdi + 1]");
+points!("lea rax, [rdi + 1]");
 
 #[cfg(target_arch = "aarch64")]
-places!("add x0, x0, 1");
+points!("add x0, x0, 1");
 
 /// Bytes of a function, and where each begins: one that is never probed, two that are where they begin, and one that is
 /// where it ends as well.
@@ -143,13 +143,13 @@ impl ProbeCostMeter {
     }
 
     fn with_code(root: &Root, code: ProbedCode) -> Result<Self, ProbeError> {
-        let place = |at: usize| ProbePoint {
+        let point = |at: usize| ProbePoint {
             path: code.path.clone(),
             sites: vec![ProbeSite { offset: code.offset + at as u64, semaphore: None, stepped: true }],
             condition: None,
         };
-        let places = [EMULATED, STEPPED, BOTH, BOTH + RETURN].map(place);
-        let attached = ProbeRecorder::attach_to_self(root, &places)?;
+        let points = [EMULATED, STEPPED, BOTH, BOTH + RETURN].map(point);
+        let attached = ProbeRecorder::attach_to_self(root, &points)?;
         attached.start();
         Ok(Self { code, attached })
     }
@@ -163,10 +163,10 @@ impl ProbeCostMeter {
             for (function, times) in [BARE, EMULATED, STEPPED, BOTH].into_iter().zip(&mut each) {
                 times.push(self.code.time_call(function));
             }
-            let mut take = |seen: super::ProbeEvent| match seen.kind {
-                ProbeEventKind::Place(2) if seen.thread == thread => begun = Some(seen.time),
-                ProbeEventKind::Place(3) if seen.thread == thread => {
-                    between.extend(begun.take().map(|begun| seen.time.saturating_sub(begun) as f64));
+            let mut take = |event: super::ProbeEvent| match event.kind {
+                ProbeEventKind::Place(2) if event.thread == thread => begun = Some(event.time),
+                ProbeEventKind::Place(3) if event.thread == thread => {
+                    between.extend(begun.take().map(|begun| event.time.saturating_sub(begun) as f64));
                 }
                 _ => {}
             };

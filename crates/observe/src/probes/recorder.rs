@@ -229,14 +229,14 @@ impl ProbeRecorder {
         for ring in &self.rings {
             self.bytes.clear();
             ring.drain(&mut self.bytes);
-            let mut told = 0;
+            let mut reported = 0;
             let besides = read_probe_records(&self.bytes, self.pid, &self.kinds_by_event_id, |seen| {
-                told += u64::from(matches!(seen.kind, ProbeEventKind::Place(_)));
+                reported += u64::from(matches!(seen.kind, ProbeEventKind::Place(_)));
                 self.order.add(seen);
             });
             self.other_records.lost += besides.lost;
             self.other_records.others += besides.others;
-            self.reported_events += told + besides.others;
+            self.reported_events += reported + besides.others;
         }
     }
 }
@@ -476,9 +476,9 @@ fn read_probe_records(
             SAMPLE if record.word_at(1) as i32 == pid => {
                 if let Some(what) = places.get(&record.word_at(0)) {
                     // Behind them, of a place: the width of its registers (0: none), and the registers.
-                    let told = matches!(what, ProbeEventKind::Place(_)) && record.word_at(3) != 0;
+                    let reported = matches!(what, ProbeEventKind::Place(_)) && record.word_at(3) != 0;
                     let (stack, routine) = stack_and_goroutine(record.word_at(4), record.word_at(5))
-                        .filter(|_| told)
+                        .filter(|_| reported)
                         .unwrap_or_default();
                     let thread = (record.word_at(1) >> 32) as i32;
                     take(ProbeEvent { time: record.word_at(2), thread, stack, routine, kind: *what });
@@ -677,8 +677,8 @@ mod tests {
             let mut out = Vec::new();
             for (part, now) in [(early, early.last().map_or(0, |last| last.0)), (late, 1001), (&[][..], 1002)] {
                 for ring in [true, false] {
-                    let told = part.iter().filter(|(_, which)| *which == ring);
-                    told.for_each(|(time, _)| order.add(ProbeEvent { time: *time, thread: 1, stack: 0, routine: 0, kind: ProbeEventKind::Fault }));
+                    let reported = part.iter().filter(|(_, which)| *which == ring);
+                    reported.for_each(|(time, _)| order.add(ProbeEvent { time: *time, thread: 1, stack: 0, routine: 0, kind: ProbeEventKind::Fault }));
                 }
                 order.release_before(now, &mut |seen| out.push(seen.time));
             }
@@ -806,10 +806,10 @@ mod tests {
         let calls = 20_000;
         let sum: u64 = (0..calls).map(|turns| perflab_probed_by_a_test_too_often(turns)).sum();
         std::hint::black_box(sum);
-        let mut told = 0;
-        let end = attached.stop(|_| told += 1);
-        assert!(end.lost > 0 && told > 0, "{end:?}");
-        assert_eq!(end.lost + told, calls);
+        let mut reported = 0;
+        let end = attached.stop(|_| reported += 1);
+        assert!(end.lost > 0 && reported > 0, "{end:?}");
+        assert_eq!(end.lost + reported, calls);
     }
 
     /// The same, for one test alone.

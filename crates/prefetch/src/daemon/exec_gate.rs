@@ -74,7 +74,7 @@ impl ExecGate {
             Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let held = |event: FanotifyEvent| {
+        let exec = |event: FanotifyEvent| {
             event.fd().is_some().then(|| PendingExec {
                 gate: Arc::clone(self),
                 event,
@@ -85,7 +85,7 @@ impl ExecGate {
             })
         };
         // All of them first: should one be odd, the others are answered nevertheless.
-        Ok(events.into_iter().filter_map(held).collect())
+        Ok(events.into_iter().filter_map(exec).collect())
     }
 }
 
@@ -192,11 +192,11 @@ impl Default for ExecDeadlines {
 
 impl ExecDeadlines {
     /// This exec waits no longer than that, whatever was said before.
-    pub fn set(&self, held: &Arc<PendingExec>, until: Instant) {
-        held.wait_until(until);
+    pub fn set(&self, exec: &Arc<PendingExec>, until: Instant) {
+        exec.wait_until(until);
         let key = (until, self.serial.fetch_add(1, Ordering::Relaxed));
         let mut waiting = self.lock_waiting();
-        waiting.insert(key, Arc::downgrade(held));
+        waiting.insert(key, Arc::downgrade(exec));
         if waiting.first_key_value().is_some_and(|(first, _)| *first == key) {
             self.bell.notify_one();
         }
@@ -226,7 +226,7 @@ impl ExecDeadlines {
     /// Looks at the clock for ever. `all_is_well` is called after what was due was answered, and not while the reading thread is late.
     pub fn run(&self, all_is_well: impl Fn()) -> ! {
         loop {
-            let late = self.take_due().into_iter().filter(|held| held.expire()).count();
+            let late = self.take_due().into_iter().filter(|exec| exec.expire()).count();
             self.overdue.fetch_add(late as u64, Ordering::Relaxed);
             if self.is_busy_less_than(LATE_LIMIT) {
                 all_is_well();
@@ -251,7 +251,7 @@ impl ExecDeadlines {
         let now = Instant::now();
         let later = waiting.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut *waiting, later);
-        due.into_values().filter_map(|held| held.upgrade()).filter(|held| !held.may_still_wait(now)).collect()
+        due.into_values().filter_map(|exec| exec.upgrade()).filter(|exec| !exec.may_still_wait(now)).collect()
     }
 
     fn lock_waiting(&self) -> MutexGuard<'_, BTreeMap<(Instant, u64), Weak<PendingExec>>> {

@@ -39,7 +39,7 @@ pub(crate) fn answer_execs(shared: &Arc<DaemonState>) -> io::Error {
     {
         return error;
     }
-    let asked = ExecHandler::new(Arc::clone(shared));
+    let handler = ExecHandler::new(Arc::clone(shared));
     loop {
         let mut waits = [PollFd::new(&shared.gate, PollFlags::IN)];
         if let Err(error) = poll(&mut waits, None)
@@ -49,7 +49,7 @@ pub(crate) fn answer_execs(shared: &Arc<DaemonState>) -> io::Error {
         }
         shared.deadline.mark_busy();
         match shared.gate.read_pending() {
-            Ok(held) => asked.accept_execs(held, &send),
+            Ok(exec) => handler.accept_execs(exec, &send),
             // The kernel refuses an exec for which it can open no file: there must never be too many of ours.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
                 shared.counts.lost.fetch_add(1, Ordering::Relaxed);
@@ -61,18 +61,18 @@ pub(crate) fn answer_execs(shared: &Arc<DaemonState>) -> io::Error {
 }
 
 fn classify_files(shared: &Arc<DaemonState>, found: &Receiver<(Arc<PendingExec>, FileId)>) {
-    let asked = ExecHandler::new(Arc::clone(shared));
-    for (held, place) in found {
-        let sight = held.open_file().map_or(FileKind::Nameless, |file| file_classifier::classify_file(&file));
-        if let (FileKind::Program(path) | FileKind::Script(path, _), Some(who)) =
-            (&sight, exec_credentials(&held))
+    let handler = ExecHandler::new(Arc::clone(shared));
+    for (exec, place) in found {
+        let kind = exec.open_file().map_or(FileKind::Nameless, |file| file_classifier::classify_file(&file));
+        if let (FileKind::Program(path) | FileKind::Script(path, _), Some(credentials)) =
+            (&kind, exec_credentials(&exec))
         {
-            let key = ProgramKey { path: path.clone(), user: who.user() };
+            let key = ProgramKey { path: path.clone(), user: credentials.user() };
             let has_trace = shared.settings.store.for_user(key.user).trace_path(path).exists();
             lock_mutex(&shared.programs).add_if_new(&key, place.1, has_trace);
         }
-        let sight = shared.remember_file_kind(place, sight);
-        asked.accept_classified(held, place, &sight);
+        let kind = shared.remember_file_kind(place, kind);
+        handler.accept_classified(exec, place, &kind);
     }
 }
 
@@ -88,18 +88,18 @@ impl ExecHandler {
         ExecHandler { shared, own: std::process::id(), alive: TaskstatsSocket::open().ok() }
     }
 
-    fn accept_execs(&self, held: Vec<PendingExec>, scouts: &SyncSender<(Arc<PendingExec>, FileId)>) {
+    fn accept_execs(&self, execs: Vec<PendingExec>, scouts: &SyncSender<(Arc<PendingExec>, FileId)>) {
         let counts = &self.shared.counts;
-        counts.asked.fetch_add(held.len() as u64, Ordering::Relaxed);
-        if held.len() >= STORM {
-            counts.unseen.fetch_add(held.len() as u64, Ordering::Relaxed);
+        counts.asked.fetch_add(execs.len() as u64, Ordering::Relaxed);
+        if execs.len() >= STORM {
+            counts.unseen.fetch_add(execs.len() as u64, Ordering::Relaxed);
             return;
         }
-        for one in held.into_iter().filter(|one| one.process() != self.own) {
+        for one in execs.into_iter().filter(|one| one.process() != self.own) {
             let Some(place) = one.file().and_then(file_classifier::file_id) else { continue };
             let one = Arc::new(one);
             match self.shared.file_kind(&place) {
-                Some(sight) => self.accept_classified(one, place, &sight),
+                Some(kind) => self.accept_classified(one, place, &kind),
                 None => {
                     self.shared.deadline.set(&one, Instant::now() + self.shared.settings.decide);
                     let sent = scouts.try_send((one, place)).is_ok();
@@ -109,41 +109,41 @@ impl ExecHandler {
         }
     }
 
-    /// An exec of a file that was looked at once.
-    fn accept_classified(&self, held: Arc<PendingExec>, place: FileId, sight: &FileKind) {
-        let process = held.process();
+    /// An execs of a file that was looked at once.
+    fn accept_classified(&self, exec: Arc<PendingExec>, place: FileId, kind: &FileKind) {
+        let process = exec.process();
         let is_part = lock_mutex(&self.shared.expected).remove(&process) == Some(place);
-        match sight {
+        match kind {
             FileKind::Script(_, Some(next)) => {
                 make_room(&mut lock_mutex(&self.shared.expected)).insert(process, *next);
             }
-            FileKind::Loader => held.file().into_iter().for_each(|file| self.shared.gate.ignore_file(file)),
+            FileKind::Loader => exec.file().into_iter().for_each(|file| self.shared.gate.ignore_file(file)),
             _ => {}
         }
-        if let (FileKind::Program(path) | FileKind::Script(path, _), false) = (sight, is_part) {
-            let Some(who) = exec_credentials(&held) else { return };
-            let key = ProgramKey { path: path.clone(), user: who.user() };
+        if let (FileKind::Program(path) | FileKind::Script(path, _), false) = (kind, is_part) {
+            let Some(credentials) = exec_credentials(&exec) else { return };
+            let key = ProgramKey { path: path.clone(), user: credentials.user() };
             if self.shared.learning.load(Ordering::Relaxed) > 0 {
                 make_room(&mut lock_mutex(&self.shared.starters)).insert(process, key.user);
             }
             let refused = lock_mutex(&self.shared.lists).reason_refused(path);
             let purpose =
                 lock_mutex(&self.shared.programs).begin_startup(&key, place.1, seconds_since_1970(), refused);
-            self.begin_startup(held, (key, who), purpose);
+            self.begin_startup(exec, (key, credentials), purpose);
         }
     }
 
     fn begin_startup(
         &self,
-        held: Arc<PendingExec>,
-        (key, who): (ProgramKey, Credentials),
+        exec: Arc<PendingExec>,
+        (key, credentials): (ProgramKey, Credentials),
         purpose: StartupPurpose,
     ) {
         if purpose == StartupPurpose::Nothing {
             return;
         }
         let help = Arc::<Mutex<PrefetchHelp>>::default();
-        let process = held.process();
+        let process = exec.process();
         let watch = WatchedStartup {
             process,
             program: key.clone(),
@@ -154,9 +154,9 @@ impl ExecHandler {
         // Before the answer, so that it is known when the end is told. The other side goes only with the daemon.
         let _ = lock_mutex(&self.shared.watches).send(watch);
         match purpose {
-            StartupPurpose::Learn { anew } => workers::learn_startup(&self.shared, held, &key, anew),
+            StartupPurpose::Learn { anew } => workers::learn_startup(&self.shared, exec, &key, anew),
             StartupPurpose::ReadAhead { learn } => {
-                workers::prefetch_startup(&self.shared, held, (&key, who), help, learn)
+                workers::prefetch_startup(&self.shared, exec, (&key, credentials), help, learn)
             }
             StartupPurpose::Watch | StartupPurpose::Nothing => {}
         }
@@ -173,8 +173,8 @@ impl ExecHandler {
 }
 
 /// Who starts a program; none where the exec may have gone on already, and the process be another user now.
-fn exec_credentials(held: &PendingExec) -> Option<Credentials> {
-    Credentials::of_process(held.process()).filter(|_| held.is_waiting())
+fn exec_credentials(exec: &PendingExec) -> Option<Credentials> {
+    Credentials::of_process(exec.process()).filter(|_| exec.is_waiting())
 }
 
 /// Room for one more; what was remembered longest may be wrong by now, and is not missed.

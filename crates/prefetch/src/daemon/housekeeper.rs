@@ -170,8 +170,8 @@ impl Housekeeper {
     fn collect_exits(&mut self, delays: bool) {
         self.shared.opened.iter().for_each(crate::daemon::opened_files::OpenedFiles::read_events);
         let mut exits = Vec::new();
-        let told = self.ends.as_ref().map(|ends| ends.drain_exits(|exit| exits.push(exit)));
-        if !matches!(told, None | Some(Ok(true))) {
+        let drained = self.ends.as_ref().map(|ends| ends.drain_exits(|exit| exits.push(exit)));
+        if !matches!(drained, None | Some(Ok(true))) {
             self.shared.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
         // After the ends were read: who ended was announced before.

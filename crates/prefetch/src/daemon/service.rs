@@ -50,26 +50,26 @@ pub fn run_daemon(settings: DaemonOptions, stop: &AtomicBool, say: DaemonLog) ->
         }
         Err(error) => return Err(error.into()),
     };
-    let door = ExecGate::open().map_err(|source| DaemonError::Door { source })?;
+    let gate = ExecGate::open().map_err(|source| DaemonError::Door { source })?;
     let (send, watches) = channel();
     let before = read_programs_file(&settings.store, &say)
         .into_iter()
         .map(|known| (known.key, known.program))
         .collect();
     let programs = KnownPrograms::new(before, ends.is_some());
-    let shared = Arc::new(DaemonState::new(settings, (door, ends.is_some()), programs, send, say));
+    let shared = Arc::new(DaemonState::new(settings, (gate, ends.is_some()), programs, send, say));
     let alive = TaskstatsSocket::open()?;
-    let mut keeper = Housekeeper::new(Arc::clone(&shared), ends, alive, watches)?;
-    keeper.reload_lists()?;
+    let mut housekeeper = Housekeeper::new(Arc::clone(&shared), ends, alive, watches)?;
+    housekeeper.reload_lists()?;
     shared.delays.store(is_delay_accounting_on(&Root::host()), Ordering::Relaxed);
     let socket = claim_socket(&shared.settings.socket)?;
     // Before anything is marked: there is nobody who waits without a guard.
-    keeper.start_guard()?;
+    housekeeper.start_guard()?;
     start_answering(&shared)?;
-    keeper.watch_file_systems()?;
+    housekeeper.watch_file_systems()?;
     serve_status(socket, &shared)?;
     housekeeper::notify_systemd("READY=1");
-    let ended = keeper.run(stop);
+    let ended = housekeeper.run(stop);
     let _ = fs::remove_file(&shared.settings.socket);
     ended
 }
@@ -77,9 +77,9 @@ pub fn run_daemon(settings: DaemonOptions, stop: &AtomicBool, say: DaemonLog) ->
 /// The threads that answer must be there before anything is asked. A panic of any ends them all: the kernel lets everything
 /// through then.
 fn start_answering(shared: &Arc<DaemonState>) -> Result<(), DaemonError> {
-    let said = std::panic::take_hook();
+    let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        said(panic);
+        hook(panic);
         std::process::abort();
     }));
     let thread = |name: &str| std::thread::Builder::new().name(name.into());

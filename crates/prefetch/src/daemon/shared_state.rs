@@ -150,18 +150,18 @@ impl DaemonState {
         lock_mutex(&self.troubles).iter().cloned().collect()
     }
 
-    pub(crate) fn file_kind(&self, place: &FileId) -> Option<Arc<FileKind>> {
-        lock_mutex(&self.file_kinds).get(place).cloned()
+    pub(crate) fn file_kind(&self, file_id: &FileId) -> Option<Arc<FileKind>> {
+        lock_mutex(&self.file_kinds).get(file_id).cloned()
     }
 
-    pub(crate) fn remember_file_kind(&self, place: FileId, sight: FileKind) -> Arc<FileKind> {
-        let sight = Arc::new(sight);
+    pub(crate) fn remember_file_kind(&self, file_id: FileId, kind: FileKind) -> Arc<FileKind> {
+        let kind = Arc::new(kind);
         let mut all = lock_mutex(&self.file_kinds);
         if all.len() >= MAX_FILE_KINDS {
             all.clear();
         }
-        all.insert(place, Arc::clone(&sight));
-        sight
+        all.insert(file_id, Arc::clone(&kind));
+        kind
     }
 
     /// Changes what is known of a program.

@@ -44,19 +44,19 @@ const MAX_UNSAVED_TRACES: usize = 8;
 const MAX_REMEMBERED_THREADS: usize = 200_000;
 
 /// Traces a start, and remembers it.
-pub(crate) fn learn_startup(shared: &Arc<DaemonState>, held: Arc<PendingExec>, key: &ProgramKey, anew: bool) {
-    shared.deadline.set(&held, Instant::now() + shared.settings.bound);
+pub(crate) fn learn_startup(shared: &Arc<DaemonState>, exec: Arc<PendingExec>, key: &ProgramKey, anew: bool) {
+    shared.deadline.set(&exec, Instant::now() + shared.settings.bound);
     let (own, program) = (Arc::clone(shared), key.clone());
     let work = move || {
-        let following = FollowedStartup::follow(&own, held.process());
-        held.allow();
-        if held.is_overdue() {
+        let following = FollowedStartup::follow(&own, exec.process());
+        exec.allow();
+        if exec.is_overdue() {
             // What it read before was not seen: such a trace would say that nothing is lacking.
             return own.update_program(&program, |one| {
                 one.why = "it was let through before its tracing had begun".into()
             });
         }
-        drop(held);
+        drop(exec);
         let what = |start| if anew { Ok(start) } else { extend_trace(&own, &program, start) };
         finish_learning(&own, &program, following, what, anew);
     };
@@ -66,19 +66,19 @@ pub(crate) fn learn_startup(shared: &Arc<DaemonState>, held: Arc<PendingExec>, k
 /// Reads ahead what a start will need.
 pub(crate) fn prefetch_startup(
     shared: &Arc<DaemonState>,
-    held: Arc<PendingExec>,
-    (key, who): (&ProgramKey, Credentials),
+    exec: Arc<PendingExec>,
+    (key, credentials): (&ProgramKey, Credentials),
     help: Arc<Mutex<PrefetchHelp>>,
     learn: bool,
 ) {
     let since = Instant::now();
-    shared.deadline.set(&held, since + shared.settings.bound);
+    shared.deadline.set(&exec, since + shared.settings.bound);
     let (own, program) = (Arc::clone(shared), key.clone());
     let work = move || {
         let Some(start) = remembered_trace(&own, &program) else { return };
-        let following = learn.then(|| FollowedStartup::follow(&own, held.process()));
-        StartupReplay { shared: &own, program: &program, credentials: &who, help: &help, since }
-            .run(&start, held);
+        let following = learn.then(|| FollowedStartup::follow(&own, exec.process()));
+        StartupReplay { shared: &own, program: &program, credentials: &credentials, help: &help, since }
+            .run(&start, exec);
         if let Some(following) = following {
             finish_learning(&own, &program, following, |start| extend_trace(&own, &program, start), false);
         }
@@ -176,7 +176,7 @@ impl FollowedStartup {
             recording.events.retain(|event| {
                 *threads.entry(event.pid).or_insert_with(|| {
                     let thread = event.pid.unsigned_abs();
-                    let alive = || Credentials::of_process(thread).map(|who| who.user());
+                    let alive = || Credentials::of_process(thread).map(|credentials| credentials.user());
                     let is_own = ended.get(&thread).copied().or_else(alive) == Some(user);
                     is_own && starters.get(&thread).is_none_or(|starter| *starter == user)
                 })
@@ -341,11 +341,11 @@ struct StartupReplay<'a> {
 
 impl StartupReplay<'_> {
     /// Reads what is to be there first, lets the exec go, and reads the rest.
-    pub(crate) fn run(&self, start: &StartupTrace, held: Arc<PendingExec>) {
+    pub(crate) fn run(&self, start: &StartupTrace, exec: Arc<PendingExec>) {
         let (settings, since) = (&self.shared.settings, self.since);
         let memory = settings.memory.or_else(|| replay_memory_limit(&Root::host())).unwrap_or(u64::MAX);
         let plan = settings.mode.plan_replay(start, settings.order, memory);
-        let beginning = held.open_file().is_some_and(|file| replay::is_first_page_resident(&file));
+        let beginning = exec.open_file().is_some_and(|file| replay::is_first_page_resident(&file));
         match self.run_as_user(|| beginning && replay::is_plan_resident(&plan)) {
             Some(true) => {
                 *lock_mutex(self.help) = PrefetchHelp::Warm;
@@ -355,8 +355,8 @@ impl StartupReplay<'_> {
             None => return,
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let process = held.process();
-        let observed = self.observe(&held, &plan);
+        let process = exec.process();
+        let observed = self.observe(&exec, &plan);
         *lock_mutex(self.help) = PrefetchHelp::Reading { since, observed };
         lock_mutex(&self.shared.readings).insert(process, Arc::clone(&stop));
         let [before, beside] = settings.mode.split_plan(&plan);
@@ -364,18 +364,18 @@ impl StartupReplay<'_> {
         let waited = settings.bound.min(since.elapsed());
         // Before the answer: a short program has ended right after it, and is judged.
         *lock_mutex(self.help) = PrefetchHelp::ReadAhead { held: Nanos::from(waited), observed };
-        held.allow();
-        let overdue = held.is_overdue();
-        drop(held);
+        exec.allow();
+        let overdue = exec.is_overdue();
+        drop(exec);
         let second = self.replay_part(&plan, beside, &stop);
         lock_mutex(&self.shared.readings).remove(&process);
         self.count_results(&[first, second], overdue);
     }
 
     /// Before the exec goes on, so that nothing is opened unseen.
-    fn observe(&self, held: &PendingExec, plan: &ReplayPlan<'_>) -> Option<u64> {
+    fn observe(&self, exec: &PendingExec, plan: &ReplayPlan<'_>) -> Option<u64> {
         let until = Instant::now() + self.shared.settings.window;
-        self.shared.opened.as_ref()?.observe(held.process(), &held.open_file()?, plan, until)
+        self.shared.opened.as_ref()?.observe(exec.process(), &exec.open_file()?, plan, until)
     }
 
     /// A file system's own blocks with the daemon's rights, files with the user's.

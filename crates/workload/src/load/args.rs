@@ -31,18 +31,12 @@ impl BuiltinLoadArgs {
         let mut texts = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         let load = texts.next().unwrap_or_default();
         if texts.clone().any(|text| HELP.contains(&text.as_str())) {
-            let (bare, given) = (VecDeque::new(), BTreeMap::new());
-            return Ok(BuiltinLoadArgs {
-                load,
-                bare,
-                values: given,
-                used_keys: Vec::new(),
-                help: Some(Vec::new()),
-            });
+            let (bare, values) = (VecDeque::new(), BTreeMap::new());
+            return Ok(BuiltinLoadArgs { load, bare, values, used_keys: Vec::new(), help: Some(Vec::new()) });
         }
-        let (mut given, mut bare) = (BTreeMap::new(), VecDeque::new());
+        let (mut values, mut bare) = (BTreeMap::new(), VecDeque::new());
         while let Some(text) = texts.next() {
-            if given.is_empty() && !text.starts_with("--") {
+            if values.is_empty() && !text.starts_with("--") {
                 bare.push_back(text);
                 continue;
             }
@@ -50,9 +44,9 @@ impl BuiltinLoadArgs {
                 .strip_prefix("--")
                 .ok_or_else(|| invalid_value_error(&text, "arguments are `--key value`"))?;
             let value = texts.next().ok_or_else(|| invalid_value_error(key, "its value is missing"))?;
-            given.insert(key.to_owned(), value);
+            values.insert(key.to_owned(), value);
         }
-        Ok(BuiltinLoadArgs { load, bare, values: given, used_keys: Vec::new(), help: None })
+        Ok(BuiltinLoadArgs { load, bare, values, used_keys: Vec::new(), help: None })
     }
 
     /// Keys of the values that stand before the first key, for a load that takes such.

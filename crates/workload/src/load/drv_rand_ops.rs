@@ -90,8 +90,8 @@ fn trace_insertions(
     path: &Path,
     work: impl FnOnce(&Recorder) -> InsertedList,
 ) -> Result<InsertedList, optrace::OptraceError> {
-    let words = Vocabulary::new(&["insert"], &SPANS, &NUMBERS)?;
-    let trace = Trace::create(path, &words, optrace::TraceOptions::default())?;
+    let vocabulary = Vocabulary::new(&["insert"], &SPANS, &NUMBERS)?;
+    let trace = Trace::create(path, &vocabulary, optrace::TraceOptions::default())?;
     let recorder = trace.recorder();
     let list = work(&recorder);
     drop(recorder);
@@ -142,7 +142,7 @@ fn summarize_insertions(
     list: &InsertedList,
 ) -> Result<serde_json::Value, optrace::OptraceError> {
     let mut times = Vec::with_capacity(plan.elements);
-    let told = TraceFile::open(path)?.read_operations(|operation| times.push(operation.on_cpu_ns()))?;
+    let summary = TraceFile::open(path)?.read_operations(|operation| times.push(operation.on_cpu_ns()))?;
     times.sort_unstable();
     let quantile = |share: f64| {
         let at = (share * times.len() as f64).ceil() as usize;
@@ -159,7 +159,7 @@ fn summarize_insertions(
         "bytes_per_element": bytes as f64 / list.state.elements.max(1) as f64,
         "resident_bytes_per_element": list.resident as f64 / list.state.elements.max(1) as f64,
         "reaps": list.reaps.0, "saved": list.reaps.1,
-        "lost": told.lost,
+        "lost": summary.lost,
     }))
 }
 

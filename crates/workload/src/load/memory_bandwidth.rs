@@ -23,19 +23,20 @@ const WORD: usize = 8;
 pub(crate) fn measure_memory_bandwidth(
     options: &mut BuiltinLoadArgs,
 ) -> Result<serde_json::Value, LoadError> {
-    let asked = options.size("size", 0)?;
+    let requested = options.size("size", 0)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.count("threads", cpus, 1)?;
     let passes = options.count("passes", 10, 1)?;
     let pages = options.choice("pages", PAGES)?;
     options.require_all_used()?;
-    let (size, caches) = (if asked == 0 { default_array_size() } else { asked }, last_level_cache_size());
+    let (size, caches) =
+        (if requested == 0 { default_array_size() } else { requested }, last_level_cache_size());
     if caches.is_some_and(|caches| size < caches) {
-        let said = format_args!(
+        let note = format_args!(
             "perflab load: an array of {size} bytes fits into the cache; this is not memory bandwidth\n"
         );
         // Measured all the same, if nobody listens.
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), said);
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), note);
     }
     let length = (size / WORD).max(threads);
     let [a, b, c] = [(); 3].map(|()| page_buffer::map_buffer(length * WORD, pages));
@@ -248,8 +249,8 @@ const TIMES: usize = 4;
 /// Bytes of one array: four times the last-level cache, at least 32 MiB, at most a twelfth of the
 /// memory that is available, as there are three.
 fn default_array_size() -> usize {
-    let wanted = last_level_cache_size().map_or(FALLBACK, |cache| TIMES * cache).max(32 << 20);
-    read_available_memory().map_or(wanted, |memory| wanted.min(memory / 12))
+    let array_bytes = last_level_cache_size().map_or(FALLBACK, |cache| TIMES * cache).max(32 << 20);
+    read_available_memory().map_or(array_bytes, |memory| array_bytes.min(memory / 12))
 }
 
 /// Bytes of the largest cache of the first CPU, from /sys/devices/system/cpu/cpu0/cache.

@@ -252,14 +252,14 @@ mod tests {
     fn every_load_says_what_it_can_be_told() {
         for (name, _) in LOADS {
             for help in ["--help", "-h"] {
-                let said = measure_from_texts(&[name, help]).unwrap_err();
-                assert!(said.starts_with(&format!("Usage: perflab load {name} ")), "{said}");
+                let error = measure_from_texts(&[name, help]).unwrap_err();
+                assert!(error.starts_with(&format!("Usage: perflab load {name} ")), "{error}");
             }
         }
-        let said = measure_from_texts(&["page-faults", "--rounds", "3", "--help"]).unwrap_err();
-        let lines: Vec<&str> = said.lines().skip(2).collect();
+        let error = measure_from_texts(&["page-faults", "--rounds", "3", "--help"]).unwrap_err();
+        let lines: Vec<&str> = error.lines().skip(2).collect();
         assert_eq!(lines[..2], ["  --size <BYTES>  [default: 64.0 MiB]", "  --rounds <VALUE>  [default: 8]"]);
-        assert!(lines[2].starts_with("  --pages <default|"), "{said}");
+        assert!(lines[2].starts_with("  --pages <default|"), "{error}");
         assert!(
             measure_from_texts(&["page-fault", "--help"]).unwrap_err().contains("page-faults"),
             "a load that is none"

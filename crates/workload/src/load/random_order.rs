@@ -43,13 +43,13 @@ mod tests {
         for length in [1, 2, 3, 1000] {
             let next = single_cycle_order(length, 7);
             let mut seen = vec![false; length];
-            let mut here = 0;
+            let mut position = 0;
             for _ in 0..length {
-                assert!(!seen[here]);
-                seen[here] = true;
-                here = next[here] as usize;
+                assert!(!seen[position]);
+                seen[position] = true;
+                position = next[position] as usize;
             }
-            assert_eq!(here, 0);
+            assert_eq!(position, 0);
         }
         assert_eq!(single_cycle_order(100, 1), single_cycle_order(100, 1));
         assert_ne!(single_cycle_order(100, 1), single_cycle_order(100, 2));

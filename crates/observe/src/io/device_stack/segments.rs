@@ -34,23 +34,23 @@ pub fn locate_stacked_devices(
 ) {
     let asked: BTreeSet<DeviceNumber> =
         recording.events.iter().filter(|event| event.is_disk_read()).map(|event| event.device).collect();
-    let told = &mut recording.told;
+    let summary = &mut recording.told;
     let systems = recording.files.iter().map(|file| file.device);
     let disks: BTreeSet<DeviceNumber> = systems
-        .chain(told.partitions.iter().map(|part| part.device))
-        .map(|device| told.disk_below(device).0)
+        .chain(summary.partitions.iter().map(|part| part.device))
+        .map(|device| summary.disk_below(device).0)
         .collect();
     let tree = DeviceTree { root, table, disks_with_requests: &asked };
     for device in disks.into_iter().filter(|device| tree.is_stacked(*device)) {
         match tree.resolve_device(device, DEEPEST) {
-            Ok(found) => told.segments.extend(found.into_iter().map(|segment| DeviceSegment {
+            Ok(found) => summary.segments.extend(found.into_iter().map(|segment| DeviceSegment {
                 device,
                 from: segment.first * SECTOR,
                 length: segment.sectors * SECTOR,
                 disk: segment.disk,
                 start: segment.start * SECTOR,
             })),
-            Err(reason) => told.unplaced.push(UnmappedDevice { device, reason }),
+            Err(reason) => summary.unplaced.push(UnmappedDevice { device, reason }),
         }
     }
 }
@@ -69,8 +69,8 @@ pub fn read_dmsetup_table(device: DeviceNumber) -> Result<String, String> {
     if output.status.success() && !text.trim().is_empty() {
         return Ok(text);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("dmsetup, which would, says: {}", said.lines().next().unwrap_or("nothing").trim()))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    Err(format!("dmsetup, which would, says: {}", printed.lines().next().unwrap_or("nothing").trim()))
 }
 
 /// The devices of a machine, and which of them are asked by name.
@@ -354,34 +354,34 @@ mod tests {
             }
             other => Err(format!("{other} is not of device mapper")),
         };
-        let told = locate_in_recording(VOLUME, &[SDA], &table).told;
+        let summary = locate_in_recording(VOLUME, &[SDA], &table).told;
         let base = 2048 + 32768;
         let expected = [
             device_segment(VOLUME, 0, 30_000, SDA, base + 2048),
             device_segment(VOLUME, 30_000, 10_000, SDA, base + 100_000),
         ];
-        assert_eq!((told.segments.as_slice(), told.unplaced), (expected.as_slice(), Vec::new()));
+        assert_eq!((summary.segments.as_slice(), summary.unplaced), (expected.as_slice(), Vec::new()));
     }
 
     #[test]
     fn encrypted_volumes_and_mirrors_are_placed_without_a_table() {
         // 500,005 sectors, of which the last 5 are no whole block of the encryption: the head has 32,768.
-        let told = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).told;
-        assert_eq!(told.segments, [device_segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
-        let told = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).told;
+        let summary = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).told;
+        assert_eq!(summary.segments, [device_segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
+        let summary = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).told;
         let expected = [
             device_segment(MIRROR, 0, 300_000, SDA, 2048 + 4096),
             device_segment(MIRROR, 0, 300_000, SDB, 63 + 264),
         ];
-        assert_eq!(told.segments, expected);
+        assert_eq!(summary.segments, expected);
     }
 
     #[test]
     fn what_cannot_be_placed_says_why() {
         let reason = |device, table: &dyn Fn(DeviceNumber) -> Result<String, String>| {
-            let told = locate_in_recording(device, &[SDA], table).told;
-            assert_eq!((told.segments.len(), told.unplaced.len()), (0, 1), "{told:?}");
-            told.unplaced[0].reason.clone()
+            let summary = locate_in_recording(device, &[SDA], table).told;
+            assert_eq!((summary.segments.len(), summary.unplaced.len()), (0, 1), "{summary:?}");
+            summary.unplaced[0].reason.clone()
         };
         assert!(reason(VOLUME, &refuse_dmsetup).contains("volume of LVM"));
         assert!(reason(VOLUME, &refuse_dmsetup).ends_with("no dmsetup"));
@@ -394,8 +394,8 @@ mod tests {
     #[test]
     fn devices_with_requests_of_their_own_stay_where_they_are() {
         for (device, asked) in [(LOCKED, LOCKED), (SDA, SDA), (SDB, SDA)] {
-            let told = locate_in_recording(device, &[asked], &refuse_dmsetup).told;
-            assert_eq!((told.segments, told.unplaced), (Vec::new(), Vec::new()), "{device}");
+            let summary = locate_in_recording(device, &[asked], &refuse_dmsetup).told;
+            assert_eq!((summary.segments, summary.unplaced), (Vec::new(), Vec::new()), "{device}");
         }
     }
 }
