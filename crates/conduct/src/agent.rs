@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use perflab_model::StopRequest;
 use perflab_observe::{Root, monotonic_now};
 
 use crate::agent_worker::{AgentWorker, FramedReportWriter};
 use crate::connection::Connection;
 use crate::protocol::{AgentHello, AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError};
-use crate::run_context::{LocalMachine, StopRequest};
+use crate::run_context::LocalMachine;
 
 /// How long a port that nobody has connected yet is left alone between two looks.
 const NOBODY_YET: Duration = Duration::from_millis(10);

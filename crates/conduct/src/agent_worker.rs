@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
 use perflab_model::study::{FactorSide, TomlSource};
-use perflab_model::{Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot};
+use perflab_model::{Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::{RealtimeGuard, Root, Sampler, SamplerOverhead, monotonic_now};
 use perflab_workload::Catalogue;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
@@ -24,7 +24,7 @@ use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::preflight;
 use crate::protocol::{AgentOrder, AgentReport, AgentRunConfig, ProtocolError, encode_frame, greeting_line};
-use crate::run_context::{EventSender, LocalMachine, RunPermissions, StopRequest};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 
 /// Frames, stacks and samples in a message, a good hundred bytes each: far below what a frame may hold.
 const BATCH: usize = 8192;
@@ -197,7 +197,7 @@ impl ConfiguredRun<'_> {
 }
 
 fn refusal_error(what: String) -> ConductError {
-    ConductError::Refused(vec![crate::error::Refusal { what, hint: String::new() }])
+    ConductError::Refused(vec![perflab_model::Refusal { what, hint: String::new() }])
 }
 
 /// What went wrong, each in one line with its causes.

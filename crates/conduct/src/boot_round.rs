@@ -3,23 +3,22 @@
 
 use std::collections::VecDeque;
 
+use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::study::LostTargetPolicy;
-use perflab_model::{Nanos, RunEvent, RunEventKind, Slot};
+use perflab_model::{Nanos, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
 use perflab_observe::monotonic_now;
 
 use crate::barrier::{
     Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, round_stages,
 };
-use crate::error::{ConductError, Refusal};
-use crate::guest::running_guest::find_panic;
+use crate::error::ConductError;
 use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
 use crate::protocol::{AgentOrder, AgentReport};
 use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
 use crate::synchronised_run::RunState;
 use crate::targets::{ConnectedTargets, TargetSession};
-use crate::untrusted_text::remove_control_characters;
 
 /// How often a wish to stop is looked at.
 const TICK: Nanos = Nanos(50_000_000);

@@ -6,11 +6,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use perflab_model::StopRequest;
 use perflab_workload::end_process_tree;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::ConductError;
-use crate::run_context::StopRequest;
 
 /// How long a level's apply or undo may take; docs/studies.md says so, too.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -1,29 +1,9 @@
 //! Why a run ended early or never began (wraps the errors of the crates below).
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
-/// One thing that the environment lacks or refuses, with what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What is missing or refused.
-    pub what: String,
-    /// What to do about it; empty where `what` says it already.
-    pub hint: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.hint.is_empty() { f.write_str(&self.what) } else { write!(f, "{}; {}", self.what, self.hint) }
-    }
-}
-
-impl From<perflab_workload::WorkloadError> for Refusal {
-    fn from(error: perflab_workload::WorkloadError) -> Self {
-        // The errors of workloads end with their own remedy.
-        Refusal { what: error.to_string(), hint: String::new() }
-    }
-}
+use perflab_model::Refusal;
 
 /// Why a run ended before its time, or never began.
 #[derive(Debug, thiserror::Error)]

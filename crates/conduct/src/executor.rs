@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::FactorSide;
-use perflab_model::{Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot};
+use perflab_model::{Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest};
 use perflab_observe::RealtimeGuard;
 use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExecution};
@@ -18,7 +18,7 @@ use crate::disk::{emulated_disk, scratch_disk};
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
-use crate::run_context::{EventSender, LocalMachine, RunPermissions, StopRequest};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::settings::applied_settings::{AppliedSettings, SettingChange};
 use crate::settings::setting::{FactorSetting, Setting, resolve_settings};
 use crate::settings::undo_entry::remove_tree;

@@ -4,15 +4,15 @@
 
 use perflab_model::event::RunPhase;
 use perflab_model::run::Overhead;
-use perflab_model::{Manifest, Nanos, RunEventKind, RunStatus, Slot};
+use perflab_model::{Manifest, Nanos, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::Sampler;
 
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
-use crate::run_context::{EventSender, LocalMachine, RunPermissions, StopRequest};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 
 /// A run being carried out.
-pub(crate) struct HostSession<'a> {
+pub struct HostSession<'a> {
     executor: SlotExecutor<'a>,
     manifest: &'a Manifest,
     stream: EventSender,

@@ -9,13 +9,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use perflab_model::study::{ProfileScope, ProfileSpec};
-use perflab_model::{Manifest, RunEventKind, Slot, Unit};
+use perflab_model::{Manifest, Refusal, RunEventKind, Slot, Unit};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
 use perflab_observe::profiler::{ProfileError, SamplingScope, StackSampler};
 use perflab_stacks::LiveProfile;
 use perflab_workload::WorkloadDefinition;
 
-use crate::error::{ConductError, Refusal};
+use crate::error::ConductError;
 use crate::executor::SlotExecutor;
 use crate::run_context::{EventSender, LocalMachine};
 

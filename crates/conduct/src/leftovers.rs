@@ -11,7 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use perflab_observe::own_directories;
 
 use crate::settings::{UndoEntry, UndoJournal};
-use crate::{ConductError, Refusal};
+use perflab_model::Refusal;
+
+use crate::ConductError;
 
 /// The folder for temporary files, if nobody else may change what lies there.
 ///

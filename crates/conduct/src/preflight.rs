@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use perflab_model::study::{FactorKind, FactorSide};
-use perflab_model::{Case, Manifest, RunEventKind};
+use perflab_model::{Case, Manifest, Refusal, RunEventKind};
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
 use crate::disk::scratch_disk;
-use crate::error::{ConductError, Refusal};
+use crate::error::ConductError;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::settings::setting::{Setting, resolve_settings};
 use crate::{iteration_trace, plan};
@@ -78,8 +78,13 @@ fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal
     found
 }
 
+/// The errors of workloads end with their own remedy.
+fn refusal_of_workload(error: perflab_workload::WorkloadError) -> Refusal {
+    Refusal { what: error.to_string(), hint: String::new() }
+}
+
 fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
-    definition.check_requirements().err().map(Refusal::from)
+    definition.check_requirements().err().map(refusal_of_workload)
 }
 
 fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorSide>) -> Vec<Refusal> {

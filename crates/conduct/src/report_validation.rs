@@ -8,12 +8,12 @@ use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::{CellRow, SeriesGap, TableCell};
 use perflab_model::{
     Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr, StackSample,
+    remove_control_characters,
 };
 
 use crate::open_slot::OpenSlot;
 use crate::protocol::AgentHello;
 use crate::targets::TargetSession;
-use crate::untrusted_text::remove_control_characters;
 
 /// Columns of a monitor: the widest known has under 300.
 const COLUMNS: usize = 4096;

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use perflab_model::profile::StackTreeBuilder;
-use perflab_model::{CommId, FrameId, FrameKind, NodeId, StackBatch, StackFrame, StackSample};
-
-use crate::untrusted_text::remove_control_characters;
+use perflab_model::{
+    CommId, FrameId, FrameKind, NodeId, StackBatch, StackFrame, StackSample, remove_control_characters,
+};
 
 /// The tree of the run, and what each target's numbers are in it.
 #[derive(Debug, Default)]

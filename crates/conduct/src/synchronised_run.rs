@@ -8,7 +8,9 @@ use std::sync::mpsc::Sender;
 
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::{FactorKind, FactorSide};
-use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, TargetRecord};
+use perflab_model::{
+    Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest, TargetRecord,
+};
 use perflab_observe::{Sampler, monotonic_now};
 
 use crate::boot_round::BootRound;
@@ -17,7 +19,7 @@ use crate::executor::{self, SlotExecutor};
 use crate::host_run::{SlotProgress, wait_quiet_time};
 use crate::preflight;
 use crate::protocol::AgentRunConfig;
-use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget, StopRequest};
+use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::stack_merge::StackMerger;
 
 /// The targets of a study, in step.
@@ -298,7 +300,7 @@ impl RunState<'_> {
         reason: &str,
     ) -> Result<(), ConductError> {
         self.tally.lost += 1;
-        let reason = crate::untrusted_text::remove_control_characters(reason);
+        let reason = perflab_model::remove_control_characters(reason);
         let (message, advice) = (format!("target {name} was lost: {reason}"), "see what it said".into());
         self.report_target(target, RunEventKind::TargetLost { reason })?;
         self.report_target(target, RunEventKind::Warning { message, advice })
@@ -309,7 +311,7 @@ impl RunState<'_> {
         if stderr.is_empty() {
             return Ok(());
         }
-        let text = crate::untrusted_text::remove_control_characters(&stderr);
+        let text = perflab_model::remove_control_characters(&stderr);
         self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
     }
 

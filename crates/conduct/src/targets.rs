@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use perflab_model::event::{TargetState, TargetStatus};
 use perflab_model::study::Study;
-use perflab_model::{ClockOffset, Facts, Nanos, TargetRecord};
+use perflab_model::{ClockOffset, Facts, Nanos, StopRequest, TargetRecord};
 use perflab_observe::monotonic_now;
 
 use crate::clock_offset::{ClockOffsetEstimator, RoundTrip};
@@ -14,7 +14,7 @@ use crate::error::ConductError;
 use crate::launcher::{self, AgentHandle, LaunchedAgent};
 use crate::multiplexer::{Multiplexer, ReceivedReport};
 use crate::protocol::{AgentHello, AgentOrder, AgentReport};
-use crate::run_context::{LocalMachine, StopRequest};
+use crate::run_context::LocalMachine;
 
 /// Round trips before each release.
 const ROUNDS: u32 = 8;

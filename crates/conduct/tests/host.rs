@@ -6,9 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
-use perflab_conduct::{
-    ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, StopRequest, plan_study,
-};
+use perflab_conduct::{ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, plan_study};
+use perflab_model::StopRequest;
 use perflab_model::event::RunPhase;
 use perflab_model::run::{ClockAnchor, Overhead};
 use perflab_model::study::TomlSource;

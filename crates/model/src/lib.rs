@@ -31,11 +31,13 @@ pub mod plan;
 pub mod problem;
 pub mod profile;
 pub mod quantity;
+mod refusal;
 pub mod run;
 pub mod scalar;
 pub mod series;
 mod shared_str;
 mod stack;
+mod stop_request;
 pub mod study;
 mod toml_source;
 pub mod untrusted_text;
@@ -48,6 +50,7 @@ pub use plan::{Case, RunPlan, Slot, count_slots};
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos};
+pub use refusal::Refusal;
 pub use run::{ClockOffset, IterationRecord, Manifest, Overhead, RunRecord, RunStatus, TargetRecord};
 pub use scalar::Scalar;
 pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
@@ -55,7 +58,9 @@ pub use shared_str::SharedStr;
 pub use stack::{
     CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,
 };
+pub use stop_request::StopRequest;
 pub use study::Study;
+pub use untrusted_text::remove_control_characters;
 
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.
 ///

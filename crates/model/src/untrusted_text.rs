@@ -62,6 +62,16 @@ pub fn is_terminal_command(character: char) -> bool {
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
 
+/// The text without what a terminal would obey.
+pub fn remove_control_characters(text: &str) -> String {
+    let obeyed = |c: char| is_terminal_command(c) && c != '\n' && c != '\t';
+    if !text.contains(obeyed) {
+        return text.to_owned();
+    }
+    // A carriage return draws over what stands there; most come before a line end and mean nothing.
+    text.replace("\r\n", "\n").chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,7 @@
 //! | [`mod@root`], `little_endian` | the folder that stands for `/`; integers in foreign bytes |
 //! | [`error`] | why a file of the kernel could not be read |
 
+pub mod child_process;
 pub mod clock;
 pub mod error;
 pub mod facts;
@@ -42,6 +43,7 @@ pub mod sampler;
 mod scheduled_monitor;
 pub mod taskstats;
 
+pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child, spawn_child};
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use error::ObserveError;
 pub use facts::{FactFamily, all_fact_families, collect_facts};

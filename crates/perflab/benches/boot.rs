@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use perflab_conduct::StopRequest;
-use perflab_conduct::guest::boot::BootOptions;
-use perflab_conduct::guest::init_protocol::GuestWork;
-use perflab_conduct::guest::initramfs::CpioWriter;
-use perflab_conduct::guest::{Guest, GuestMachine, GuestRootSource, boot_guest};
+use perflab_guest::BootOptions;
+use perflab_guest::CpioWriter;
+use perflab_guest::GuestWork;
+use perflab_guest::{Guest, GuestMachine, GuestRootSource, boot_guest};
+use perflab_model::StopRequest;
 
 #[path = "../tests/it/tiny.rs"]
 #[expect(dead_code, reason = "others write one that ends; a kernel's first program must not")]
@@ -68,7 +68,7 @@ fn boot_to_agent(machine: &GuestMachine, folder: &Path) -> anyhow::Result<(f64, 
     let around = BootOptions { perflab, logs: folder, work: GuestWork::Agent, stays: false, stop: &stop };
     let begun = Instant::now();
     let guest = boot_guest(machine, &around)?;
-    let mut stream = fs::File::from(guest.connect_agent()?.reading);
+    let mut stream = fs::File::from(guest.connect_agent()?);
     let mut first = [0];
     stream.read_exact(&mut first)?;
     Ok((begun.elapsed().as_secs_f64(), guest))
@@ -80,7 +80,7 @@ fn median_seconds(mut times: Vec<f64>) -> f64 {
 }
 
 fn main() -> anyhow::Result<()> {
-    let kernel = perflab_conduct::find_kernel("debian-cloud", None)
+    let kernel = perflab_guest::find_kernel("debian-cloud", None)
         .context("run `perflab kernel fetch debian-cloud` first")?;
     let root = GuestRootSource::Bare { programs: Vec::new() };
     let machine =

@@ -68,7 +68,7 @@ fn device_channel(path: &Path) -> anyhow::Result<Connection> {
 
 fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
     if let Some(address) = address.strip_prefix("vsock:") {
-        let stream = perflab_conduct::guest::vsock::connect_vsock(address);
+        let stream = perflab_guest::connect_vsock(address);
         return Ok(Connection::duplex(
             "host",
             stream.with_context(|| format!("cannot connect to vsock {address}"))?,
@@ -87,8 +87,7 @@ fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
 /// Serves until the file system is unmounted, or the run that it serves is killed.
 pub fn run_disk_server(wanted: &DiskServerArgs) -> anyhow::Result<Exit> {
     let DiskServerArgs { model, image, place, parent } = wanted;
-    perflab_conduct::guest::child_process::end_with_parent(*parent)
-        .context("cannot end with the run that it serves")?;
+    perflab_observe::end_with_parent(*parent).context("cannot end with the run that it serves")?;
     let served = disk::serve_disk(image, *model, place);
     served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;
     Ok(Exit::Fine)

@@ -31,11 +31,11 @@ use crate::cli::{Cli, VerbArgs};
 use crate::failure::Exit;
 
 fn main() -> ExitCode {
-    if perflab_conduct::is_guest_init() {
+    if perflab_guest::is_guest_init() {
         // In a guest that perflab booted, whatever words the kernel was given.
-        perflab_conduct::run_init();
+        perflab_guest::run_init();
     }
-    if let Some(place) = perflab_conduct::guest_agent_address() {
+    if let Some(place) = perflab_guest::guest_agent_address() {
         return crate::internal::run_guest_agent(&place);
     }
     let arguments = match Cli::read() {

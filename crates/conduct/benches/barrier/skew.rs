@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use perflab_conduct::clock_offset::{ClockOffsetEstimator, RoundTrip};
+use perflab_conduct::launcher;
 use perflab_conduct::multiplexer::Multiplexer;
 use perflab_conduct::protocol::{AgentOrder, AgentReport};
-use perflab_conduct::{StopRequest, launcher};
 use perflab_model::Nanos;
+use perflab_model::StopRequest;
 use perflab_model::study::{TargetKind, TargetSpec};
 use perflab_observe::monotonic_now;
 

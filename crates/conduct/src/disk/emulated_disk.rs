@@ -21,7 +21,6 @@ use crate::child_command::run_command;
 use crate::disk::disk_model::DiskDataSheet;
 use crate::disk::disk_server::{END_DELAYS_FILE_NAME, IMAGE_FILE_NAME, MOUNT_SOURCE};
 use crate::error::ConductError;
-use crate::guest::child_process;
 use crate::settings::undo_entry::UndoEntry;
 use crate::settings::undo_journal::{RecoveredRun, UndoJournal};
 
@@ -93,7 +92,7 @@ fn start_disk_server(wanted: &EmulatedDiskOptions<'_>, place: &Path) -> std::io:
     server.arg("--image").arg(wanted.image).arg("--place").arg(place);
     server.arg("--parent").arg(std::process::id().to_string());
     server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    child_process::spawn_child(server)
+    perflab_observe::spawn_child(server)
 }
 
 /// Waits until the file is served; `false` where the server ended or is too late.

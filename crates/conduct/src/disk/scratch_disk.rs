@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
-use perflab_model::{Bytes, Case, Scalar};
+use perflab_model::{Bytes, Case, Refusal, Scalar};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 use crate::child_command::run_command;
 use crate::disk::emulated_disk::{EmulatedDiskOptions, begin_emulated_disk, delay_switch};
-use crate::error::{ConductError, Refusal};
+use crate::error::ConductError;
 use crate::leftovers::temporary_folder;
 use crate::run_context::RunPermissions;
 use crate::settings::undo_entry::UndoEntry;

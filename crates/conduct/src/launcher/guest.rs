@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use perflab_model::Bytes;
+use perflab_guest::{
+    AcceleratorRequest, BootOptions, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode,
+    GuestRootSource, GuestWork, boot_guest, read_log_end,
+};
 use perflab_model::study::{AcceleratorChoice, AgentChannel, GuestDiskSpec, NumaNodeSpec, TargetSpec};
+use perflab_model::{Bytes, StopRequest};
 
-use crate::guest::boot::{BootOptions, boot_guest};
-use crate::guest::init_protocol::GuestWork;
-use crate::guest::machine::{AcceleratorRequest, GuestDisk, GuestMachine, GuestNumaNode, GuestRootSource};
-use crate::guest::running_guest::{Guest, read_log_end};
-use crate::guest::{GuestError, kernel_recipe};
+use crate::connection::Connection;
 use crate::launcher::{AgentHandle, LaunchedAgent};
 use crate::leftovers::TemporaryFolder;
-use crate::run_context::{LocalMachine, StopRequest};
+use crate::run_context::LocalMachine;
 
 /// What is kept of a console, in bytes of its end.
 const MOST: usize = 256 << 10;
@@ -57,12 +57,13 @@ pub(crate) fn launch_guest_agent(
             return Err(error);
         }
     };
-    let channel = guest.connect_agent().map_err(GuestError::file_error("the agent's socket"))?;
+    let stream = guest.connect_agent().map_err(GuestError::file_error("the agent's socket"))?;
     let chosen = guest.accelerator();
     let how =
         format!("perflab: {}, run by {} ({})", guest.record().kernel, chosen.accelerator, chosen.because);
     Ok(LaunchedAgent {
-        connection: channel,
+        connection: Connection::duplex(guest.name(), stream)
+            .map_err(GuestError::file_error("the agent's socket"))?,
         handle: Box::new(GuestAgent { guest: Some(guest), how, _logs: logs }),
     })
 }
@@ -70,7 +71,7 @@ pub(crate) fn launch_guest_agent(
 /// The machine that a study describes. What the study's own check has seen to be right is not doubted again.
 fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMachine, GuestError> {
     let modules = target.modules.as_deref().map(Path::new);
-    let kernel = kernel_recipe::find_kernel(target.kernel.as_deref().unwrap_or_default(), modules)?;
+    let kernel = perflab_guest::find_kernel(target.kernel.as_deref().unwrap_or_default(), modules)?;
     let mut machine = GuestMachine::new(name, kernel);
     machine.load = target.load.clone();
     machine.append = target.append.clone();

@@ -8,11 +8,12 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use perflab_model::StopRequest;
 use perflab_model::study::TargetSpec;
 
 use crate::child_command::run_stoppable_command;
 use crate::launcher::{AgentHandle, LaunchedAgent, ssh};
-use crate::run_context::{LocalMachine, StopRequest};
+use crate::run_context::LocalMachine;
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
 const BOOT: Duration = Duration::from_secs(300);

@@ -10,12 +10,13 @@ pub(crate) mod ssh;
 
 use std::fmt::Debug;
 
+use perflab_model::StopRequest;
 use perflab_model::study::{TargetKind, TargetSpec};
 
 use crate::connection::Connection;
 use crate::error::ConductError;
 use crate::leftovers::TemporaryFolder;
-use crate::run_context::{LocalMachine, StopRequest};
+use crate::run_context::LocalMachine;
 
 /// An agent's home. Dropping it ends the agent as well.
 pub trait AgentHandle: Send + Debug {

@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use perflab_guest::GuestVsock;
 use perflab_model::study::{AgentChannel, TargetSpec};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::connection::Connection;
-use crate::guest::vsock::GuestVsock;
 use crate::launcher::{AgentHandle, LaunchedAgent};
 use crate::run_context::LocalMachine;
 

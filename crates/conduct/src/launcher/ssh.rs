@@ -10,15 +10,15 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use perflab_guest::pack_portable_perflab;
+use perflab_model::{StopRequest, remove_control_characters};
 use tar::{Builder, EntryType, Header};
 
 use crate::child_command::run_stoppable_command;
 use crate::connection::Connection;
-use crate::guest::initramfs::pack_portable_perflab;
 use crate::launcher::LaunchedAgent;
 use crate::launcher::process::{AgentProcess, StderrTail};
-use crate::run_context::{LocalMachine, StopRequest};
-use crate::untrusted_text::remove_control_characters;
+use crate::run_context::LocalMachine;
 
 /// Where it is put there: so short that a loader's path within fits where the system's stands in a program.
 const PREFIX: &str = "/tmp/perflab.";

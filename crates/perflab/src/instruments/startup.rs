@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use perflab_analyze::startup::StartupApplication;
 use perflab_analyze::{ChangeScale, Comparison, ComparisonSide, Verdict, VerdictRow};
-use perflab_conduct::{ConductError, Refusal};
+use perflab_conduct::ConductError;
+use perflab_model::Refusal;
 use perflab_model::{Nanos, RunRecord};
 
 use crate::app::App;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use optrace::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost, Vocabulary};
 use perflab_archive::import::{ProbedRun, import_probed_program};
-use perflab_conduct::StopRequest;
 use perflab_model::Nanos;
+use perflab_model::StopRequest;
 use perflab_observe::probes::{
     ProbeCost, ProbeCostMeter, ProbeEvent, ProbeEventKind, ProbeRecorder, ProbeRecordingEnd, ProbedProgram,
 };

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use perflab_conduct::StopRequest;
-use perflab_conduct::guest::boot::log_tail;
-use perflab_conduct::guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
-use perflab_conduct::guest::running_guest::find_panic_in;
-use perflab_conduct::guest::{Guest, GuestError};
+use perflab_guest::find_panic_in;
+use perflab_guest::log_tail;
+use perflab_guest::{ControlFrame, GuestMessage, HostMessage};
+use perflab_guest::{Guest, GuestError};
+use perflab_model::StopRequest;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// ^], as telnet(1) has it.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use perflab_conduct::guest::kernel::KernelImage;
-use perflab_conduct::{KernelRecipes, KernelSource};
+use perflab_guest::KernelImage;
+use perflab_guest::{KernelRecipes, KernelSource};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 

@@ -68,7 +68,7 @@ pub fn undo_settings(context: &App, wanted: &UndoArgs) -> anyhow::Result<Exit> {
             .extend(context.archive().map(|archive| archive.remove_own_half_made_runs()).unwrap_or_default());
     }
     half_made.iter().for_each(|path| context.note(format!("removed {}, left half-made", path.display())));
-    let guests = perflab_conduct::guest::running_guest::remove_abandoned_guests().unwrap_or_default();
+    let guests = perflab_guest::remove_abandoned_guests().unwrap_or_default();
     guests
         .iter()
         .for_each(|path| context.note(format!("removed {}, of a guest that was killed", path.display())));

@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use perflab_conduct::StopRequest;
-use perflab_conduct::guest::boot::BootOptions;
-use perflab_conduct::guest::init_protocol::{GuestCommand, GuestWork};
-use perflab_conduct::guest::{
-    AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
-    boot_guest, child_process, running_guest,
-};
 use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_guest::BootOptions;
+use perflab_guest::{
+    AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
+    boot_guest,
+};
+use perflab_guest::{GuestCommand, GuestWork};
 use perflab_model::Bytes;
+use perflab_model::StopRequest;
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
@@ -29,8 +29,8 @@ pub fn run_vm_verb(context: &App, wanted: &VmArgs) -> anyhow::Result<ExitCode> {
         VmVerb::List => print_guests(context).map(ExitCode::from),
         VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
         VmVerb::Stop { guest } => {
-            let note = running_guest::find_guest(guest)?;
-            running_guest::stop_guest(&note)?;
+            let note = perflab_guest::find_guest(guest)?;
+            perflab_guest::stop_guest(&note)?;
             context.note(format!("{} is gone", note.id));
             Ok(Exit::Fine.into())
         }
@@ -39,8 +39,8 @@ pub fn run_vm_verb(context: &App, wanted: &VmArgs) -> anyhow::Result<ExitCode> {
 
 /// `perflab launch`: only its failure comes back.
 pub fn launch_program(wanted: &LaunchArgs) -> ExitCode {
-    let manner = child_process::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
-    let error = child_process::exec_child(wanted.parent, manner, &wanted.argv);
+    let manner = perflab_observe::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
+    let error = perflab_observe::exec_child(wanted.parent, manner, &wanted.argv);
     stderr_line!(
         "error: cannot start {}: {error}",
         wanted.argv.first().cloned().unwrap_or_default().display()
@@ -50,7 +50,7 @@ pub fn launch_program(wanted: &LaunchArgs) -> ExitCode {
 
 /// `perflab terminal`: only its failure comes back.
 pub fn open_terminal(wanted: &TerminalArgs) -> ExitCode {
-    let error = perflab_conduct::exec_on_terminal(&wanted.device, &wanted.argv);
+    let error = perflab_guest::exec_on_terminal(&wanted.device, &wanted.argv);
     stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
     Exit::Unexpected.into()
 }
@@ -58,7 +58,7 @@ pub fn open_terminal(wanted: &TerminalArgs) -> ExitCode {
 fn print_guests(context: &App) -> anyhow::Result<Exit> {
     let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
     let mut grid = Grid::new(columns.map(GridColumn::left));
-    let all = running_guest::list_guests()?;
+    let all = perflab_guest::list_guests()?;
     if all.is_empty() {
         context.note("no guest runs; `perflab vm boot --stay` starts one that stays");
     }
@@ -79,8 +79,8 @@ fn print_guests(context: &App) -> anyhow::Result<Exit> {
 }
 
 fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
-    let note = running_guest::find_guest(guest)?;
-    let stream = running_guest::connect_shell(&note)?;
+    let note = perflab_guest::find_guest(guest)?;
+    let stream = perflab_guest::connect_shell(&note)?;
     context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
     crate::laboratory::guest_terminal::attach_console(stream)?;
     Ok(Exit::Fine)
@@ -223,7 +223,7 @@ pub fn machine_from_args(wanted: &BootArgs) -> anyhow::Result<GuestMachine> {
         let message = format!("there is no folder {} for --modules", modules.display());
         return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
     }
-    let kernel = perflab_conduct::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
+    let kernel = perflab_guest::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
     let name = match &wanted.name {
         Some(name) => check_guest_name(name)?,
         None => guest_name_of_kernel(&wanted.kernel),

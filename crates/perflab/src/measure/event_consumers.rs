@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver;
 use perflab_analyze::fairness::average_over_targets;
 use perflab_analyze::stopping_rule::relative_precision;
 use perflab_archive::{Archive, RunDir, RunRecorder};
-use perflab_conduct::StopRequest;
+use perflab_model::StopRequest;
 use perflab_model::study::StoppingRule;
 use perflab_model::{Manifest, Outcome, Overhead, RunEvent, RunEventKind, Sample};
 

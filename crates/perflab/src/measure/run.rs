@@ -10,9 +10,10 @@ use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
 use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{
-    ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, StopRequest, SynchronisedRun,
-    plan_study, study_warnings,
+    ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, SynchronisedRun, plan_study,
+    study_warnings,
 };
+use perflab_model::StopRequest;
 use perflab_model::study::TomlSource;
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;

@@ -14,7 +14,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("perflab-workload", &["optrace", "perflab-model", "slablist"]),
     ("perflab-archive", &["optrace", "perflab-model", "perflab-stacks"]),
     ("perflab-prefetch", &["perflab-model", "perflab-observe"]),
-    ("perflab-conduct", &["perflab-model", "perflab-observe", "perflab-stacks", "perflab-workload"]),
+    ("perflab-guest", &["perflab-model", "perflab-observe"]),
+    (
+        "perflab-conduct",
+        &["perflab-guest", "perflab-model", "perflab-observe", "perflab-stacks", "perflab-workload"],
+    ),
     ("perflab-analyze", &["perflab-model", "perflab-stats"]),
     ("perflab-present", &["perflab-analyze", "perflab-model"]),
 ];

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::guest::init_protocol::{self, GuestRoot, GuestWork, InitConfig};
-use perflab_conduct::guest::initramfs::{CpioWriter, Initramfs};
-use perflab_conduct::guest::kernel;
+use perflab_guest::{CpioWriter, Initramfs};
+use perflab_guest::{GuestRoot, GuestWork, InitConfig};
 
 use crate::caches::CachesLock;
 use crate::laboratory::{Sandbox, skip_test, to_command_output};
@@ -104,7 +103,7 @@ impl Drop for LibvirtDaemon {
 
 /// The domain's whole system: perflab as its first process, which loads modules and runs a script; sshd, and the
 /// few programs with which perflab's agent gets there.
-fn build_domain_system(home: &Path, perflab: &Path, kernel: &kernel::KernelImage) -> PathBuf {
+fn build_domain_system(home: &Path, perflab: &Path, kernel: &perflab_guest::KernelImage) -> PathBuf {
     let wanted = ["virtio_pci", "virtio_console", "virtio_net", "button", "evdev"];
     let modules = kernel.modules().unwrap().loading_order(&wanted).unwrap();
     let environment = vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
@@ -113,7 +112,7 @@ fn build_domain_system(home: &Path, perflab: &Path, kernel: &kernel::KernelImage
         name: "box".into(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         root: GuestRoot::Bare,
-        work: GuestWork::Command(init_protocol::GuestCommand { argv, directory: "/".into(), environment }),
+        work: GuestWork::Command(perflab_guest::GuestCommand { argv, directory: "/".into(), environment }),
         vsock: None,
     };
     let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"].map(str::to_owned);
@@ -178,7 +177,7 @@ fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
     let perflab = strip_perflab(home);
     ["host_key", "user_key"].iter().for_each(|name| ssh::make_ssh_key(&home.join(name)));
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let kernel = perflab_conduct::find_kernel("debian-cloud", None).unwrap();
+    let kernel = perflab_guest::find_kernel("debian-cloud", None).unwrap();
     let initramfs = build_domain_system(home, &perflab, &kernel);
     fs::write(home.join("box.xml"), domain_xml(home, &kernel.image, &initramfs, port)).unwrap();
     let daemon = LibvirtDaemon::start(home);

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use perflab_conduct::find_closure;
+use perflab_guest::find_closure;
 
 use crate::laboratory::{CommandOutput, is_root, skip_test, to_command_output};
 use crate::ssh::is_program_there;

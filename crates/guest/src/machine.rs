@@ -8,8 +8,8 @@ use perflab_model::{Bytes, Nanos};
 use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
 
-use crate::guest::GuestError;
-use crate::guest::kernel::KernelImage;
+use crate::error::GuestError;
+use crate::kernel::KernelImage;
 
 /// A guest to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

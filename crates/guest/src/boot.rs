@@ -9,21 +9,20 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use perflab_model::{Bytes, Nanos};
+use perflab_model::{Bytes, Nanos, StopRequest, remove_control_characters};
+use perflab_observe::ChildOptions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
-use crate::guest::child_process::{self, ChildOptions};
-use crate::guest::init_protocol::{ControlFrame, GuestMessage, GuestRoot, GuestWork, InitConfig};
-use crate::guest::initramfs::Initramfs;
-use crate::guest::machine::{Accelerator, ChosenAccelerator, GuestMachine, GuestRootSource};
-use crate::guest::qemu_command_line::{self, GuestPaths, RootShare};
-use crate::guest::qmp::{self, QmpConnection};
-use crate::guest::running_guest::{self, ConsoleLogLimiter, Guest, GuestRecord, read_log_end};
-use crate::guest::vsock::GuestVsock;
-use crate::guest::{GuestError, root_share};
-use crate::run_context::StopRequest;
-use crate::untrusted_text::remove_control_characters;
+use crate::error::GuestError;
+use crate::init_protocol::{ControlFrame, GuestMessage, GuestRoot, GuestWork, InitConfig};
+use crate::initramfs::Initramfs;
+use crate::machine::{Accelerator, ChosenAccelerator, GuestMachine, GuestRootSource};
+use crate::qemu_command_line::{self, GuestPaths, RootShare};
+use crate::qmp::{self, QmpConnection};
+use crate::root_share;
+use crate::running_guest::{self, ConsoleLogLimiter, Guest, GuestRecord, read_log_end};
+use crate::vsock::GuestVsock;
 
 /// What a boot needs besides the machine.
 #[derive(Debug, Clone)]
@@ -268,13 +267,13 @@ fn spawn_qemu(
         return Err(GuestError::NotInstalled { program: qemu_command_line::QEMU_PROGRAM, hint });
     }
     let options = ChildOptions { read_only: false, stays: around.stays };
-    let mut command = child_process::child_command(around.perflab, options);
+    let mut command = perflab_observe::child_command(around.perflab, options);
     command.arg(qemu_command_line::QEMU_PROGRAM).args(arguments);
     let output = fs::File::create(log).map_err(GuestError::file_error(log))?;
     let errors = output.try_clone().map_err(GuestError::file_error(log))?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let program = format!("{} for guest {}", qemu_command_line::QEMU_PROGRAM, machine.name);
-    child_process::spawn_child(command).map_err(|source| GuestError::Start { program, source })
+    perflab_observe::spawn_child(command).map_err(|source| GuestError::Start { program, source })
 }
 
 /// Waits for QEMU's sockets, pins its processors, and connects to the guest's control port.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::guest::init_protocol::{AGENT_PORT, CONTROL_PORT};
-use crate::guest::initramfs::GUEST_HOME;
-use crate::guest::machine::{Accelerator, GuestDisk, GuestMachine, GuestRootSource};
+use crate::init_protocol::{AGENT_PORT, CONTROL_PORT};
+use crate::initramfs::GUEST_HOME;
+use crate::machine::{Accelerator, GuestDisk, GuestMachine, GuestRootSource};
 
 /// The files and sockets of a guest.
 pub(crate) struct GuestPaths<'a> {
@@ -209,8 +209,8 @@ mod tests {
     use perflab_observe::KvmSpeed;
 
     use super::{GuestPaths, RootShare, qemu_arguments};
-    use crate::guest::kernel::KernelImage;
-    use crate::guest::*;
+    use crate::kernel::KernelImage;
+    use crate::*;
 
     fn example_machine() -> GuestMachine {
         let kernel = KernelImage {
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_loaded_host_is_given_more_time_but_not_for_ever() {
-        use crate::guest::boot::boot_time_limit;
+        use crate::boot::boot_time_limit;
         let seconds = |load| boot_time_limit(Accelerator::Tcg, load).as_secs();
         assert_eq!((seconds(0.0), seconds(1.0), seconds(500.0)), (60, 120, 600));
         assert!(boot_time_limit(Accelerator::Kvm, 0.0) < boot_time_limit(Accelerator::Tcg, 0.0));
@@ -305,11 +305,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("console");
         std::fs::write(&log, "one\ntwo \x1b]0;evil\x07\x1b[31mred\r\nthree\n").unwrap();
-        let text = crate::guest::boot::log_tail(&log, 2);
+        let text = crate::boot::log_tail(&log, 2);
         assert!(
             text.starts_with("  two ") && text.ends_with("  three") && !text.contains('\x1b'),
             "{text:?}"
         );
-        assert_eq!(crate::guest::boot::log_tail(Path::new("/no/such/log"), 2), "  (nothing)");
+        assert_eq!(crate::boot::log_tail(Path::new("/no/such/log"), 2), "  (nothing)");
     }
 }

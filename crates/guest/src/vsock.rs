@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use vsock::{VMADDR_CID_ANY, VMADDR_CID_LOCAL, VsockAddr, VsockListener, VsockStream};
 
-use crate::guest::GuestError;
+use crate::error::GuestError;
 
 /// What QEMU needs.
 const DEVICE: &str = "/dev/vhost-vsock";
@@ -24,12 +24,12 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// An agent's way in.
 #[derive(Debug)]
-pub(crate) struct GuestVsock {
+pub struct GuestVsock {
     listener: VsockListener,
     /// The caller's number.
-    pub(crate) cid: u32,
+    pub cid: u32,
     /// Where it calls.
-    pub(crate) port: u32,
+    pub port: u32,
 }
 
 impl GuestVsock {
@@ -45,7 +45,7 @@ impl GuestVsock {
     }
 
     /// Listens for a process of this kernel's.
-    pub(crate) fn listen_locally() -> io::Result<Self> {
+    pub fn listen_locally() -> io::Result<Self> {
         let listener = VsockListener::bind(&VsockAddr::new(VMADDR_CID_ANY, ANY_PORT))?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
@@ -53,7 +53,7 @@ impl GuestVsock {
     }
 
     /// The caller's call, as long as it is there; those of others are hung up on.
-    pub(crate) fn accept_call(&self, mut is_running: impl FnMut() -> bool) -> io::Result<VsockStream> {
+    pub fn accept_call(&self, mut is_running: impl FnMut() -> bool) -> io::Result<VsockStream> {
         let begun = Instant::now();
         loop {
             match self.listener.accept() {

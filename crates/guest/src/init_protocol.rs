@@ -9,9 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use perflab_model::remove_control_characters;
 use serde::{Deserialize, Serialize};
-
-use crate::untrusted_text::remove_control_characters;
 
 /// Name of the port over which a guest tells how it is.
 pub const CONTROL_PORT: &str = "perflab.control";
@@ -264,12 +263,12 @@ impl ControlPort {
 
 #[cfg(test)]
 mod tests {
-    use crate::guest::init::is_guest_init;
     use std::io::Cursor;
 
     use proptest::prelude::*;
 
     use super::*;
+    use crate::init::is_guest_init;
 
     fn guest_messages() -> impl Strategy<Value = GuestMessage> {
         let bytes = proptest::collection::vec(any::<u8>(), 0..100);

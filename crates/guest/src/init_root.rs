@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::process::{chdir, chroot};
 
-use crate::guest::init_protocol::{GuestRoot, InitError};
-use crate::guest::initramfs::GUEST_HOME;
+use crate::init_protocol::{GuestRoot, InitError};
+use crate::initramfs::GUEST_HOME;
 
 /// A file system: its type, where it belongs, its options, and whether a guest is of no use without it.
 struct GuestFileSystem(&'static str, &'static str, &'static str, bool);

@@ -1,51 +1,12 @@
-//! Virtual machines that perflab starts with QEMU, and ends.
-//!
-//! A guest from its description to the last of its processes and sockets. Nothing outlives the process that started
-//! it, not even one that was killed: QEMU and virtiofsd die with their parent.
-//!
-//! | module | what a reader finds |
-//! |---|---|
-//! | [`machine`] | what a guest is made of; KVM where it really runs code, else TCG, and why |
-//! | [`kernel`], `kernel_recipe` | a kernel image and its modules; recipes that fetch or build one |
-//! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
-//! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
-//! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
-//! | [`running_guest`] | a running guest, its console log, and the list of all of them |
-//! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
-//! | [`vsock`] | the second way to an agent, beside virtio-serial |
-//! | [`child_process`] | processes that end with their parent |
-//! | [`init_protocol`], `init`, `init_root` | perflab as the first process: its orders, its work, its file systems |
-
-pub mod boot;
-pub mod child_process;
-pub(crate) mod init;
-pub mod init_protocol;
-pub(crate) mod init_root;
-pub mod initramfs;
-pub mod kernel;
-pub(crate) mod kernel_recipe;
-pub mod machine;
-pub(crate) mod portable_program;
-pub(crate) mod qemu_command_line;
-pub(crate) mod qmp;
-pub(crate) mod root_share;
-pub mod running_guest;
-pub mod vsock;
+//! Why a guest does not run.
 
 use std::path::PathBuf;
 
 use perflab_model::Bytes;
 
-use crate::guest::init_protocol::InitError;
-use crate::guest::initramfs::InitramfsError;
-use crate::guest::kernel::KernelError;
-
-pub use boot::boot_guest;
-pub use machine::{
-    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDisk, GuestMachine, GuestNumaNode,
-    GuestRootSource,
-};
-pub use running_guest::Guest;
+use crate::init_protocol::InitError;
+use crate::initramfs::InitramfsError;
+use crate::kernel::KernelError;
 
 /// Why a guest does not run.
 #[derive(Debug, thiserror::Error)]
@@ -193,7 +154,8 @@ impl GuestError {
         matches!(self, GuestError::Died { .. } | GuestError::Late { .. })
     }
 
-    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
+    /// What makes an error of this file of an error of the system.
+    pub fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
         let path = path.into();
         move |source| GuestError::File { path, source }
     }

@@ -6,11 +6,12 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::guest::GuestError;
-use crate::guest::child_process::{self, ChildOptions};
-use crate::guest::kernel::KernelModules;
-use crate::guest::machine::GuestMachine;
-use crate::guest::qemu_command_line::RootShare;
+use perflab_observe::ChildOptions;
+
+use crate::error::GuestError;
+use crate::kernel::KernelModules;
+use crate::machine::GuestMachine;
+use crate::qemu_command_line::RootShare;
 
 /// Where distributions put virtiofsd: Debian's of C, and the later one of Rust.
 const SERVERS: &[&str] = &["/usr/libexec/virtiofsd", "/usr/lib/virtiofsd", "/usr/lib/qemu/virtiofsd"];
@@ -61,7 +62,7 @@ pub(crate) fn start_virtiofsd(
     let output = File::create(log).map_err(GuestError::file_error(log))?;
     let errors = output.try_clone().map_err(GuestError::file_error(log))?;
     let options = ChildOptions { read_only: rustix::process::geteuid().is_root(), stays };
-    let mut command = child_process::child_command(perflab, options);
+    let mut command = perflab_observe::child_command(perflab, options);
     command
         .arg(&server)
         .args(virtiofsd_arguments(&server))
@@ -69,7 +70,7 @@ pub(crate) fn start_virtiofsd(
         .stdout(output)
         .stderr(errors);
     let program = format!("{} for guest {}", server.display(), machine.name);
-    child_process::spawn_child(command).map_err(|source| GuestError::Start { program, source })
+    perflab_observe::spawn_child(command).map_err(|source| GuestError::Start { program, source })
 }
 
 /// The two servers understand different words.

@@ -18,7 +18,7 @@ use rustix::fs::{CWD, RenameFlags, fstat, renameat_with};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::guest::kernel::{KernelError, KernelImage};
+use crate::kernel::{KernelError, KernelImage};
 
 pub use perflab_observe::own_directories::cache_directory;
 

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,16 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use perflab_model::Bytes;
+use perflab_model::{Bytes, StopRequest, remove_control_characters};
 use perflab_observe::own_directories;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::connection::Connection;
-use crate::guest::GuestError;
-use crate::guest::machine::{Accelerator, ChosenAccelerator};
-use crate::guest::qmp::QmpConnection;
-use crate::guest::vsock::GuestVsock;
-use crate::run_context::StopRequest;
-use crate::untrusted_text::remove_control_characters;
+use crate::error::GuestError;
+use crate::machine::{Accelerator, ChosenAccelerator};
+use crate::qmp::QmpConnection;
+use crate::vsock::GuestVsock;
 
 /// A guest that was booted. Dropped, it ends, with its server of files and its folder.
 #[derive(Debug)]
@@ -75,10 +73,10 @@ impl Guest {
     ///
     /// # Errors
     /// QEMU is gone, or somebody else holds the stream.
-    pub fn connect_agent(&self) -> std::io::Result<Connection> {
+    pub fn connect_agent(&self) -> std::io::Result<OwnedFd> {
         match &self.vsock {
-            Some(vsock) => Connection::duplex(self.name(), vsock.accept_call(|| true)?),
-            None => Connection::connect_unix(self.name(), &self.socket_path("agent")),
+            Some(vsock) => Ok(vsock.accept_call(|| true)?.into()),
+            None => Ok(UnixStream::connect(self.socket_path("agent"))?.into()),
         }
     }
 
@@ -91,7 +89,7 @@ impl Guest {
         self.folder.as_ref().map_or_else(PathBuf::new, |folder| folder.path().join(name))
     }
 
-    /// The conversation with its first process ([`crate::guest::init_protocol::ControlFrame`]).
+    /// The conversation with its first process ([`crate::init_protocol::ControlFrame`]).
     ///
     /// # Errors
     /// No descriptor is left.
@@ -321,7 +319,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const PANIC: &str = "Kernel panic";
 
 /// The last `most` bytes of a log; nothing where there is none.
-pub(crate) fn read_log_end(log: &Path, most: usize) -> Vec<u8> {
+pub fn read_log_end(log: &Path, most: usize) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let begin = file.metadata()?.len().saturating_sub(most as u64);

@@ -6,13 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use perflab_model::StopRequest;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::{Value, json};
 
-use crate::guest::GuestError;
-use crate::guest::machine::GuestMachine;
-use crate::run_context::StopRequest;
+use crate::error::GuestError;
+use crate::machine::GuestMachine;
 
 /// A healthy QEMU answers within milliseconds, a starved one takes its time.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::{io, thread};
 
-use perflab_observe::io::MountTable;
+use crate::mounts::MountTable;
 use rustix::fs::{Mode, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -26,7 +26,7 @@ pub struct ChildOptions {
 }
 
 /// `perflab launch …` as a command, to which the program's argv is added.
-pub(crate) fn child_command(perflab: &std::path::Path, options: ChildOptions) -> Command {
+pub fn child_command(perflab: &std::path::Path, options: ChildOptions) -> Command {
     let mut command = Command::new(perflab);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
     if options.read_only {
@@ -42,7 +42,7 @@ pub(crate) fn child_command(perflab: &std::path::Path, options: ChildOptions) ->
 type SpawnRequest = (Command, Sender<io::Result<Child>>);
 
 /// Starts it on the thread that never ends.
-pub(crate) fn spawn_child(command: Command) -> io::Result<Child> {
+pub fn spawn_child(command: Command) -> io::Result<Child> {
     static LAUNCHER: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
     let launcher = LAUNCHER.get_or_init(|| {
         let (wishes, heard) = channel::<SpawnRequest>();

@@ -13,9 +13,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
-use crate::guest::init_protocol::InitConfig;
-use crate::guest::kernel::KernelModule;
-use crate::guest::portable_program::{self, find_closure};
+use crate::init_protocol::InitConfig;
+use crate::kernel::KernelModule;
+use crate::portable_program::{self, find_closure};
 
 /// Why an initramfs cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -109,8 +109,8 @@ impl Initramfs<'_> {
 }
 
 /// perflab with a loader and libraries that are its own, as files of `folder`: there it starts whatever the system around
-/// it is, older or without any library. The folder's path must be short ([`set_interpreter`](crate::guest::portable_program::set_interpreter)).
-pub(crate) fn pack_portable_perflab(
+/// it is, older or without any library. The folder's path must be short ([`set_interpreter`](crate::portable_program::set_interpreter)).
+pub fn pack_portable_perflab(
     perflab: &Path,
     folder: &Path,
 ) -> Result<Vec<(String, Vec<u8>)>, InitramfsError> {
@@ -298,7 +298,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::guest::portable_program;
+    use crate::portable_program;
 
     /// Name, mode and size of each entry, by the format's description.
     fn list_cpio_entries(archive: &[u8]) -> Vec<(String, u32, usize)> {
@@ -405,15 +405,14 @@ mod tests {
     #[test]
     fn this_program_finds_its_libraries_in_a_guests_folder() {
         // Not perflab itself, but what it is packed with: the loader and each library at the place that is promised.
-        let orders = crate::guest::init_protocol::InitConfig {
+        let orders = crate::init_protocol::InitConfig {
             name: "test".into(),
             modules: vec!["one".into()],
-            root: crate::guest::init_protocol::GuestRoot::Bare,
+            root: crate::init_protocol::GuestRoot::Bare,
             vsock: None,
-            work: crate::guest::init_protocol::GuestWork::Agent,
+            work: crate::init_protocol::GuestWork::Agent,
         };
-        let modules =
-            [crate::guest::kernel::KernelModule { name: "one".into(), content: b"module".to_vec() }];
+        let modules = [crate::kernel::KernelModule { name: "one".into(), content: b"module".to_vec() }];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("initramfs");
         let itself = std::env::current_exe().unwrap();

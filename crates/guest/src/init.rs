@@ -21,12 +21,12 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto,
 use rustix::process::{Pid, WaitOptions, WaitStatus, ioctl_tiocsctty, setsid, wait};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
-use crate::guest::init_protocol::{
+use crate::init_protocol::{
     AGENT_PORT, CONTROL_PORT, ControlFrame, ControlPort, GuestCommand, GuestMessage, GuestWork, HostMessage,
     InitConfig, InitError,
 };
-use crate::guest::init_root;
-use crate::guest::initramfs::GUEST_HOME;
+use crate::init_root;
+use crate::initramfs::GUEST_HOME;
 
 /// Whether this process is the first one of a guest that perflab booted.
 pub fn is_guest_init() -> bool {

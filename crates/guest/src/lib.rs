@@ -1,0 +1,52 @@
+//! Kernels, and virtual machines that perflab starts with QEMU and ends.
+//!
+//! A guest from its description to the last of its processes and sockets. Nothing outlives the process that started
+//! it, not even one that was killed: QEMU and virtiofsd die with their parent.
+//!
+//! | module | what a reader finds |
+//! |---|---|
+//! | [`machine`] | what a guest is made of; KVM where it really runs code, else TCG, and why |
+//! | [`kernel`], `kernel_recipe` | a kernel image and its modules; recipes that fetch or build one |
+//! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
+//! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
+//! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
+//! | [`running_guest`] | a running guest, its console log, and the list of all of them |
+//! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
+//! | [`vsock`] | the second way to an agent, beside virtio-serial |
+//! | [`init_protocol`], `init`, `init_root` | perflab as the first process: its orders, its work, its file systems |
+
+pub mod boot;
+mod error;
+mod init;
+pub mod init_protocol;
+mod init_root;
+pub mod initramfs;
+pub mod kernel;
+pub mod kernel_recipe;
+pub mod machine;
+mod portable_program;
+mod qemu_command_line;
+mod qmp;
+mod root_share;
+pub mod running_guest;
+pub mod vsock;
+
+pub use boot::{BootOptions, boot_guest, log_tail};
+pub use error::GuestError;
+pub use init::{exec_on_terminal, guest_agent_address, is_guest_init, run_init};
+pub use init_protocol::{
+    ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,
+};
+pub use initramfs::{CpioWriter, Initramfs, InitramfsError, pack_portable_perflab};
+pub use kernel::{KernelError, KernelImage};
+pub use kernel_recipe::{KernelRecipes, KernelSource, find_kernel};
+pub use machine::{
+    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDisk, GuestMachine, GuestNumaNode,
+    GuestRootSource,
+};
+pub use portable_program::find_closure;
+pub use running_guest::{
+    Guest, connect_shell, find_guest, find_panic, find_panic_in, list_guests, read_log_end,
+    remove_abandoned_guests, stop_guest,
+};
+pub use vsock::{GuestVsock, connect_vsock};

@@ -1,0 +1,46 @@
+//! A wish to end a run, shared by everything that could delay it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the wish to end well, by whoever
+/// watches the precision; read between blocks.
+#[derive(Debug, Clone, Default)]
+pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicBool>);
+
+impl StopRequest {
+    /// A wish not yet expressed.
+    pub fn new() -> Self {
+        StopRequest::default()
+    }
+
+    /// Asks for a clean stop: data kept, settings undone.
+    pub fn request_stop(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Says that there is enough: the run ends well before its next block.
+    pub fn request_end(&self) {
+        self.1.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is enough.
+    pub fn is_end_requested(&self) -> bool {
+        self.1.load(Ordering::SeqCst)
+    }
+
+    /// Takes the wish back: the next iteration of an agent whose last one was ended.
+    pub fn withdraw(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
+    /// The flag itself, for signal handlers and process runners.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
