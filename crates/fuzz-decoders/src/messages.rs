@@ -1,11 +1,9 @@
 //! What agents and guests send.
 
-use perflab_conduct::guest::init_protocol::{
-    ControlFrame, GuestMessage, HostMessage, MAX_CONTROL_FRAME_BYTES,
-};
 use perflab_conduct::protocol::{
     AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError, encode_frame,
 };
+use perflab_guest::init_protocol::{ControlFrame, GuestMessage, HostMessage, MAX_CONTROL_FRAME_BYTES};
 
 /// A greeting and frames behind it, however they are cut: the first byte says in parts of how many bytes they come.
 pub(crate) fn decode_agent_frames(bytes: &[u8]) {
