@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fuzz_decoders::{DOCUMENT_IMPORTERS, KERNEL_FILES, LKP_FILES, MMTESTS_FILES};
 use perflab_conduct::barrier::BarrierPoint;
-use perflab_conduct::guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
 use perflab_conduct::protocol::{AgentHello, AgentOrder, AgentReport, encode_frame, greeting_line};
+use perflab_guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
 use perflab_model::{Nanos, Overhead, RunEvent, RunEventKind, RunStatus, TableCell};
 
 /// Where the workspace lies.
