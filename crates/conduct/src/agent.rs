@@ -22,7 +22,7 @@ use crate::run_context::LocalMachine;
 /// How long a port that nobody has connected yet is left alone between two looks.
 const NOBODY_YET: Duration = Duration::from_millis(10);
 
-/// Why an agent ended before it was told to.
+/// Why an agent ended before it was ordered to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {

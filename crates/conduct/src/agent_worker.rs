@@ -29,12 +29,12 @@ use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 /// Frames, stacks and samples in a message, a good hundred bytes each: far below what a frame may hold.
 const BATCH: usize = 8192;
 
-/// What the working thread has to do, and how it tells.
+/// What the working thread has to do, and how it reports.
 pub(crate) struct AgentWorker<'g> {
     pub(crate) voice: FramedReportWriter,
     pub(crate) todo: Receiver<AgentOrder>,
     pub(crate) stop: StopRequest,
-    /// Nobody is there any more: no further order is carried out.
+    /// The host is gone: no further order is carried out.
     pub(crate) gone: &'g AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl AgentWorker<'_> {
         }
     }
 
-    /// One run, until it is left or nobody is there any more. Whatever happens, everything is undone.
+    /// One run, until it is left or the host is gone. Whatever happens, everything is undone.
     fn carry_out_run(&self, host: &mut LocalMachine, enrolment: AgentRunConfig) -> Result<(), ConductError> {
         let sources: Vec<TomlSource> =
             enrolment.definitions.into_iter().map(|(file, text)| TomlSource::new(file, text)).collect();
@@ -121,7 +121,7 @@ impl ConfiguredRun<'_> {
         executor::with_undo_failures(Ok(()), undone?)
     }
 
-    /// Carries out slots; `true` when it is told to undo, `false` when nobody is there any more.
+    /// Carries out slots; `true` when it is ordered to undo, `false` when the host is gone.
     fn run_slots(&self, executor: &mut SlotExecutor<'_>) -> Result<bool, ConductError> {
         let mut ready: Option<(u32, Slot)> = None;
         while let Some(order) = self.next_order() {
@@ -189,7 +189,7 @@ impl ConfiguredRun<'_> {
         }
     }
 
-    /// Says so, after everything that happened on the way.
+    /// Reports that, after everything that happened before it.
     fn report_reached(&self, point: BarrierPoint) {
         self.events.try_iter().for_each(|event| self.send_event(event));
         let _ = self.duty.voice.write_report(&AgentReport::Reached(point));
@@ -208,7 +208,7 @@ fn error_reasons(error: &ConductError) -> Vec<String> {
     vec![error.with_causes()]
 }
 
-/// Output is told in parts of so many bytes. In JSON each may take six.
+/// Output is sent in parts of this many bytes. In JSON each byte may take six.
 const PART: usize = 512 << 10;
 
 /// Says reports.
@@ -229,7 +229,7 @@ impl FramedReportWriter {
         self.write_bytes(&encode_frame(report).map_err(io::Error::other)?)
     }
 
-    /// Tells an event: long output in parts, and of what fits into no frame at least that it happened.
+    /// Sends an event: long output in parts, and of what fits into no frame at least that it happened.
     fn write_event(&self, event: RunEvent) -> io::Result<()> {
         if let RunEventKind::Output { slot, name, text } = &event.what {
             for part in split_text(text) {
@@ -334,7 +334,7 @@ impl AgentMonitors {
         AgentMonitors { sampler, teller: spawn(tell) }
     }
 
-    /// Stops them, and waits until their last row is told.
+    /// Stops them, and waits until their last row is sent.
     pub(crate) fn stop(self) -> SamplerOverhead {
         let cost = self.sampler.stop();
         let _ = self.teller.join();

@@ -50,7 +50,7 @@ pub struct BarrierStage {
     pub point: BarrierPoint,
     /// Indices of the targets that take part.
     pub who: Vec<usize>,
-    /// The longest that they may take, from the moment when they are told.
+    /// The longest that they may take, from the moment when they are sent.
     pub allowed: perflab_model::Nanos,
 }
 
@@ -86,16 +86,16 @@ pub fn round_stages(
     stages
 }
 
-/// Where a target stands.
+/// The state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum BarrierMember {
     /// It has no part in this stage.
     Idle,
-    /// It was told to come, and has not.
+    /// It was sent, and has not arrived.
     Coming,
     /// It has come.
     There,
-    /// It is out for good.
+    /// It takes no further part.
     Lost,
 }
 
@@ -149,7 +149,7 @@ pub enum BarrierAction {
     Over,
 }
 
-/// The state of a run in step.
+/// The state of a synchronised run.
 #[derive(Debug, Clone)]
 pub struct Barrier {
     pub(crate) stages: Arc<[BarrierStage]>,
@@ -211,7 +211,7 @@ impl Barrier {
         self.targets_where(|member| member == BarrierMember::Coming)
     }
 
-    /// Whether the target is out for good.
+    /// Whether the target takes no further part.
     pub fn is_lost(&self, target: usize) -> bool {
         self.members.get(target).is_none_or(|member| *member == BarrierMember::Lost)
     }
@@ -276,7 +276,7 @@ impl Barrier {
         for target in &late {
             todo.push(BarrierAction::Lose { target: *target, loss: TargetLoss::Late(point) });
         }
-        // All at once: none of them is told to cancel for the sake of the others.
+        // All at once: none of them is cancelled for the sake of the others.
         for target in &late {
             if let Some(member) = self.members.get_mut(*target) {
                 *member = BarrierMember::Lost;
@@ -393,7 +393,7 @@ mod tests {
         over: bool,
     }
 
-    /// All that tells worlds apart.
+    /// All that distinguishes worlds.
     type BarrierWorldKey = (Vec<BarrierMember>, usize, Nanos, bool, TargetPointSet, TargetPointSet, bool);
 
     impl BarrierWorld {
@@ -414,7 +414,7 @@ mod tests {
             (members, stage, deadline, machine.stopping, self.said, self.gone_to, self.over)
         }
 
-        /// Every input that can come now, with the time at which it comes: time stands still but for deadlines.
+        /// Every input that can come now, with the time at which it comes: time passes only at deadlines.
         fn possible_inputs(&self) -> Vec<(Nanos, BarrierInput)> {
             let targets = 0..self.machine.members.len();
             let mut all = vec![(Nanos(0), BarrierInput::Stop), (Nanos(0), BarrierInput::Time)];
@@ -426,7 +426,7 @@ mod tests {
             all
         }
 
-        /// The next state, with the clock set back to 0 so that states can be told apart; safety is checked on the way.
+        /// The next state, with the clock set back to 0 so that states can be distinguished; safety is checked on the way.
         fn apply_input(&self, now: Nanos, input: BarrierInput) -> BarrierWorld {
             let mut next = self.clone();
             if let BarrierInput::Reached { target, point } = input

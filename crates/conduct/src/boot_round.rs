@@ -32,10 +32,10 @@ const SETTINGS: Nanos = Nanos(300_000_000_000);
 /// What ending an iteration takes: SIGTERM, SIGKILL, unmounting its disk, sending its output.
 const ENDING: Nanos = Nanos(30_000_000_000);
 
-/// How often those who watch are told where the targets are.
+/// How often observers are told what the targets are doing.
 const ACTIVITY_INTERVAL: Nanos = Nanos(250_000_000);
 
-/// How often that nothing has changed is said as well.
+/// How often it is reported that nothing has changed.
 const ACTIVITY_REPEAT: Nanos = Nanos(2_000_000_000);
 
 /// Between the order to start and the start: for the order to arrive and be understood,
@@ -47,13 +47,13 @@ const LEAD_EACH: Nanos = Nanos(1_000_000);
 /// How long a silent target is waited for once a wish to stop is there: its settings are undone when its stream ends.
 const PATIENCE: Nanos = Nanos(5_000_000_000);
 
-/// Reasons of a target that refuses a run which are told.
+/// How many reasons of a refusing target are reported.
 const MAX_REFUSAL_REASONS: usize = 20;
 
-/// What a target may tell before the run begins, in bytes of memory: it is held until then.
+/// What a target may report before the run begins, in bytes of memory: it is held until then.
 const MAX_EARLY_BYTES: usize = 16 << 20;
 
-/// A longer way than this to a target is no reason to hold up all the others.
+/// A round trip longer than this to one target does not hold up all the others.
 const LONGEST_LEAD: Nanos = Nanos(2_000_000_000);
 
 /// One boot.
@@ -70,7 +70,7 @@ pub(crate) struct BootRound<'c, 'a> {
     last_shown: ShownActivity,
 }
 
-/// When those who watch were last told where the targets are, and what.
+/// When observers were last told what the targets are doing, and what that was.
 #[derive(Default)]
 struct ShownActivity {
     at: Nanos,
@@ -127,7 +127,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         for (target, error) in failed {
             match error {
                 ConductError::Target { reason, .. } => {
-                    // What its console said is behind the first line.
+                    // The console's output is behind the first line.
                     let (line, output) = reason.split_once('\n').unwrap_or((&reason, ""));
                     self.drop_target(target, &remove_control_characters(line.trim_end_matches(':')))?;
                     self.run_state.report_stderr(target, output.to_owned())?;
@@ -138,7 +138,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         Ok(())
     }
 
-    /// Whether the loss of a target is no reason to end the run.
+    /// Whether the loss of a target is not a reason to end the run.
     fn may_lose_targets(&self) -> bool {
         self.run_state.manifest.study.run.on_lost_target == LostTargetPolicy::Continue
             && !self.run_state.stop.is_requested()
@@ -215,7 +215,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.shut_down()
     }
 
-    /// Tells those who watch where the targets are, where that changed.
+    /// Tells observers what the targets are doing, where that changed.
     fn report_activity(&mut self) -> Result<(), ConductError> {
         let now = monotonic_now();
         if now.since(self.last_shown.at) < ACTIVITY_INTERVAL {
@@ -361,7 +361,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.run_state.report_stderr(target, output)
     }
 
-    /// Says what was dropped of what a target said.
+    /// Reports what was dropped of a target's reports.
     fn warn_dropped_output(&mut self, target: usize) -> Result<(), ConductError> {
         let dropped = self.targets.sessions.get(target).and_then(TargetSession::dropped_summary);
         let Some(message) = dropped else { return Ok(()) };
@@ -437,7 +437,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         Ok(Vec::new())
     }
 
-    /// Tells the slots before `until` that the barrier has passed over, for nobody who belongs to them is left.
+    /// Reports the slots before `until` that the barrier has passed over because all their targets are lost.
     fn skip_slots(&mut self, until: Option<u32>) -> Result<(), ConductError> {
         while let Some((index, slot)) =
             self.pending_slots.pop_front().filter(|(index, _)| Some(*index) != until)
@@ -516,7 +516,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.run_state.report_host(RunEventKind::Released { slot: index, start, targets })
     }
 
-    /// Tells what was held of the iteration that is over.
+    /// Sends what was held of the iteration that is over.
     fn close_slot(&mut self) -> Result<(), ConductError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let names: Vec<String> = self.targets.sessions.iter().map(|session| session.name.clone()).collect();
@@ -524,7 +524,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.run_state.close_slot(events, good, &names)
     }
 
-    /// Ends the targets; what they said beside their streams is kept.
+    /// Ends the targets; what they printed beside their streams is kept.
     fn shut_down(mut self) -> Result<(), ConductError> {
         self.close_slot()?;
         for (target, output) in self.targets.shut_down() {

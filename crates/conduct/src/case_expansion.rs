@@ -82,10 +82,10 @@ struct WorkloadExpansion<'a> {
     scope: &'a ExpressionScope,
 }
 
-/// One value of a matrix parameter: (parameter, its place in the list, value).
+/// One value of a matrix parameter: (parameter, its index in the list, value).
 type PickedValue<'a> = (&'a str, usize, &'a Scalar);
 
-/// One level of a factor: (factor's name, factor, its place in the list, level).
+/// One level of a factor: (factor's name, factor, its index in the list, level).
 type PickedLevel<'a> = (&'a str, &'a Factor, usize, &'a FactorLevel);
 
 impl<'a> WorkloadExpansion<'a> {
@@ -241,7 +241,7 @@ pub(crate) fn plan_size_problem(study: &Study, catalogue: &Catalogue) -> Option<
 /// What multiplies to the cases of one workload.
 struct WorkloadSize {
     name: String,
-    /// a key of the study, and how many values stand there
+    /// a key of the study, and how many values it has
     lists: Vec<(String, usize)>,
 }
 

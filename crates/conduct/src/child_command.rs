@@ -26,7 +26,7 @@ pub(crate) fn run_command(argv: &[String]) -> Result<String, ConductError> {
     run_within_limit(argv, None, None)
 }
 
-/// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set meanwhile.
+/// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set in the meantime.
 pub(crate) fn run_level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
     run_within_limit(argv, Some(LIMIT), stop).map(drop)
 }
@@ -67,7 +67,7 @@ fn run_within_limit(
     }
 }
 
-/// How a command ended: by itself, or ended with its children, as it took longer than this or was not wanted any more.
+/// How a command ended: by itself, or ended with its children, as it took longer than this or was cancelled.
 enum CommandEnd {
     Ended(Output),
     Late(Duration),

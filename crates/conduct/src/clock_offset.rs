@@ -16,7 +16,7 @@ const DRIFT_PPB: i64 = 500_000;
 /// Trips that are looked at.
 const WINDOW: usize = 32;
 
-/// A rate is told after the clocks were watched for so long: before that it would be noise.
+/// A rate is reported only after the clocks were watched for this long: before that it would be noise.
 const RATE_AFTER: Nanos = Nanos(10_000_000_000);
 
 /// The latest time of another clock that is believed: no machine is up for 146 years. Below it, no difference of two clocks
@@ -87,7 +87,7 @@ impl ClockOffsetEstimator {
         Ok(())
     }
 
-    /// How their clock stands to ours at `now`, a time of ours; `None` before the first trip.
+    /// How their clock relates to ours at `now`, a time of ours; `None` before the first trip.
     pub fn clock(&self, now: Nanos) -> Option<ClockOffset> {
         let (low, high) = self.common_interval(now)?;
         let bound = Nanos(high.abs_diff(low).div_ceil(2));

@@ -63,10 +63,10 @@ pub(crate) const ALLOWANCE_BURST: u64 = 64 << 20;
 
 const _: () = assert!(ALLOWANCE_BURST >= BYTES_PER_READ as u64, "nobody would ever be heard");
 
-/// What is read at a time, so that nobody keeps the others waiting.
+/// What is read at a time, so that no connection keeps the others waiting.
 pub(crate) const BYTES_PER_READ: usize = 1 << 18;
 
-/// Orders are small and few: more than this unsent means that nobody takes them.
+/// Orders are small and few: more than this unsent means that they are not read.
 const MAX_UNSENT_BYTES: usize = 16 << 20;
 
 /// What is waited for.
@@ -88,7 +88,7 @@ pub(crate) struct FramedConnection {
     counted: Nanos,
 }
 
-/// What is said of a stream without another end.
+/// The error of a stream without another end.
 const STREAM_ENDED: &str = "its stream ended";
 
 /// Whoever dies with something unread resets the stream, and one who is written to then has a broken pipe: it ended.
@@ -133,7 +133,7 @@ impl FramedConnection {
         Ok(false)
     }
 
-    /// Reads one turn: the reports in it, and the reason why there will be no more, if so.
+    /// Reads one allowance: the reports in it, and the reason why there will be no more, if so.
     pub(crate) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> (Vec<AgentReport>, Option<String>) {
         match rustix::io::read(&self.reading, &mut *buffer) {
             Ok(0) => (Vec::new(), Some(STREAM_ENDED.into())),

@@ -84,7 +84,7 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
-    /// What the journal tells is undone already.
+    /// What the journal holds is undone already.
     #[error("{path} cannot note what is put back already: the next start does it once more")]
     JournalBehind {
         /// the file
@@ -103,10 +103,10 @@ pub enum ConductError {
     Command {
         /// the command line
         command: String,
-        /// exit status and the last words of its stderr
+        /// exit status and the end of its stderr
         reason: String,
     },
-    /// Somebody else's file or folder is in the way.
+    /// Another user's file or folder is in the way.
     #[error("cannot prepare the scratch directory {path}")]
     Scratch {
         /// the path
@@ -119,7 +119,7 @@ pub enum ConductError {
     Emulated {
         /// which one
         model: perflab_model::study::DiskModel,
-        /// what its server said
+        /// its server's message
         reason: String,
     },
     /// A target could not be started, or was lost before the run began.

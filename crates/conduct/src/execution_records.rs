@@ -48,7 +48,7 @@ impl Drop for ExecutionRecord {
 pub struct EndedExecutions {
     /// How many processes were ended.
     pub ended: usize,
-    /// Processes with the mark of a perflab that is gone, of which no record tells: left alone.
+    /// Processes with the mark of a perflab that is gone, which no record names: left alone.
     pub left_alone: Vec<i32>,
 }
 
@@ -99,7 +99,7 @@ fn read_record_boot_id(state: &Path, name: &str) -> io::Result<String> {
 }
 
 fn remove_execution_record(state: &Path, name: &str) {
-    // What stays is found again, and is of nobody then.
+    // What stays is found again, and has no owner then.
     if let Ok(Some(folder)) = own_directories::open_own_directory(state) {
         let _ = unlinkat(&folder, name, AtFlags::empty());
     }

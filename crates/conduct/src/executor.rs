@@ -33,12 +33,12 @@ pub(crate) struct SlotExecutor<'a> {
     pub(crate) stop: &'a StopRequest,
     pub(crate) scope: ExpressionScope,
     pub(crate) scratch: Option<PathBuf>,
-    /// Whose settings are changed here; everybody's where the study has no targets.
+    /// The side whose settings are changed here; both where the study has no targets.
     side: Option<FactorSide>,
     pub(crate) profiler: Option<IterationProfiler>,
     permissions: &'a RunPermissions,
     settings: AppliedSettings,
-    /// Factors and levels of which it was said that the kernel rounds them.
+    /// Factors and levels that were reported as rounded by the kernel.
     reported_roundings: BTreeSet<(String, String)>,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
     _executions: Option<ExecutionRecord>,
@@ -123,7 +123,7 @@ impl<'a> SlotExecutor<'a> {
         })
     }
 
-    /// Brings the settings to what the case wants, and drops caches where it wants that.
+    /// Brings the settings to the case's levels, and drops caches where it asks for that.
     pub(crate) fn prepare_slot(&mut self, case: &Case) -> Result<(), ConductError> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
@@ -136,7 +136,7 @@ impl<'a> SlotExecutor<'a> {
         Ok(())
     }
 
-    /// Brings the settings to what the case wants; gives what there is to tell of it.
+    /// Brings the settings to the case's levels; gives the events to send.
     pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
         let mut events = Vec::new();
         for FactorSetting { factor, level, setting } in self.case_settings(case) {
@@ -155,7 +155,7 @@ impl<'a> SlotExecutor<'a> {
         Ok(events)
     }
 
-    /// Said once for each level: what is compared is not what the study says.
+    /// Reported once for each level: what is compared is not what the study says.
     fn rounding_warning(
         &mut self,
         factor: &str,
@@ -216,12 +216,12 @@ impl<'a> SlotExecutor<'a> {
         )
     }
 
-    /// Undoes everything where there is no run to tell it to. What fails stays in the journal for the next start.
+    /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
     pub(crate) fn undo_quietly(self) {
         let _ = self.settings.undo_all();
     }
 
-    /// Undoes everything; gives what is not back. Done even if nobody listens; an error says that nobody does.
+    /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
     pub(crate) fn undo_all(self) -> Result<Vec<String>, ConductError> {
         let (undone, failed) = self.settings.undo_all();
         for setting in undone {
@@ -341,7 +341,7 @@ fn warn_of_absence(executor: &SlotExecutor<'_>, case: &Case, reason: &str) -> Re
     )
 }
 
-/// What is still to be written to an emulated disk holds up nobody who is to end.
+/// What is still to be written to an emulated disk must not hold up what is to end.
 fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
     let is_emulated =
         scratch_disk::resolve_disk(&executor.manifest.study, case).is_some_and(|disk| disk.model.is_some());
@@ -350,7 +350,7 @@ fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
     }
 }
 
-/// A perflab that the workload starts keeps its promises where they are found again, whatever its HOME and its folder are.
+/// A perflab that the workload starts keeps its undo journal where it is found again, whatever its HOME and its folder are.
 fn state_variable(executor: &SlotExecutor<'_>) -> (String, String) {
     let place = &executor.host.state;
     let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());

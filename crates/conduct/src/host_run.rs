@@ -114,7 +114,7 @@ impl<'a> HostSession<'a> {
 
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
     fn end_run(self, status: RunStatus, sampler: Sampler) -> Result<Vec<String>, ConductError> {
-        // Told even if nobody listens: undoing comes first.
+        // The error waits: undoing comes first.
         let reported = self.stream.send_phase(RunPhase::Undo);
         let left = self.executor.undo_all()?;
         reported?;
@@ -154,7 +154,7 @@ pub(crate) fn is_time_over(
     Ok(over.is_some())
 }
 
-/// Waits for the study's quiet time, unless somebody asks to stop.
+/// Waits for the study's quiet time, unless a stop is requested.
 pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
     let begun = perflab_observe::monotonic_now();
     while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.is_requested() {
@@ -162,7 +162,7 @@ pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
     }
 }
 
-/// Whether the block of slot `next` need not be begun: the precision that the study wants is reached.
+/// Whether the block of slot `next` need not be begun: the precision that the study asks for is reached.
 pub(crate) fn is_precision_reached(
     manifest: &Manifest,
     next: u32,

@@ -104,7 +104,7 @@ fn io_trace_scope(scope: ProfileScope) -> IoTraceScope {
     }
 }
 
-/// Ends tracing, finds the files, and says where the recording lies. A warm-up's is nobody's.
+/// Ends tracing, finds the files, and reports where the recording lies. That of a warm-up is dropped.
 pub(crate) fn finish_io_trace(
     tracer: IoTracer,
     executor: &SlotExecutor<'_>,
@@ -142,7 +142,7 @@ pub(crate) fn check_io_trace(manifest: &Manifest) -> Option<Refusal> {
     checked.err().map(|error| Refusal { what: format!("[io]: {error}"), hint: String::new() })
 }
 
-/// The variable that tells the workload where to write, for one that does.
+/// The variable that names the workload's trace file, for one that writes it.
 pub(crate) fn trace_variable(
     executor: &SlotExecutor<'_>,
     index: u32,
@@ -159,7 +159,7 @@ fn program_trace_path(executor: &SlotExecutor<'_>, index: u32) -> Result<PathBuf
     executor.tracer_path(index, "optrace")
 }
 
-/// Says that a trace was written. A warm-up's is nobody's.
+/// Reports that a trace was written. That of a warm-up is dropped.
 pub(crate) fn report_program_trace(
     executor: &SlotExecutor<'_>,
     index: u32,

@@ -15,7 +15,7 @@ use perflab_model::Refusal;
 
 use crate::ConductError;
 
-/// The folder for temporary files, if nobody else may change what lies there.
+/// The folder for temporary files, if no other user may change what lies there.
 ///
 /// # Errors
 /// [`ConductError::Refused`], with what to do; [`ConductError::Scratch`] where there is none.
@@ -29,7 +29,7 @@ pub fn temporary_folder() -> Result<PathBuf, ConductError> {
     })
 }
 
-/// A folder for a while, which nobody else may look into; its name begins with `perflab-`.
+/// A temporary folder, which no other user may look into; its name begins with `perflab-`.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl TemporaryFolder {
     /// # Errors
     /// The journal or the folder cannot be written.
     pub fn create(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
-        // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
+        // Unpredictable: what another user has put there already is not used, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
         let path = temporary_folder()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
@@ -62,7 +62,7 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// Leaves it where it is, for whoever is told of it.
+    /// Leaves it where it is, for the user, who is told where.
     pub fn keep(mut self) -> PathBuf {
         if let Some(mut journal) = self.journal.take() {
             // A journal that cannot be written any more removes it at the next start: nothing worse.

@@ -34,7 +34,7 @@ pub struct ReceivedReport {
 #[derive(Debug)]
 pub struct Multiplexer {
     epoll: OwnedFd,
-    /// Those that are gone keep their place.
+    /// Those that are gone keep their index.
     links: Vec<Option<FramedConnection>>,
     buffer: Vec<u8>,
     paused: BTreeSet<usize>,
@@ -70,7 +70,7 @@ impl Multiplexer {
         Ok(index)
     }
 
-    /// A place for an agent that never came: nothing is heard of it, and what is sent to it goes nowhere.
+    /// An index for an agent that never came: nothing is received from it, and what is sent to it is dropped.
     pub fn add_absent(&mut self) {
         self.links.push(None);
     }
@@ -80,7 +80,7 @@ impl Multiplexer {
         self.links.len()
     }
 
-    /// Whether nobody was added.
+    /// Whether no connection was added.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
@@ -104,7 +104,7 @@ impl Multiplexer {
         }
     }
 
-    /// Waits until somebody says something, at most until `until`; gives all that came.
+    /// Waits until something is received, at most until `until`; gives all that came.
     ///
     /// # Errors
     /// The kernel refuses to wait.

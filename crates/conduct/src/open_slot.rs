@@ -20,16 +20,16 @@ pub(crate) struct OpenSlot {
     pub(crate) index: u32,
     pub(crate) slot: Slot,
     participants: Vec<usize>,
-    /// What each target told, in the order of `who`.
+    /// What each target reported, in the order of the participants.
     reports: Vec<HeldReports>,
-    /// Why it does not count in anybody, if it does not: the target that was lost on the way, and what is said of it.
+    /// Why it counts on no target, if it does not: the target that was lost on the way, and why.
     lost_participant: Option<(usize, String)>,
     /// Why it is not begun at all, if it is not.
     lacking: Option<String>,
     released: Option<Nanos>,
 }
 
-/// What a target told of the slot so far.
+/// What a target reported of the slot so far.
 #[derive(Debug, Default)]
 struct HeldReports {
     /// The last is its iteration's end, if it came to that.
@@ -54,7 +54,7 @@ impl OpenSlot {
         }
     }
 
-    /// As [`OpenSlot::new`], of a slot whose level cannot be met any more: it is told as failed everywhere, and not begun.
+    /// As [`OpenSlot::new`], of a slot whose level cannot be met any more: it is reported as failed everywhere, and not begun.
     pub(crate) fn new_lacking(index: u32, slot: Slot, who: Vec<usize>, why: String) -> Self {
         OpenSlot { lacking: Some(why), ..OpenSlot::new(index, slot, who) }
     }
@@ -76,7 +76,7 @@ impl OpenSlot {
         self.reports.get(place)
     }
 
-    /// Whether the target has told of that metric.
+    /// Whether the target has reported that metric.
     pub(crate) fn has_reported_metric(&self, target: usize, metric: &str) -> bool {
         self.reports_of(target).is_some_and(|reports| reports.metrics.contains(metric))
     }
@@ -85,10 +85,10 @@ impl OpenSlot {
         self.reports_of(target).is_some_and(|reports| reports.ended)
     }
 
-    /// Keeps what a target told until the slot is over.
+    /// Keeps what a target reported until the slot is over.
     ///
     /// # Errors
-    /// It told more than this side will hold; why is for people.
+    /// It reported more than this side will hold; the reason is for people.
     pub(crate) fn hold(&mut self, target: usize, event: RunEvent) -> Result<(), String> {
         let most = (MAX_HELD_BYTES / self.participants.len().max(1))
             .clamp(*MAX_HELD_BYTES_EACH.start(), *MAX_HELD_BYTES_EACH.end());
@@ -117,7 +117,7 @@ impl OpenSlot {
         }
     }
 
-    /// Everything that is to be told of it, and whether it went well. One that began and was not in step to its end
+    /// All its events, and whether it went well. One that began and was not synchronised to its end
     /// gives no samples: its targets had less company than the case says.
     pub(crate) fn close(self, now: Nanos, names: &[String]) -> (Vec<RunEvent>, bool) {
         let Some(released) = self.released else { return (Vec::new(), self.lost_participant.is_none()) };

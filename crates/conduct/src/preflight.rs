@@ -36,7 +36,7 @@ pub(crate) fn check_environment(
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
 }
 
-/// Installs what is missing; the installers' words are part of the stream.
+/// Installs what is missing; the installers' output is part of the stream.
 pub(crate) fn install_missing(
     manifest: &Manifest,
     catalogue: &Catalogue,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::barrier::BarrierPoint;
 
-/// Why what was said cannot be understood. The stream has no further use then.
+/// Why what was received cannot be understood. The stream is of no further use then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// The other side is a perflab with another protocol.
@@ -26,7 +26,7 @@ pub enum ProtocolError {
         /// its version
         theirs: u32,
     },
-    /// The other side is no perflab, or something else writes to the same stream.
+    /// The other side is not a perflab, or something else writes to the same stream.
     #[error("no agent greets there: {bytes} bytes came without a greeting, beginning with {beginning:?}")]
     NoGreeting {
         /// how many
@@ -40,12 +40,12 @@ pub enum ProtocolError {
         /// the announced size
         size: usize,
     },
-    /// The frame is no message that this version knows.
+    /// The frame is not a message that this version knows.
     #[error("a frame of {size} bytes is not understood: {reason}")]
     Garbled {
         /// its size
         size: usize,
-        /// the parser's words
+        /// the parser's message
         reason: String,
     },
 }
@@ -122,7 +122,7 @@ const MAX_BYTES_BEFORE_GREETING: usize = 64 << 10;
 /// Digits of a version.
 const DIGITS: usize = 9;
 
-/// The line itself. It begins with a line end, so that it stands alone whatever was printed before.
+/// The line itself. It begins with a line end, so that it is a line of its own whatever was printed before.
 pub fn greeting_line() -> Vec<u8> {
     format!("\nperflab-agent/{PROTOCOL_VERSION}\n").into_bytes()
 }
@@ -221,7 +221,7 @@ pub struct AgentHello {
     pub program: String,
     /// The kernel that it runs on: `6.1.0-56-cloud-amd64`.
     pub kernel: String,
-    /// Tells boots apart; empty where unknown.
+    /// Distinguishes boots; empty where unknown.
     pub boot_id: String,
     /// CPUs that it may use.
     pub cpus: u32,

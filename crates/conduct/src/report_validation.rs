@@ -35,7 +35,7 @@ const SHORTEST: Nanos = Nanos(1_000_000_000);
 pub(crate) enum ValidatedReport {
     /// Belongs to the open slot.
     Hold(RunEvent),
-    /// To be told at once.
+    /// To be sent at once.
     Pass(RunEvent),
     /// What the agent's own work cost.
     Cost(Overhead),
@@ -43,7 +43,7 @@ pub(crate) enum ValidatedReport {
     Drop,
 }
 
-/// Who tells, and what it may tell now.
+/// Which target reports, and what it may report now.
 pub(crate) struct ReportValidator<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) target: usize,
@@ -297,7 +297,7 @@ fn clean_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
     }
 }
 
-/// A warning, advice or a reason: never longer than what somebody reads.
+/// A warning, advice or a reason: never longer than what a person reads.
 pub(crate) fn clean_sentence(text: &str) -> String {
     remove_control_characters(text).chars().take(SENTENCE).collect()
 }
@@ -406,7 +406,7 @@ mod tests {
             }
         }
 
-        /// What becomes of `what` when target `target` tells it at a time far in the future.
+        /// What becomes of `what` when target `target` reports it with a time far in the future.
         fn validate(&mut self, target: usize, what: RunEventKind) -> Result<ValidatedReport, String> {
             let (begun, now) = (Nanos(100), Nanos(200));
             let validator =

@@ -30,7 +30,7 @@ pub struct RunPermissions {
 ///
 /// The stream: `Phase(Check)` (and `Phase(Install)`), then `Began` — a consumer opens its run there —,
 /// phases, iterations and rows, and `Ended` as the last. Whatever goes wrong after `Began`, settings
-/// are undone and `Ended` is sent, unless nobody listens.
+/// are undone and `Ended` is sent, unless the event consumer is gone.
 pub trait RunTarget {
     /// Runs the manifest's plan. A refused environment is an error before `Began`: nothing was changed.
     fn run(

@@ -23,7 +23,7 @@ struct TargetIds {
     frames: Vec<FrameId>,
     nodes: Vec<NodeId>,
     comms: Vec<CommId>,
-    /// It told nonsense: nothing more of it is taken.
+    /// It sent nonsense: nothing more of it is taken.
     torn: bool,
 }
 
@@ -33,7 +33,7 @@ impl StackMerger {
         self.threads.clear();
     }
 
-    /// The batch in the run's numbers; none from a target that refers to what it never told.
+    /// The batch in the run's numbers; none from a target that refers to what it never sent.
     pub(crate) fn merge(&mut self, target: usize, name: &str, batch: StackBatch) -> Option<StackBatch> {
         let thread = self.threads.entry(target).or_default();
         if thread.torn {
@@ -41,7 +41,7 @@ impl StackMerger {
         }
         let joined = thread.merge_batch(&mut self.weaver, name, &batch);
         thread.torn = joined.is_none();
-        // What was told before the nonsense has its numbers: it must be told even so.
+        // What was sent before the nonsense has its ids: it must be passed on even so.
         Some(self.weaver.take_batch(batch.slot, joined.unwrap_or_default()))
     }
 

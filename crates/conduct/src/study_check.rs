@@ -23,7 +23,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     found
 }
 
-/// What is no mistake, and yet hardly meant: a factor that varies nothing, a value that nobody uses.
+/// What is not a mistake, and yet hardly meant: a factor that varies nothing, a value that is not used.
 pub fn study_warnings(study: &Study) -> Vec<Problem> {
     let single = study.factor.iter().filter(|(_, factor)| {
         factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
@@ -43,7 +43,7 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
     single.chain(unused).collect()
 }
 
-/// Every text of a document that is no key.
+/// Every text of a document that is not a key.
 fn collect_texts(value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::String(text) => vec![text.clone()],
@@ -151,7 +151,7 @@ fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>)
     }
 }
 
-/// The declared metrics, with the study's word on which of them are primary: naming any metric as
+/// The declared metrics, with the study's choice of which of them are primary: naming any metric as
 /// primary makes the others explain.
 pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
     let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));

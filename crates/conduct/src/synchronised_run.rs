@@ -22,7 +22,7 @@ use crate::protocol::AgentRunConfig;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::stack_merge::StackMerger;
 
-/// The targets of a study, in step.
+/// The targets of a study, in a synchronised run.
 #[derive(Debug)]
 pub struct SynchronisedRun {
     /// The machine that conducts.
@@ -91,9 +91,9 @@ pub(crate) struct RunState<'a> {
     stream: EventSender,
     pub(crate) stop: &'a StopRequest,
     executor: SlotExecutor<'a>,
-    /// Nothing that is told happened before.
+    /// Nothing that is reported happened before.
     pub(crate) earliest: Nanos,
-    /// What was told before the run began.
+    /// What was reported before the run began.
     early_events: Vec<RunEvent>,
     begun: Option<BegunRun>,
     tally: RunTally,
@@ -105,7 +105,7 @@ impl RunState<'_> {
     fn run(mut self) -> Result<RunStatus, ConductError> {
         let worked = self.run_rounds();
         let Some(begun) = self.begun.take() else {
-            // Nothing was told yet; what was changed for the first start is changed back.
+            // Nothing was reported yet; what was changed for the first start is changed back.
             self.executor.undo_quietly();
             return worked.and(Err(ConductError::NobodyListens));
         };
@@ -139,7 +139,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// Brings the host's settings to what the case wants.
+    /// Brings the host's settings to the case's levels.
     fn apply_host_settings(&mut self, case: u32) -> Result<(), ConductError> {
         let Some(case) = self.manifest.plan.case(case) else { return Ok(()) };
         for change in self.executor.apply_settings(case)? {
@@ -171,7 +171,7 @@ impl RunState<'_> {
         self.begun.is_some()
     }
 
-    /// Says `Began`, with the targets as they are, and what was told before.
+    /// Says `Began`, with the targets as they are, and what was reported before.
     pub(crate) fn begin(&mut self, targets: Vec<TargetRecord>) -> Result<(), ConductError> {
         let cpu = perflab_observe::process_usage().cpu;
         self.stream.send(RunEventKind::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
@@ -262,7 +262,7 @@ impl RunState<'_> {
         self.stream.send(event)
     }
 
-    /// Tells an event of a target, its stacks in the numbers of the run.
+    /// Sends an event of a target, its stacks with the ids of the run.
     fn merge_stacks(&mut self, event: RunEvent, names: &[String]) -> Result<(), ConductError> {
         let RunEvent { at, target: Some(target), what: RunEventKind::Stacks(batch) } = event else {
             return self.send_or_hold(event);
@@ -292,7 +292,7 @@ impl RunState<'_> {
         self.stream.send(RunEventKind::Standing(all))
     }
 
-    /// A target is out for good.
+    /// A target takes no further part.
     pub(crate) fn report_lost(
         &mut self,
         target: usize,
@@ -306,7 +306,7 @@ impl RunState<'_> {
         self.report_target(target, RunEventKind::Warning { message, advice })
     }
 
-    /// What a target said beside its stream.
+    /// What a target printed beside its stream.
     pub(crate) fn report_stderr(&mut self, target: usize, stderr: String) -> Result<(), ConductError> {
         if stderr.is_empty() {
             return Ok(());

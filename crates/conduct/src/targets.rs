@@ -51,8 +51,8 @@ fn starting_status(name: &str) -> TargetStatus {
 }
 
 impl ConnectedTargets {
-    /// Starts every target of the study, all at the same time; `show` is told whenever one more is there. Also gives those that
-    /// could not be started, with the reason: each has its place among the mates.
+    /// Starts every target of the study, all at the same time; `show` is called whenever one more is there. Also gives those that
+    /// could not be started, with the reason: each keeps its index among the sessions.
     pub(crate) fn launch_all(
         study: &Study,
         host: &LocalMachine,
@@ -126,7 +126,7 @@ impl ConnectedTargets {
         self.multiplexer.send(target, order);
     }
 
-    /// Gives a target up: its stream is closed, and it is ended. Gives what it said beside the stream.
+    /// Gives a target up: its stream is closed, and it is ended. Gives what it printed beside the stream.
     pub(crate) fn drop_target(&mut self, target: usize, reason: &str) -> String {
         self.multiplexer.close(target);
         let Some(session) = self.sessions.get_mut(target) else { return String::new() };
@@ -134,7 +134,7 @@ impl ConnectedTargets {
         session.handle.take().map(|mut handle| handle.end()).unwrap_or_default()
     }
 
-    /// Ends all that are left; gives what each said beside its stream.
+    /// Ends all that are left; gives what each printed beside its stream.
     pub(crate) fn shut_down(&mut self) -> Vec<(usize, String)> {
         for target in 0..self.sessions.len() {
             self.multiplexer.close(target);
@@ -151,7 +151,7 @@ impl ConnectedTargets {
         })
     }
 
-    /// Asks everybody for the time who has not been asked for a second.
+    /// Asks every target for the time that has not been asked for a second.
     pub(crate) fn send_due_pings(&mut self) {
         let now = monotonic_now();
         for (target, session) in
@@ -174,7 +174,7 @@ impl ConnectedTargets {
         Ok(heard.into_iter().filter_map(|heard| self.consume_pong(heard)).collect())
     }
 
-    /// What is no answer that was waited for; one that cannot be believed is a reason to give its target up.
+    /// What is not an answer that was waited for; one that cannot be believed is a reason to give its target up.
     fn consume_pong(&mut self, heard: ReceivedReport) -> Option<ReceivedReport> {
         let Ok(AgentReport::Pong { id, at }) = heard.report else { return Some(heard) };
         let Some(session) = self.sessions.get_mut(heard.index) else { return Some(heard) };
@@ -245,14 +245,14 @@ pub(crate) struct TargetSession {
     pub(crate) hello: Option<AgentHello>,
     pub(crate) facts: Facts,
     pub(crate) offset: ClockOffsetEstimator,
-    /// Each monitor that it has opened: its columns, and the rows of the last tick that was told whole.
+    /// Each monitor that it has opened: its columns, and the rows of the last tick that was sent whole.
     pub(crate) series: HashMap<String, (usize, usize)>,
     pub(crate) lost: Option<String>,
     warnings: u64,
     printed: u64,
     gaps: u64,
     changes: u64,
-    /// What it told before the run began, in bytes of memory.
+    /// What it reported before the run began, in bytes of memory.
     pub(crate) early_bytes: usize,
     /// The last question for the time: its number, when it was sent, whether it was answered.
     last_question: Option<ClockQuestion>,
@@ -269,7 +269,7 @@ struct ClockQuestion {
 }
 
 impl TargetSession {
-    /// `place` is missing of one that could not be started.
+    /// `handle` is missing for one that could not be started.
     pub(crate) fn new(name: String, kind: String, handle: Option<Box<dyn AgentHandle>>) -> Self {
         TargetSession {
             name,
@@ -322,7 +322,7 @@ impl TargetSession {
         self.changes <= MAX_CHANGES
     }
 
-    /// What was dropped of what it said, in a sentence of its own; asked once, at its end.
+    /// What was dropped of its reports, in a sentence of its own; asked once, at its end.
     pub(crate) fn dropped_summary(&self) -> Option<String> {
         let counted = [
             (self.warnings.saturating_sub(MAX_WARNINGS), "further warnings"),

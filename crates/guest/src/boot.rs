@@ -29,7 +29,7 @@ use crate::vsock::GuestVsock;
 pub struct BootOptions<'a> {
     /// The perflab binary, which goes into the guest.
     pub perflab: &'a Path,
-    /// Where the console's log and QEMU's own words are kept.
+    /// Where the console's log and QEMU's own output are kept.
     pub logs: &'a Path,
     /// What the guest is booted for.
     pub work: GuestWork,
@@ -42,7 +42,7 @@ pub struct BootOptions<'a> {
 /// Boots the machine and waits until its work begins. A guest that does not come in time is tried once more.
 ///
 /// # Errors
-/// Something is missing, the guest died or failed, or it was late twice; the console's last words are in the error.
+/// Something is missing, the guest died or failed, or it was late twice; the end of the console is in the error.
 pub fn boot_guest(machine: &GuestMachine, around: &BootOptions<'_>) -> Result<Guest, GuestError> {
     // Where guests were killed together with their perflab, their folders go now.
     running_guest::list_guests()?;
@@ -378,7 +378,7 @@ fn wait_until_ready(
     }
 }
 
-/// A stream that is read for as long as somebody wants: what comes in parts, or not at all, is given up when asked.
+/// A stream that is read until it is cancelled: what comes in parts, or not at all, is given up when asked.
 struct PatientReader<'a, F> {
     stream: &'a UnixStream,
     /// Asked many times a second.
@@ -421,13 +421,13 @@ pub fn log_tail(log: &Path, lines: usize) -> String {
     if shown.is_empty() { EMPTY_LOG_TEXT.into() } else { shown.join("\n") }
 }
 
-/// What stands for an empty log.
+/// Shown for an empty log.
 const EMPTY_LOG_TEXT: &str = "  (nothing)";
 
 /// Characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Bytes of a log that may hold its last words.
+/// Bytes of a log's end that are read.
 const LAST_WORDS: usize = 16 << 10;
 
 /// What a kernel prints when its first file system, or its first process, finds no room.
@@ -452,7 +452,7 @@ impl MemoryNeed {
         Ok(MemoryNeed { kernel: machine.kernel.boot_memory()?.0, initramfs: size })
     }
 
-    /// The kernel, and the initramfs as it is handed over and as it is unpacked: nobody begins with less.
+    /// The kernel, and the initramfs as it is handed over and as it is unpacked: no guest begins with less.
     fn minimum(self) -> Bytes {
         Bytes(self.kernel + 2 * self.initramfs)
     }

@@ -78,7 +78,7 @@ pub enum GuestError {
     Died {
         /// the guest
         name: String,
-        /// what QEMU said
+        /// QEMU's message
         how: String,
         /// its log
         console: PathBuf,

@@ -40,12 +40,12 @@ fn init_config_path() -> std::path::PathBuf {
 /// Does everything. Never comes back: the guest is powered off, whatever happens.
 pub fn run_init() -> ! {
     if let Err(error) = boot_to_work() {
-        // For the console's log; the host was told, if there was a port to do it.
+        // For the console's log; the host has it already, if there was a port.
         let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("perflab init: {error}\n"));
     }
     rustix::fs::sync();
     loop {
-        // Without a way to power off, a kernel halts or panics, and QEMU is told to end then.
+        // Without a way to power off, a kernel halts or panics, and QEMU is configured to end then.
         let _ = reboot(RebootCommand::PowerOff);
         let _ = reboot(RebootCommand::Restart);
     }
@@ -74,7 +74,7 @@ fn prepare_guest(orders: &InitConfig) -> Result<(), InitError> {
 /// Where the shell is.
 const CONSOLE: &str = "/dev/hvc0";
 
-/// Does it, and tells how it ended.
+/// Does it, and reports how it ended.
 fn do_work(work: &GuestWork, vsock: Option<u32>, line: &ControlPort) -> Result<(), InitError> {
     let ended = match work {
         GuestWork::Agent => run_agent(vsock, line)?,
@@ -163,7 +163,7 @@ fn is_hidden_by_tmp(program: &str, directory: &Path) -> bool {
 /// How long a command's background processes may go on printing after it has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Both pipes come to their end with the command, unless somebody in the background holds them.
+/// Both pipes come to their end with the command, unless a background process holds them.
 fn wait_for_pipes(copiers: &[Option<JoinHandle<()>>]) {
     let ended = Instant::now();
     while ended.elapsed() < LAST_WORDS && copiers.iter().flatten().any(|copier| !copier.is_finished()) {
@@ -266,7 +266,7 @@ fn link_up_request() -> Vec<u8> {
     message
 }
 
-/// Waits until `child` has ended; others that end meanwhile are buried.
+/// Waits until `child` has ended; others that end before it are reaped.
 fn reap_until_exit(child: u32) -> GuestMessage {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     loop {

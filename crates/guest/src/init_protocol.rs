@@ -176,7 +176,7 @@ pub trait ControlFrame: Sized {
     /// Waits for one frame; none at the end of the stream.
     ///
     /// # Errors
-    /// The stream broke, or what comes is no frame.
+    /// The stream broke, or what comes is not a frame.
     fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let mut head = [0; 5];
         match from.read_exact(&mut head) {
@@ -249,7 +249,7 @@ impl ControlPort {
         ControlPort(Arc::new(Mutex::new(port)))
     }
 
-    /// Tells the host. One that no longer listens ends the guest by other means.
+    /// Sends to the host. One that no longer listens ends the guest by other means.
     pub(crate) fn send(&self, message: &GuestMessage) {
         let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = message.write(&mut *port);

@@ -27,12 +27,12 @@ pub enum InitramfsError {
         /// as it was asked for
         program: String,
     },
-    /// It is no program that Linux runs.
+    /// It is not a program that Linux runs.
     #[error("{path} is neither an ELF program nor a script: {reason}")]
     NotAProgram {
         /// the file
         path: PathBuf,
-        /// the parser's words
+        /// the parser's message
         reason: String,
     },
     /// Its libraries are not all there.
@@ -40,7 +40,7 @@ pub enum InitramfsError {
     Libraries {
         /// the program
         path: PathBuf,
-        /// what its interpreter said
+        /// its interpreter's message
         reason: String,
     },
     /// A file cannot be read or written.
@@ -222,12 +222,12 @@ impl<W: Write> CpioWriter<W> {
         self.add_entry(path, DIRECTORY, &[], (0, 0))
     }
 
-    /// A file that everybody may read and execute.
+    /// A file that all users may read and execute.
     pub fn add_file(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.add_entry(path, PROGRAM, content, (0, 0))
     }
 
-    /// A file that nobody but root may read.
+    /// A file that only root may read.
     pub fn add_private_file(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.add_entry(path, PRIVATE, content, (0, 0))
     }

@@ -26,7 +26,7 @@ pub enum KernelError {
         /// near names, or where to look
         hint: String,
     },
-    /// There is a recipe, and nobody has carried it out.
+    /// There is a recipe that has not been carried out.
     #[error("the kernel `{name}` is not here yet: `perflab kernel {verb} {name}` gets it")]
     NotHere {
         /// its name
@@ -34,7 +34,7 @@ pub enum KernelError {
         /// `fetch` or `build`
         verb: &'static str,
     },
-    /// The file is no kernel for this processor.
+    /// The file is not a kernel for this processor.
     #[error("{path} is no kernel image: {reason}")]
     NotAKernel {
         /// the file
@@ -65,12 +65,12 @@ pub enum KernelError {
     Command {
         /// the command line
         command: String,
-        /// the end of what it said
+        /// the end of its output
         reason: String,
         /// what to do
         hint: Option<&'static str>,
     },
-    /// What was fetched is not what the index of packages promises.
+    /// What was fetched is not what the index of packages names.
     #[error("{path}: SHA-256 is {found}, and {wanted} is promised; it was removed")]
     Checksum {
         /// the package
@@ -118,7 +118,7 @@ impl KernelImage {
     /// unpack them, or where this host has its own.
     ///
     /// # Errors
-    /// The file cannot be read, or is no image that QEMU boots.
+    /// The file cannot be read, or is not an image that QEMU boots.
     pub fn open(image: &Path, modules: Option<&Path>) -> Result<KernelImage, KernelError> {
         let release = read_release(image)?;
         let folder = Path::new("lib/modules").join(&release);
@@ -225,7 +225,7 @@ impl KernelModules {
         self.built_in.as_ref().is_none_or(|list| list.contains(module))
     }
 
-    /// The wanted modules and all that they need, each after what it needs. What is built in is left out.
+    /// The requested modules and all that they need, each after what it needs. What is built in is left out.
     ///
     /// # Errors
     /// A module is not there, or its file is damaged.

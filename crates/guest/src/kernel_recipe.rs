@@ -32,7 +32,7 @@ pub struct KernelRecipe {
     pub name: String,
     /// One line.
     pub title: String,
-    /// What it is good for, for somebody who never booted it.
+    /// What it is good for, for a reader who never booted it.
     pub about: String,
     /// Where it comes from.
     pub source: KernelSource,
@@ -48,7 +48,7 @@ pub enum KernelSource {
 }
 
 impl KernelSource {
-    /// What `perflab kernel` calls the way to it.
+    /// What `perflab kernel` calls how it is obtained.
     pub fn verb(&self) -> &'static str {
         match self {
             KernelSource::Package(_) => "fetch",
@@ -113,7 +113,7 @@ impl KernelRecipe {
     /// Reads one recipe.
     ///
     /// # Errors
-    /// What is wrong, in its place.
+    /// What is wrong, and where.
     pub fn read(text: &Text) -> Result<KernelRecipe, Problems> {
         let document: RecipeDocument = text.parse()?;
         let base = text.file.rsplit('/').next().unwrap_or(&text.file);
@@ -258,7 +258,7 @@ fn configure_sources(build: &KernelBuild, tree: &Path, say: &mut dyn FnMut(&str)
     check_options_taken(&wanted, &got)
 }
 
-/// Whether every `CONFIG_X=y` that was wanted is in the configuration that came out.
+/// Whether every requested `CONFIG_X=y` is in the resulting configuration.
 fn check_options_taken(wanted: &str, got: &str) -> Result<(), KernelError> {
     let options = wanted.lines().map(str::trim).filter(|line| line.starts_with("CONFIG_"));
     let ignored: Vec<&str> = options.filter(|option| !got.lines().any(|line| line == *option)).collect();
@@ -384,7 +384,7 @@ fn cached_kernel(name: &str) -> Option<KernelImage> {
 
 fn cached_kernel_in(home: &Path) -> Option<KernelImage> {
     loop {
-        // A kernel that somebody else may have put there is not booted: it is fetched anew, or that is refused.
+        // A kernel that another user may have put there is not booted: it is fetched anew, or that is refused.
         let folder = own_directories::open_own_directory(home).ok()??;
         let kernel = read_kernel_note(&folder);
         // What was exchanged for another while we looked is removed: the other is there.
@@ -405,8 +405,8 @@ fn is_folder_at(folder: &OwnedFd, path: &Path) -> bool {
     (opened.st_dev, opened.st_ino) == (at_path.dev(), at_path.ino())
 }
 
-/// Puts a whole kernel in place of whatever was there: who looks meanwhile finds the one or the other. `fill` gets an empty
-/// folder beside its final place and says where in it the image lies.
+/// Puts a whole kernel in place of whatever was there: a reader in the meantime finds the one or the other. `fill` gets an empty
+/// folder beside its final one and returns where in it the image lies.
 fn replace_cached_kernel(
     name: &str,
     fill: impl FnOnce(&Path) -> Result<PathBuf, KernelError>,

@@ -20,7 +20,7 @@ pub struct GuestMachine {
     pub kernel: KernelImage,
     /// Modules to be loaded besides those that perflab needs.
     pub load: Vec<String>,
-    /// Words added to the kernel's command line, after perflab's own.
+    /// Options added to the kernel's command line, after perflab's own.
     pub append: Vec<String>,
     /// What its `/` is.
     pub root: GuestRootSource,

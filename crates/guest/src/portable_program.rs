@@ -95,7 +95,7 @@ pub(crate) fn trim_elf(path: &Path, content: &[u8]) -> Result<Vec<u8>, Initramfs
     Ok(kept)
 }
 
-/// Names another interpreter, whose path must not be longer than the one that stands there. Says whether the
+/// Names another interpreter, whose path must not be longer than the present one. Says whether the
 /// program has one.
 pub(crate) fn set_interpreter(
     path: &Path,
@@ -115,10 +115,10 @@ pub(crate) fn set_interpreter(
     Ok(true)
 }
 
-/// Where perflab's build (crates/perflab/build.rs) tells the loader to look for libraries first,
+/// Where perflab's build (crates/perflab/build.rs) makes the loader look for libraries first,
 const BUILT: &[u8] = b"/run/perflab/lib\0";
 
-/// and the folder `lib` beside the program, in the loader's words (ld.so(8)), no longer than that.
+/// and the folder `lib` beside the program, in the loader's notation (ld.so(8)), no longer than that.
 const BESIDE: &[u8] = b"$ORIGIN/lib\0";
 
 /// Lets perflab find its libraries beside itself, wherever that is.

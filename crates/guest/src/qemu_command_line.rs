@@ -75,7 +75,7 @@ impl QemuArguments {
 fn add_processors(line: &mut QemuArguments, machine: &GuestMachine, accelerator: Accelerator) {
     let (name, model) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
-        // QEMU translates `rep movsb` byte by byte, and a kernel that is told that it is fast (ERMS) clears and copies
+        // QEMU translates `rep movsb` byte by byte, and a kernel that believes it is fast (ERMS) clears and copies
         // every page with it: an eighth of a boot.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-erms"),
     };
@@ -123,7 +123,7 @@ fn add_memory(
     }
 }
 
-/// What the kernel is told: where its console is, that perflab is its first process, to end when it panics, and not to
+/// The kernel's command line: where its console is, that perflab is its first process, to end when it panics, and not to
 /// try all its ciphers before it begins, which is a quarter of a boot's CPU time under TCG (`--append cryptomgr.notests=0`
 /// brings that back: what comes later counts).
 fn kernel_command_line(machine: &GuestMachine, accelerator: Accelerator) -> String {

@@ -105,7 +105,7 @@ impl QmpConnection {
     }
 }
 
-/// Pins each virtual processor's thread to its CPU, by turns where there are fewer CPUs than processors.
+/// Pins each virtual processor's thread to its CPU, round-robin where there are fewer CPUs than processors.
 pub(crate) fn pin_processors(machine: &GuestMachine, monitor: &mut QmpConnection) -> Result<(), GuestError> {
     let Some(last) = machine.pin.len().checked_sub(1) else { return Ok(()) };
     let refused = |reason: String| GuestError::Monitor { name: machine.name.clone(), reason };

@@ -73,7 +73,7 @@ pub(crate) fn start_virtiofsd(
     perflab_observe::spawn_child(command).map_err(|source| GuestError::Start { program, source })
 }
 
-/// The two servers understand different words.
+/// The two servers take different options.
 fn virtiofsd_arguments(server: &Path) -> Vec<String> {
     let help = Command::new(server).arg("--help").stdin(Stdio::null()).output();
     let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

@@ -169,10 +169,10 @@ pub struct GuestRecord {
 }
 
 /// Where the folders of guests are: `$XDG_RUNTIME_DIR/perflab`, else `/run/perflab` for root, and a folder of the user's own under
-/// /tmp for others. Nobody else may look into it.
+/// /tmp for others. No other user may look into it.
 ///
 /// # Errors
-/// It cannot be made, or somebody else's folder is there.
+/// It cannot be made, or another user's folder is there.
 pub fn guests_folder() -> Result<PathBuf, GuestError> {
     let path = own_directories::runtime_directory();
     own_directories::create_own_directory(&path).map_err(GuestError::file_error(&path))?;
@@ -236,7 +236,7 @@ fn is_guest_answering(folder: &Path) -> bool {
 /// A folder this young may not have its lock yet.
 const YOUNG: Duration = Duration::from_secs(10);
 
-/// Removes a folder that nobody holds: its guest is gone. Whether it did.
+/// Removes a folder whose lock is free: its guest is gone. Returns whether it did.
 fn remove_dead_guest(folder: &Path) -> bool {
     let age = fs::metadata(folder)
         .and_then(|found| found.modified())

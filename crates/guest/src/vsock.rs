@@ -40,7 +40,7 @@ impl GuestVsock {
             return Err(refused(format!("{DEVICE} is not there (`modprobe vhost_vsock`)")));
         }
         let vsock = GuestVsock::listen_locally().map_err(|error| refused(error.to_string()))?;
-        // The kernel refuses a number twice. A port is ours alone, and 0, 1 and 2 are nobody's.
+        // The kernel refuses a number twice. A port is ours alone, and 0, 1 and 2 are reserved.
         Ok(GuestVsock { cid: (vsock.port & 0x3fff_ffff) | 0x4000_0000, ..vsock })
     }
 

@@ -16,9 +16,9 @@ use crate::{Facts, Nanos, Sample};
 /// One event: a line of `journal.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
-    /// When: CLOCK_MONOTONIC of the machine that records. What another target told was put on this axis when it came.
+    /// When: CLOCK_MONOTONIC of the machine that records. What another target reported was put on this axis when it came.
     pub at: Nanos,
-    /// Which target told it: index into the manifest's targets. Missing for the machine that records.
+    /// Which target reported it: index into the manifest's targets. Missing for the machine that records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<u32>,
     /// What.
@@ -65,7 +65,7 @@ pub struct TargetStatus {
     pub since: Nanos,
 }
 
-/// The ways of a target through a run.
+/// The states of a target during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetState {
@@ -163,12 +163,12 @@ pub enum RunEventKind {
         slot: u32,
         /// the instant, on the clock of the machine that records
         start: Nanos,
-        /// how many targets were told
+        /// how many targets were released
         targets: u32,
     },
-    /// How a target's clock stands to that of the machine that records, from round trips.
+    /// How a target's clock relates to that of the machine that records, from round trips.
     Clock(crate::run::ClockOffset),
-    /// A target is out for good.
+    /// A target takes no further part.
     TargetLost {
         /// why, in one line
         reason: String,
@@ -195,17 +195,17 @@ pub enum RunEventKind {
         /// all its rows of this tick
         rows: Vec<CellRow>,
     },
-    /// One tick of a monitor, at the event's time, told as what differs from its tick before: as many rows, in the same
-    /// places. [`LatestTicks`] makes it whole again.
+    /// One tick of a monitor, at the event's time, sent as what differs from the tick before: as many rows, in the same
+    /// positions. [`LatestTicks`] makes it whole again.
     Changed {
         /// the monitor
         monitor: String,
-        /// how many of these since the tick that was told whole, from 1; who misses one cannot restore the next
+        /// how many of these since the tick that was sent whole, from 1; a reader that misses one cannot restore the next
         step: u32,
-        /// the rows that differ, each behind its place among all, from 0
+        /// the rows that differ, each with its index among all, from 0
         rows: Vec<(u32, CellRow)>,
     },
-    /// A stretch of a series is missing.
+    /// A part of a series is missing.
     Gap(SeriesGap),
     /// Sampled call stacks of an iteration; several follow one another.
     Stacks(Box<StackBatch>),
@@ -284,7 +284,7 @@ impl LatestTicks {
         Some((&tick.monitor, &tick.rows))
     }
 
-    /// Something was lost of the stream: what comes is told again with the next whole tick of each monitor.
+    /// Something was lost of the stream: rows are restored from the next whole tick of each monitor on.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -98,7 +98,7 @@ impl IoEventKind {
         IO_KINDS.iter().find(|(_, other)| *other == name).map(|(kind, _)| *kind)
     }
 
-    /// Whether it says that somebody needed a page.
+    /// Whether it says that a page was needed.
     pub fn is_page_use(self) -> bool {
         matches!(self, IoEventKind::Fault | IoEventKind::Read)
     }
@@ -137,7 +137,7 @@ impl IoEvent {
     }
 }
 
-/// A stretch of a file that lies in one piece on its disk.
+/// A range of a file that is contiguous on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileExtent {
     /// first byte in the file
@@ -214,7 +214,7 @@ pub enum MetadataClass {
     Directory,
     /// where files lie
     Extents,
-    /// attributes, trees of other kinds, or what could not be told apart
+    /// attributes, trees of other kinds, or what could not be distinguished
     Tree,
 }
 
@@ -236,7 +236,7 @@ impl MetadataClass {
     }
 }
 
-/// A stretch of a disk that holds metadata.
+/// A range of a disk that holds metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetadataRange {
     /// the disk
@@ -284,8 +284,8 @@ pub struct PageRange {
     pub count: u64,
 }
 
-/// A list of whose the blocks of a file system are, made by another tool: a recording's files were taken from it, in place of
-/// the file system itself. It tells no directory from a file, and its files have no size.
+/// A list of the owners of a file system's blocks, made by another tool: a recording's files were taken from it, in place of
+/// the file system itself. It does not distinguish directories from files, and its files have no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedBlockMap {
     /// bytes of a block
@@ -361,7 +361,7 @@ pub struct IoTraceSummary {
     pub lost: u64,
     /// events that this kernel does not have, and what is therefore not seen
     pub missing: Vec<String>,
-    /// whether only one process tree was followed; else everybody's I/O is here
+    /// whether only one process tree was followed; else the I/O of all processes is here
     pub tree: bool,
     /// CPU time of reading the kernel's buffers
     pub cost: Nanos,
@@ -372,7 +372,7 @@ pub struct IoTraceSummary {
     /// disks that lie upon others
     #[serde(default)]
     pub stacks: Vec<StackedDisk>,
-    /// names of threads, where no start of a program tells them
+    /// names of threads, where no start of a program gives them
     #[serde(default)]
     pub names: BTreeMap<i32, String>,
     /// where devices that pass their requests on lie on the disks below
@@ -393,7 +393,7 @@ impl IoTraceSummary {
         found.map_or((device, 0), |partition| (partition.disk, partition.start))
     }
 
-    /// Where some bytes of a file system's device lie on the disks that requests name: in pieces on stacked devices, and more than
+    /// Where some bytes of a file system's device lie on the disks that requests name: in segments on stacked devices, and more than
     /// once on mirrors.
     pub fn disk_ranges(&self, device: DeviceNumber, physical: u64, length: u64) -> Vec<DiskRange> {
         let (disk, start) = self.disk_below(device);
@@ -449,7 +449,7 @@ impl<'a> ThreadNames<'a> {
         all
     }
 
-    /// The name of a thread at a time; none where nothing told it.
+    /// The name of a thread at a time; none where it is unknown.
     pub fn name_at(&self, pid: i32, at: Nanos) -> Option<&'a str> {
         let started = self.started.get(&pid);
         let last = started.and_then(|all| all.iter().rev().find(|(since, _)| *since <= at));

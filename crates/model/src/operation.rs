@@ -107,7 +107,7 @@ pub struct OperationColumns {
     pub spans: Vec<SpanColumn>,
     /// The numbers, in the program's order.
     pub numbers: Vec<NumberColumn>,
-    /// What the tracer said about its work.
+    /// What the tracer reported of its work.
     pub summary: OperationTraceSummary,
 }
 
@@ -180,7 +180,7 @@ pub struct OperationTraceSummary {
     pub operations: u64,
     /// Operations that the tracer lost.
     pub lost: u64,
-    /// Why the trace ends before the program said so; none where it did.
+    /// Why the trace ends before the program closed it; none where it did.
     pub cut: Option<String>,
     /// Operations with a time stamp below an earlier one.
     pub backwards: u64,
@@ -231,7 +231,7 @@ pub struct TracedProbeCost {
     pub name: String,
     /// Whether it is a span.
     pub span: bool,
-    /// Nanoseconds between the times that its begin and its end tell, with nothing between.
+    /// Nanoseconds between the times of its begin and its end with nothing between.
     pub own_ns: f64,
     /// Nanoseconds of both in all, by which they lengthen what is around them.
     pub pair_ns: f64,

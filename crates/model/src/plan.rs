@@ -17,7 +17,7 @@ pub struct Case {
     pub workload: String,
     /// Its name in the catalogue.
     pub uses: String,
-    /// The matrix parameters that tell this case from the workload's others; empty without a matrix.
+    /// The matrix parameters that distinguish this case from the workload's others; empty without a matrix.
     pub point: IndexMap<String, Scalar>,
     /// All parameters, resolved to values of their types.
     pub parameters: IndexMap<String, Scalar>,
@@ -133,7 +133,7 @@ impl RepeatedSlot {
         RepeatedSlot { case, iteration, block, warmup, boot, repeat: 1 }
     }
 
-    /// The slot so many places behind the first.
+    /// The slot this many after the first.
     fn nth_slot(&self, further: u32) -> Slot {
         let RepeatedSlot { case, iteration, block, warmup, boot, .. } = *self;
         let (iteration, block) = (iteration.saturating_add(further), block.saturating_add(further));

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A place in a text file, both from 1.
+/// A position in a text file, line and column from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextPosition {
     /// The line.
@@ -14,7 +14,7 @@ pub struct TextPosition {
 }
 
 impl TextPosition {
-    /// The place of byte `offset` in `text`.
+    /// The position of byte `offset` in `text`.
     pub fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -37,7 +37,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of `key`, without a place yet.
+    /// A problem of `key`, without a position yet.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { key: key.into(), message: message.into(), hint: None, span: None }
     }
@@ -49,7 +49,7 @@ impl Problem {
         self
     }
 
-    /// Adds where it stands.
+    /// Adds its position.
     #[must_use]
     pub fn with_span(mut self, span: Option<Range<usize>>) -> Self {
         self.span = span;
@@ -119,7 +119,7 @@ const LISTED: usize = 40;
 
 const NEAREST: usize = 10;
 
-/// Signs of a name that are shown where it is one of very many.
+/// Characters of a name that are shown where it is one of very many.
 const SHOWN: usize = 200;
 
 /// A hint for an unknown name: the nearest one, or all of them; of very many the ten nearest, and how many more there are.

@@ -92,12 +92,12 @@ pub struct SymbolAnchor {
     pub start: i64,
 }
 
-/// The profile of one case: a piece for each of its iterations, over the frames and nodes of its run.
+/// The profile of one case: a part for each of its iterations, over the frames and nodes of its run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
     /// Frames by number.
     pub frames: Vec<StackFrame>,
-    /// Nodes by number; a caller stands before its callees.
+    /// Nodes by number; a caller comes before its callees.
     pub nodes: Vec<StackNode>,
     /// Command names by number.
     pub comms: Vec<String>,
@@ -108,7 +108,7 @@ pub struct Profile {
 /// The samples of one iteration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IterationProfile {
-    /// What the sampler said.
+    /// What the sampler reported.
     pub summary: ProfileSummary,
     /// In order of time where they have one.
     pub samples: Vec<StackSample>,
@@ -174,14 +174,14 @@ pub fn count_samples(about: &ProfileSummary, samples: &[StackSample]) -> SampleC
     parts
 }
 
-/// Frames of a stack at most, whoever tells of it: every reader walks from a stack to its callers, so that a deeper one in a
-/// file of somebody else's would cost its depth for each of its frames. The kernel and perflab's own unwinder stop at 1024.
+/// Frames of a stack at most, whatever recorded it: every reader walks from a stack to its callers, so that a deeper one in a
+/// file of another user would cost its depth for each of its frames. The kernel and perflab's own unwinder stop at 1024.
 pub const DEEPEST_STACK: usize = 4096;
 
-/// Why nodes are no tree of stacks; `frames` is how many frames there are.
+/// Why nodes do not form a tree of stacks; `frames` is how many frames there are.
 ///
 /// # Errors
-/// A node that refers to what does not stand before it, or a stack of more than [`DEEPEST_STACK`] frames, by the node's number.
+/// A node that refers to one that does not come before it, or a stack of more than [`DEEPEST_STACK`] frames, by the node's number.
 pub fn check_stack_tree(nodes: &[StackNode], frames: usize) -> Result<(), String> {
     let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
@@ -221,7 +221,7 @@ impl Profile {
         })
     }
 
-    /// Takes a batch; its samples go to the piece of its slot.
+    /// Takes a batch; its samples go to the iteration of its slot.
     pub fn add_batch(&mut self, mut batch: StackBatch) {
         let samples = std::mem::take(&mut batch.samples);
         self.iteration_mut(batch.slot).samples.extend(samples);
@@ -235,8 +235,8 @@ impl Profile {
         self.comms.extend(batch.comms);
     }
 
-    /// Takes what a sampler said of a slot. Of several, the samplers of targets in step, losses and costs are added up,
-    /// and the first one's words about the event stand for all.
+    /// Takes what a sampler reported of a slot. Of several, the samplers of synchronised targets, losses and costs are added up,
+    /// and the first one's description of the event is taken for all.
     pub fn add_summary(&mut self, about: ProfileSummary) {
         let summary = &mut self.iteration_mut(about.slot).summary;
         if summary.source.is_empty() {
@@ -248,7 +248,7 @@ impl Profile {
         summary.cost.0 = summary.cost.0.saturating_add(about.cost.0);
     }
 
-    /// The piece of a slot, made where it is new.
+    /// The iteration of a slot, made where it is new.
     pub fn iteration_mut(&mut self, slot: u32) -> &mut IterationProfile {
         let at = self.iterations.partition_point(|iteration| iteration.summary.slot < slot);
         if self.iterations.get(at).is_none_or(|iteration| iteration.summary.slot != slot) {

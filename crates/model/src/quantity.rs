@@ -66,7 +66,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// The time since `earlier`, zero where the clock stood still.
+    /// The time since `earlier`, zero where the clock did not advance.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }

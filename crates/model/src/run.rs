@@ -12,11 +12,11 @@ use crate::quantity::Nanos;
 use crate::series::SeriesGap;
 use crate::study::document::Study;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// still going, or its process died without a word: readers tell the two by the lock
+    /// still going, or its process was killed: readers distinguish the two by the lock
     Running,
     /// every slot was done and ended well
     Finished,
@@ -94,7 +94,7 @@ pub struct Manifest {
     pub plan: RunPlan,
     /// The target's facts.
     pub facts: Facts,
-    /// The kernel's boot id, which tells boots apart; empty where unknown.
+    /// The kernel's boot id, which distinguishes boots; empty where unknown.
     pub boot_id: String,
     /// Name of the machine that records: `host`.
     pub target: String,
@@ -103,7 +103,7 @@ pub struct Manifest {
     pub targets: Vec<TargetRecord>,
     /// Clock anchor at the beginning.
     pub anchor: ClockAnchor,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
     /// Own cost; zero until the end.
     pub overhead: Overhead,
@@ -115,14 +115,14 @@ impl Manifest {
         self.format <= FORMAT_VERSION
     }
 
-    /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports nobody knows:
+    /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports that is unknown:
     /// their files may be of one boot, or of several.
     pub fn has_known_boots(&self) -> bool {
         let kind = self.facts.value("import.kind").map(ToString::to_string);
         !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
     }
 
-    /// A boot of the run, told apart from those of other runs: by the kernel's boot id; a run without one is a boot of its
+    /// A boot of the run, distinguished from those of other runs: by the kernel's boot id; a run without one is a boot of its
     /// own. Where boots are [not known](Manifest::has_known_boots), all runs are of one, unless the user says that they `differ`.
     pub fn boot_key(&self, boot: u32, differ: bool) -> (String, u32) {
         let id = match () {
@@ -134,7 +134,7 @@ impl Manifest {
     }
 }
 
-/// How a target's CLOCK_MONOTONIC stands to that of the machine that records.
+/// How a target's CLOCK_MONOTONIC relates to that of the machine that records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
     /// Add it to a time of the machine that records to get the target's, in nanoseconds.
@@ -154,9 +154,9 @@ pub struct TargetRecord {
     pub kind: String,
     /// The kernel that it runs.
     pub kernel: String,
-    /// Tells its boots apart; empty where unknown.
+    /// Distinguishes its boots; empty where unknown.
     pub boot_id: String,
-    /// How its clock stood at the beginning.
+    /// How its clock related to ours at the beginning.
     pub clock: ClockOffset,
     /// What it says about itself.
     pub facts: Facts,
@@ -195,7 +195,7 @@ pub struct RunRecord {
     pub samples: Vec<Sample>,
     /// All iterations that ended, warm-ups included, in order of time.
     pub iterations: Vec<IterationRecord>,
-    /// Stretches without rows.
+    /// Gaps: times without rows.
     pub gaps: Vec<SeriesGap>,
     /// Warnings given.
     pub warnings: Vec<RunWarning>,

@@ -14,7 +14,7 @@ pub enum Scalar {
     Int(i64),
     /// a number with a point
     Float(f64),
-    /// a text: taken literally, as a quantity, or as an expression, as the place that reads it says
+    /// a text: taken literally, as a quantity, or as an expression, as its reader decides
     Text(String),
 }
 

@@ -83,9 +83,9 @@ pub struct SeriesSchema {
     pub monitor: String,
     /// Where the numbers come from: `/proc/slabinfo`.
     pub source: String,
-    /// The wanted time between ticks.
+    /// The requested time between ticks.
     pub interval: Nanos,
-    /// The columns of a row, in order; the tick's time stands before them.
+    /// The columns of a row, in order; the tick's time comes before them.
     pub columns: Vec<ColumnSpec>,
 }
 
@@ -103,7 +103,7 @@ pub enum TableCell {
     Missing,
 }
 
-/// By hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
+/// Written by hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
 /// of the time of closing a run.
 impl<'de> Deserialize<'de> for TableCell {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -153,7 +153,7 @@ impl Visitor<'_> for CellVisitor {
 /// One row: as many cells as the schema has columns.
 pub type CellRow = Vec<TableCell>;
 
-/// A stretch of a series without rows, and why: never a silent hole.
+/// A part of a series without rows, and why: never a silent absence.
 ///
 /// A gap is sent as soon as it begins, without its end; when the monitor comes back, it is sent again with its end and
 /// takes the place of the first (see [`SeriesGap::is_end_of`]).
@@ -170,7 +170,7 @@ pub struct SeriesGap {
 }
 
 impl SeriesGap {
-    /// Whether this is `earlier` told again, now with its end.
+    /// Whether this is `earlier` sent again, now with its end.
     pub fn is_end_of(&self, earlier: &SeriesGap) -> bool {
         self.monitor == earlier.monitor && self.from == earlier.from && earlier.to.is_none()
     }
@@ -219,16 +219,16 @@ pub enum ColumnData {
     Text(Vec<Option<String>>),
 }
 
-/// The rows of a series, each with the ticks at which it stood.
+/// The rows of a series, each with the ticks at which it held.
 ///
 /// Ten minutes at 100 Hz are 14 million rows of `slabinfo`, of which one in twenty differs from the tick before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowRuns {
     /// The times of all ticks that have rows, rising.
     pub ticks: Vec<crate::quantity::Nanos>,
-    /// Each row once, with the time of its first tick, in order of time and place.
+    /// Each row once, with the time of its first tick, in order of time and position.
     pub series: Series,
-    /// For each row: its place among the rows of its ticks,
+    /// For each row: its index among the rows of its ticks,
     pub places: Vec<u32>,
     /// and the number of its first tick,
     first: Vec<u32>,
@@ -236,7 +236,7 @@ pub struct RowRuns {
     last: Vec<u32>,
     /// Rows of the whole series.
     rows: usize,
-    /// The row that stands at each place of the last tick; those from `placed` on stood at the tick before.
+    /// The row at each index of the last tick; those from `placed` on are of the tick before.
     current_rows: Vec<u32>,
     placed: usize,
 }
@@ -287,7 +287,7 @@ impl RowRuns {
         Ok(())
     }
 
-    /// The whole series again, by tick and place.
+    /// The whole series again, by tick and index.
     #[must_use]
     pub fn to_series(&self) -> Series {
         let times = |row: usize| self.ticks_of_row(row).map(move |tick| (tick, row));
@@ -309,7 +309,7 @@ impl RowRuns {
         tick(&self.first)..tick(&self.last) + 1
     }
 
-    /// Rows of the whole series: each as often as it stood.
+    /// Rows of the whole series: each as often as it held.
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.rows
@@ -332,7 +332,7 @@ impl RowRuns {
         }
     }
 
-    /// Whether the row that stood there at the tick before says the same.
+    /// Whether the row at that index of the tick before is the same.
     fn is_continued(&self, current: usize, tick: u32, from: &Series, row: usize) -> bool {
         let before = self.last.get(current).is_some_and(|last| last + 1 == tick);
         let mut columns = self.series.columns.iter().zip(&from.columns);
@@ -357,7 +357,7 @@ impl RowRuns {
 }
 
 impl ColumnData {
-    /// Whether two cells are the same; floats to the bit, so that what was no number stays one.
+    /// Whether two cells are the same; floats to the bit, so that what was not a number stays one.
     fn is_same_cell(&self, row: usize, other: &ColumnData, its: usize) -> bool {
         match (self, other) {
             (ColumnData::Int(a), ColumnData::Int(b)) => a.get(row) == b.get(its),

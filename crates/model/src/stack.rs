@@ -36,7 +36,7 @@ impl FrameKind {
     }
 }
 
-/// A function as it stands in stacks.
+/// A function as it appears in stacks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackFrame {
     /// Its name without what compilers and kernel versions add: see [`strip_compiler_suffixes`].
@@ -155,11 +155,11 @@ pub struct StackSample {
     pub pid: Option<i32>,
     /// The thread.
     pub tid: Option<i32>,
-    /// What the thread called itself; empty where nobody knows.
+    /// What the thread called itself; empty where unknown.
     pub comm: CommId,
     /// The stack; `None` for a sample without one.
     pub leaf: Option<NodeId>,
-    /// How many samples this stands for: 1, but in folded text.
+    /// How many samples this represents: 1, but in folded text.
     pub count: u64,
     /// What they weigh together, in the unit of the profile: its period (ns of CPU time, cycles).
     pub weight: u64,
@@ -172,7 +172,7 @@ impl StackSample {
     }
 }
 
-/// As it stands in a journal: a list, as there are many.
+/// As it is stored in a journal: a list, as there are many.
 type StoredStackSample =
     (Option<Nanos>, Option<u32>, Option<i32>, Option<i32>, CommId, Option<NodeId>, u64, u64);
 

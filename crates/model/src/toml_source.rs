@@ -9,7 +9,7 @@ use crate::problem::{self, Problem, Problems};
 use crate::study::document::Study;
 use crate::study::validation;
 
-/// A study file: its name, its text, and what stands where.
+/// A study file: its name, its text, and the position of each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TomlSource {
     /// The file as the user named it.
@@ -24,7 +24,7 @@ impl TomlSource {
         TomlSource { file: file.into(), text: text.into() }
     }
 
-    /// Reads and checks the study, as far as the text alone can tell.
+    /// Reads and checks the study, as far as the text alone allows.
     pub fn parse_study(&self) -> Result<Study, Problems> {
         let study: Study = self.parse_requiring(&["title", "workload"])?;
         let list = validation::study_problems(&study);
@@ -37,7 +37,7 @@ impl TomlSource {
         self.parse_requiring(&[])
     }
 
-    /// The same for a type that must have these keys: all that are missing are told at once.
+    /// The same for a type that must have these keys: all that are missing are reported at once.
     pub fn parse_requiring<T: serde::de::DeserializeOwned>(&self, required: &[&str]) -> Result<T, Problems> {
         toml::from_str(&self.text).map_err(|error| {
             let missing = if error.message().starts_with("missing field") {
@@ -57,7 +57,7 @@ impl TomlSource {
         required.iter().filter(|key| !is_there(key)).map(problem).collect()
     }
 
-    /// Puts problems that know their key in their places.
+    /// Adds positions to problems that know their key.
     pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
         let place = |problem: Problem| {
             let span = problem.span.clone().or_else(|| self.locate(&problem.key));
@@ -128,7 +128,7 @@ fn without_rust_types(message: &str) -> String {
     types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
 }
 
-/// The number that stands where a text is wanted.
+/// The number that was given where a text is expected.
 fn find_bare_number(message: &str) -> Option<&str> {
     let (found, expected) = message.split_once("`, expected ")?;
     let (kind, number) = found.split_once('`')?;
@@ -176,7 +176,7 @@ impl<'a> TomlNode<'a> {
         }
     }
 
-    /// The child of that name or index: where it stands, and what it is.
+    /// The child of that name or index: its position, and its value.
     fn child(&self, name: &str) -> Option<(Range<usize>, TomlNode<'a>)> {
         match self {
             TomlNode::Table(table) => {

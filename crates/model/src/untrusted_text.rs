@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with signs that command a terminal made visible (`\x1b`, `\u{202e}`); line ends and tabs stay.
+/// The text with characters that command a terminal made visible (`\x1b`, `\u{202e}`); line ends and tabs stay.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escape_signs(text, |character| !matches!(character, '\n' | '\t'))
 }
@@ -56,7 +56,7 @@ fn escape_signs(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a sign is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
+/// Whether a character is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
 pub fn is_terminal_command(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')

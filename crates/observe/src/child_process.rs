@@ -16,7 +16,7 @@ use rustix::fs::{Mode, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// What the launched process is to be, beside mortal.
+/// What the launched process is to be, besides mortal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildOptions {
     /// Whether it sees all file systems read-only, in a mount namespace of its own.
@@ -48,7 +48,7 @@ pub fn spawn_child(command: Command) -> io::Result<Child> {
         let (wishes, heard) = channel::<SpawnRequest>();
         thread::spawn(move || {
             for (mut command, answer) in heard {
-                // Somebody who no longer waits gets no child: dropped, it would be nobody's.
+                // A caller that no longer waits gets no child: dropped, it would have no owner.
                 if let Err(unheard) = answer.send(command.spawn())
                     && let Ok(mut child) = unheard.0
                 {
@@ -91,7 +91,7 @@ fn prepare_child(parent: u32, options: ChildOptions) -> io::Result<()> {
 /// The parent is gone already, or the kernel refuses.
 pub fn end_with_parent(parent: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before we asked to be told.
+    // It may have died before we asked to be signalled.
     if getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(parent) {
         return Err(io::Error::other("its parent is gone"));
     }
@@ -109,7 +109,7 @@ fn make_mounts_read_only() -> io::Result<()> {
     }
     for place in mounts.iter().map(|mount| &mount.mount_point) {
         let refused = mount_remount(place, MountFlags::BIND | MountFlags::RDONLY, c"").err();
-        // A mount below another one cannot be reached, by nobody: what counts is what is found at its place.
+        // A mount below another one cannot be reached: what counts is what is found at its path.
         let writable = statvfs(place).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));
         if writable {
             let why = refused.map_or_else(String::new, |errno| format!(": {errno}"));

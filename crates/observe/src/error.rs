@@ -12,7 +12,7 @@ pub enum ObserveError {
     Read {
         /// as the kernel names it: `/proc/schedstat`
         path: String,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
     /// The file is there, and we may not read it.
@@ -24,7 +24,7 @@ pub enum ObserveError {
         needs: &'static str,
         /// what that would add and what remains without it; may be empty
         without: &'static str,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
     /// The file holds something that its reader does not understand.
@@ -34,7 +34,7 @@ pub enum ObserveError {
         path: String,
         /// from 1
         line: usize,
-        /// what was expected, with what stood there
+        /// what was expected, with what was there
         what: String,
     },
     /// A name that is not in a list of ours.

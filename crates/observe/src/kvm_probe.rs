@@ -29,7 +29,7 @@ pub enum KvmSpeed {
     },
     /// It does not work.
     Unusable {
-        /// Why, in the system's words.
+        /// Why, as the system reports it.
         reason: String,
     },
 }

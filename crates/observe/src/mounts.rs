@@ -15,7 +15,7 @@ pub struct MountEntry {
     pub id: u64,
     /// its device: the disk's, or one of the kernel's invention
     pub device: DeviceNumber,
-    /// the folder of the file system that is seen here; `/` is all of it
+    /// the folder of the file system that is mounted here; `/` is all of it
     pub root: PathBuf,
     /// where it is seen
     pub mount_point: PathBuf,
@@ -37,7 +37,7 @@ impl MountTable {
         Self::parse(fs::read("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// From the text of a `mountinfo`; lines that are none are left out. Bytes: one place whose name is no text hides no other.
+    /// From the text of a `mountinfo`; lines that are none are left out. Bytes: one path that is not UTF-8 hides no other.
     pub fn parse(text: impl AsRef<[u8]>) -> Self {
         MountTable(text.as_ref().split(|byte| *byte == b'\n').filter_map(parse_mountinfo_line).collect())
     }
@@ -105,7 +105,7 @@ fn parse_mountinfo_line(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// A path as the kernel's tables (`mountinfo`, `mounts`, `swaps`) write it: blanks, tabs, line ends and backslashes stand there in
+/// A path as the kernel's tables (`mountinfo`, `mounts`, `swaps`) write it: blanks, tabs, line ends and backslashes are written in
 /// eights, a blank as `\040`.
 pub fn unescape_mount_path(text: impl AsRef<[u8]>) -> PathBuf {
     let (mut rest, mut plain) = (text.as_ref(), Vec::new());
@@ -155,7 +155,7 @@ pub fn is_disk_device(device: DeviceNumber) -> bool {
     Path::new(&format!("/sys/dev/block/{device}")).exists()
 }
 
-/// Whether a disk turns: then the order of reads matters more than their number at a time.
+/// Whether a disk is rotational: then the order of reads matters more than their number at a time.
 pub fn is_rotational(device: DeviceNumber) -> Option<bool> {
     Some(fs::read_to_string(queue_setting_file(device, "rotational")?).ok()?.trim() == "1")
 }

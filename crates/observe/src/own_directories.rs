@@ -49,7 +49,7 @@ pub fn state_directories() -> Vec<PathBuf> {
     let others = below.into_iter().flatten().map(|home| home.join(OWN_STATE));
     let nowhere = (!rustix::process::geteuid().is_root()).then(|| homeless_directory().join(OWN_STATE));
     for place in std::iter::once(state_directory_by_variables()).chain(others).chain(nowhere) {
-        // What somebody else put there is no more believed than what is not there.
+        // What another user put there is no more believed than what is not there.
         if !all.contains(&place) && matches!(open_own_directory(&place), Ok(Some(_))) {
             all.push(place);
         }
@@ -64,7 +64,7 @@ fn state_directory_by_variables() -> PathBuf {
         .map_or_else(|| directory_in_home(OWN_STATE, OF_ROOT), |base| base.join("perflab"))
 }
 
-/// The home that `/etc/passwd` tells of, where it is this user's.
+/// The home that `/etc/passwd` names, where it is this user's.
 fn read_passwd_home() -> Option<PathBuf> {
     let user = rustix::process::geteuid().as_raw().to_string();
     let text = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -111,14 +111,14 @@ fn read_path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The folder that a variable names, unless we are root and somebody else may change what lies there: `sudo -E` and `su -m` keep
+/// The folder that a variable names, unless we are root and another user may change what lies there: `sudo -E` and `su -m` keep
 /// variables.
 fn read_trusted_variable(name: &str) -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     read_path_variable(name).filter(|path| path.is_absolute() && (!is_root || is_root_owned_path(path)))
 }
 
-/// Whether a folder, and the way to it, are root's alone: root's own folder in another user's is theirs to replace.
+/// Whether a folder, and all those above it, are root's alone: root's own folder in another user's is theirs to replace.
 fn is_root_owned_path(path: &Path) -> bool {
     matches!(open_own_directory(path), Ok(Some(_)))
 }
@@ -130,7 +130,7 @@ fn is_usable_home(path: &Path) -> bool {
 }
 
 /// `below` the home of the user; for who has no home of its own, `system` for root, and for others a folder under /tmp, which is
-/// taken only while it is theirs alone: `setpriv` and `su` leave another user's `HOME`, and nobody's is not there.
+/// taken only while it is theirs alone: `setpriv` and `su` leave another user's `HOME`, and that of `nobody` does not exist.
 fn directory_in_home(below: &str, system: &str) -> PathBuf {
     match read_path_variable("HOME").filter(|path| is_usable_home(path)) {
         Some(home) => home.join(below),
@@ -184,7 +184,7 @@ pub enum OwnFileAccess {
 /// Opens a file in a folder that [`create_own_directory`] or [`open_own_directory`] gave.
 ///
 /// # Errors
-/// It cannot be opened, is no regular file, or another user could have written it.
+/// It cannot be opened, is not a regular file, or another user could have written it.
 pub fn open_own_file(folder: &OwnedFd, name: &OsStr, access: OwnFileAccess) -> io::Result<File> {
     let flags = match access {
         OwnFileAccess::Read => OFlags::RDONLY,
@@ -220,7 +220,7 @@ fn require_own(found: &Stat) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody but the owner may write. A group that is the owner's alone (Debian's and Fedora's way) is nobody else.
+/// Whether another user than the owner may write. A group that is the owner's alone (as on Debian and Fedora) counts as the owner.
 fn is_writable_by_others(found: &Stat) -> bool {
     let by_group = found.st_mode & 0o020 != 0 && found.st_gid != found.st_uid;
     found.st_mode & 0o002 != 0 || by_group
@@ -243,7 +243,7 @@ fn open_step_by_step(path: &Path, make: bool) -> io::Result<OwnedFd> {
                 }
                 openat(&current, &part, FOLDER | OFlags::RDONLY, Mode::empty())?
             }
-            // Linux says so of a link where a folder is wanted.
+            // Linux returns this for a link where a folder is asked for.
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 links += 1;
                 let target = follow_trusted_link(&current, &part, &path, links)?;
@@ -283,7 +283,7 @@ fn follow_trusted_link(folder: &OwnedFd, name: &OsStr, path: &Path, links: u32) 
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
 }
 
-/// Refuses a folder on the way in which somebody else may replace what lies there.
+/// Refuses a folder of the path in which another user may replace what lies there.
 fn require_trusted_directory(found: &Stat, path: &Path) -> io::Result<()> {
     let sticky = found.st_mode & 0o1000 != 0;
     if has_trusted_owner(found) && (sticky || !is_writable_by_others(found)) {
@@ -301,7 +301,7 @@ fn has_trusted_owner(found: &Stat) -> bool {
     found.st_uid == 0 || found.st_uid == user || (found.st_uid == OVERFLOW && is_in_user_namespace())
 }
 
-/// Who owns, in a user namespace, what belongs to nobody in it: there, `/` is this user's.
+/// The owner, in a user namespace, of what has no owner in it: there, `/` is this user's.
 const OVERFLOW: u32 = 65534;
 
 fn is_in_user_namespace() -> bool {

@@ -15,7 +15,7 @@ pub(crate) struct ProcessOwner {
     pid: u32,
     /// in ticks after boot
     started: u64,
-    /// the inode of its PID namespace; 0 where /proc does not tell of it
+    /// the inode of its PID namespace; 0 where /proc does not have it
     namespace: u64,
 }
 
@@ -27,7 +27,7 @@ impl ProcessOwner {
         ProcessOwner { pid, started, namespace: read_own_namespace().unwrap_or_default() }
     }
 
-    /// From the beginning of words: number, start, namespace.
+    /// From the first three words of: number, start, namespace.
     pub(crate) fn parse<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let [pid, started, namespace] = [words.next()?, words.next()?, words.next()?];
         Some(ProcessOwner {
@@ -68,7 +68,7 @@ fn read_namespace(process: &str) -> Option<u64> {
 fn is_namespace_empty(wanted: u64) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    // The first process is in the first namespace, and may not let anybody look.
+    // The first process is in the first namespace, and may be unreadable.
     let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && name != "1");
     let found = pids.filter_map(|pid| match read_namespace(&pid) {
         // It is in none any more.
@@ -129,7 +129,7 @@ mod tests {
             // From another namespace, one that is not seen may be there all the same.
             return assert!(!owner.is_gone());
         }
-        // Some process may be on its way out, and tell nothing at the moment.
+        // Some process may be on its way out, and report nothing at the moment.
         let begun = std::time::Instant::now();
         while !owner.is_gone() {
             assert!(begun.elapsed().as_secs() < 60, "nobody is in it any more");

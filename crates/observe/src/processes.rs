@@ -16,7 +16,7 @@ pub(crate) fn list_threads(root: &Root, pid: i32) -> Vec<i32> {
     root.list(&format!("/proc/{pid}/task")).into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-/// A process that ended meanwhile has neither threads nor mappings.
+/// A process that has ended in the meantime has neither threads nor mappings.
 fn read_process(root: &Root, pid: i32) -> RecordedProcess {
     let name = |tid: i32| Some((tid, root.read(&format!("/proc/{pid}/task/{tid}/comm")).ok()?));
     let maps = root.read(&format!("/proc/{pid}/maps")).unwrap_or_default();

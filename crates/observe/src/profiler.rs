@@ -24,10 +24,10 @@ use crate::perf_event::{self, PerfRing};
 use crate::root::Root;
 use crate::{overhead, processes};
 
-/// Whose stacks.
+/// Which processes' stacks are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SamplingScope {
-    /// everybody's, on every CPU
+    /// those of all processes, on every CPU
     System,
     /// this thread's, and of whatever it starts from now on
     Children,
@@ -38,7 +38,7 @@ pub enum SamplingScope {
 /// Buffer pages of a CPU, tried from the largest: what may be locked is limited for users.
 const PAGES: [usize; 4] = [512, 128, 32, 8];
 
-/// The longest that the reader waits for a buffer to fill, and hence for the word to stop.
+/// The longest that the reader waits for a buffer to fill, and hence for the request to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Records are kept up to this part of the memory that is available: naming them takes several times as much.
@@ -325,7 +325,7 @@ impl SamplingEvent {
         perflab_stacks::imported_profile::hidden_from_event(self.name, false)
     }
 
-    /// The attributes of an event at `frequency` Hz. Kernel and user stacks, and what tells processes apart.
+    /// The attributes of an event at `frequency` Hz. Kernel and user stacks, and what distinguishes processes.
     fn perf_attributes(&self, frequency: u64, inherit: bool) -> sys::perf_event_attr {
         let mut attr = sys::perf_event_attr {
             type_: self.kind,
@@ -370,7 +370,7 @@ pub(crate) fn open_perf_event(attr: &sys::perf_event_attr, task: i32, cpu: u32) 
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call gave a fresh descriptor, which nobody else owns.
+    // SAFETY: the call gave a fresh descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -423,7 +423,7 @@ fn frequency_limit_hint(root: &Root, frequency: u64) -> String {
     format!("{frequency} Hz may be too often: kernel.perf_event_max_sample_rate is {most}")
 }
 
-/// What to change: the setting if it forbids this, else whatever stands between us and the kernel.
+/// What to change: the setting if it forbids this, else whatever else may forbid it.
 fn profile_refused_error(root: &Root, scope: SamplingScope, source: io::Error) -> ProfileError {
     let (what, allowed) = match scope {
         SamplingScope::System => ("the whole system, kernel included", 0),
@@ -469,7 +469,7 @@ pub enum ProfileError {
     Refused {
         /// `the whole system, kernel included`
         what: &'static str,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
         /// what to change
         advice: String,
@@ -494,9 +494,9 @@ pub enum ProfileError {
     Ring {
         /// the CPU
         cpu: u32,
-        /// the size that was wanted last
+        /// the size that was tried last
         bytes: usize,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
     /// The reader's thread died.

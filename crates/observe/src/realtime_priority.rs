@@ -71,7 +71,7 @@ impl MonitorThreadPriority {
         MonitorThreadPriority { raised, since: now, cpu: overhead::thread_cpu_time() }
     }
 
-    /// Takes it back from a thread whose ticks take so long that it would leave a CPU to nobody else.
+    /// Takes it back from a thread whose ticks take so long that it would leave the CPU to no other thread.
     pub(crate) fn lower_if_greedy(&mut self, now: Nanos) {
         if self.raised && self.is_greedy(now, overhead::thread_cpu_time()) {
             self.raised = !set_scheduling_policy(libc::SCHED_OTHER, 0);

@@ -46,7 +46,7 @@ impl Root {
     }
 }
 
-/// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`), which tells boots apart; empty where
+/// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`), which distinguishes boots; empty where
 /// unknown.
 pub fn read_boot_id(root: &Root) -> String {
     root.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()

@@ -44,7 +44,7 @@ pub struct SamplerOverhead {
 }
 
 impl Sampler {
-    /// Starts the wanted monitors (name, interval; a name twice counts once, an interval below 1 ms is 1 ms) on a
+    /// Starts the monitors (name, interval; a name twice counts once, an interval below 1 ms is 1 ms) on a
     /// thread of their own; those with an interval below 100 ms on another, which takes the lowest real-time priority
     /// where it may. The first tick of each is taken as soon as all of its thread are open. Whatever cannot be read
     /// becomes a gap.
@@ -122,12 +122,12 @@ fn spawn_monitor_thread(
     spawned.ok()
 }
 
-/// Says of every monitor that there is no thread to read it.
+/// Reports for every monitor that there is no thread to read it.
 fn report_missing_thread(names: Vec<String>, at: Nanos, error: &str, sink: &Sender<RunEvent>) {
     for monitor in names {
         let reason = format!("cannot start the monitors' thread: {error}");
         let gap = SeriesGap { monitor, from: at, to: None, reason };
-        // A sink that nobody reads is nobody's loss.
+        // The event consumer is gone.
         sink.send(RunEvent::new(at, RunEventKind::Gap(gap))).ok();
     }
 }

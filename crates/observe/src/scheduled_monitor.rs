@@ -17,16 +17,16 @@ use crate::realtime_priority::is_fast_clock;
 use crate::root::Root;
 use crate::sampler::SamplerOverhead;
 
-/// Every so many ticks one is told whole, so that what is lost of a stream costs those until then, and no more.
+/// Every this many ticks one is sent whole, so that a loss in the stream costs the ticks until then, and no more.
 const WHOLE: u32 = 100;
 
 /// Lost at a time, this is worth being asked whether the whole process was stopped.
 const LONG_LOSS: Nanos = Nanos(1_000_000_000);
 
-/// Nobody listens any more.
+/// The event consumer is gone.
 pub(crate) type EventSinkClosed = SendError<RunEvent>;
 
-/// One wanted monitor.
+/// One monitor of the run.
 pub(crate) struct ScheduledMonitor {
     name: String,
     pub(crate) schedule: MonitorSchedule,
@@ -36,7 +36,7 @@ pub(crate) struct ScheduledMonitor {
     /// Since when rows are missing, should the next tick fail.
     last_good: Nanos,
     gap: Option<SeriesGap>,
-    /// Ticks told as changes since one was told whole.
+    /// Ticks sent as changes since one was sent whole.
     step: u32,
     stolen: Option<StealTimeWindow>,
     /// When was looked how long this thread had waited for a processor, and what was seen.
@@ -59,7 +59,7 @@ impl ScheduledMonitor {
         }
     }
 
-    /// Opens the monitor, which may take longer than a tick. What goes wrong is said at the first tick, which tries again.
+    /// Opens the monitor, which may take longer than a tick. What goes wrong is reported at the first tick, which tries again.
     pub(crate) fn open(&mut self, root: &Root) {
         let opened =
             find_monitor(&self.name).and_then(|kind| open_monitor(kind, root, self.schedule.interval()));
@@ -302,7 +302,7 @@ const WINDOW: Nanos = Nanos(1_000_000_000);
 #[derive(Debug)]
 struct StealTimeWindow {
     at: Nanos,
-    /// `steal` of all CPUs; nothing where the kernel does not tell.
+    /// `steal` of all CPUs; nothing where the kernel does not report it.
     ticks: Option<u64>,
 }
 

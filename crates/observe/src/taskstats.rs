@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Root;
 use crate::little_endian::{read_u16_at, read_u32_at, read_u64_at};
 
-/// Why the kernel does not tell.
+/// Why the kernel does not report.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel does not tell what processes read (taskstats): {source}; {advice}")]
 pub struct TaskstatsError {
@@ -129,7 +129,7 @@ const HEAD: usize = 20;
 /// The last thread of its process (`AGROUP`), since version 12 (Linux 5.19), as is the process' number.
 const LAST: u8 = 0x20;
 
-/// Room for 13,000 threads that end while nobody listens.
+/// Room for 13,000 threads that end while nothing is read.
 const ROOM: usize = 8 << 20;
 
 impl TaskstatsSocket {
@@ -142,7 +142,7 @@ impl TaskstatsSocket {
         connect_socket().map_err(|source| TaskstatsError { source, advice })
     }
 
-    /// A line on which every thread that ends is told of.
+    /// A socket on which every thread that ends is reported.
     ///
     /// # Errors
     /// As [`open`](Self::open), and where CAP_NET_ADMIN is missing, or this is a container.
@@ -158,10 +158,10 @@ impl TaskstatsSocket {
         Ok(line)
     }
 
-    /// Tells of the threads that ended since, and waits for none. Whether none was lost for want of room.
+    /// Reports the threads that ended since, and waits for none. Returns whether none was lost for want of room.
     ///
     /// # Errors
-    /// What the socket said.
+    /// The socket's error.
     pub fn drain_exits(&self, mut found: impl FnMut(ThreadExit)) -> io::Result<bool> {
         let (mut buffer, mut complete) = (vec![0; 32 << 10], true);
         loop {
@@ -208,7 +208,7 @@ impl TaskstatsSocket {
         Ok(())
     }
 
-    /// The answer to what was just asked: an error, or what `wanted` finds in it.
+    /// The answer to what was just asked: an error, or what `parse` finds in it.
     fn receive_answer<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
         let mut buffer = [0; 8192];
         let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
@@ -279,7 +279,7 @@ fn find_statistics(about: &[u8]) -> Option<&[u8]> {
 fn parse_usage(numbers: &[u8]) -> ThreadUsage {
     let number = |at| read_u64_at(numbers, at).unwrap_or(0);
     // Where accounting was switched on while it waited, the kernel takes the machine's age for what it waited (seen on 6.18):
-    // nobody waits longer than they live, in microseconds, rounded down.
+    // no thread waits longer than it lives, in microseconds, rounded down.
     let lived = number(144).saturating_add(1).saturating_mul(1000);
     let waited = Some(number(40)).filter(|waited| *waited <= lived).unwrap_or(0);
     ThreadUsage { waited: Nanos(waited), read: number(248), faults: number(176) }
@@ -290,7 +290,7 @@ fn parse_exit(about: &[u8]) -> Option<ThreadExit> {
     let thread = read_u32_at(numbers, 128)?;
     let version = read_u16_at(numbers, 0)?;
     let (process, last) = match version {
-        // An older kernel does not say whose thread it was: each stands for itself.
+        // An older kernel does not say which process the thread was of: each counts as its own.
         ..12 => (thread, true),
         _ => (read_u32_at(numbers, 368)?, numbers.get(8)? & LAST != 0),
     };

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn optrace_open(
     spans: *const c_char,
     numbers: *const c_char,
 ) -> *mut Trace {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it, see optrace.h.
     let [path, operations, spans, numbers] =
         [path, operations, spans, numbers].map(|text| unsafe { read_c_text(text) });
     let list = |text: &Option<String>| {
@@ -55,7 +55,7 @@ fn print_error(what: std::fmt::Arguments<'_>) {
 /// # Safety
 /// `text` is null or a text that ends in zero.
 unsafe fn read_c_text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it, see optrace.h.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
@@ -65,7 +65,7 @@ unsafe fn read_c_text(text: *const c_char) -> Option<String> {
 /// `trace` is null or from `optrace_open`, and not used afterwards if this gives 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn optrace_close(trace: *mut Trace) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it, see optrace.h.
     let Some(open) = (unsafe { trace.as_ref() }) else { return 0 };
     if !open.is_forked_child() && open.open_recorders() > 0 {
         print_error(format_args!("a recorder is still open"));
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn optrace_close(trace: *mut Trace) -> c_int {
 /// `trace` is null or from `optrace_open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn optrace_recorder(trace: *const Trace) -> *mut Recorder<'static> {
-    // SAFETY: the caller's promise; `optrace_close` refuses while the recorder is open, so the trace outlives it.
+    // SAFETY: the caller guarantees it, see optrace.h; `optrace_close` refuses while the recorder is open, so the trace outlives it.
     let trace: Option<&'static Trace> = unsafe { trace.as_ref() };
     trace.map_or(std::ptr::null_mut(), |trace| Box::into_raw(Box::new(trace.recorder())))
 }
@@ -113,7 +113,7 @@ macro_rules! pass_on {
         /// `recorder` is null or an open one of the calling thread.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(recorder: *const Recorder<'static>, $($argument: $kind),*) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it, see optrace.h.
             if let Some(recorder) = unsafe { recorder.as_ref() } {
                 recorder.$method($($argument),*);
             }

@@ -49,7 +49,7 @@ pub(crate) struct ThreadChunks {
 unsafe impl Sync for ThreadChunks {}
 
 impl ThreadChunks {
-    /// Chunks of this shape, all touched, for the calling thread from this time on; in the file's pages at that place,
+    /// Chunks of this shape, all touched, for the calling thread from this time on; in the file's pages at that offset,
     /// or in ordinary memory.
     pub(crate) fn new(number: u32, shape: RegionShape, file: Option<(&File, u64)>, opened: u64) -> Self {
         let chunk = || {
@@ -94,7 +94,7 @@ impl ThreadChunks {
         Some(self.memory.chunk_range(at))
     }
 
-    /// Hands a chunk with so many words to the writer.
+    /// Hands a chunk with this many words to the writer.
     #[expect(unsafe_code, reason = "see `Sync` above")]
     pub(crate) fn submit_chunk(&self, at: usize, used: usize, closed: ClockPair) {
         let Some(chunk) = self.chunks.get(at) else { return };

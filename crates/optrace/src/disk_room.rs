@@ -46,7 +46,7 @@ impl OccupiedSpace {
     }
 }
 
-/// Makes a new file that is the caller's own, in the place of one that was, and nobody else's to read: keys and names of a
+/// Makes a new file that is the caller's own, in place of an earlier one, and readable by no other user: keys and names of a
 /// program may be in it. No link is followed.
 pub(crate) fn create_owned_file(path: &Path) -> io::Result<File> {
     if let Ok(about) = fs::symlink_metadata(path) {
@@ -112,7 +112,7 @@ impl TraceFileSpace {
             self.file.write_all_at(&bytes, space.next_block)?;
             space.next_block = end;
         }
-        // The head last: a process that ends meanwhile leaves zeros there, and not half a block.
+        // The head last: a process that ends before leaves zeros there, and not half a block.
         let (head, body) = block.split_at(block.len().min(BLOCK_WORDS * 8));
         self.file.write_all_at(body, space.next_block + head.len() as u64)?;
         self.file.write_all_at(head, space.next_block)?;

@@ -19,7 +19,7 @@ pub enum OptraceError {
         /// the system's reason
         source: std::io::Error,
     },
-    /// It is no trace file.
+    /// It is not a trace file.
     #[error("{path}: not a trace of optrace: {reason}")]
     NotATrace {
         /// the file

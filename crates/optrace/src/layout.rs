@@ -38,7 +38,7 @@ pub(crate) const OLDEST: u32 = 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"OPTRACE\0";
 
-/// Bytes of the header before the words' text.
+/// Bytes of the header before the vocabulary's text.
 pub(crate) const HEAD: usize = 96;
 
 /// Words of a block's header.
@@ -71,7 +71,7 @@ pub(crate) enum TraceBlockKind {
 /// What the kernel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadEventKind {
-    /// taken off the CPU while it wanted to run
+    /// preempted
     Preempted = 1,
     /// left the CPU to wait
     Waited = 2,
@@ -188,7 +188,7 @@ pub(crate) fn encode_head_word(duration: u64, kind: u8, flags: u8, spans: u32, n
         | u64::from(numbers) << 57
 }
 
-/// The second word of a record, taken apart.
+/// The second word of a record, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeadWord {
     pub duration: u64,

@@ -34,7 +34,7 @@ const MOST_MAPPED: usize = 1024;
 /// How often the process forked since it first recorded.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// What is mapped, for a child to take it out of the file: addresses and lengths, 0 where a place is free.
+/// What is mapped, for a child to take it out of the file: addresses and lengths, 0 where an entry is free.
 static MAPPED: [(AtomicUsize, AtomicUsize); MOST_MAPPED] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST_MAPPED];
 
@@ -61,11 +61,11 @@ impl RegionShape {
 pub(crate) struct ChunkMemory {
     shape: RegionShape,
     base: *mut u64,
-    /// Its place in [`MAPPED`]; ordinary memory has none.
+    /// Its index in [`MAPPED`]; ordinary memory has none.
     mapped: Option<usize>,
 }
 
-// SAFETY: the words of a chunk are touched by one side at a time, as `Lane` says; those of the head by the recorder alone.
+// SAFETY: the words of a chunk are touched by one side at a time, as `ThreadChunks` says; those of the head by the recorder alone.
 unsafe impl Send for ChunkMemory {}
 
 // SAFETY: see `Send`.
@@ -79,7 +79,7 @@ impl ChunkMemory {
         Self { shape, base: Box::into_raw(words).cast(), mapped: None }
     }
 
-    /// Pages of a file, from a place on which they are allocated and zero; `None` where they cannot be.
+    /// Pages of a file, from an offset on, allocated and zero; `None` where they cannot be.
     pub(crate) fn map_file(file: &File, at: u64, shape: RegionShape) -> Option<Self> {
         let length = shape.byte_size();
         let offset = libc::off_t::try_from(at).ok()?;
@@ -112,7 +112,7 @@ impl ChunkMemory {
         unsafe { self.base.add(begin)..self.base.add(begin + self.shape.chunk_words) }
     }
 
-    /// Touches the pages of a chunk that is entered: those that the kernel wrote to the disk meanwhile would fault at the
+    /// Touches the pages of a chunk that is entered: those that the kernel has written to the disk would fault at the
     /// next word, inside an operation.
     pub(crate) fn touch_chunk(&self, at: usize) {
         if self.is_file_backed() {
@@ -123,8 +123,8 @@ impl ChunkMemory {
     }
 
     fn touch_word(&self, word: usize) {
-        // SAFETY: the word is inside the region, and nobody else writes to what is touched: a chunk is its recorder's
-        // when it is entered, and a new region nobody's yet.
+        // SAFETY: the word is inside the region, and nothing else writes to what is touched: a chunk is its recorder's
+        // when it is entered, and a new region has no recorder yet.
         unsafe {
             let word = self.base.add(word);
             word.write_volatile(word.read_volatile());
@@ -143,7 +143,7 @@ impl ChunkMemory {
         self.store_words(place, &[round]);
     }
 
-    /// The recorder closed a chunk that has so many words.
+    /// The recorder closed a chunk that has this many words.
     pub(crate) fn store_closed(&self, at: usize, used: usize, closed: ClockPair) {
         let place = HEAD_WORDS + CHUNK_WORDS * at;
         self.store_words(place + 2, &[closed.ticks, closed.ns]);
@@ -152,7 +152,7 @@ impl ChunkMemory {
 
     fn store_words(&self, at: usize, words: &[u64]) {
         for (place, word) in (at..self.shape.head_words()).zip(words) {
-            // SAFETY: the place is in the head, which only the lane's recorder writes; what is read of it is read after the
+            // SAFETY: the index is in the head, which only the lane's recorder writes; what is read of it is read after the
             // process ended, so that the order alone counts.
             unsafe { self.base.add(place).write_volatile(*word) };
         }
@@ -181,7 +181,7 @@ impl Drop for ChunkMemory {
     }
 }
 
-/// Remembers a mapping for children; `None` where there is no room, or they could not be told.
+/// Remembers a mapping for children; `None` where there is no room, or they could not be listed.
 fn register_mapping(address: usize, length: usize) -> Option<usize> {
     static ONCE: Once = Once::new();
     static IS_REGISTERED: AtomicUsize = AtomicUsize::new(0);
@@ -192,7 +192,7 @@ fn register_mapping(address: usize, length: usize) -> Option<usize> {
     });
     (IS_REGISTERED.load(Ordering::Acquire) == 1).then_some(())?;
     MAPPED.iter().position(|(place, size)| {
-        // 1 stands for a place that is being taken.
+        // 1 marks an entry that is being taken.
         let is_free = place.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if is_free {
             size.store(length, Ordering::Release);
@@ -206,7 +206,7 @@ extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A child has its own memory in place of the file's: what it goes on to record is nobody's.
+/// A child has its own memory in place of the file's: what it goes on to record is dropped.
 extern "C" fn replace_mappings_in_child() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     for (address, length) in &MAPPED {
@@ -234,7 +234,7 @@ pub(crate) fn fork_count() -> u64 {
 }
 
 /// Allocates a region in a file, so that writing to its pages needs no room that may not be there: a full disk would end the
-/// process with SIGBUS. `false` where the system cannot promise that, as where each write goes to a new place.
+/// process with SIGBUS. `false` where the system cannot guarantee that, as where each write goes to a new block.
 pub(crate) fn allocate_region(file: &File, at: u64, bytes: u64) -> bool {
     if cfg!(miri) {
         return false;
@@ -245,7 +245,7 @@ pub(crate) fn allocate_region(file: &File, at: u64, bytes: u64) -> bool {
         let mut limit: libc::rlimit = std::mem::zeroed();
         let known = libc::fstatfs(file.as_raw_fd(), &raw mut about) == 0
             && libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0;
-        // ext2 to ext4, XFS and tmpfs write allocated pages in their place.
+        // ext2 to ext4, XFS and tmpfs write allocated pages in place.
         known
             && matches!(about.f_type, 0xef53 | 0x5846_5342 | 0x0102_1994)
             && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur > at.saturating_add(bytes))
@@ -283,7 +283,7 @@ pub(crate) fn read_remnants(file: &File, at: u64, bytes: u64) -> Option<(u64, Ve
         chunk_words: usize::try_from(chunk_words).ok()?,
         chunks: usize::try_from(chunks).ok()?,
     };
-    // Only what fits into the region that the file tells of is believed.
+    // Only what fits into the region that the file describes is believed.
     let all = shape.chunks.checked_mul(shape.chunk_words)?.checked_mul(WORD)?;
     if shape.chunks == 0 || shape.chunk_words == 0 || all as u64 > bytes || shape.byte_size() as u64 > bytes {
         return None;

@@ -42,7 +42,7 @@ pub struct Operation {
     pub unbalanced: bool,
     /// Exclusive time of each kind of span that occurred.
     pub spans: Vec<SpanTime>,
-    /// Numbers told: index into [`Vocabulary::numbers`], and the value; the last one of each kind.
+    /// Numbers attached: index into [`Vocabulary::numbers`], and the value; the last one of each kind.
     pub numbers: Vec<(u8, i64)>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct ThreadEvents {
     faults: Vec<u64>,
 }
 
-/// A stretch off the CPU.
+/// A time off the CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct OffCpuInterval {
     from: u64,

@@ -30,7 +30,7 @@ pub enum ProbeMark {
     Enter(u8),
     /// A span ends. One that ends around others ends them too, and the operation is flagged.
     Leave(u8),
-    /// The thread was taken off the CPU while it wanted to run.
+    /// The thread was preempted.
     Preempted,
     /// The thread left the CPU to wait.
     Waited,
@@ -96,7 +96,7 @@ pub struct EntryCounts {
     pub unbegun: u64,
 }
 
-/// A trace file of somebody else's time stamps.
+/// A trace file of time stamps that others took.
 pub struct ProbeTrace {
     path: PathBuf,
     space: Arc<TraceFileSpace>,
@@ -147,7 +147,7 @@ struct ProbedThread {
 
 impl ProbeTrace {
     /// Begins a trace in a new file, of stamps in nanoseconds of CLOCK_MONOTONIC. The costs are those of the kinds of
-    /// operation and of span, in the order of the words.
+    /// operation and of span, in the order of the vocabulary.
     ///
     /// # Errors
     /// The file cannot be made.
@@ -283,7 +283,7 @@ impl ProbeTrace {
         (operations, spans)
     }
 
-    /// Nobody looks from now on, for a time: what is open is counted as open, and its end is no end of anything.
+    /// Nothing is watched from now on, for a time: what is open is counted as open, and its end is not an end of anything.
     pub fn pause(&mut self) {
         self.close_all_frames(|entries| &mut entries.open);
     }
@@ -308,7 +308,7 @@ impl ProbeTrace {
         }
     }
 
-    /// Time stamps that were lost before they came here: operations around them are not what they seem.
+    /// Time stamps that were lost before they came here: operations around them are not reliable.
     pub fn add_lost(&mut self, stamps: u64) {
         self.summary.events_lost += stamps;
     }
@@ -457,7 +457,7 @@ impl ProbedThread {
         Some(inner.chain([(ended, FrameFate::Ended)]).collect())
     }
 
-    /// Something that ended lay in what is open: of what was left without its end nobody knows what its stamps cost.
+    /// Something that ended lay in what is open: of what was left without its end the cost of its stamps is unknown.
     fn count_inside(&mut self, at: usize, what: OpenFrameKind) {
         let span =
             |frame: &OpenFrame| if let OpenFrameKind::Span(span) = frame.kind { Some(span) } else { None };
@@ -466,7 +466,7 @@ impl ProbedThread {
             (OpenFrameKind::Nested(kind), _) => {
                 InnerOccurrence { is_operation: true, span: around.unwrap_or(OWN), kind }
             }
-            // What lies in no other span is told by its number.
+            // What lies in no other span is counted by its number.
             (OpenFrameKind::Span(kind), Some(span)) => InnerOccurrence { is_operation: false, span, kind },
             _ => return,
         };

@@ -36,7 +36,7 @@ impl StampDecoder {
         }
     }
 
-    /// Makes records of a chunk's words; they lie in `state` until somebody takes them.
+    /// Makes records of a chunk's words; they lie in `state` until they are taken.
     pub(crate) fn decode_chunk(&mut self, words: &[u64]) {
         for word in words {
             match StampWord::decode(*word) {
@@ -122,7 +122,7 @@ impl StampDecoder {
                 state.leave_span(now);
                 state.enter_span(now, kind);
             }
-            // Back on the path: what it waited for the writer is no time of the operation's.
+            // Back on the measured path: what it waited for the writer is not a time of the operation's.
             _ => state.exclude_time(now.saturating_sub(self.left)),
         }
     }
@@ -131,7 +131,7 @@ impl StampDecoder {
 /// The slot of time that belongs to the operation itself; 32 spans lie below it.
 pub(crate) const OWN: u8 = MOST_SPANS as u8;
 
-/// So many words say at most what lay inside: there is room for 127 with the numbers.
+/// At most this many words say what lay inside: there is room for 127 with the numbers.
 const MOST_INSIDE: usize = 100;
 
 /// The record being made, and those that are whole.

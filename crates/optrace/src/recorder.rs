@@ -14,7 +14,7 @@ use crate::stamp_words::{ABANDONED, CLOSED, StampWriter, tag};
 use crate::thread_events::ThreadEventRing;
 use crate::trace::RecorderChunks;
 
-/// Words that most operations are content with: so many are there when one begins, and it need not wait inside.
+/// Words that suffice for most operations: this many are free when one begins, so that it need not wait inside.
 const USUAL: usize = 64;
 
 /// Records the operations of the thread that made it. All methods cost some nanoseconds and a time stamp each.
@@ -54,7 +54,7 @@ impl<'t> Recorder<'t> {
         self.chunks.is_some()
     }
 
-    /// An operation of this kind (an index into [`Words::operations`](crate::Vocabulary)) begins now.
+    /// An operation of this kind (an index into [`Vocabulary::operations`](crate::Vocabulary)) begins now.
     ///
     /// Inside an operation it does nothing but flag it: operations do not nest.
     #[inline]
@@ -100,7 +100,7 @@ impl<'t> Recorder<'t> {
         self.stamp_writer().stamp_with_span(tag::NEXT, kind, span);
     }
 
-    /// A span of this kind (an index into [`Words::spans`](crate::Vocabulary)) begins now, inside the operation and inside
+    /// A span of this kind (an index into [`Vocabulary::spans`](crate::Vocabulary)) begins now, inside the operation and inside
     /// the spans that are open.
     #[inline]
     pub fn enter(&self, span: u8) {
@@ -119,8 +119,8 @@ impl<'t> Recorder<'t> {
         self.write_stamp(1, tag::SWITCH, span);
     }
 
-    /// A number of this kind (an index into [`Words::numbers`](crate::Vocabulary)) of the operation: up to 55 bits and a
-    /// sign; larger ones are stored as the largest. Told twice, the last one stands.
+    /// A number of this kind (an index into [`Vocabulary::numbers`](crate::Vocabulary)) of the operation: up to 55 bits and a
+    /// sign; larger ones are stored as the largest. Of two, the last one counts.
     #[inline]
     pub fn number(&self, kind: u8, value: i64) {
         let pen = self.stamp_writer();

@@ -41,10 +41,10 @@ const KIND_BITS: u32 = 8;
 /// Bits of a time stamp that do not fit beside tag and kind.
 const STAMP_SHIFT: u32 = TAG_BITS + KIND_BITS;
 
-/// Bits of a number's kind: what is higher is no kind at all ([`MOST_NUMBERS`](crate::vocabulary::MOST_NUMBERS) are possible).
+/// Bits of a number's kind: what is higher is not a kind at all ([`MOST_NUMBERS`](crate::vocabulary::MOST_NUMBERS) are possible).
 const NUMBER_SHIFT: u32 = 8;
 
-/// A word of the measured path, taken apart.
+/// A word of the measured path, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StampWord {
     /// Tag, kind and the lower 53 bits of the time.
@@ -111,7 +111,7 @@ impl StampWriter {
         (self.at as usize - self.first as usize) / size_of::<u64>()
     }
 
-    /// The time now, as what `tag` says of `kind`. Nothing where there is no room.
+    /// The time now, for `tag` and `kind`. Nothing where there is no room.
     #[inline(always)]
     pub(crate) fn stamp(&mut self, tag: u64, kind: u8) {
         self.stamp_at(self.clock.now(), tag, kind);

@@ -12,7 +12,7 @@ const RING: usize = 512 * 1024;
 
 const PAGE: usize = 4096;
 
-/// Where the ring's head and tail stand in its first page (`struct perf_event_mmap_page`).
+/// Where the ring's head and tail are in its first page (`struct perf_event_mmap_page`).
 const HEAD: usize = 1024;
 
 const TAIL: usize = 1032;

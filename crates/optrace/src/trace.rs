@@ -55,7 +55,7 @@ pub struct TraceRecordingSummary {
     pub waited: u64,
     /// Events that the kernel had no room for.
     pub events_lost: u64,
-    /// How often the process forked meanwhile: what its children did is not in the trace.
+    /// How often the process forked during the trace: what its children did is not in the trace.
     pub forks: u64,
     /// What became of the begins of all operations.
     pub entries: EntryCounts,
@@ -86,11 +86,11 @@ pub(crate) struct RecorderChunks {
 }
 
 impl Trace {
-    /// Begins a trace in a new file, in the place of one of the same user's that is there. Takes some milliseconds: the
+    /// Begins a trace in a new file, in place of an earlier one of the same user. Takes some milliseconds: the
     /// clock and the recorder's own cost are measured.
     ///
     /// # Errors
-    /// The file cannot be made, or there is a link, a file of another user or no file at all in its place.
+    /// The file cannot be made, or there is a link, a file of another user or something that is not a file in its place.
     pub fn create(path: &Path, vocabulary: &Vocabulary, options: TraceOptions) -> Result<Self, OptraceError> {
         let file = create_owned_file(path).map_err(OptraceError::from_io("create", path))?;
         let clock = options.clock.unwrap_or_else(ClockKind::cheapest_steady);

@@ -100,7 +100,7 @@ pub struct TraceFileSummary {
     pub inside: Vec<(u64, u64)>,
     /// Process that wrote it.
     pub process: u32,
-    /// How often it forked meanwhile: what its children did is not in the trace.
+    /// How often it forked during the trace: what its children did is not in the trace.
     pub forks: u64,
     /// What became of the begins of all operations; nothing in a file of before, or of an attached program.
     pub entries: EntryCounts,
@@ -125,7 +125,7 @@ impl TraceFile {
     /// Opens a trace and finds its blocks.
     ///
     /// # Errors
-    /// It cannot be read, is no trace, or of another version.
+    /// It cannot be read, is not a trace, or of another version.
     pub fn open(path: &Path) -> Result<Self, OptraceError> {
         let file = fs::File::open(path).map_err(OptraceError::from_io("read", path))?;
         let (header, begin) = read_header(&file, path)?;
@@ -168,7 +168,7 @@ impl TraceFile {
     ) -> Result<TraceFileSummary, OptraceError> {
         let (mut reported, is_closed) = self.summary();
         let mut blocks = self.blocks_by_recorder();
-        // Memory of threads that overlaps is nobody's: what is read twice would be counted twice.
+        // Memory of threads that overlaps is not read: what is read twice would be counted twice.
         let mut unread = self.file.metadata().map_or(0, |about| about.len());
         for opened in self.blocks_of_kind(TraceBlockKind::ThreadStart) {
             // A lane that is opened twice has its blocks once.
@@ -199,7 +199,7 @@ impl TraceFile {
         }
         let EntryCounts { entered, ended, abandoned, nested, open, .. } = reported.entries;
         if !is_closed {
-            // Of what was written before its end the file tells operations only.
+            // Of what was written before its end the file holds operations only.
             let missing = reported.operations.saturating_sub(ended);
             (reported.entries.entered, reported.entries.ended) = (entered + missing, ended + missing);
         } else {
@@ -421,7 +421,7 @@ fn read_header(file: &fs::File, path: &Path) -> Result<(TraceHeader, u64), Optra
     Ok((header, length as u64))
 }
 
-/// The block at a place; none at the end of the file.
+/// The block at an offset; none at the end of the file.
 fn find_block(file: &fs::File, at: u64) -> Result<Option<TraceBlock>, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     if at == length {

@@ -26,7 +26,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Checked words.
+    /// Checked names.
     ///
     /// # Errors
     /// [`OptraceError::Words`]: too many, none for the operations, twice the same, empty, or with a control character.

@@ -89,7 +89,7 @@ impl TraceWriter {
         took
     }
 
-    /// A thread begins to record, into memory that is at a place of the file or nowhere.
+    /// A thread begins to record, into memory that is at an offset of the file or not in it.
     pub(crate) fn write_thread_start(&mut self, lane: u32, thread: i32, place: Option<(u64, u64)>) {
         self.write_block(TraceBlockKind::ThreadStart, lane, 1, None, &encode_thread_start(thread, place));
     }

@@ -13,10 +13,10 @@ pub enum PrefetchError {
         what: &'static str,
         /// the file
         path: PathBuf,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
-    /// The file is no trace of ours.
+    /// The file is not a trace of ours.
     #[error("{} is no prefetch trace of perflab: it does not begin with {magic}", path.display())]
     Foreign {
         /// the file
@@ -50,7 +50,7 @@ pub enum PrefetchError {
         /// ours
         known: u32,
     },
-    /// It may have been learnt from somebody else's starts.
+    /// It may have been learnt from another user's startups.
     #[error(
         "{} does not say that it was learnt from this user's starts, as traces did not before they belonged to users; `perflab prefetch learn` makes it anew",
         path.display()

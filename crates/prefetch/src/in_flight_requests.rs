@@ -24,7 +24,7 @@ use perflab_model::io_trace::PAGE;
 /// Pages of a request: the kernel reads no more than a device's window at once, which is seldom smaller.
 const REQUEST: u64 = (128 << 10) / PAGE;
 
-/// Pages that are asked for before they are waited for: 6 MiB, a tenth of a second of a disk that turns. With less of them
+/// Pages that are asked for before they are waited for: 6 MiB, a tenth of a second of a rotational disk. With less of them
 /// a program's own reads come next and move the arm to and fro, instead of being met in the sweep.
 const WINDOW: u64 = 1536;
 
@@ -104,7 +104,7 @@ impl<'a> InFlightRequests<'a> {
         self.pages = 0;
     }
 
-    /// Reads a byte of the request's last page; not once nobody needs it.
+    /// Reads a byte of the request's last page; not once it is no longer needed.
     fn wait_for(&self, (file, last, _): &ReadRequest) {
         if !self.stop.load(Ordering::Relaxed) {
             let _ = file.read_at(&mut [0], last * PAGE);
@@ -148,8 +148,8 @@ pub(crate) fn open_exec_group(descriptor: OwnedFd) -> Fanotify {
     unsafe { Fanotify::from_owned_fd(descriptor) }
 }
 
-/// Asks for a stretch of a file to be read into memory, and does not wait for it. May wait for the file's own map, and
-/// for room in the disk's queue. The kernel reads at most the device's window at once: ask in pieces.
+/// Asks for a range of a file to be read into memory, and does not wait for it. May wait for the file's own map, and
+/// for room in the disk's queue. The kernel reads at most the device's window at once: ask in parts.
 fn request_readahead(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), usize::try_from(bytes)) else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -16,7 +16,7 @@ use crate::startup_trace::{ProgramTraces, StartupTrace, TracedExtent, TracedFile
 /// How the steps of a plan lie on one file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentLayout {
-    /// bytes of files that have a place
+    /// bytes of files that have a physical address
     pub bytes: u64,
     /// how many files
     pub files: usize,
@@ -24,7 +24,7 @@ pub struct ExtentLayout {
     pub stretches: u64,
 }
 
-/// How the steps of one file system lie now, as the file system says; a file that is gone has no place.
+/// How the steps of one file system lie now, as the file system says; a file that is gone has no address.
 pub(crate) fn current_layout(plan: &ReplayPlan<'_>, system: usize) -> ExtentLayout {
     let steps: Vec<&ReplayStep<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
     let mut files: Vec<u32> = steps.iter().map(|step| step.file.turn).collect();
@@ -76,7 +76,7 @@ pub fn refresh_extents(known: &mut ProgramTraces) {
     }
 }
 
-/// Gives a file's pages the places that they have now, in as many pieces as they lie in.
+/// Gives a file's pages the addresses that they have now, an entry for each extent.
 fn set_extents(file: &mut TracedFile, now: &IoFile) {
     let mut marks: Vec<TracedExtent> = Vec::new();
     for mark in
@@ -93,7 +93,7 @@ fn set_extents(file: &mut TracedFile, now: &IoFile) {
     file.place = beginning;
 }
 
-/// A piece of a file, by the extents that it lies in.
+/// A range of a file, split by the extents that it lies in.
 fn split_by_extents(now: &IoFile, mark: TracedExtent, count: u64) -> impl Iterator<Item = TracedExtent> {
     let within = mark.page + 1..mark.page + count;
     let further =
@@ -105,19 +105,19 @@ fn split_by_extents(now: &IoFile, mark: TracedExtent, count: u64) -> impl Iterat
     })
 }
 
-/// Pages that nobody reads, and that are taken along so that a file needs no block with a map. As many as a disk reads in the time
+/// Pages that are not read, and that are taken along so that a file needs no block with an extent map. As many as a disk reads in the time
 /// of a seek would be too many: such blocks lie together.
 const MAX_EXTRA_PAGES: u64 = 16;
 
 /// Pages within which what is read of a file is put together, in the order of its pages: a program that reads beside does not
-/// notice the 35 ms that a disk takes for them, and the file is in fewer pieces.
+/// notice the 35 ms that a disk takes for them, and the file has fewer extents.
 const MAX_GROUP_PAGES: u64 = 512;
 
-/// Pieces that a file's number has room for.
+/// Extents that an inode has room for.
 const MAX_FRAGMENTS_WITHOUT_MAP: usize = 4;
 
-/// Everything that a start reads, in the order in which it is needed: a file all at once, when the first of it is, where it
-/// needs no map then and that brings little along that nobody reads. Without what is to stay where it lies.
+/// Everything that a startup reads, in the order in which it is needed: a file all at once, when the first of it is, where it
+/// needs no map block then and that takes few pages along that are not read. Without what is to stay where it lies.
 pub(crate) fn target_layout<'a>(start: &'a StartupTrace, staying: &ReservedPages) -> ReplayPlan<'a> {
     let ReplayPlan { steps, left_out, .. } = plan_relayout(start);
     let mut read: HashMap<u32, PageSet> = HashMap::new();
@@ -164,7 +164,7 @@ impl ReservedPages {
         (!pages.is_empty()).then_some(ReplayStep { pages, ..step })
     }
 
-    /// How many of a start's files stay, or parts of them.
+    /// How many of a startup's files stay, or parts of them.
     pub(crate) fn count_files(&self, start: &StartupTrace, system: usize) -> usize {
         let here = start.files.iter().filter(|file| file.system == system);
         let stays = |file: &&TracedFile| {
@@ -180,7 +180,7 @@ fn traced_file_id(start: &StartupTrace, file: &TracedFile) -> TracedFileId {
     (start.systems.get(file.system).and_then(|system| system.uuid.clone()), file.inode, file.changed)
 }
 
-/// Whether a program reads one of the files that a start reads.
+/// Whether a program reads one of the files that a startup reads.
 pub fn shares_files(known: &ProgramTraces, start: &StartupTrace) -> bool {
     let read: HashSet<TracedFileId> = start.files.iter().map(|file| traced_file_id(start, file)).collect();
     let mut starts = known.starts.iter();
@@ -216,7 +216,7 @@ fn few_fragments(file: &TracedFile, pages: &PageSet) -> Option<PageSet> {
     few.into_iter().find(is_cheap)
 }
 
-/// In how many pieces a file lies once some of its pages lie elsewhere: those, and what is left between.
+/// How many extents a file has once some of its pages lie elsewhere: those, and what is left between.
 fn count_fragments(file: &TracedFile, moved: &PageSet) -> usize {
     let begins = moved.iter().next().is_some_and(|(first, _)| first == 0);
     let ends = moved.iter().last().is_some_and(|(first, count)| first + count >= file.size.div_ceil(PAGE));

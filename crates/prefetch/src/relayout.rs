@@ -28,7 +28,7 @@ use crate::startup_trace::{ProgramTraces, StartupTrace, TracedFileSystem};
 /// What can exchange blocks.
 const ABLE: &str = "ext4";
 
-/// What a start reads of one file system.
+/// What a startup reads of one file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystemLayout {
     /// where it is mounted
@@ -58,7 +58,7 @@ impl RelayoutOutcome {
     }
 }
 
-/// How what a start reads lies on its file systems.
+/// How what a startup reads lies on its file systems.
 pub fn file_system_layouts(start: &StartupTrace) -> Vec<FileSystemLayout> {
     let plan = target_layout(start, &ReservedPages::default());
     let part = |(at, system): (usize, &TracedFileSystem)| FileSystemLayout {
@@ -70,8 +70,8 @@ pub fn file_system_layouts(start: &StartupTrace) -> Vec<FileSystemLayout> {
     start.systems.iter().enumerate().map(part).collect()
 }
 
-/// Moves what a start reads, file system by file system, or only that of one of them. What was brought together for one of the
-/// `others`, programs that are known, stays with what that one reads. `tell` hears of pages that are dealt with. It ends early,
+/// Moves what a startup reads, file system by file system, or only that of one of them. What was brought together for one of the
+/// `others`, programs that are known, stays with what that one reads. `tell` is called with the number of pages that are dealt with. It ends early,
 /// with what is moved moved, when `stop` is set.
 ///
 /// # Errors
@@ -178,7 +178,7 @@ struct FreeExtents {
 }
 
 impl FreeExtents {
-    /// So many pages of free room on the file system that is mounted at `place`.
+    /// Reserves this many pages of free room on the file system that is mounted at `place`.
     pub fn new(place: &Path, pages: u64) -> io::Result<Self> {
         let flags = OFlags::TMPFILE.bits() as i32;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(place)?;
@@ -190,7 +190,7 @@ impl FreeExtents {
             .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// In how many pieces its room lies.
+    /// How many extents its room has.
     pub fn fragments(&self) -> io::Result<usize> {
         Ok(perflab_observe::io::file_extents(&self.file)?.len())
     }

@@ -28,7 +28,7 @@ use crate::startup_trace::{TracedFile, TracedFileSystem};
 /// What may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayBudget {
-    /// bytes a second at most; none is no limit
+    /// bytes a second at most; none: no limit
     pub rate: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub struct ReplayResult {
     pub pages: u64,
     /// pages of file systems' own blocks that were
     pub metadata: u64,
-    /// files that were read, by their turns
+    /// files that were read, by their order
     pub files: BTreeSet<u32>,
     /// files that are others now, gone, or not ours to open
     pub skipped: BTreeSet<u32>,
@@ -152,7 +152,7 @@ fn find_mounted(
     if device.is_none() {
         done.foreign.insert(system.place.clone());
     }
-    // A device of the kernel's invention (btrfs) turns as the disk below does.
+    // A device of the kernel's invention (btrfs) is rotational as the disk below is.
     let below = || mounts.find_by_path(Path::new(&system.place)).and_then(perflab_observe::disk_below);
     device.map(|device| {
         let below = below().unwrap_or(device);
@@ -262,7 +262,7 @@ fn is_not_stopped(stop: &AtomicBool) -> bool {
     !stop.load(Ordering::Relaxed)
 }
 
-/// Opens all, asks for what is wanted of each, and waits for what was asked a window before: turns of the files, and whether
+/// Opens all, requests the pages of each, and waits for what was requested a window before: the order of the files, and whether
 /// they were read. Those that a stop came before are neither.
 fn request_files(
     part: &[&ReplayStep<'_>],

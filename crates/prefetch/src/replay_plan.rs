@@ -18,7 +18,7 @@ use crate::startup_trace::{StartupTrace, TracedExtent, TracedFile};
 /// In which order files are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReadOrder {
-    /// as the program needed them, in stretches of the disk: each in one sweep, the one with what is needed first first
+    /// as the program needed them, in ranges of the disk: each in one sweep, the one with what is needed first first
     #[default]
     Need,
     /// as they lie on the disk: one sweep of a rotating one
@@ -104,7 +104,7 @@ impl ReplayPlan<'_> {
 }
 
 impl PlannedExtent<'_> {
-    /// File systems one after the other; what has no known place by the number of its file.
+    /// File systems one after the other; what has no known address by its inode number.
     fn disk_order(&self) -> (usize, bool, u64, u64) {
         let place = self.mark.place;
         (self.file.system, place.is_none(), place.unwrap_or(self.file.inode), self.mark.page)
@@ -126,7 +126,7 @@ fn bridge_gaps(file: &TracedFile, most: u64) -> PageSet {
     pages.fill_gaps(|end, next| next - end <= most && file.is_contiguous(end - 1, next))
 }
 
-/// Pieces of one file that follow one another upwards are one step.
+/// Extents of one file that follow one another upwards are one step.
 fn merge_into_steps<'a>(extents: &[PlannedExtent<'a>]) -> Vec<ReplayStep<'a>> {
     let same = |one: &PlannedExtent<'_>, next: &PlannedExtent<'_>| {
         std::ptr::eq(one.file, next.file) && one.mark.page < next.mark.page
@@ -141,14 +141,14 @@ fn merge_into_steps<'a>(extents: &[PlannedExtent<'a>]) -> Vec<ReplayStep<'a>> {
     extents.chunk_by(same).filter_map(step).collect()
 }
 
-/// Bytes that pass below the head in the time of a seek: what lies nearer than that belongs to the same stretch.
+/// Bytes that pass below the head in the time of a seek: what lies nearer than that belongs to the same range.
 pub(crate) const MAX_NEAR_BYTES: u64 = 256 << 10;
 
-/// Bytes of a stretch at most, so that the beginning of a large library does not bring all of it before anything else. At
+/// Bytes of a range at most, so that the beginning of a large library does not bring all of it before anything else. At
 /// 60 MB/s a tenth of a second.
 const MAX_RANGE_BYTES: u64 = 8 << 20;
 
-/// Pieces by stretches: within each as they lie, the one with what is needed first first.
+/// Extents by ranges: within each as they lie, the one with what is needed first first.
 fn order_ranges_by_need(mut extents: Vec<PlannedExtent<'_>>) -> Vec<PlannedExtent<'_>> {
     extents.sort_by_key(PlannedExtent::disk_order);
     let mut ranges: Vec<SweepRange<'_>> = Vec::new();
@@ -166,7 +166,7 @@ struct SweepRange<'a> {
     extents: Vec<PlannedExtent<'a>>,
     /// when the first of them is needed
     turn: u32,
-    /// where they begin and end on the disk; what has no known place is a stretch of its own
+    /// where they begin and end on the disk; what has no known address is a range of its own
     place: Option<(u64, u64)>,
 }
 
@@ -204,8 +204,8 @@ pub enum ReplayMode {
 }
 
 impl ReplayMode {
-    /// What of a start is read, and in which order: in one sweep where the program waits for all of it, else as it needs
-    /// it, unless another order is wanted.
+    /// What of a startup is read, and in which order: in one sweep where the program waits for all of it, else as it needs
+    /// it, unless another order is asked for.
     pub fn plan_replay(self, start: &StartupTrace, order: Option<ReadOrder>, memory: u64) -> ReplayPlan<'_> {
         let usual = if self == ReplayMode::Sync { ReadOrder::Block } else { ReadOrder::Need };
         plan_replay(start, order.unwrap_or(usual), memory)
@@ -237,7 +237,7 @@ pub(crate) mod tests {
 
     const MIB: u64 = 256;
 
-    /// A file in pieces of (first page, pages, turn, MiB on the disk).
+    /// A file in extents of (first page, pages, order, MiB on the disk).
     pub(crate) fn traced_file(inode: u64, extents: &[(u64, u64, u32, u64)]) -> TracedFile {
         let marks: Vec<TracedExtent> = extents
             .iter()
@@ -288,7 +288,7 @@ pub(crate) mod tests {
             (1, vec![(0, 20)]),
             (4, vec![(0, 4)]),
         ];
-        // 20 pages end 944 KiB before the other file begins: two stretches.
+        // 20 pages end 944 KiB before the other file begins: two ranges.
         assert_eq!(step_pages(&start, ReadOrder::Need, u64::MAX), need);
         let mut near = start;
         near.files[1].place = Some((100 << 20) + 30 * PAGE);

@@ -8,7 +8,7 @@ use perflab_model::PageSet;
 use perflab_model::io_trace::{DeviceNumber, PAGE};
 use serde::{Deserialize, Serialize};
 
-/// How it is known what a start read.
+/// How it is known what a startup read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceSource {
@@ -21,7 +21,7 @@ pub enum TraceSource {
 /// A file system that files of a trace lie on. Its identity is its UUID: numbers of devices change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedFileSystem {
-    /// its UUID as 32 hexadecimal digits; none where it tells none
+    /// its UUID as 32 hexadecimal digits; none where it has none
     pub uuid: Option<String>,
     /// `ext4`
     pub kind: String,
@@ -50,7 +50,7 @@ pub struct TracedFile {
     pub path: String,
     /// pages that were read
     pub pages: PageSet,
-    /// how many reads of the start came before that of its first page: another number for each file
+    /// how many reads of the startup came before that of its first page: another number for each file
     pub turn: u32,
     /// where its first page lies on the disk, in bytes; none where unknown
     pub place: Option<u64>,
@@ -64,19 +64,19 @@ pub struct TracedFile {
 pub struct TracedExtent {
     /// the page
     pub page: u64,
-    /// how many reads of the start came before that of this page
+    /// how many reads of the startup came before that of this page
     pub turn: u32,
     /// where it lies on the disk, in bytes; none where unknown
     pub place: Option<u64>,
 }
 
 impl TracedFile {
-    /// The turn of what was read of it last.
+    /// The order number of what was read of it last.
     fn last_turn(&self) -> u32 {
         self.marks.iter().map(|mark| mark.turn).fold(self.turn, u32::max)
     }
 
-    /// The same, read so many turns later.
+    /// The same, read that much later in the order.
     fn delay_turns(mut self, turns: u32) -> Self {
         let marks = self.marks.iter_mut().map(|mark| &mut mark.turn);
         marks.chain([&mut self.turn]).for_each(|turn| *turn = turn.saturating_add(turns));
@@ -101,7 +101,7 @@ impl TracedFile {
         at.checked_sub(1).and_then(|at| self.marks.get(at)).copied().unwrap_or(beginning)
     }
 
-    /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
+    /// Pages of the file by extent, each contiguous and read at one time: its mark, and how many pages.
     pub fn extents_of(&self, pages: &PageSet) -> Vec<(TracedExtent, u64)> {
         let mut extents = Vec::new();
         for (mut first, count) in pages.iter() {
@@ -125,7 +125,7 @@ impl TracedExtent {
     }
 }
 
-/// One start of a program.
+/// One startup of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartupTrace {
     /// when, in seconds since 1970
@@ -155,7 +155,7 @@ impl StartupTrace {
 pub struct ProgramTraces {
     /// its path
     pub program: String,
-    /// the user whose starts these are; none where a perflab wrote it that did not tell users apart
+    /// the user whose startups these are; none where a perflab wrote it that did not distinguish users
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<u32>,
     /// its latest starts, the oldest first
@@ -177,7 +177,7 @@ impl ProgramTraces {
         ProgramTraces { program, user: Some(user), ..ProgramTraces::default() }
     }
 
-    /// Notes which files a start opened of those that were read ahead for it, and which it did not; what three in a row did not
+    /// Notes which files a startup opened of those that were read ahead for it, and which it did not; what three in a row did not
     /// is forgotten. Whether anything changed.
     pub fn note_use(&mut self, opened: &BTreeSet<String>, unopened: &BTreeSet<String>) -> bool {
         let before = self.unopened.len();
@@ -201,10 +201,10 @@ impl ProgramTraces {
 /// Starts that are remembered.
 pub const MAX_KEPT_STARTUPS: usize = 3;
 
-/// Seconds after which a start counts no more beside newer ones.
+/// Seconds after which a startup counts no more beside newer ones.
 const MAX_STARTUP_AGE: u64 = 30 * 24 * 3600;
 
-/// How several starts become one.
+/// How several startups become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CombinePolicy {
     /// the latest alone
@@ -217,7 +217,7 @@ pub enum CombinePolicy {
 }
 
 impl ProgramTraces {
-    /// Remembers a start, and forgets those that are too many or too old.
+    /// Remembers a startup, and forgets those that are too many or too old.
     pub fn remember(&mut self, start: StartupTrace) {
         let fresh = |old: &StartupTrace| start.when.saturating_sub(old.when) <= MAX_STARTUP_AGE;
         self.starts.retain(fresh);

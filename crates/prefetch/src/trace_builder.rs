@@ -42,7 +42,7 @@ pub fn is_skipped_file_system(kind: &str) -> bool {
     SKIPPED_FILE_SYSTEMS.contains(&kind) || kind.starts_with("fuse.")
 }
 
-/// A start, from what was traced of it.
+/// A startup, from what was traced of it.
 ///
 /// # Errors
 /// [`PrefetchError::Empty`] where nothing was read: an empty trace must not replace a good one.
@@ -109,7 +109,7 @@ fn added_pages(recording: &IoRecording, device: DeviceNumber, inode: u64) -> Pag
     own.map(|event| (event.first, event.count)).collect()
 }
 
-/// The index of a file system among those of the start; none where it is left alone.
+/// The index of a file system among those of the startup; none where it is left alone.
 fn file_system_index(
     mounts: &MountTable,
     systems: &mut Vec<TracedFileSystem>,
@@ -151,7 +151,7 @@ fn traced_file(file: &IoFile, system: usize, reads: Vec<CachedRead>) -> Option<T
     })
 }
 
-/// Pages of a piece at most: a file that is read from end to end is needed little by little.
+/// Pages of an extent at most: a file that is read from end to end is needed little by little.
 const MAX_EXTENT_PAGES: u64 = 2048;
 
 /// Marks of what was read of a file, the first of its first page. What was read in a row and lies in a row has one.
@@ -239,7 +239,7 @@ impl FilesInUse {
     }
 }
 
-/// Pages in memory. The kernel tells that only to who owns a file or could write it, and lies to others.
+/// Pages in memory. The kernel reports that only to a user who owns a file or could write it, and lies to others.
 fn resident_pages(path: &Path, size: u64) -> Option<PageSet> {
     let file = fs::File::open(path).ok()?;
     let own =

@@ -96,7 +96,7 @@ fn parse_binary_dump(bytes: &[u8]) -> Result<PageDump, String> {
     let records =
         records.ok_or_else(|| format!("its records begin at byte {begin}, where there are none"))?;
     let [short, long] = RECORD;
-    // The inode of every second record stands where the wide form has upper halves of small numbers.
+    // The inode of every second record is where the wide form has upper halves of small numbers.
     let is_wide = |record: &[u8]| [3, 5, 7].iter().all(|word| record_number(record, *word, 4) == 0);
     let size = match records.len() % long {
         0 if records.chunks_exact(long).all(is_wide) => long,
@@ -116,7 +116,7 @@ fn parse_binary_dump(bytes: &[u8]) -> Result<PageDump, String> {
     Ok(dump)
 }
 
-/// The number of `size` bytes at this place, counted in such numbers.
+/// The number of `size` bytes at this position, counted in such numbers.
 fn record_number(record: &[u8], at: usize, size: usize) -> u64 {
     let bytes = record.get(at * size..(at + 1) * size).unwrap_or_default();
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))

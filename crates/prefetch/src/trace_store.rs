@@ -75,7 +75,7 @@ pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
 /// Writes a trace.
 ///
 /// # Errors
-/// A folder that cannot be written, a full disk; the old trace stands then.
+/// A folder that cannot be written, a full disk; the old trace stays then.
 pub fn write_trace_file(path: &Path, traces: &ProgramTraces) -> Result<(), PrefetchError> {
     let failed = || PrefetchError::io_error("write", path);
     let text = serde_json::to_vec(traces).map_err(|error| failed()(error.into()))?;
@@ -101,7 +101,7 @@ const ENDING: &str = "prefetch";
 #[derive(Debug, Clone)]
 pub struct TraceStore {
     folder: PathBuf,
-    /// the user whose starts are remembered there
+    /// the user whose startups are remembered there
     user: u32,
 }
 
@@ -109,7 +109,7 @@ pub struct TraceStore {
 const OF_USER: &str = "user-";
 
 impl TraceStore {
-    /// The folder that is wanted, or the usual one. Nothing is made yet.
+    /// The folder that is asked for, or the usual one. Nothing is made yet.
     pub fn locate(explicit: Option<&Path>) -> Self {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -132,7 +132,7 @@ impl TraceStore {
         }
     }
 
-    /// The file of a program: readable by its name, told apart by its path.
+    /// The file of a program: readable by its name, distinguished by its path.
     pub fn trace_path(&self, program: &Path) -> PathBuf {
         let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let plain: String = name
@@ -148,14 +148,14 @@ impl TraceStore {
     /// What is known of a program.
     ///
     /// # Errors
-    /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read, or that may be of another user's starts.
+    /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read, or that may be of another user's startups.
     pub fn read_trace(&self, program: &Path) -> Result<ProgramTraces, PrefetchError> {
         let path = self.trace_path(program);
         if !path.exists() {
             return Err(PrefetchError::Unknown { program: program.display().to_string(), path });
         }
         let traces = read_trace_file(&path)?;
-        // Before users were told apart, anybody's start taught root's.
+        // Before users were distinguished, any user's startup taught root's.
         if traces.user.map_or(self.user != 0, |user| user == self.user) {
             Ok(traces)
         } else {
@@ -182,7 +182,7 @@ impl TraceStore {
         Ok(path)
     }
 
-    /// Puts something else in the place of what is known of a program.
+    /// Replaces what is known of a program.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -190,7 +190,7 @@ impl TraceStore {
         write_trace_file(&self.trace_path(program), traces)
     }
 
-    /// What a word means that names a trace: a name that something was learnt under, a program, or a script.
+    /// What an argument means that names a trace: a name that something was learnt under, a program, or a script.
     pub fn resolve_name(&self, typed: &OsStr) -> PathBuf {
         let plain = PathBuf::from(typed);
         if self.trace_path(&plain).exists() {
@@ -215,7 +215,7 @@ impl TraceStore {
     /// # Errors
     /// A folder that cannot be made.
     pub fn create_folder(&self) -> Result<(), PrefetchError> {
-        // What somebody starts, and when, is nobody else's business; nor may others say what is read ahead.
+        // What a user starts, and when, is private; nor may others say what is read ahead.
         own_directories::create_own_directory(&self.folder)
             .map(drop)
             .map_err(PrefetchError::io_error("create", &self.folder))
@@ -244,7 +244,7 @@ impl TraceStore {
     }
 }
 
-/// The program that a word of a command means, as the shell would find it, without symbolic links.
+/// The program that an argument of a command means, as the shell would find it, without symbolic links.
 ///
 /// # Errors
 /// [`PrefetchError::NoProgram`].
@@ -259,7 +259,7 @@ pub fn find_program_path(typed: &OsStr) -> Result<PathBuf, PrefetchError> {
     let found = found.and_then(|path| fs::canonicalize(path).ok());
     found.ok_or_else(|| {
         let program = path.display().to_string();
-        // A path is meant as it stands: no name of PATH is near it.
+        // A path is taken literally: no name of PATH is near it.
         let near = (!program.contains('/')).then(|| nearest_program(&program)).flatten();
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         PrefetchError::NoProgram { program, hint }
@@ -275,13 +275,13 @@ fn nearest_program(name: &str) -> Option<String> {
     perflab_model::problem::nearest_name(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Programs that start another one, which the next word names; without what stands for a version.
+/// Programs that start another one, which the next argument names; without a version suffix.
 const INTERPRETERS: [&str; 24] = [
     "ash", "bash", "dash", "fish", "guile", "java", "julia", "ksh", "lua", "luajit", "mksh", "node",
     "nodejs", "perl", "php", "pypy", "python", "rscript", "ruby", "sh", "tclsh", "wish", "yash", "zsh",
 ];
 
-/// Options that take the next word.
+/// Options that take the next argument.
 const WITH_VALUE: [&str; 7] = ["-W", "-X", "-I", "-O", "-o", "--rcfile", "--init-file"];
 
 /// Under which name a command is remembered: its program's, or where that is an interpreter that is given a script, the script's. So two
@@ -318,7 +318,7 @@ fn is_code_option(interpreter: &str, option: &str) -> bool {
     }
 }
 
-/// The first word of an interpreter's that is no option, where that is a file.
+/// The first argument of an interpreter that is not an option, where that is a file.
 fn find_script(interpreter: &str, arguments: &[OsString]) -> Option<PathBuf> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {

@@ -7,7 +7,7 @@
 const LINE: usize = 64;
 
 /// Asks for so many cache lines from the first of `elements` on, be they fewer or not: to count them would cost more.
-/// Unlike a load it never waits, and so holds up nothing behind it.
+/// Unlike a load it never waits, and so delays nothing behind it.
 #[inline]
 pub(crate) fn prefetch_slice<const LINES: usize, T>(elements: &[T]) {
     let from = elements.as_ptr().cast::<u8>();

@@ -10,7 +10,7 @@ use crate::policy::ReapPolicy;
 use crate::probe::SlabProbe;
 use crate::set::SlabSet;
 
-/// A place in a set, on a key. Each step is O(log n); an iterator is the faster way to walk a set that rests.
+/// A position in a set, at a key. Each step is O(log n); an iterator is the faster way to walk a set that rests.
 ///
 /// It borrows nothing, and survives all changes but the removal of its key:
 ///
@@ -93,7 +93,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     }
 }
 
-/// A place in a positional list. Each step is O(log n).
+/// A position in a positional list. Each step is O(log n).
 ///
 /// ```
 /// use slablist::{SlabList, StaleCursor};
@@ -120,7 +120,7 @@ impl ListCursor {
         self.position
     }
 
-    /// The element that it stands on.
+    /// The element that it is at.
     ///
     /// # Errors
     /// [`StaleCursor`] if the list was changed since, or is another one.

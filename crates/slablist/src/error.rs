@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StaleCursor {
-    /// The element the set's cursor stood on was removed.
+    /// The element that the set's cursor was at was removed.
     Removed,
     /// The ordered list was changed after the cursor was made, so its position may mean another element.
     Changed,

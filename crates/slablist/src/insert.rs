@@ -33,7 +33,7 @@ impl TreeEdge {
     }
 }
 
-/// What the way down came upon.
+/// What was found on the way down.
 enum DescentEnd {
     Present,
     /// Room: the element is in, and not yet counted.

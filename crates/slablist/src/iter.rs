@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 use crate::cache_prefetch::prefetch_slice;
 use crate::node::IndexNode;
 
-/// Slabs between the one handed out and the one asked for meanwhile.
+/// Slabs between the one handed out and the one prefetched.
 const AHEAD: usize = 1;
 
 /// Cache lines of it that are asked for: the rest the processor sees coming. Measured beside 4 and 24.

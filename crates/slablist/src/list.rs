@@ -71,7 +71,7 @@ impl<T: Copy, R: ReapPolicy, P: SlabProbe> SlabList<T, R, P> {
         Ok(())
     }
 
-    /// Puts `value` in the place of the element at `position`, which is returned. O(log n).
+    /// Replaces the element at `position`, which is returned. O(log n).
     ///
     /// # Errors
     /// [`OutOfBounds`] if there is none.
@@ -229,14 +229,14 @@ impl<T: Copy, R: ReapPolicy, P: SlabProbe> SlabList<T, R, P> {
         self.tree.clear();
     }
 
-    /// Turns the order round. O(n).
+    /// Reverses the order. O(n).
     pub fn reverse(&mut self) {
         let mut loader = self.new_loader();
         self.iter().rev().for_each(|value| loader.push(&[*value]));
         self.tree.load(loader);
     }
 
-    /// Sorts in place, stably; equal elements all stay. O(n log n), and a copy of the elements meanwhile.
+    /// Sorts in place, stably; equal elements all stay. O(n log n), and a temporary copy of the elements.
     pub fn sort_by(&mut self, order: impl FnMut(&T, &T) -> Ordering) {
         let mut all = self.iter().copied().collect::<Vec<T>>();
         all.sort_by(order);

@@ -3,7 +3,7 @@
 //! A [`SlabProbe`] is a type parameter of the lists: with [`NoProbe`] each call is an empty inlined function, and
 //! the compiled code is that of a list without probes.
 
-/// A piece of work that begins. It ends with the [`SlabEvent`] named at it; works nest (a spill makes a slab).
+/// Work that begins. It ends with the [`SlabEvent`] named at it; works nest (a spill makes a slab).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SlabWork {

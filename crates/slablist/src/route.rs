@@ -55,7 +55,7 @@ const MOVED: usize = 12;
 /// The number of leading elements below `key`, which is probably about `guess`.
 ///
 /// The cache lines of `WINDOW` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
-/// few enough instructions follow for the processor to begin the next lookup meanwhile.
+/// few enough instructions follow for the processor to begin the next lookup at the same time.
 #[inline]
 fn lower_bound_near<const WINDOW: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
     let from = guess.saturating_sub(WINDOW / 2).min(keys.len().saturating_sub(WINDOW));

@@ -26,7 +26,7 @@ fn exact_number<K: Copy>(key: &K) -> Option<u64> {
     })
 }
 
-/// The number that a key stands for: it never falls where keys rise.
+/// The number that a key is mapped to: it never falls where keys rise.
 #[inline]
 fn ordering_number<K: Copy>(key: &K) -> Option<u64> {
     match_type!(*key, {

@@ -13,7 +13,7 @@ use crate::tree::{SlabLoader, SlabTree};
 
 /// An ordered set of fixed-size keys in slabs.
 ///
-/// `R` decides when slabs are given back ([`BoundedReap`] unless said otherwise), `P` is told what happens inside
+/// `R` decides when slabs are given back ([`BoundedReap`] unless said otherwise), `P` receives what happens inside
 /// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`ListShape`]), "O(log n)"
 /// below is O(f log n / log f + c) without the policy's work, which [`ReapPolicy`]'s implementations state.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
         self.tree.insert(KeyRoute::new(&key), key)
     }
 
-    /// Adds `key`, or puts it in the place of an equal one, which is returned. O(log n).
+    /// Adds `key`, or replaces an equal one, which is returned. O(log n).
     pub fn replace(&mut self, key: K) -> Option<K> {
         match self.tree.root.find_mut(KeyRoute::new(&key)) {
             Some(old) => Some(std::mem::replace(old, key)),

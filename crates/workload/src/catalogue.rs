@@ -23,7 +23,7 @@ pub struct Catalogue {
 /// Why definitions cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// What the file says is wrong; each problem names its place.
+    /// What the file says is wrong; each problem has its position.
     #[error(transparent)]
     Problems(#[from] Problems),
     /// The folder or a file in it cannot be read.

@@ -21,13 +21,13 @@ use crate::parameter::{self, ParameterKind, WorkloadParameter};
 pub struct WorkloadDefinition {
     /// The name of its file, without `.toml`.
     pub name: String,
-    /// The file it stands in, as the user would find it.
+    /// Its file, as the user would find it.
     pub file: String,
-    /// SHA-256, in hex, of what its text makes it do and measure: titles, installation and the like are no part of it.
+    /// SHA-256, in hex, of what its text makes it do and measure: titles, installation and the like are not part of it.
     pub digest: String,
     /// One line.
     pub title: String,
-    /// What its numbers mean, for somebody who never ran it.
+    /// What its numbers mean, for a reader who never ran it.
     pub measures: String,
     /// Where it comes from.
     pub homepage: Option<String>,
@@ -41,7 +41,7 @@ pub struct WorkloadDefinition {
     pub argv: Vec<ArgvElement>,
     /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
     pub shell: bool,
-    /// Whether the program is linked with optrace and writes a trace where it is told to.
+    /// Whether the program is linked with optrace and writes a trace to the file that it is given.
     pub traced: bool,
     /// Environment variables; templates.
     pub environment: IndexMap<String, String>,
@@ -98,7 +98,7 @@ pub struct Requirements {
     /// How much it writes there at most, with default parameters.
     #[serde(deserialize_with = "deserialize_size")]
     pub disk: Option<Bytes>,
-    /// What must be on PATH. The first of `argv` is added where it is no template.
+    /// What must be on PATH. The first of `argv` is added where it is not a template.
     pub programs: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ struct DefinitionDocument {
 }
 
 impl WorkloadDefinition {
-    /// Reads and checks one definition, as far as its text alone can tell.
+    /// Reads and checks one definition, as far as its text alone allows.
     pub fn read(source: &TomlSource) -> Result<WorkloadDefinition, Problems> {
         let document: DefinitionDocument =
             source.parse_requiring(&["title", "measures", "argv", "metric"])?;
@@ -177,7 +177,7 @@ impl WorkloadDefinition {
         self.rules.iter().map(|rule| rule.metric.clone()).collect()
     }
 
-    /// How many of each operation one execution does; those that the scope cannot tell are left out.
+    /// How many of each operation one execution does; those that the scope cannot resolve are left out.
     pub fn operation_counts(&self, scope: &ExpressionScope) -> std::collections::BTreeMap<String, f64> {
         let count =
             |(name, text): (&String, &String)| Some((name.clone(), scope.evaluate(text).ok()?.as_number()?));
@@ -192,7 +192,7 @@ impl WorkloadDefinition {
     }
 }
 
-/// What stands in a definition for people, for installing it or for trying it.
+/// What a definition holds for people, for installing it or for trying it.
 const NOT_MEASURED: &[&str] =
     &["title", "measures", "homepage", "licence", "install", "needs", "version", "brief", "operations"];
 
@@ -292,7 +292,7 @@ impl<'de> serde::de::Deserialize<'de> for ArgvElement {
     }
 }
 
-/// By hand, because an untagged enum would answer every slip with "did not match any variant".
+/// Written by hand, because an untagged enum would answer every slip with "did not match any variant".
 struct ArgvElementVisitor;
 
 impl<'de> Visitor<'de> for ArgvElementVisitor {
@@ -312,7 +312,7 @@ impl<'de> Visitor<'de> for ArgvElementVisitor {
     }
 }
 
-/// Names that a template may use beside the parameters.
+/// Names that a template may use besides the parameters.
 fn template_names<'a>() -> impl Iterator<Item = &'a str> {
     Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab"])
 }
@@ -374,7 +374,7 @@ fn check_parameter(name: &str, parameter: &WorkloadParameter, found: &mut Vec<Pr
     }
 }
 
-/// Values of `[brief]` that are no values of a parameter.
+/// Values of `[brief]` that are not values of a parameter.
 fn brief_problems(document: &DefinitionDocument) -> Vec<Problem> {
     let problem = |(name, given): (&String, &Scalar)| {
         let key = format!("brief.{name}");

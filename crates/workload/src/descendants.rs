@@ -15,13 +15,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 /// The environment variable that marks the processes of one execution.
 pub const MARK: &str = "PERFLAB_ITERATION";
 
-/// Rounds in which everybody is to be ended.
+/// Rounds in which all processes are to be ended.
 const ROUNDS: u32 = 500;
 
-/// Rounds in a row in which nobody is found, until nobody is there.
+/// Rounds in a row in which no process is found, until there is none.
 const ROUNDS_WITHOUT: u32 = 3;
 
-/// How long a process may be within exec until it counts as nobody's: its program may lie on a disk that answers late.
+/// How long a process may be within exec until it counts as unowned: its program may lie on a disk that answers late.
 const IN_EXEC: Duration = Duration::from_millis(300);
 
 /// A mark that no other execution has: that of this perflab, and a number.
@@ -31,7 +31,7 @@ pub(crate) fn new_execution_mark() -> String {
 }
 
 /// A perflab that carries out executions, as their marks name it. What is random in it is known to its journal and to what it
-/// started: nobody's process has it by chance, or from a perflab whose end was seen.
+/// started: no process has it by chance, or from a perflab whose end was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionOwner {
     pid: i32,
@@ -75,7 +75,7 @@ impl ExecutionOwner {
         read_own_namespace() == Some(self.namespace) && !is_process_living(self.pid, self.started)
     }
 
-    /// Whether it goes on, as far as that is seen from here.
+    /// Whether it goes on, as far as can be seen.
     pub fn is_living(&self) -> bool {
         read_own_namespace() == Some(self.namespace) && is_process_living(self.pid, self.started)
     }
@@ -89,7 +89,7 @@ impl ExecutionOwner {
     }
 
     /// Ends what is left of its executions; how many processes that was. Only for who knows it from its journal, or was started by
-    /// it: an environment alone may be somebody's who copied it.
+    /// it: an environment alone may have been copied.
     pub fn end_executions(&self) -> usize {
         let mut ended = 0;
         kill_until_none_found(|| {
@@ -166,7 +166,7 @@ fn read_own_namespace() -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// One that nobody has reaped yet is dead, too.
+/// One that is not reaped yet is dead, too.
 fn is_process_living(pid: i32, started: u64) -> bool {
     ProcessStatFields::read(pid).is_some_and(|owner| owner.started == started && owner.alive)
 }
@@ -178,9 +178,9 @@ fn is_process_living(pid: i32, started: u64) -> bool {
 pub(crate) struct ExecutionProcesses {
     group: i32,
     mark: String,
-    /// When the leader started, in ticks: whoever is older is no member, and is not looked at closer.
+    /// When the leader started, in ticks: whoever is older is not a member, and is not looked at closer.
     started: u64,
-    /// Pid and start time of members seen before: once its parent is dead, nothing else may tell.
+    /// Pid and start time of members seen before: once its parent is dead, nothing else may show it.
     known_members: BTreeSet<(i32, u64)>,
 }
 
@@ -198,7 +198,7 @@ impl ExecutionProcesses {
         });
     }
 
-    /// Kills until nobody is left, and says how many were killed beside the leader.
+    /// Kills until none is left, and returns how many were killed besides the leader.
     pub(crate) fn kill(&mut self) -> usize {
         let mut killed = BTreeSet::new();
         kill_until_none_found(|| {
@@ -258,7 +258,7 @@ impl ProcessStatFields {
         Self::parse(&fs::read_to_string("/proc/self/stat").ok()?)
     }
 
-    /// Whose execution it belongs to, by its mark.
+    /// The execution that it belongs to, by its mark.
     fn execution_owner(&self) -> Option<ExecutionOwner> {
         ExecutionOwner::parse_prefix(&self.execution_mark()?).map(|(executor, _)| executor)
     }
@@ -278,7 +278,7 @@ impl ProcessStatFields {
         })
     }
 
-    /// Its mark; none where it has none, or belongs to somebody else.
+    /// Its mark; none where it has none, or belongs to another user.
     fn execution_mark(&self) -> Option<String> {
         let environment = self.read_environment()?;
         let mut variables = environment.split(|byte| *byte == 0);
@@ -287,7 +287,7 @@ impl ProcessStatFields {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Within exec, the kernel shows no environment: the end of that is waited for, however few turns it gets on a busy machine.
+    /// Within exec, the kernel shows no environment: the end of that is waited for, however little it runs on a busy machine.
     fn read_environment(&self) -> Option<Vec<u8>> {
         let begun = Instant::now();
         loop {
@@ -302,7 +302,7 @@ impl ProcessStatFields {
         }
     }
 
-    /// Whether it has left one program and not reached the next one: its memory has no place for an environment then.
+    /// Whether it has left one program and not reached the next one: its memory has no environment then.
     fn is_in_exec(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace();
@@ -331,7 +331,7 @@ impl ProcessStatFields {
         let path = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
         let text = fs::read_to_string(path).unwrap_or_default();
         let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"));
-        // The first kernels with such descriptors did not tell.
+        // The first kernels with such descriptors did not report it.
         pid.is_none_or(|pid| pid.trim().parse() == Ok(self.pid))
     }
 

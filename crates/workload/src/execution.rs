@@ -30,7 +30,7 @@ pub enum ExecutionEnd {
         /// 0 is fine
         code: i32,
     },
-    /// Somebody else killed it, or it crashed.
+    /// Something else killed it, or it crashed.
     Signal {
         /// the signal's number
         signal: i32,
@@ -56,7 +56,7 @@ pub struct WorkloadExecution {
     pub end: Nanos,
     /// How many processes it had left behind; they were ended.
     pub left_behind: usize,
-    /// When we did not run ourselves for more than a second meanwhile, if that happened: the longest time.
+    /// When we did not run ourselves for more than a second during it, if that happened: the longest time.
     pub absence: Option<WatcherAbsence>,
 }
 
@@ -75,7 +75,7 @@ impl WorkloadExecution {
         self.end.since(self.start)
     }
 
-    /// Why it counts as failed, in one line with the end of what it said; none where it did not fail.
+    /// Why it counts as failed, in one line with the end of its output; none where it did not fail.
     pub fn failure(&self) -> Option<String> {
         let what = match self.outcome {
             ExecutionEnd::Exit { code: 0 } => return None,

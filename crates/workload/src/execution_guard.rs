@@ -18,7 +18,7 @@ const ROUND: Duration = Duration::from_millis(20);
 pub struct ExecutionGuard(Child);
 
 impl ExecutionGuard {
-    /// Starts `command`, which is to call [`guard_executions`] with the executor that is added to it as a word.
+    /// Starts `command`, which is to call [`guard_executions`] with the owner that is added to it as an argument.
     ///
     /// # Errors
     /// It cannot be started.
@@ -40,7 +40,7 @@ impl Drop for ExecutionGuard {
     }
 }
 
-/// Waits until this perflab says farewell on standard input, or is gone without; then ends what is left of its executions.
+/// Waits until this perflab says on standard input that it ends, or is gone without; then ends what is left of its executions.
 pub fn guard_executions(executor: &ExecutionOwner) {
     // Who kills perflab's whole group or closes its terminal does not mean us.
     let _ = rustix::process::setsid();

@@ -60,7 +60,7 @@ pub enum InstallError {
     Failed {
         /// the command
         command: String,
-        /// the end of what it said
+        /// the end of its output
         reason: String,
     },
     /// The archive is not the one that the definition means.
@@ -127,7 +127,7 @@ pub fn install_commands(steps: &InstallSteps) -> Vec<String> {
     }
 }
 
-/// What to tell somebody who lacks a workload.
+/// The hint for a workload that is not installed.
 pub(crate) fn install_hint(definition: &WorkloadDefinition) -> String {
     let general = format!("run `perflab workload install {}`", definition.name);
     match plan_install(definition) {

@@ -8,7 +8,7 @@ use perflab_model::expression::{ExpressionError, ExpressionScope};
 
 use crate::{WorkloadDefinition, WorkloadError, install};
 
-/// Places on the host that only the caller knows.
+/// Paths on the host that only the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPaths {
     /// The perflab binary, for built-in loads.
@@ -24,7 +24,7 @@ pub struct HostPaths {
 pub struct Invocation {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables set beside those that are inherited.
+    /// Variables set besides those that are inherited.
     pub environment: Vec<(String, String)>,
     /// Where it runs: the scratch directory where there is one, else where perflab runs.
     pub directory: Option<PathBuf>,

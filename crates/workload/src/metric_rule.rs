@@ -24,7 +24,7 @@ pub struct MetricRule {
     pub aggregate: MetricAggregate,
     /// The found number times this is the value in the metric's unit.
     pub scale: f64,
-    /// Whether its absence is no error: a metric that exists only under some parameters.
+    /// Whether its absence is not an error: a metric that exists only under some parameters.
     pub optional: bool,
 }
 
@@ -102,7 +102,7 @@ pub enum MetricAggregate {
     Min,
     /// the largest
     Max,
-    /// the middle one, or the mean of the two in the middle
+    /// the median
     Median,
 }
 
@@ -385,7 +385,7 @@ fn find_captures(regex: &regex::Regex, text: &str) -> Vec<String> {
     found.map(|value| value.as_str().to_owned()).collect()
 }
 
-/// The first JSON document, whatever stands before and behind it: some tools greet first.
+/// The first JSON document, whatever comes before and behind it: some tools greet first.
 fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
     let document = find_json_document(text)?;
     let found = pointers.iter().filter_map(|pointer| document.pointer(pointer));

@@ -16,14 +16,14 @@ pub enum DiskPositioning {
         shortest: Duration,
         /// What the longest way costs beyond that; between them it grows as the root of the distance.
         full_seek: Duration,
-        /// Half a turn.
+        /// Half a revolution.
         rotation: Duration,
         /// Bytes from first to last.
         capacity: u64,
         /// What lies this near ahead is waited for, not sought: the platter brings it. Bytes.
         near: u64,
     },
-    /// Any place is as near as any other.
+    /// Any position is as near as any other.
     Flash {
         /// To the first byte, reading.
         read: Duration,
@@ -49,7 +49,7 @@ impl DiskDataSheet {
     /// The data sheet of a model.
     ///
     /// `hdd-7200` is the 164 GB disk of the 2007 prefetching study (Deskstar, ATA-100, 60 MB/s), so that its figures and
-    /// ours are of one disk: 0.8 ms to the next track, 15 ms across, 4.17 ms for half a turn. `ssd-sata` is a SATA drive
+    /// ours are of one disk: 0.8 ms to the next track, 15 ms across, 4.17 ms for half a revolution. `ssd-sata` is a SATA drive
     /// of about 10,000 random 4 KiB reads a second one at a time, 95,000 in parallel, 540 MB/s. `nvme` is a
     /// middle-class drive, as far as a file system in user space can follow it. `emmc` is the flash of small boards.
     pub fn of_model(model: DiskModel) -> DiskDataSheet {
@@ -99,7 +99,7 @@ pub struct DiskRequest {
     pub writes: bool,
 }
 
-/// A disk at work. Times count from any beginning, and may not go back.
+/// A disk at work. Times count from any beginning, and must not go back.
 #[derive(Debug, Clone)]
 pub struct DiskMechanics {
     specification: DiskDataSheet,
@@ -198,7 +198,7 @@ mod tests {
         }
         let rate = 60.0 * f64::from(1 << 20) / (now - begin).as_secs_f64();
         assert!((rate - 60e6).abs() < 1e3, "{rate}");
-        // A hole of 100 KiB ahead passes under the head; the same behind it costs a turn.
+        // A hole of 100 KiB ahead passes under the head; the same behind it costs a revolution.
         let ahead = disk.completion(now, read_request((61 << 20) + (100 << 10), 0)) - now;
         assert!((as_millis(ahead) - 1.7067).abs() < 0.001, "{ahead:?}");
         let behind = disk.completion(now + ahead, read_request(61 << 20, 0)) - now - ahead;

@@ -27,7 +27,7 @@ use crate::settings::undo_journal::{RecoveredRun, UndoJournal};
 /// How long the server may take to begin, on a loaded machine.
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What kernels read ahead unless they are told otherwise, KiB.
+/// What kernels read ahead by default, KiB.
 const READ_AHEAD: &str = "128";
 
 /// What is to be emulated, and where.
@@ -43,10 +43,10 @@ pub struct EmulatedDiskOptions<'a> {
     pub home: &'a Path,
 }
 
-/// Begins to serve, and gives the block device. All of it is promised to the journal first.
+/// Begins to serve, and gives the block device. All of it is written to the undo journal first.
 ///
 /// # Errors
-/// The server does not begin (its words are in the error), there is no loop device, a setting is refused.
+/// The server does not begin (its message is in the error), there is no loop device, a setting is refused.
 pub fn begin_emulated_disk(
     wanted: EmulatedDiskOptions<'_>,
     journal: &mut UndoJournal,
@@ -75,7 +75,7 @@ pub fn delay_switch(mount: &Path) -> PathBuf {
     served_folder(mount.parent().unwrap_or(mount)).join(END_DELAYS_FILE_NAME)
 }
 
-/// Has a disk answer at once from now on, before all that was promised is undone: what waits to be written to a slow one would
+/// Has a disk answer at once from now on, before the journal's entries are undone: what waits to be written to a slow one would
 /// hold its file system, and whoever writes, for minutes. Nothing where there is no such disk.
 pub fn end_delays(switch: &Path) {
     let switch = fs::File::options().write(true).open(switch);

@@ -121,7 +121,7 @@ pub fn prepare_scratch_disk(
                     return format_and_mount(disk, &image, &home, &["loop"], journal);
                 };
                 let wanted = EmulatedDiskOptions { perflab, model, image: &image, home: &home };
-                // Made before it is slow: what mkfs writes is no part of any measurement.
+                // Made before it is slow: what mkfs writes is not part of any measurement.
                 run_command(&mkfs_command(disk, &image))?;
                 let device = begin_emulated_disk(wanted, journal)?;
                 let place = mount_scratch_disk(disk, &device, &home, &[], journal)?;
@@ -138,7 +138,7 @@ pub fn prepare_scratch_disk(
 }
 
 fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
-    // Whoever undoes it may be elsewhere, and mounts are told by where they really are.
+    // It may be undone from another directory, and mounts are known by their real paths.
     let base =
         fs::canonicalize(base).map_err(|source| ConductError::Scratch { path: base.into(), source })?;
     let path = base.join(format!("perflab-{id}"));
@@ -233,7 +233,7 @@ fn value_as_bytes(value: &Scalar, scope: &ExpressionScope) -> Option<u64> {
 }
 
 /// Whether the kernel or another program has claimed the disk, or a part of it: mounted anywhere, swapped to, part of a RAID or of
-/// a volume of device mapper. Nothing is opened that is no block device.
+/// a volume of device mapper. Nothing is opened that is not a block device.
 fn is_device_claimed(device: &str) -> bool {
     let is_block = fs::metadata(device).is_ok_and(|node| node.file_type().is_block_device());
     let claims = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// A study's words about one guest, as it would be started.
+    /// A study's table of one guest, as the machine that would be started.
     fn study_machine(words: &str) -> Result<GuestMachine, GuestError> {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("root.qcow2");

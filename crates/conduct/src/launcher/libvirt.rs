@@ -23,7 +23,7 @@ const SHUTDOWN: Duration = Duration::from_secs(60);
 
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A domain, and how virsh is told of it.
+/// A domain, and how virsh is called for it.
 #[derive(Debug, Clone)]
 struct LibvirtDomain {
     name: String,
@@ -125,7 +125,7 @@ pub(crate) fn launch_in_domain(
     let domain = LibvirtDomain { name: text(&target.domain), connect: target.connect.clone() };
     let ours = !domain.is_running(stop)?;
     if ours {
-        // A start that nobody waits for would go on, and nobody would end the domain.
+        // A start that is not waited for would go on, and the domain would never be ended.
         domain.run_virsh(&["start"], &StopRequest::new())?;
     }
     // From here on it ends with this value.

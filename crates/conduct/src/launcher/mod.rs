@@ -20,7 +20,7 @@ use crate::run_context::LocalMachine;
 
 /// An agent's home. Dropping it ends the agent as well.
 pub trait AgentHandle: Send + Debug {
-    /// Ends the agent and all that was started for it, within a few seconds, however it resists; gives what was said
+    /// Ends the agent and all that was started for it, within a few seconds, however it resists; gives what was printed
     /// beside the stream: standard error, a console.
     fn end(&mut self) -> String;
 }

@@ -29,7 +29,7 @@ pub(crate) struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// `words` are those of the child.
+    /// `stderr` is the child's.
     pub(crate) fn new(child: Child, stderr: StderrTail) -> Self {
         AgentProcess { child, stderr }
     }
@@ -140,7 +140,7 @@ impl StderrTail {
         tail.drain(..over);
     }
 
-    /// What was said so far.
+    /// What was printed so far.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }

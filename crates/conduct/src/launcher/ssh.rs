@@ -20,7 +20,7 @@ use crate::launcher::LaunchedAgent;
 use crate::launcher::process::{AgentProcess, StderrTail};
 use crate::run_context::LocalMachine;
 
-/// Where it is put there: so short that a loader's path within fits where the system's stands in a program.
+/// Where it is put there: so short that a loader's path within fits where a program names the system's.
 const PREFIX: &str = "/tmp/perflab.";
 
 /// Copies perflab to `address` and starts its agent there.
@@ -59,7 +59,7 @@ fn copy_bundle(address: &str, host: &LocalMachine, stop: &StopRequest) -> io::Re
     Err(io::Error::other(format!("perflab could not be copied there: {}", output.trim())))
 }
 
-/// Six letters that nobody guesses; where they are taken all the same, the folder is not made.
+/// Six letters that cannot be guessed; where the name is taken all the same, the folder is not made.
 fn random_suffix() -> String {
     let mut random = RandomState::new().build_hasher().finish();
     let mut letter = || {
@@ -90,7 +90,7 @@ fn agent_bundle(perflab: &Path, folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// For whoever unpacks it, and for nobody else.
+/// Readable only by the user who unpacks it.
 fn add_bundle_file(
     archive: &mut Builder<impl Write>,
     kind: EntryType,
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_program_in_its_parcel_starts_with_its_own_loader() {
-        // A short path, as a machine of somebody else's has it.
+        // A short path, as a machine of another user has it.
         let home = tempfile::Builder::new().prefix("p").rand_bytes(4).tempdir_in("/tmp").unwrap();
         let program = std::fs::canonicalize("/bin/cat").unwrap();
         let archive = agent_bundle(&program, home.path()).unwrap();

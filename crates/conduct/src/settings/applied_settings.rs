@@ -28,11 +28,11 @@ pub struct SettingChange {
     pub asked: Option<String>,
 }
 
-/// The settings in force. Only differences are applied, each promised to the journal first, and each is read back.
+/// The settings in force. Only differences are applied, each written to the undo journal first, and each is read back.
 #[derive(Debug)]
 pub struct AppliedSettings {
     journal: UndoJournal,
-    /// By name: what is in force, and the promise that undoes it.
+    /// By name: what is in force, and the undo entry that puts it back.
     in_force: IndexMap<String, SettingInForce>,
     /// Files that were changed: looked at once more when all is undone.
     originals: Vec<OriginalValue>,
@@ -57,7 +57,7 @@ struct SettingInForce {
 }
 
 impl AppliedSettings {
-    /// A bench on which nothing is changed yet.
+    /// No setting is changed yet.
     pub fn new(journal: UndoJournal) -> Self {
         AppliedSettings { journal, in_force: IndexMap::new(), originals: Vec::new(), stop: None }
     }
@@ -67,12 +67,12 @@ impl AppliedSettings {
         AppliedSettings { stop: Some(stop), ..self }
     }
 
-    /// The journal, for promises of others (mounts, scratch folders).
+    /// The journal, for other undo entries (mounts, scratch folders).
     pub fn journal(&mut self) -> &mut UndoJournal {
         &mut self.journal
     }
 
-    /// Brings the settings to what `knobs` want; returns what changed.
+    /// Brings the settings to what `settings` want; returns what changed.
     pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, ConductError> {
         let mut changes = Vec::new();
         for knob in knobs {
@@ -123,7 +123,7 @@ impl AppliedSettings {
         }
     }
 
-    /// Promises to put a setting back; not one that is as it is wanted, and that nobody else will put back.
+    /// Writes an undo entry for a setting; not for one that has the value already, and that no other run will put back.
     fn promise_restore(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
         let now = SettingContent::read(path)?.value;
         if is_same_value(&now, wanted) && !self.journal.held_by_others(path).is_some_and(|held| held.lives) {
@@ -145,7 +145,7 @@ impl AppliedSettings {
         Ok(())
     }
 
-    /// What a file held before the first of all changes is promised, and kept: what it holds now may be another factor's value.
+    /// What a file held before the first of all changes is what the entry holds: what it holds now may be another factor's value.
     fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
         let identity = FileIdentity::of_path(path);
         let known = self.originals.iter().position(|original| original.identity == identity);
@@ -204,7 +204,7 @@ impl AppliedSettings {
         Ok(Some(SettingChange { setting: factor.into(), from, to: level.into(), asked: None }))
     }
 
-    /// Undoes everything in reverse, and looks at the end whether it is so. What fails is said, and stays in the journal for
+    /// Undoes everything in reverse, and looks at the end whether it is so. What fails is reported, and stays in the journal for
     /// the next start.
     pub fn undo_all(mut self) -> (Vec<String>, Vec<ConductError>) {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());

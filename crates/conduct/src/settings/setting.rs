@@ -26,7 +26,7 @@ use crate::error::ConductError;
 /// One setting at the level that a case wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// A file of /proc or /sys and its wanted content.
+    /// A file of /proc or /sys and its requested content.
     File {
         /// `sysctl vm.swappiness`, or the path
         name: String,
@@ -61,7 +61,7 @@ impl Setting {
     }
 }
 
-/// A knob, and whose level it is.
+/// A setting, and whose level it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactorSetting {
     /// The factor's name.
@@ -72,7 +72,7 @@ pub struct FactorSetting {
     pub setting: Setting,
 }
 
-/// The knobs of one case, in the study's order of factors; with a `side`, only those that are turned there.
+/// The settings of one case, in the study's order of factors; with a `side`, only those that are set there.
 pub fn resolve_settings(
     study: &Study,
     case: &Case,
@@ -126,7 +126,7 @@ fn resolve_setting(
         FactorKind::DropCaches => {
             level.value.as_number().filter(|which| *which > 0.0).map(|which| Setting::DropCaches(which as u8))
         }
-        // `disk::wanted` and the plan take care of these.
+        // The scratch disk and the plan take care of these.
         FactorKind::Parameter
         | FactorKind::Environment
         | FactorKind::Disk
@@ -179,7 +179,7 @@ const SYNONYMS: &[(&str, &str)] = &[
 /// A file, however it is spelt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileIdentity {
-    /// A file of the kernel's own: its place there. These have other inodes on each mount, and new ones when memory is short.
+    /// A file of the kernel's own: its path there. These have other inodes on each mount, and new ones when memory is short.
     Kernel { kind: String, path: PathBuf },
     /// Another file that is there.
     Inode { device: u64, inode: u64 },
@@ -364,7 +364,7 @@ pub fn setting_problems(study: &Study, scope: &ExpressionScope, root: &Root) -> 
 /// A factor that writes to a file.
 struct FileFactor<'a> {
     name: &'a str,
-    /// its place in the study
+    /// its key in the study
     key: String,
     side: FactorSide,
     path: PathBuf,
@@ -413,7 +413,7 @@ fn side_file_identity(side: FactorSide, path: &Path) -> FileIdentity {
 }
 
 /// Factors of which one changes what another is about. A case would not have both levels, and what was there before the first
-/// of them could not be told from what the other wrote.
+/// of them could not be distinguished from what the other wrote.
 fn factor_conflicts(study: &Study, root: &Root) -> Vec<Problem> {
     let all = study.factor.iter().filter_map(|(name, factor)| FileFactor::new(study, name, factor, root));
     let all: Vec<FileFactor<'_>> = all.collect();
@@ -461,7 +461,7 @@ fn factor_problems(name: &str, factor: &Factor, scope: &ExpressionScope, root: &
             Problem::new(place, message).with_hint("it cannot be set on this machine: leave the factor out"),
         ];
     }
-    // Who may not read it is refused when the study is run, by what is said of rights.
+    // Who may not read it is refused when the study is run, by the check of permissions.
     let Ok(content) = SettingContent::read(&path) else { return Vec::new() };
     let levels = factor.levels.iter().enumerate().filter_map(|(index, level)| {
         let value = scope.render(&level.value.to_string()).ok()?;
@@ -652,7 +652,7 @@ mod tests {
         problems.to_string().lines().map(|line| line.replace(&home, "")).collect()
     }
 
-    /// What is said of two factors on these files.
+    /// The problems of two factors on these files.
     fn factor_pair_messages(one: &str, two: &str) -> Vec<String> {
         factor_messages(&format!("{one}\n[factor.g]\n{two}"))
     }

@@ -175,10 +175,10 @@ fn detach_loop_device(device: &Path, file: &Path) -> Result<(), ConductError> {
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Removes a file, or a folder with what lies in it. Nothing is removed where a file system is mounted there or below: that would
-/// take somebody's files with it.
+/// take a user's files with it.
 ///
 /// # Errors
-/// A file system is mounted there, or something cannot be removed. What is not there is no error.
+/// A file system is mounted there, or something cannot be removed. What is not there is not an error.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let is_folder = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Directory,
@@ -277,7 +277,7 @@ mod tests {
         for file in [folder.join("image"), theirs.join("kept")] {
             fs::write(file, "").unwrap();
         }
-        // A view of the same file system: no other device tells of it.
+        // A view of the same file system: no device number distinguishes it.
         assert!(Command::new("mount").arg("--bind").arg(&theirs).arg(&place).status().unwrap().success());
         let refused = remove_tree(&folder).map_err(|error| error.to_string());
         let opened = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();

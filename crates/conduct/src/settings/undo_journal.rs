@@ -58,7 +58,7 @@ impl UndoJournal {
     /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
     ///
     /// # Errors
-    /// Another user could have written it: what it tells is not to be done.
+    /// Another user could have written it: its entries are not to be carried out.
     fn open_abandoned(path: &Path, boot_id: &str) -> io::Result<Option<Self>> {
         let Some(file) = open_own_journal(path, OwnFileAccess::Append)? else { return Ok(None) };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -110,7 +110,7 @@ impl UndoJournal {
         self.next
     }
 
-    /// Undoes what was promised since `mark`, the latest first.
+    /// Undoes the entries written since `mark`, the latest first.
     pub fn undo_since(&mut self, mark: u32) -> Result<(), ConductError> {
         let numbers: Vec<u32> =
             self.pending().map(|(number, _)| number).filter(|number| *number >= mark).collect();
@@ -135,13 +135,13 @@ impl UndoJournal {
         Ok(())
     }
 
-    /// Until it is dropped, no other run makes promises about settings, or keeps them.
+    /// Until it is dropped, no other run writes undo entries for settings, or carries them out.
     pub(crate) fn lock_settings(&self) -> Result<SettingsLock, ConductError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         SettingsLock::acquire(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
     }
 
-    /// Who else has promised to put a setting back.
+    /// Which other runs have an undo entry for a setting.
     pub(crate) fn held_by_others(&self, path: &Path) -> Option<HeldSetting> {
         find_other_holder(&self.path, &self.boot_id, path)
     }
@@ -149,12 +149,12 @@ impl UndoJournal {
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
     ///
     /// # Errors
-    /// It stays, and tells of something that is undone already.
+    /// It stays, and holds an entry that is undone already.
     pub fn close(mut self) -> Result<(), ConductError> {
         // Left over, it would be found empty at the next start and removed then.
         let gone = self.pending.is_empty() && self.file.is_some() && fs::remove_file(&self.path).is_ok();
         let unnoted = if gone { Vec::new() } else { std::mem::take(&mut self.unnoted) };
-        // What was removed meanwhile may have made room.
+        // What was removed since may have made room.
         unnoted
             .into_iter()
             .try_for_each(|number| self.write_line(&UndoJournalLine::Undone { number }))
@@ -234,7 +234,7 @@ impl SettingsLock {
     }
 }
 
-/// What other runs have promised to make of a file.
+/// What other runs will put a file back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeldSetting {
     /// what it held before them
@@ -243,7 +243,7 @@ pub(crate) struct HeldSetting {
     pub lives: bool,
 }
 
-/// Who else has promised to put a file back: runs of this boot, by the journals beside one's `own`.
+/// Which other runs have an undo entry for a file: runs of this boot, by the journals beside one's `own`.
 fn find_other_holder(own: &Path, boot_id: &str, path: &Path) -> Option<HeldSetting> {
     let entries = fs::read_dir(own.parent()?).ok()?.flatten().map(|entry| entry.path());
     let others = entries.filter(|journal| journal != own && is_journal_path(journal));
@@ -313,7 +313,7 @@ impl RecoveredRun {
         RecoveredRun { run: run.into(), undone: Vec::new(), failed: Vec::new() }
     }
 
-    /// What somebody else may have written, and is not carried out.
+    /// What another user may have written, and is not carried out.
     fn refused_journal(path: &Path, error: &std::io::Error) -> Self {
         RecoveredRun { failed: vec![format!("{}: {error}", path.display())], ..RecoveredRun::new("unknown") }
     }
@@ -356,7 +356,7 @@ pub(crate) mod tests {
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
         assert!(journal.undo(1).is_err());
         let path = journal.path.clone();
-        // One change is still pending, so the journal stays, and still tells of the other.
+        // One change is still pending, so the journal stays, and still holds the other.
         assert!(matches!(journal.close(), Err(ConductError::JournalBehind { .. })));
         fs::remove_file(&path).unwrap();
 

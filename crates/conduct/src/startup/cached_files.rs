@@ -15,7 +15,7 @@ use perflab_model::io_trace::PAGE;
 pub struct CachedFiles {
     /// files that could be asked about
     pub files: usize,
-    /// their bytes that a start reads
+    /// their bytes that a startup reads
     pub known: u64,
     /// of these, bytes that are in memory
     pub resident: u64,
@@ -24,7 +24,7 @@ pub struct CachedFiles {
 }
 
 impl CachedFiles {
-    /// Of files and those of their pages that a start reads; all pages where there are none.
+    /// Of files and those of their pages that a startup reads; all pages where there are none.
     pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a Path, Option<&'a PageSet>)>) -> Self {
         let mut cached = CachedFiles::default();
         for (path, pages) in files {

@@ -20,7 +20,7 @@ use perflab_observe::Root;
 use perflab_observe::mounts::MountTable;
 use perflab_observe::taskstats::is_delay_accounting_on;
 
-/// What a start cost.
+/// What a startup cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StartupCost {
     /// pages that had to be waited for: of its process group, and of their children that have ended
@@ -30,7 +30,7 @@ pub struct StartupCost {
     /// hundredths of a second that the threads of its process group waited for disks, those that have ended not among
     /// them; none unless kernel.task_delayacct is 1, nor where the kernel counted more than there was time for
     pub delay_ticks: Option<u64>,
-    /// what the disk of the program's file read meanwhile, for whomever
+    /// what the disk of the program's file read until then, for any process
     pub reads: Option<DiskTraffic>,
 }
 
@@ -87,7 +87,7 @@ impl ProcessStat {
         Some(ProcessStat(text.rsplit_once(')')?.1.split_whitespace().map(String::from).collect()))
     }
 
-    /// The number at a place, counted from 1 as the manual does.
+    /// The number at a position, counted from 1 as the manual does.
     fn numeric_field(&self, place: usize) -> Option<u64> {
         self.0.get(place - 3)?.parse().ok()
     }
@@ -124,7 +124,7 @@ impl DiskTraffic {
     }
 }
 
-/// The disk, or partition, that a file lies on; none where that is no disk.
+/// The disk, or partition, that a file lies on; none where that is not a disk.
 pub fn disk_of_file(path: &Path) -> Option<DeviceNumber> {
     let device = perflab_observe::io::file_lookup::device_of(&fs::metadata(path).ok()?);
     perflab_observe::mounts::is_disk_device(device).then_some(device)
@@ -150,8 +150,8 @@ pub(crate) struct StartupCgroup {
 }
 
 impl StartupCgroup {
-    /// Starts something in a group of its own, in which it stays, and all that it starts. This process is in it meanwhile. None where
-    /// there is none that would tell anything, or where this process cannot leave it: it would tell of us, too.
+    /// Starts something in a group of its own, in which it stays, and all that it starts. This process is in it for that time. None where
+    /// there is none that would count anything, or where this process cannot leave it: it would count us, too.
     pub fn run_in_cgroup<T>(start: impl FnOnce() -> T) -> (T, Option<Self>) {
         let _alone = MOVING.lock();
         let mut group = Self::create();

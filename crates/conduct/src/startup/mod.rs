@@ -24,7 +24,7 @@ pub use cost::{DiskTraffic, StartupCost, disk_of_file, remove_abandoned_cgroups}
 pub use package_root::{PackageListError, PackageRoot, PackageRootError};
 pub use readiness::{ReadinessCondition, ReadinessConditionError, StartupError, WindowCondition};
 
-/// How a start came out.
+/// How a startup came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartupResult {
     /// from right before the process was made until it counted as started; none where it never did

@@ -20,7 +20,7 @@ use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 /// What programs want from the machine itself.
 const SHARED: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
 
-/// Compiled Python, which no package owns and every start reads.
+/// Compiled Python, which no package owns and every startup reads.
 const COMPILED: &str = "__pycache__";
 
 /// Why there is no such root.
@@ -47,7 +47,7 @@ pub enum PackageRootError {
         /// why
         source: io::Error,
     },
-    /// The namespace is everybody's.
+    /// The namespace is the host's.
     #[error("mounts would be seen by everybody: run it in `unshare --mount --propagation slave`")]
     Shared,
 }
@@ -92,7 +92,7 @@ impl PackageRoot {
     }
 
     /// Does `start` if no program of this file was started here before, and remembers that it was: an application's first start
-    /// makes its settings, and may end for another to follow. It is no start as users know them.
+    /// makes its settings, and may end for another to follow. It is not a startup as users know them.
     ///
     /// # Errors
     /// What `start` says, or a disk on which nothing can be remembered.
@@ -127,8 +127,8 @@ impl PackageRoot {
         self.copy_folder_times(Path::new("/")).map_err(copy_error(Path::new("/"), &self.upper_folder()))
     }
 
-    /// Gives every directory the age that it has here, once all is in it: caches of what lies in a directory (fonts) are
-    /// taken for old ones otherwise, and made anew at each start.
+    /// Gives every directory its modification time on this machine, once all is in it: caches of what lies in a directory (fonts) are
+    /// taken for old ones otherwise, and made anew at each startup.
     fn copy_folder_times(&self, folder: &Path) -> io::Result<()> {
         // What a program made on the disk (its settings) has no original.
         let Ok(original) = fs::metadata(folder) else { return Ok(()) };
@@ -145,7 +145,7 @@ impl PackageRoot {
     /// A file under the name that its directory really has: `/lib` may be a link to `/usr/lib`.
     fn copy_file(&self, file: &Path) -> Result<(), PackageRootError> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Ok(()) };
-        // What was removed after installing is no part of a start.
+        // What was removed after installing is not part of a startup.
         let (Ok(folder), Ok(about)) = (fs::canonicalize(folder), fs::symlink_metadata(file)) else {
             return Ok(());
         };
@@ -218,7 +218,7 @@ fn has_own_mount_namespace() -> bool {
     ["1", &parent.to_string()].iter().filter_map(|pid| of(pid)).any(|other| own.as_ref() != Some(&other))
 }
 
-/// What programs read at no start: documentation, and words of other languages.
+/// What programs read at no start: documentation, and translations.
 const UNREAD: [&str; 5] =
     ["/usr/share/doc/", "/usr/share/man/", "/usr/share/info/", "/usr/share/locale/", "/usr/share/lintian/"];
 
@@ -313,7 +313,7 @@ impl<'a> InstalledPackages<'a> {
         own.or_else(|| self.stands.get(name).copied())
     }
 
-    /// The full names of packages, of what they need, and of what everybody does.
+    /// The full names of packages, of what they need, and of essential ones.
     fn dependency_closure(&self, names: &[String]) -> Result<Vec<&'a str>, PackageListError> {
         let mut found: BTreeMap<&str, &'a str> = BTreeMap::new();
         let mut open: Vec<&str> = self.essential.clone();

@@ -59,7 +59,7 @@ impl ReadinessCondition {
     }
 }
 
-/// What is no end.
+/// What is not an end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` does not say when a program counts as started; exit, line, line:TEXT, file:PATH, notify, listen:PORT, \
@@ -104,7 +104,7 @@ impl fmt::Display for ReadinessCondition {
     }
 }
 
-/// How often something is tried that nobody tells of.
+/// How often something is tried that has no notification.
 const TRY: Duration = Duration::from_millis(1);
 
 /// As much of the output as is kept.
@@ -113,12 +113,12 @@ const KEPT: usize = 64 << 10;
 /// How long a pipe may stay open behind a process that has ended: what it inherited may still write there.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// A sign, and when it was seen.
+/// A signal, and when it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadinessSignal {
     Wanted,
     Exit,
-    /// a pipe of its was closed: nothing more will be said there
+    /// a pipe of its was closed: nothing more will come there
     Silence,
 }
 
@@ -251,7 +251,7 @@ impl ReadinessWatch {
         }
     }
 
-    /// The first sign that decides, or none in `limit`.
+    /// The first signal that decides, or none in `limit`.
     pub(crate) fn wait(&mut self, limit: Nanos) -> ReadinessOutcome {
         let end = perflab_observe::monotonic_now().0.saturating_add(limit.0);
         loop {
@@ -277,7 +277,7 @@ impl ReadinessWatch {
         expected.unwrap_or(ReadinessOutcome { at: exit, signal: Some(ReadinessSignal::Exit) })
     }
 
-    /// Waits until everything is read that an ended process has printed; when the sign came after all.
+    /// Waits until everything is read that an ended process has printed; when the signal came after all.
     fn wait_for_output_end(&mut self) -> Option<Nanos> {
         while self.open > 0 {
             match self.signals.recv_timeout(LAST_WORDS).ok()? {
@@ -297,10 +297,10 @@ impl ReadinessWatch {
 
     fn spawn_watcher(&self, watch: impl FnOnce(&dyn Fn(ReadinessSignal)) + Send + 'static) {
         let to = self.tell.clone();
-        // A thread whose sign nobody waits for any more ends with the process, or with perflab.
+        // A thread whose signal is not waited for any more ends with the process, or with perflab.
         std::thread::spawn(move || {
             watch(&|signal| {
-                // Nobody listens any more: it has started, or has not.
+                // The wait is over: it has started, or has not.
                 let _ = to.send((signal, perflab_observe::monotonic_now()));
             });
         });
@@ -374,7 +374,7 @@ fn wait_for_sd_notify(socket: &UnixDatagram) -> bool {
     }
 }
 
-/// Pixels of a window that is no dialogue's button and no splash of a logo, where nothing else is wanted.
+/// Pixels of a window that is neither a dialogue's button nor a splash screen, where nothing else is requested.
 const USUAL: (u16, u16) = (300, 200);
 
 /// Which window is waited for.
@@ -441,7 +441,7 @@ impl WindowWatch {
                 Event::ConfigureNotify(configured) => configured.window,
                 _ => continue,
             };
-            // A window that is gone again was no start.
+            // A window that is gone again was not a startup.
             if self.is_wanted(window).unwrap_or(false) {
                 return true;
             }
@@ -462,7 +462,7 @@ impl WindowWatch {
         Ok(is_shown && is_large && !is_splash && self.has_class(window)?)
     }
 
-    /// Whether the window, or the one that a window manager's frame holds, has the wanted class.
+    /// Whether the window, or the one that a window manager's frame holds, has the requested class.
     fn has_class(&self, window: u32) -> Result<bool, ReplyError> {
         let Some(expected) = &self.expected.class else { return Ok(true) };
         let inner = self.connection.query_tree(window)?.reply()?.children;
@@ -478,7 +478,7 @@ impl WindowWatch {
     }
 }
 
-/// Asks to be told of windows on every screen; returns the atoms by which a splash screen is known.
+/// Asks for events of windows on every screen; returns the atoms by which a splash screen is known.
 fn subscribe_windows(connection: &RustConnection) -> Result<(Atom, Atom), ReplyOrIdError> {
     let listen = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
     for screen in &connection.setup().roots {
@@ -488,7 +488,7 @@ fn subscribe_windows(connection: &RustConnection) -> Result<(Atom, Atom), ReplyO
     Ok((atom(b"_NET_WM_WINDOW_TYPE")?, atom(b"_NET_WM_WINDOW_TYPE_SPLASH")?))
 }
 
-/// Why a start cannot be measured at all; a program that never starts is no error, but a result.
+/// Why a startup cannot be measured at all; a program that never starts is not an error, but a result.
 #[derive(Debug, thiserror::Error)]
 pub enum StartupError {
     /// There is no window to be waited for.
@@ -507,15 +507,15 @@ pub enum StartupError {
     Command {
         /// its first word
         program: String,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
-    /// The sign of a start cannot be watched for, or the process not be ended.
+    /// The signal of a startup cannot be watched for, or the process not be ended.
     #[error("{what}: {source}")]
     Watch {
         /// what was tried
         what: String,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
 }

@@ -28,7 +28,7 @@ const LONGEST_JOINED: usize = 1 << 20;
 /// Numbers of a range.
 const LONGEST_RANGE: usize = 10_000;
 
-/// Words that are no operands.
+/// Words that are not operands.
 const KEYWORDS: [&str; 7] = ["and", "elif", "else", "if", "in", "is", "not"];
 
 /// Statements that a template may hold: loops could go on for days.
@@ -104,13 +104,13 @@ pub(crate) fn check_text_length(expression: &str, text: &str) -> Result<(), Expr
     }
 }
 
-/// That what is multiplied is no number.
+/// That what is multiplied is not a number.
 pub(crate) fn multiplication_error(expression: &str) -> ExpressionError {
     too_large_error(expression, "texts and lists cannot be multiplied".into())
 }
 
-/// What stands on both sides of every `*`, those in the innermost brackets first: names, numbers, quoted texts and brackets, with
-/// the filters, arguments and indices behind them. Everything else that the sign may apply to is a number.
+/// The operands of every `*`, those in the innermost brackets first: names, numbers, quoted texts and brackets, with
+/// the filters, arguments and indices behind them. Everything else that the operator may apply to is a number.
 pub(crate) fn find_factors(code: &str) -> Vec<&str> {
     let tokens = split_into_tokens(code);
     // A power is of numbers or fails.
@@ -132,7 +132,7 @@ pub(crate) fn find_factors(code: &str) -> Vec<&str> {
     sides.flatten().filter_map(text).collect()
 }
 
-/// A word, a number up to its point, a quoted text or a sign.
+/// A word, a number up to its point, a quoted text or an operator.
 struct ExpressionToken<'a> {
     text: &'a str,
     at: usize,
@@ -236,7 +236,7 @@ fn too_large_error(whole: &str, reason: String) -> ExpressionError {
     ExpressionError::TooLarge { beginning: beginning + dots, reason }
 }
 
-/// A piece of code without its quoted texts.
+/// Code without its quoted texts.
 struct UnquotedCode {
     /// with [`QUOTED`] in place of each quoted text
     text: String,

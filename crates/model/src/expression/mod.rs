@@ -158,8 +158,8 @@ impl ExpressionScope {
         Ok(())
     }
 
-    /// Refuses to multiply what is no number: a text or a list would be repeated that often. Those that are reached only under
-    /// other conditions are refused too; what fails by itself is told where it is needed. Before the whole is compiled, as the
+    /// Refuses to multiply what is not a number: a text or a list would be repeated that often. Those that are reached only under
+    /// other conditions are refused too; what fails by itself is reported where it is needed. Before the whole is compiled, as the
     /// library multiplies what it can then.
     fn check_factors(&self, whole: &str, code: &str) -> Result<(), ExpressionError> {
         use minijinja::value::ValueKind::{Bool, None, Number, Undefined};

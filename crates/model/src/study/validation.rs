@@ -302,7 +302,7 @@ fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
                 found.push(problem.with_hint(hint));
             }
             Some(_) if !wanted => found.push(meaningless_key_problem(name, key, kind)),
-            // A word that begins so would be an option to ssh or virsh.
+            // A word that begins like this would be an option to ssh or virsh.
             Some(value) if value.starts_with('-') || value.is_empty() => {
                 found.push(Problem::new(format!("target.{name}.{key}"), format!("is no {key}")));
             }
@@ -356,7 +356,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
     }
 }
 
-/// Whether the agent of a target that is no guest can be spoken to that way.
+/// Whether the agent of a target that is not a guest can be spoken to that way.
 fn is_usable_channel(kind: TargetKind, channel: AgentChannel) -> bool {
     kind == TargetKind::Process && channel == AgentChannel::Vsock
 }

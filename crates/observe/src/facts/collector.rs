@@ -24,7 +24,7 @@ impl<'a> FactCollector<'a> {
         self.facts.add(key, value, source);
     }
 
-    /// A fact that may not be known.
+    /// A fact that need not be known.
     pub(crate) fn add_optional(&mut self, key: &str, value: Option<impl Into<Scalar>>, source: &str) {
         if let Some(value) = value {
             self.add(key, value, source);

@@ -14,7 +14,7 @@ const MOUNTS: &str = "/proc/self/mounts";
 /// File systems without a device below them that a workload may still run on.
 const WITHOUT_DEVICE: &[&str] = &["overlay", "zfs", "9p", "virtiofs", "tmpfs"];
 
-/// Places of those that belong to the system.
+/// Mount points of those that belong to the system.
 const OF_THE_SYSTEM: &[&str] = &["/sys", "/proc", "/run", "/dev/"];
 
 pub(crate) fn collect_disk_facts(notes: &mut FactCollector<'_>) {
@@ -45,7 +45,7 @@ fn collect_block_device(notes: &mut FactCollector<'_>, name: &str) {
 
 fn collect_mounts(notes: &mut FactCollector<'_>) {
     let text = notes.read(MOUNTS).unwrap_or_default();
-    // What was mounted last over a place is what one finds there.
+    // What was mounted last over a mount point is what one finds there.
     let latest: BTreeMap<&str, MountsLine<'_>> = text.lines().filter_map(parse_mounts_line).collect();
     for (place, MountsLine { device, kind, options }) in latest {
         notes.add(&format!("disk.mount.{place}.type"), kind, MOUNTS);
@@ -64,7 +64,7 @@ struct MountsLine<'t> {
     options: &'t str,
 }
 
-/// A line of `/proc/self/mounts`, where a workload may run on what it tells of.
+/// A line of `/proc/self/mounts`, where a workload may run on what it names.
 fn parse_mounts_line(line: &str) -> Option<(&str, MountsLine<'_>)> {
     let mut words = line.split(' ');
     let (device, place, kind, options) = (words.next()?, words.next()?, words.next()?, words.next()?);

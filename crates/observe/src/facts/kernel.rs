@@ -173,7 +173,7 @@ const TUNABLES: &[&str] = &[
     "net/ipv4/tcp_wmem",
 ];
 
-/// Where the scheduler's knobs moved in 5.13; readable by root, with debugfs mounted.
+/// Where the scheduler's settings moved in 5.13; readable by root, with debugfs mounted.
 const SCHEDULER: &str = "/sys/kernel/debug/sched";
 
 const SCHEDULER_TUNABLES: &[&str] = &[

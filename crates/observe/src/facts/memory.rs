@@ -20,7 +20,7 @@ pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
     for (key, name) in keys {
         notes.add_optional(key, find_field(&text, ':', name).and_then(parse_kernel_bytes), MEMINFO);
     }
-    // Files of /proc do not tell it, and a recorded tree may be of another machine.
+    // Files of /proc do not have it, and a recorded tree may be of another machine.
     if notes.root.is_host() {
         let page_size = i64::try_from(rustix::param::page_size()).ok();
         notes.add_optional("memory.page_size", page_size, "getauxval(AT_PAGESZ)");
@@ -60,7 +60,7 @@ pub(crate) fn collect_numa_facts(notes: &mut FactCollector<'_>) {
         let memory = notes.read(&meminfo).and_then(|text| parse_node_total(&text));
         notes.add_optional(&format!("numa.node{node}.memory"), memory, &meminfo);
         let cpus = format!("{NODES}/node{node}/cpulist");
-        // Always text: a list of one CPU is no number.
+        // Always text: a list of one CPU is not a number.
         let list = notes.read(&cpus).map(Scalar::Text);
         notes.add_optional(&format!("numa.node{node}.cpus"), list, &cpus);
     }

@@ -32,7 +32,7 @@ const CHUNK_HEAD: usize = 48;
 
 const STRIPE: usize = 32;
 
-/// Kinds of chunks: trees, and all that spread one address over several places.
+/// Kinds of chunks: trees, and all that spread one address over several disk addresses.
 const TREES: u64 = 1 << 1 | 1 << 2;
 
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
@@ -53,13 +53,13 @@ struct BtrfsSearch {
     room: [u8; ROOM],
 }
 
-/// A stretch of addresses, and where it lies.
+/// A range of addresses, and where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BtrfsChunk {
     logical: u64,
     length: u64,
     kind: u64,
-    /// every copy: number of the disk, place there
+    /// every copy: number of the disk, address there
     copies: Vec<(u64, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl BtrfsChunks {
         if has_place && !is_striped { Ok(BtrfsChunks(all)) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    /// The same extents, with places of the disk in place of addresses. What lies across two chunks is two extents.
+    /// The same extents, with disk addresses in place of btrfs's own. What lies across two chunks is two extents.
     pub(crate) fn map_to_disk(&self, extents: &[FileExtent]) -> Vec<FileExtent> {
         extents
             .iter()

@@ -10,7 +10,7 @@ pub enum IoTraceError {
     Tracing {
         /// the file that was tried
         path: String,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
         /// what to do
         advice: &'static str,
@@ -39,7 +39,7 @@ pub enum IoTraceError {
     File {
         /// the file
         path: String,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
 }

@@ -23,7 +23,7 @@ const GETVERSION: libc::c_ulong = 0x8008_7601;
 
 const LAST: u32 = 1;
 
-/// Place unknown, not allocated yet, encoded, or within metadata: no place that could be read from the disk.
+/// Address unknown, not allocated yet, encoded, or within metadata: nothing that could be read from the disk.
 const NOWHERE: u32 = 0x2 | 0x4 | 0x8 | 0x200;
 
 const AT_ONCE: usize = 128;
@@ -53,7 +53,7 @@ struct FiemapRequest {
 /// The extents of a file, in its order; neighbours that also lie together on the disk are one.
 ///
 /// # Errors
-/// What the system said: a file system that does not tell.
+/// The system's error: a file system without extents to report.
 pub fn file_extents(file: &File) -> io::Result<Vec<FileExtent>> {
     let mut all: Vec<FileExtent> = Vec::new();
     let mut start = 0;
@@ -107,12 +107,12 @@ const BTRFS_FS_INFO: libc::c_ulong = 0x8400_941f;
 
 const BTRFS_UUID: std::ops::Range<usize> = 16..32;
 
-/// The UUID of the file system that a file lies on, as 32 hexadecimal digits; none where it tells none.
+/// The UUID of the file system that a file lies on, as 32 hexadecimal digits; none where it has none.
 pub fn file_system_uuid(file: &File) -> Option<String> {
     read_generic_uuid(file).or_else(|| read_btrfs_uuid(file))
 }
 
-/// What btrfs tells in its own way only.
+/// What btrfs reports by an ioctl of its own.
 fn read_btrfs_uuid(file: &File) -> Option<String> {
     let mut answer = [0_u8; 1024];
     // SAFETY: the kernel writes as many bytes as the request's number says, 1024, for which there is room.
@@ -124,7 +124,7 @@ fn format_hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As most file systems tell it, since Linux 6.9.
+/// As most file systems report it, since Linux 6.9.
 fn read_generic_uuid(file: &File) -> Option<String> {
     let mut answer = [0_u8; 17];
     // SAFETY: the kernel writes a length and 16 bytes, for which there is room.
@@ -164,6 +164,6 @@ pub(crate) fn open_by_inode(mount: &File, inode: u64, generation: u32) -> io::Re
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned this descriptor, and nobody else has it.
+    // SAFETY: the call has just returned this descriptor, and nothing else has it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }

@@ -25,7 +25,7 @@ use crate::io::{btrfs_chunks, file_ioctls, metadata_blocks};
 use crate::mounts::{self, MountEntry, MountTable};
 use crate::root::Root;
 
-/// Names, places and metadata of everything that a recording names.
+/// Names, extents and metadata of everything that a recording names.
 pub fn resolve_files(recording: &mut IoRecording) {
     let mounts = MountTable::read();
     let mut missing: BTreeMap<DeviceNumber, BTreeSet<u64>> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn read_file_name(file: &File) -> Option<PathBuf> {
 /// Everything about the file of this name: `None` where there is none.
 pub fn describe_file(path: &Path) -> Option<IoFile> {
     let found = fs::symlink_metadata(path).ok()?;
-    // What is no disk's may be a subvolume's, which no mount names.
+    // What is not a disk's may be a subvolume's, which no mount names.
     let device = Some(device_of(&found)).filter(|device| device.major() != 0);
     let device = device.or_else(|| Some(MountTable::read().find_by_path(path)?.device));
     Some(describe_inode(device.unwrap_or(device_of(&found)), found.ino(), path))
@@ -219,11 +219,11 @@ fn describe_inode(device: DeviceNumber, inode: u64, path: &Path) -> IoFile {
     }
 }
 
-/// A file that is looked at for somebody else: never through a link, never waiting for a pipe's other end, closed in whatever
-/// program is started meanwhile, and where that is allowed, without a time of access that would tell of it.
+/// A file that is looked at and not used: never through a link, never waiting for a pipe's other end, closed in whatever
+/// program is started in the meantime, and where that is allowed, without changing its access time.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn open_unnoticed(path: &Path) -> io::Result<File> {
     open_with_options(path, OpenOptions::new().read(true))
 }
@@ -231,7 +231,7 @@ pub fn open_unnoticed(path: &Path) -> io::Result<File> {
 /// The same, for its blocks to be moved: the kernel wants who does that to be allowed to write.
 ///
 /// # Errors
-/// What the system said; `ExecutableFileBusy` of a program that runs.
+/// The system's error; `ExecutableFileBusy` of a program that runs.
 pub fn open_for_relocation(path: &Path) -> io::Result<File> {
     open_with_options(path, OpenOptions::new().read(true).write(true))
 }
@@ -268,7 +268,7 @@ fn describe_open_file(device: DeviceNumber, inode: u64, file: &File, path: Optio
     }
 }
 
-/// Calls `found` for every file below `place`, on the same file system, whose number is still wanted.
+/// Calls `found` for every file below `place`, on the same file system, whose inode number is still missing.
 fn walk_to_inodes(place: &Path, missing: &mut BTreeSet<u64>, found: &mut dyn FnMut(u64, &Path)) {
     walk_file_system(place, &mut |inode, path| {
         if missing.remove(&inode) {
@@ -304,17 +304,17 @@ pub enum FileScanError {
     /// Nothing is mounted there that lies on a disk.
     #[error("{} lies on no disk: it is {kind}", place.display())]
     NoDisk {
-        /// the place
+        /// the path
         place: PathBuf,
         /// its file system
         kind: String,
     },
-    /// The place cannot be looked at.
+    /// The path cannot be looked at.
     #[error("{}: {source}", place.display())]
     Place {
-        /// the place
+        /// the path
         place: PathBuf,
-        /// what the system said
+        /// the system's error
         source: std::io::Error,
     },
 }
@@ -322,12 +322,12 @@ pub enum FileScanError {
 /// Whether the files below `place` can be held against sectors.
 ///
 /// # Errors
-/// A place that is not there, or on no disk.
+/// A path that is not there, or on no disk.
 pub fn require_disk_below(place: &Path) -> Result<(), FileScanError> {
     find_mount_and_disk(&MountTable::read(), place).map(drop)
 }
 
-/// The mount that a place belongs to, the disk below, and the number of the place.
+/// The mount that a path belongs to, the disk below, and the inode number of the path.
 fn find_mount_and_disk<'a>(
     mounts: &'a MountTable,
     place: &Path,
@@ -343,7 +343,7 @@ fn find_mount_and_disk<'a>(
 /// one disk is taken to be of the disk below `place`, whatever its number was then.
 ///
 /// # Errors
-/// A place that is not there, or on no disk.
+/// A path that is not there, or on no disk.
 pub fn match_sectors_to_files(recording: &mut IoRecording, place: &Path) -> Result<(), FileScanError> {
     let mounts = MountTable::read();
     let (mount, now, inode) = find_mount_and_disk(&mounts, place)?;

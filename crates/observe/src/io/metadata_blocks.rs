@@ -21,7 +21,7 @@ const GETFSMAP: libc::c_ulong = 0xc0c0_583b;
 
 const AT_ONCE: usize = 512;
 
-/// Owners that are no file: bit 4 of a record's flags.
+/// Owners that are not files: bit 4 of a record's flags.
 const SPECIAL: u32 = 0x10;
 
 const LAST: u32 = 0x20;
@@ -49,7 +49,7 @@ struct FsmapRequest {
     records: [FsmapRecord; AT_ONCE],
 }
 
-/// Every stretch of metadata of the file system that `file` lies on.
+/// Every range of metadata of the file system that `file` lies on.
 pub(crate) fn list_metadata_ranges(file: &File, device: DeviceNumber) -> io::Result<Vec<MetadataRange>> {
     let mut found = Vec::new();
     let mut low = FsmapRecord::default();

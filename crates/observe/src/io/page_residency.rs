@@ -30,7 +30,7 @@ struct CachestatCounts {
 /// Pages of `bytes` bytes from `offset` on that are in memory; all to the end where `bytes` is 0.
 ///
 /// # Errors
-/// What the system calls said: a file of somebody else, a file system without a page cache.
+/// The system's error: a file of another user, a file system without a page cache.
 pub fn count_resident_pages(file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
     let (range, mut counts) = (CachestatRange { offset, length: bytes }, CachestatCounts::default());
     // SAFETY: both structures are as the kernel declares them, and outlive the call.

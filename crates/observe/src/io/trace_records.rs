@@ -77,7 +77,7 @@ fn parse_field_line(line: &str) -> Option<(String, TraceField)> {
 /// Bytes of time and fill count before the records.
 const HEAD: usize = 16;
 
-/// Bits of the fill count that say that events before this page were lost, and are no count.
+/// Bits of the fill count that say that events before this page were lost, and are not part of the count.
 const FLAGS: u64 = 0b11 << 30;
 
 const PADDING: u32 = 29;

@@ -163,7 +163,7 @@ mod tests {
         let own = ProcessOwner::current().join_fields('-');
         let (pid, rest) = own.split_once('-').unwrap();
         assert!(is_abandoned_instance(&format!("perflab-io-9{pid}-{rest}-pages-0")));
-        // Ours, somebody's of whom /proc does not tell, an older perflab's.
+        // Ours, that of a process that /proc does not show, an older perflab's.
         for name in
             [&format!("perflab-io-{own}-pages-0"), "perflab-io-1-1-0-pages-0", "perflab-io-1-1-pages-0"]
         {

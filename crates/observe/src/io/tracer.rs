@@ -25,12 +25,12 @@ use crate::io::trace_records::{self, TraceEventFormat};
 use crate::io::tracefs::{TraceFs, TraceInstance};
 use crate::little_endian::read_u16_at;
 
-/// Whose I/O.
+/// Which processes' I/O is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoTraceScope {
     /// of the processes that the calling thread starts from now on, and of theirs
     Children,
-    /// everybody's
+    /// that of all processes
     All,
 }
 
@@ -172,7 +172,7 @@ pub struct IoTracer {
 #[derive(Debug)]
 struct IoRecordDecoder {
     event_formats: Vec<(u16, IoEventKind, TraceEventFormat)>,
-    /// The tracing thread itself, whose own pages nobody asked for.
+    /// The tracing thread itself, whose own pages are not part of the recording.
     own_process: Option<i32>,
 }
 
@@ -226,7 +226,7 @@ impl IoRecordDecoder {
         IoRecordDecoder { event_formats: described.into_iter().map(event).collect(), own_process: own }
     }
 
-    /// Everything that stands in pages of the buffers, in the order of time.
+    /// Everything in pages of the buffers, in order of time.
     fn decode_pages(&self, pages: &[u8]) -> Vec<IoEvent> {
         let mut events = Vec::new();
         for page in pages.chunks(SUBBUFFER) {
@@ -361,7 +361,7 @@ fn drain_file(file: &mut File, pages: &mut Vec<u8>) {
     }
 }
 
-/// Raw bytes that are kept of a recording, enough for 300,000 stretches of files; what comes later is left out.
+/// Raw bytes that are kept of a recording, enough for 300,000 ranges of files; what comes later is left out.
 const MOST: usize = 16 << 20;
 
 /// Buffers that wait for a process.

@@ -26,7 +26,7 @@ pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
 /// The row of all machines.
 const ALL: &str = "all";
 
-/// What stands for a state and not for events (`KVM_STATS_TYPE_INSTANT` and `_PEAK` in kvm_host.h of Linux 6.1).
+/// What is a state and not a count of events (`KVM_STATS_TYPE_INSTANT` and `_PEAK` in kvm_host.h of Linux 6.1).
 const GAUGES: &[&str] = &[
     "blocking",
     "guest_mode",

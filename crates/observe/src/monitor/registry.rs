@@ -17,7 +17,7 @@ pub struct MonitorDescriptor {
     pub name: &'static str,
     /// What it reads, as the kernel names it: `/proc/slabinfo`.
     pub source: &'static str,
-    /// One line for people: what its numbers tell.
+    /// One line for people: what its numbers show.
     pub about: &'static str,
     /// What it cannot be read without: `root`, or nothing.
     pub needs: &'static str,
@@ -39,7 +39,7 @@ pub trait Monitor: Send {
     /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError>;
 
-    /// Reads its file now, and says what differs from what it said last, where it knows; else everything.
+    /// Reads its file now, and returns what differs from its last reading, where it knows; else everything.
     ///
     /// # Errors
     /// As [`Monitor::read_rows`].
@@ -55,7 +55,7 @@ pub trait Monitor: Send {
 pub enum MonitorReading {
     /// All rows.
     Whole(Vec<CellRow>),
-    /// Those that differ from the last tick's, each behind its place: the others are as they were.
+    /// Those that differ from the last tick's, each with its index: the others are as they were.
     Changed(Vec<(u32, CellRow)>),
 }
 

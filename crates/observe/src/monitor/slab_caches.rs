@@ -155,7 +155,7 @@ fn parse_attribute_cells<'a>(
     cells
 }
 
-/// The row of a cache whose every attribute says `text`: what the property tests feed.
+/// The row of a cache whose every attribute is `text`: what the property tests feed.
 #[cfg(test)]
 pub(crate) fn parse_slab_caches_row(text: &str, rows: &mut Vec<CellRow>) {
     let text = Some(text.to_owned());
@@ -171,7 +171,7 @@ const _: () =
 /// The key of the page size (include/uapi/linux/auxvec.h).
 const AT_PAGESZ: u64 = 6;
 
-/// In bytes; nothing where the tree does not tell.
+/// In bytes; nothing where the tree does not have it.
 fn read_page_size(root: &Root) -> Option<u64> {
     if root.is_host() {
         return u64::try_from(rustix::param::page_size()).ok();

@@ -47,7 +47,7 @@ const COLUMNS: &[DeclaredColumn] = &[
 const ATTRIBUTES: [&str; 6] =
     ["objects", "total_objects", "slabs", "objects_partial", "partial", "cpu_slabs"];
 
-/// One reading of [`ATTRIBUTES`]: what each said, `Err` where it was no count.
+/// One reading of [`ATTRIBUTES`]: what each held, `Err` where it was not a count.
 type SlabExactReading = [Option<Result<NodeCounts, ()>>; ATTRIBUTES.len()];
 
 struct SlabExactMonitor {
@@ -245,7 +245,7 @@ fn build_exact_row(
     row
 }
 
-/// The rows of a cache whose every count says `text`: what the property tests feed.
+/// The rows of a cache whose every count is `text`: what the property tests feed.
 #[cfg(test)]
 pub(crate) fn parse_slab_exact_rows(text: &str, rows: &mut Vec<CellRow>) {
     let reading = ATTRIBUTES.map(|_| Some(NodeCounts::parse(text).ok_or(())));

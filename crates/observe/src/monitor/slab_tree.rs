@@ -20,7 +20,7 @@ use crate::monitor::slabinfo;
 use crate::monitor::text_file::ProcFile;
 use crate::root::Root;
 
-/// What root would add, and what remains without; said by all three when they are refused.
+/// What root would add, and what remains without; part of the error of all three when they are refused.
 pub(crate) const WITHOUT_ROOT: &str = "root would add objects, sizes and slabs of every cache (/proc/slabinfo), and \
      their alignment, order, aliases and exact counts (/sys/kernel/slab); the totals remain in meminfo (Slab, \
      SReclaimable, SUnreclaim) and vmstat (nr_slab_reclaimable, nr_slab_unreclaimable)";
@@ -35,7 +35,7 @@ pub(crate) struct SlabDirectory {
     pub cache: String,
     /// The directory's name: `:0000192`, `dentry`.
     pub directory: String,
-    /// Tells it from a later cache of the same name.
+    /// Distinguishes it from a later cache of the same name.
     pub inode: u64,
     /// The names that are links to it, sorted.
     pub members: Vec<String>,
@@ -216,7 +216,7 @@ impl NodeCounts {
         Some(NodeCounts { total, nodes: words.map(node).collect::<Option<_>>()? })
     }
 
-    /// The share of `node`; nothing where the kernel does not tell shares.
+    /// The share of `node`; nothing where the kernel does not report shares.
     pub(crate) fn on_node(&self, node: u32) -> Option<u64> {
         let share = self.nodes.iter().find(|(known, _)| *known == node).map(|(_, count)| *count);
         share.or((self.total == 0 || !self.nodes.is_empty()).then_some(0))
@@ -234,7 +234,7 @@ const COUNTED: u64 = 10_000;
 /// The kernel that began it.
 const SINCE: (u32, u32) = (6, 10);
 
-/// Tells which caches' counts are estimates.
+/// Finds which caches' counts are estimates.
 #[derive(Debug)]
 pub(crate) struct CountEstimates {
     root: Root,

@@ -4,7 +4,7 @@
 //! `objsize` is the padded size of an object, `num_objs` the capacity; SLUB counts objects that are free in a CPU's
 //! own slab as active, and reports `active_slabs` equal to `num_slabs` (mm/slub.c, `get_slabinfo`). Slab bytes are
 //! `num_slabs * pagesperslab * page size` (series `slab-caches`, fact `memory.page_size`). A name may appear on
-//! several rows of a tick, told apart by `ordinal`, and may hold spaces, so a line is read from its right end.
+//! several rows of a tick, distinguished by `ordinal`, and may hold spaces, so a line is read from its right end.
 //!
 //! No row is left out. What is wrong with one is in `flags`:
 //!
@@ -87,7 +87,7 @@ struct SlabinfoMonitor<T> {
     memory: UnchangedLines,
     /// what was given last,
     reported_rows: Vec<CellRow>,
-    /// the places at which the two differ, or may soon without a change of the text,
+    /// the indices at which the two differ, or may soon without a change of the text,
     watched: BTreeSet<usize>,
     /// and whether they are of other caches altogether.
     stale: bool,
@@ -142,7 +142,7 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
         read.map_err(|malformed| self.text.malformed_error(malformed))
     }
 
-    /// The rows that may not be as they were given, each behind its place.
+    /// The rows that may not be as they were given, each with its index.
     fn candidate_rows(&mut self, all: bool) -> Vec<(usize, CellRow)> {
         let mut indices = std::mem::take(&mut self.watched);
         let rows = self.memory.rows();
@@ -217,7 +217,7 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
         !self.is_doubtful(row)
     }
 
-    /// How many slabs are partial stands in another file, which may change alone.
+    /// How many slabs are partial is in another file, which may change alone.
     fn flag_estimate(&mut self, index: usize, row: &mut CellRow) {
         let Some((cache, counts)) = cache_name(row).zip(row_counts(row)) else { return };
         let (free, slabs) = (counts.objects.saturating_sub(counts.in_use), counts.slabs);
@@ -329,7 +329,7 @@ impl UnchangedLines {
         &self.rows
     }
 
-    /// The places of the rows that the last text changed; of no meaning where it brought other caches.
+    /// The indices of the rows that the last text changed; meaningless where it brought other caches.
     fn changed_rows(&self) -> &[usize] {
         &self.changed
     }
@@ -406,7 +406,7 @@ pub(crate) fn parse_slabinfo(text: &str, rows: &mut Vec<CellRow>) -> Result<(), 
     }
 }
 
-/// The names in their order, a repeated one as often as it stands there.
+/// The names in their order, a repeated one as often as it occurs.
 pub(crate) fn slabinfo_names(text: &str) -> impl Iterator<Item = &str> {
     cache_lines(text).map(|line| SlabinfoLine::parse(line).name)
 }

@@ -99,12 +99,12 @@ pub(crate) fn fill_row<'a>(
 pub(crate) struct MalformedLine {
     /// From 1.
     pub line: usize,
-    /// What was expected and what stood there.
+    /// What was expected and what was there.
     pub description: String,
 }
 
 impl MalformedLine {
-    /// `wanted` was expected for `subject`, and `found` stood there (shown shortened).
+    /// `expected` for `subject`, and `found` in its place (shown shortened).
     pub(crate) fn new(line: usize, expected: &str, subject: &str, found: &str) -> Self {
         let found: String = found.chars().take(60).collect();
         MalformedLine { line, description: format!("{expected} was expected for {subject}, found `{found}`") }
@@ -126,7 +126,7 @@ pub(crate) struct DiscoveredColumn {
     pub scale: u64,
 }
 
-/// How such a file tells its columns: from name and the text after it.
+/// How such a file declares its columns: from name and the text after it.
 type ColumnDiscovery = fn(name: &str, rest: &str) -> DiscoveredColumn;
 
 /// A monitor of such a file.
@@ -179,7 +179,7 @@ pub(crate) fn discover_columns(
     if found.is_empty() { Err(MalformedLine::new(1, "at least one line", "the file", "")) } else { Ok(found) }
 }
 
-/// The row of `text`. Lines stand where they stood before, nearly always; a name that came later is left out.
+/// The row of `text`. Lines are at the same position as before, nearly always; a name that came later is left out.
 pub(crate) fn parse_name_value_row(text: &str, found: &[DiscoveredColumn]) -> Result<CellRow, MalformedLine> {
     let mut row = vec![TableCell::Missing; found.len()];
     for (index, (number, line)) in numbered_lines(text).enumerate() {

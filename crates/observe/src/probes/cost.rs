@@ -70,7 +70,7 @@ const BOTH: usize = 3 * EACH;
 /// Bytes of all.
 const ALL: usize = 4 * EACH;
 
-/// Bytes from an emulated place to the return behind it.
+/// Bytes from an emulated instruction to the return behind it.
 const RETURN: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -88,7 +88,7 @@ pub struct ProbeCost {
     pub stepped: f64,
     /// At a function's return instruction.
     pub returned: f64,
-    /// Between the times that a begin and an end tell, with nothing between.
+    /// Between the times of a begin and an end with nothing between.
     pub between: f64,
 }
 
@@ -115,7 +115,7 @@ impl ProbeCost {
     }
 }
 
-/// Measures what places cost, as often as is wanted.
+/// Measures what probes cost, as often as needed.
 #[derive(Debug)]
 pub struct ProbeCostMeter {
     code: ProbedCode,
@@ -136,7 +136,7 @@ impl ProbeCostMeter {
         Self::with_code(root, ProbedCode::copy_to_memory().unwrap_or_else(|| ProbedCode::locate_own(root)))
     }
 
-    /// The same where memory may not be executed that was written.
+    /// The same where memory that was written must not be executed.
     #[cfg(test)]
     pub(crate) fn on_own_code(root: &Root) -> Result<Self, ProbeError> {
         Self::with_code(root, ProbedCode::locate_own(root))
@@ -192,7 +192,7 @@ struct ProbedCode {
 }
 
 impl ProbedCode {
-    /// A copy in memory that is nobody else's; none where memory may not be executed that was written.
+    /// A copy in memory of its own; none where memory that was written must not be executed.
     fn copy_to_memory() -> Option<Self> {
         let flags = MemfdFlags::CLOEXEC;
         // Kernels before 6.3 do not know the flag, and allow it without.

@@ -14,7 +14,7 @@ pub enum ProbeError {
         /// the system's reason
         source: io::Error,
     },
-    /// It is no program.
+    /// It is not a program.
     #[error("{path}: not an ELF program or library: {reason}")]
     NotElf {
         /// the file
@@ -22,7 +22,7 @@ pub enum ProbeError {
         /// what is wrong
         reason: String,
     },
-    /// It has no such place.
+    /// It has no such probe point.
     #[error("{path} has no {what} `{name}`; {hint}")]
     NoPlace {
         /// the file
@@ -34,7 +34,7 @@ pub enum ProbeError {
         /// what there is
         hint: String,
     },
-    /// It cannot be told where the function begins or ends.
+    /// It is unknown where the function begins or ends.
     #[error("`{name}` of {path} cannot be watched safely: {reason}; give an end, or another function")]
     Unsafe {
         /// the file
@@ -55,7 +55,7 @@ pub enum ProbeError {
     Refused {
         /// file and offset
         place: String,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
         /// what to change
         advice: String,
@@ -77,7 +77,7 @@ pub enum ProbeError {
     Ring {
         /// the CPU
         cpu: u32,
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
 }

@@ -4,7 +4,7 @@
 
 /// What is known about a program's code. Addresses are as they were linked.
 pub(crate) trait ProgramCode {
-    /// The bytes from an address to the end of the stretch that is loaded.
+    /// The bytes from an address to the end of the segment that is loaded.
     fn bytes_from(&self, address: u64) -> Option<&[u8]>;
     /// The name of a function that begins exactly there.
     fn function_name(&self, address: u64) -> Option<&str>;
@@ -49,7 +49,7 @@ struct DecodedInstruction {
     address: u64,
     flow: InstructionFlow,
     stepped: bool,
-    /// it marks a landing place and does nothing else
+    /// it marks a branch target and does nothing else
     landing: bool,
 }
 
@@ -165,7 +165,7 @@ fn find_entry_point(
         return point(step);
     }
     match steps {
-        // What only marks a landing place must be stepped over; what stands behind it is often emulated.
+        // What only marks a branch target must be stepped over; the instruction behind it is often emulated.
         [landing, next, ..] if landing.landing && !next.stepped && !targets.contains(&next.address) => {
             point(next)
         }

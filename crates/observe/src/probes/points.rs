@@ -20,7 +20,7 @@ use crate::probes::function_code::{self, InstructionPoint, InstructionSet, Progr
 use crate::probes::recorder::{ProbeCondition, ProbePoint};
 use crate::probes::usdt_condition::ArgumentFilter;
 
-/// One place, in a file.
+/// One point, in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeSite {
     /// Bytes from the beginning of the file.
@@ -72,7 +72,7 @@ impl ProbedProgram {
     /// Reads a file's symbols and notes.
     ///
     /// # Errors
-    /// It cannot be read, or is no ELF file.
+    /// It cannot be read, or is not an ELF file.
     pub fn read(path: &Path) -> Result<ProbedProgram, ProbeError> {
         let bytes = std::fs::read(path).map_err(|source| ProbeError::Read { path: path.into(), source })?;
         ProbedProgram::parse(path, &bytes)
@@ -81,7 +81,7 @@ impl ProbedProgram {
     /// The same of bytes.
     ///
     /// # Errors
-    /// They are no ELF file.
+    /// They are not ELF files.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<ProbedProgram, ProbeError> {
         let wrong =
             |reason: elf::ParseError| ProbeError::NotElf { path: path.into(), reason: reason.to_string() };
@@ -157,7 +157,7 @@ impl ProbedProgram {
         self.functions.contains_key(name)
     }
 
-    /// Whether it has a function of that name, whatever is to be said about it.
+    /// Whether it has a function of that name, whatever is wrong with it.
     pub fn has_function(&self, name: &str) -> bool {
         self.functions.contains_key(name) || !self.symbols_named(name).is_empty()
     }
@@ -165,7 +165,7 @@ impl ProbedProgram {
     /// Where the function begins and ends that begins at an address, as it was linked.
     ///
     /// # Errors
-    /// No unwind table tells of one there, or its ends cannot be told.
+    /// No unwind table has one there, or its ends are unknown.
     pub fn function_at(&self, address: u64) -> Result<ProbedFunction, ProbeError> {
         let name = format!("{address:#x}");
         let end = self.parts.get(&address).copied().ok_or_else(|| {
@@ -201,7 +201,7 @@ impl ProbedProgram {
     /// where that is one function only.
     ///
     /// # Errors
-    /// There is none, or more than one, or its ends cannot be told.
+    /// There is none, or more than one, or its ends are unknown.
     pub fn function(&self, name: &str) -> Result<ProbedFunction, ProbeError> {
         let symbol = self.find_symbol(name)?;
         let wrong = |reason: &str| self.unsafe_function_error(name, reason.into());
@@ -435,7 +435,7 @@ fn demangled_last_name(symbol: &str) -> &str {
     last
 }
 
-/// A stretch of the file that is loaded: address, length, offset.
+/// A segment of the file that is loaded: address, length, offset.
 type LoadSegment = (u64, u64, u64);
 
 fn read_load_segments(file: &ElfBytes<'_, AnyEndian>) -> Vec<LoadSegment> {
@@ -476,7 +476,7 @@ fn site_of_note(file: &ElfBytes<'_, AnyEndian>, loads: &[LoadSegment], note: &Us
 /// The type of such notes.
 pub(crate) const KIND: u64 = 3;
 
-/// A USDT probe as its note tells it: addresses as they were linked.
+/// A USDT probe as its note describes it: addresses as they were linked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UsdtNote {
     pub address: u64,

@@ -33,10 +33,10 @@ use crate::root::Root;
 /// Buffer pages of a CPU, tried from the largest.
 const PAGES: [usize; 4] = [2048, 512, 128, 8];
 
-/// The same, of what is emptied as soon as something was told.
+/// The same, of what is emptied as soon as something was reported.
 const FEW_PAGES: [usize; 1] = [8];
 
-/// Threads that close events beside one another.
+/// Threads that close events in parallel.
 const CLOSERS: usize = 32;
 
 /// Where something is, in a file, that threads come by.
@@ -71,7 +71,7 @@ pub struct ProbeRecorder {
     order: TimeOrderBuffer,
     bytes: Vec<u8>,
     other_records: OtherRingRecords,
-    /// events of places that were told of, of whatever process
+    /// events of points that were reported, of whatever process
     reported_events: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct ProbeRecordingEnd {
 }
 
 impl ProbeRecorder {
-    /// Puts events on places for all threads of a process; they tell nothing before [`ProbeRecorder::start`].
+    /// Puts events on points for all threads of a process; they report nothing before [`ProbeRecorder::start`].
     ///
     /// # Errors
     /// [`ProbeError`] with what to change.
@@ -98,7 +98,7 @@ impl ProbeRecorder {
         Self::open_events(root, pid, &tasks, places, &PAGES)
     }
 
-    /// Puts events on places of this very process; what the kernel does beside is not told, and what they tell must be taken
+    /// Puts events on points of this very process; what the kernel does besides is not reported, and what they report must be taken
     /// out often.
     pub(crate) fn attach_to_self(root: &Root, places: &[ProbePoint]) -> Result<ProbeRecorder, ProbeError> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -124,7 +124,7 @@ impl ProbeRecorder {
             other_records: OtherRingRecords::default(),
             reported_events: 0,
         };
-        // By place and site, the probe of the kernel's list.
+        // By point and site, the probe of the kernel's list.
         let mut listed = HashMap::new();
         for (number, place) in places.iter().enumerate() {
             let Some(condition) = &place.condition else { continue };
@@ -148,7 +148,7 @@ impl ProbeRecorder {
                 }
             }
             for task in tasks {
-                // A thread that ended meanwhile tells nothing.
+                // A thread that has ended in the meantime reports nothing.
                 if let Ok(fd) = open_thread_events(*task, cpu) {
                     attached.add_event((&mut ring, pages), fd, ProbeEventKind::Fault, cpu)?;
                 }
@@ -158,7 +158,7 @@ impl ProbeRecorder {
         Ok(attached)
     }
 
-    /// The first event of a CPU brings its ring; the others tell into it.
+    /// The first event of a CPU brings its ring; the others write to it.
     fn add_event(
         &mut self,
         (ring, pages): (&mut Option<PerfRing>, &[usize]),
@@ -189,12 +189,12 @@ impl ProbeRecorder {
         }
     }
 
-    /// How often threads came by places with a condition, those included that did not meet it and are not told of.
+    /// How often threads hit points with a condition, those included that did not meet it and are not reported.
     pub fn condition_hits(&self) -> u64 {
         uprobe_events::count_probe_hits(&self.defined)
     }
 
-    /// Takes out what was told since the last time; what may yet be preceded by something is held until the next.
+    /// Takes out what was reported since the last time; what may yet be preceded by something is held until the next.
     pub fn drain_events(&mut self, mut take: impl FnMut(ProbeEvent)) {
         let now = monotonic_now().0;
         self.drain_rings();
@@ -209,10 +209,10 @@ impl ProbeRecorder {
         ProbeRecordingEnd { lost: self.lost_events(), others: self.other_records.others }
     }
 
-    /// Events so far that were not told of. What the kernel had no room for it says with the next event only, so events of
-    /// places are counted as well: while they go on, those that are under way count too.
+    /// Events so far that were not reported. What the kernel had no room for it reports with the next event only, so events of
+    /// points are counted as well: while they go on, those that are under way count too.
     fn lost_events(&self) -> u64 {
-        // The first event of a CPU is a place's.
+        // The first event of a CPU is a point's.
         let rings = self.rings.iter().map(PerfRing::fd).filter(|_| !self.kinds_by_event_id.is_empty());
         let others = self.other_events.iter().filter(|(what, _)| matches!(what, ProbeEventKind::Place(_)));
         let counted =
@@ -220,7 +220,7 @@ impl ProbeRecorder {
         self.other_records.lost.max(counted.saturating_sub(self.reported_events))
     }
 
-    /// Events that the kernel said it had no room for.
+    /// Events that the kernel reported as lost.
     pub fn reported_lost_events(&self) -> u64 {
         self.other_records.lost
     }
@@ -242,8 +242,8 @@ impl ProbeRecorder {
 }
 
 impl Drop for ProbeRecorder {
-    /// Closing an event on a place waits until no thread can be there any more, a tenth of a second; threads that wait
-    /// beside one another wait once.
+    /// Closing an event on a point waits until no thread can be there any more, a tenth of a second; threads that wait
+    /// in parallel wait once.
     fn drop(&mut self) {
         let rings = std::mem::take(&mut self.rings).into_iter().map(EventToClose::Ring);
         let others =
@@ -283,7 +283,7 @@ const DEVICE: &str = "/sys/bus/event_source/devices/uprobe";
 /// What every record begins or ends with: the event it is of, the thread, the time.
 const SAMPLE_FIELDS: u32 = sys::PERF_SAMPLE_IDENTIFIER | sys::PERF_SAMPLE_TID | sys::PERF_SAMPLE_TIME;
 
-/// The stack pointer, and where Go has the goroutine: the registers that a record of a place ends with, in this order.
+/// The stack pointer, and where Go has the goroutine: the registers that a record of a point ends with, in this order.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: u64 = 1 << 7 | 1 << 22;
 
@@ -312,7 +312,7 @@ impl UprobeSupport {
         Ok(UprobeSupport { kind, semaphore_shift: bit("ref_ctr_offset") })
     }
 
-    /// Opens an event on a place of a file, for whoever comes there on a CPU, switched off.
+    /// Opens an event on a point of a file, for any process that hits it on a CPU, switched off.
     fn open_uprobe(self, path: &Path, site: ProbeSite, cpu: u32) -> Result<OwnedFd, ProbeError> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| probe_refused_error(path, site.offset, error.into()))?;
@@ -342,7 +342,7 @@ fn open_defined_probe(defined: &DefinedProbe, condition: &str, cpu: u32) -> io::
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(fd) }
 }
 
-/// What a record of a place holds besides what all hold.
+/// What a record of a point holds besides what all hold.
 fn set_sample_fields(attr: &mut sys::perf_event_attr) {
     attr.sample_type |= u64::from(sys::PERF_SAMPLE_REGS_USER);
     attr.sample_regs_user = REGISTERS;
@@ -385,7 +385,7 @@ fn read_event_id(fd: &OwnedFd) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }
 
-/// How often an event came, whether or not it was told of.
+/// How often an event came, whether or not it was reported.
 fn read_event_count(fd: &OwnedFd) -> io::Result<u64> {
     let mut count = [0; 8];
     match rustix::io::read(fd, &mut count)? {
@@ -418,9 +418,9 @@ pub struct ProbeEvent {
     pub time: u64,
     /// The thread, as the kernel counts.
     pub thread: i32,
-    /// The stack pointer at a place; 0 elsewhere, and where the kernel did not tell.
+    /// The stack pointer at a point; 0 elsewhere, and where the kernel did not report it.
     pub stack: u64,
-    /// The register in which Go has the goroutine, at a place.
+    /// The register in which Go has the goroutine, at a point.
     pub routine: u64,
     /// What.
     pub kind: ProbeEventKind,
@@ -429,9 +429,9 @@ pub struct ProbeEvent {
 /// What a thread did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeEventKind {
-    /// It came by the place with this number, in the order in which places were given.
+    /// It hit the point with this index, in the order in which points were given.
     Place(usize),
-    /// It was taken off the CPU while it wanted to run.
+    /// It was preempted.
     Preempted,
     /// It left the CPU to wait.
     Waited,
@@ -453,12 +453,12 @@ const SWITCH: u32 = sys::PERF_RECORD_SWITCH;
 
 const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE;
 
-/// What of a ring was no event of the process.
+/// What of a ring was not an event of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct OtherRingRecords {
     /// the ring had no room for them
     pub lost: u64,
-    /// other processes came by the places
+    /// other processes hit the points
     pub others: u64,
 }
 
@@ -475,7 +475,7 @@ fn read_probe_records(
             // Event, process and thread, time.
             SAMPLE if record.word_at(1) as i32 == pid => {
                 if let Some(what) = places.get(&record.word_at(0)) {
-                    // Behind them, of a place: the width of its registers (0: none), and the registers.
+                    // Behind them, of a point: the width of its registers (0: none), and the registers.
                     let reported = matches!(what, ProbeEventKind::Place(_)) && record.word_at(3) != 0;
                     let (stack, routine) = stack_and_goroutine(record.word_at(4), record.word_at(5))
                         .filter(|_| reported)
@@ -590,7 +590,7 @@ mod tests {
     use crate::probes::points::{ProbedProgram, UsdtNote};
     use crate::root::Root;
 
-    // Notes, records and their order from recorded bytes; places of this very test, and its own threads where the kernel
+    // Notes, records and their order from recorded bytes; points of this very test, and its own threads where the kernel
     // allows it.
 
     fn build_note_description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
@@ -785,13 +785,13 @@ mod tests {
             copied.measure(ProbeCostMeter::QUICK_ROUNDS),
             own.measure(ProbeCostMeter::FULL_ROUNDS),
         ] {
-            // Each is told, so each is between its begin and its end.
+            // Each is reported, so each is between its begin and its end.
             let all = [cost.emulated, cost.stepped, cost.returned, cost.between];
             assert!(all.into_iter().all(|cost| cost > 0.0), "{cost:?}");
         }
     }
 
-    /// More calls than the kernel has room for: what it did not tell of is counted, to the last.
+    /// More calls than the kernel has room for: what it did not report is counted, to the last.
     #[test]
     fn what_the_kernel_had_no_room_for_is_counted() {
         let name = "what_the_kernel_had_no_room_for_is_counted";

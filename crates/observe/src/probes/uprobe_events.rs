@@ -59,7 +59,7 @@ impl UprobeEvents {
         let text = text
             .ok_or_else(|| wrong(format!("{}: no blanks and colons may be in its path", path.display())))?;
         let (pid, owner) = (std::process::id(), ProcessOwner::current().join_fields('_'));
-        // The kernel's profile has the name without its group: it says by itself whose it is.
+        // The kernel's profile has the name without its group: the name itself says which process owns it.
         let name = format!("{GROUP}{owner}/p{pid}_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let semaphore = site.semaphore.map_or(String::new(), |offset| format!("({offset:#x})"));
         let definition = format!("p:{name} {text}:{:#x}{semaphore} {fetched}", site.offset);
@@ -96,7 +96,7 @@ impl Drop for DefinedProbe {
     }
 }
 
-/// Never anything but appended: a list that is opened anew loses everybody's probes.
+/// Never anything but appended: a list that is opened for writing from its start loses all probes.
 fn append_to_list(list: &Path, line: &str) -> io::Result<()> {
     OpenOptions::new().append(true).open(list)?.write_all(format!("{line}\n").as_bytes())
 }
@@ -126,7 +126,7 @@ mod tests {
             "p:probe_libc/malloc /lib/libc.so.6:0x1",
             "r:perflab_1_2_3/p0 /x:0x1",
             "p:perflab_x/p0 /x:0x1",
-            // Of a namespace that cannot be told, and of a perflab that did not tell its own.
+            // Of a namespace that is unknown, and of a perflab that did not know its own.
             "p:perflab_1_2_0/p0 /x:0x1",
             "p:perflab_1_2/p0 /x:0x1",
             "",

@@ -32,10 +32,10 @@ const OPERATORS: [&str; 7] = ["==", "!=", "<=", ">=", "<", ">", "~"];
 const LONGEST: usize = 200;
 
 impl ArgumentFilter {
-    /// From what stands in brackets: comparisons with `&&` between them.
+    /// From the text in brackets: comparisons with `&&` between them.
     ///
     /// # Errors
-    /// In words.
+    /// As text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let comparisons =
             split_at_conjunctions(text).into_iter().map(parse_comparison).collect::<Result<_, _>>()?;

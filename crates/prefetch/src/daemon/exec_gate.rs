@@ -41,17 +41,17 @@ impl ExecGate {
     /// Opens it; nothing is watched yet.
     ///
     /// # Errors
-    /// What the kernel said: no right, no such feature.
+    /// The kernel's error: no right, no such feature.
     pub fn open() -> io::Result<Arc<Self>> {
         let flags = InitFlags::FAN_CLASS_CONTENT | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
         let events = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC;
         Ok(Arc::new(ExecGate(Fanotify::init(flags, events)?)))
     }
 
-    /// Watches execs on the file system that is seen at this place.
+    /// Watches execs on the file system that is mounted at this path.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn watch_file_system(&self, place: &Path) -> io::Result<()> {
         let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
         Ok(self.0.mark(flags, MaskFlags::FAN_OPEN_EXEC_PERM, rustix::fs::CWD, Some(place))?)
@@ -67,7 +67,7 @@ impl ExecGate {
     /// The execs that wait now, at most some 170.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn read_pending(self: &Arc<Self>) -> io::Result<Vec<PendingExec>> {
         let events = match self.0.read_events() {
             Ok(events) => events,
@@ -115,13 +115,13 @@ impl PendingExec {
     pub fn allow(&self) -> bool {
         let first = !self.answered.swap(true, Ordering::AcqRel);
         if let Some(file) = self.event.fd().filter(|_| first) {
-            // It fails where the process was killed meanwhile, and then nobody waits.
+            // It fails where the process was killed meanwhile, and then nothing waits.
             let _ = self.gate.0.write_response(FanotifyResponse::new(file, Response::FAN_ALLOW));
         }
         first
     }
 
-    /// It may wait until then; what was said before counts no more.
+    /// It may wait until then; an earlier deadline counts no more.
     pub fn wait_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
@@ -138,7 +138,7 @@ impl PendingExec {
         first
     }
 
-    /// Whether nobody can have let it through yet, the guard neither: who goes on may be another user next.
+    /// Whether it cannot have been let through yet, not even by the guard: a process that goes on may be another user next.
     pub fn is_waiting(&self) -> bool {
         !self.answered.load(Ordering::Acquire) && self.since.elapsed() < UNANSWERED
     }
@@ -161,7 +161,7 @@ const HANG_LIMIT: Duration = Duration::from_secs(5);
 /// How often it is looked after.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long it may need until the guard is not told any more that all is well, and answers in its place.
+/// How long it may need until the guard no longer hears that all is well, and answers in its place.
 const LATE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Execs by the time until which they may wait.
@@ -191,7 +191,7 @@ impl Default for ExecDeadlines {
 }
 
 impl ExecDeadlines {
-    /// This exec waits no longer than that, whatever was said before.
+    /// This exec waits no longer than that, whatever deadline it had.
     pub fn set(&self, exec: &Arc<PendingExec>, until: Instant) {
         exec.wait_until(until);
         let key = (until, self.serial.fetch_add(1, Ordering::Relaxed));
@@ -232,7 +232,7 @@ impl ExecDeadlines {
                 all_is_well();
             }
             if !self.is_alive() {
-                // Said if anybody listens; the daemon ends either way.
+                // Printed if possible; the daemon ends either way.
                 let _ = std::io::Write::write_all(
                     &mut std::io::stderr(),
                     b"the thread that is asked about execs hangs: the daemon ends, and nothing waits for it\n",
@@ -245,7 +245,7 @@ impl ExecDeadlines {
         }
     }
 
-    /// Takes out what is due and still somebody's.
+    /// Takes out what is due and still held.
     fn take_due(&self) -> Vec<Arc<PendingExec>> {
         let mut waiting = self.lock_waiting();
         let now = Instant::now();

@@ -35,10 +35,10 @@ pub const SILENCE: Duration = Duration::from_secs(2);
 /// How often the guard looks whether the daemon was heard, and says that it lives itself.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// For so long after the daemon has read an exec, the guard has let nobody through: the daemon was heard at most a look before.
+/// For so long after the daemon has read an exec, the guard has let nothing through: the daemon was heard at most a look before.
 pub(crate) const UNANSWERED: Duration = SILENCE.saturating_sub(LOOK);
 
-/// How often it looks while it answers in the daemon's place.
+/// How often it looks while it answers instead of the daemon.
 const STAND_IN: Duration = Duration::from_millis(20);
 
 /// How long the guard may take to be ready: nothing is held before.
@@ -133,7 +133,7 @@ impl ExecGuard {
     /// Ends it, and starts another one.
     ///
     /// # Errors
-    /// No other one can be started: then nobody must be held any more.
+    /// No other one can be started: then no exec must be held any more.
     pub fn replace(&mut self, gate: &impl AsFd) -> io::Result<()> {
         let _ = self.child.kill();
         let (child, line) = spawn_guard(&self.program, gate)?;
@@ -180,7 +180,7 @@ fn spawn_guard(program: &Path, gate: &impl AsFd) -> io::Result<(Child, UnixStrea
     let mut command = Command::new(program);
     command.arg0("perflab").arg("prefetch-guard").arg(std::process::id().to_string());
     let child = command.stdin(gate).stdout(OwnedFd::from(theirs)).stderr(Stdio::inherit()).spawn()?;
-    // What the command holds of the line must be closed: its end tells that the guard has died.
+    // What the command holds of the line must be closed: its end shows that the guard has died.
     drop(command);
     ours.set_read_timeout(Some(READY))?;
     (&ours).read_exact(&mut [0; MESSAGE])?;
@@ -250,7 +250,7 @@ pub fn run_guard(daemon: u32) -> io::Result<()> {
     // A signal to the daemon's group or terminal is not the guard's.
     rustix::process::setsid()?;
     leave_freezable_groups();
-    // Where it may not, the daemon finds that out, and says so.
+    // Where it is not permitted, the daemon finds that out, and reports it.
     let _ = lock_memory();
     let gate = open_exec_group(io::stdin().as_fd().try_clone_to_owned()?);
     let mut line = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -275,7 +275,7 @@ pub fn run_guard(daemon: u32) -> io::Result<()> {
             Err(error) if error != Errno::INTR => return Err(error.into()),
             _ => {}
         }
-        // However late this process comes to it: what the daemon said meanwhile counts.
+        // However late this process comes to it: what the daemon sent until then counts.
         match read_sign_of_life(&mut line) {
             Some(true) => heard = Instant::now(),
             Some(false) => {}
@@ -285,7 +285,7 @@ pub fn run_guard(daemon: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the daemon said something; nothing where it is gone.
+/// Whether the daemon sent something; nothing where it is gone.
 fn read_sign_of_life(line: &mut UnixStream) -> Option<bool> {
     let (mut any, mut said) = (false, [0; 64]);
     loop {
@@ -299,7 +299,7 @@ fn read_sign_of_life(line: &mut UnixStream) -> Option<bool> {
     }
 }
 
-/// Lets through what nobody has read yet, and what the daemon has read and not answered. How many.
+/// Lets through what has not been read yet, and what the daemon has read and not answered. Returns how many.
 fn allow_all(gate: &Fanotify, daemon: u32) -> io::Result<u64> {
     let mut count = 0;
     loop {
@@ -334,7 +334,7 @@ fn allow_numbers(gate: &Fanotify, numbers: std::ops::Range<i32>) -> io::Result<u
     Ok(count)
 }
 
-/// Goes where nobody can freeze it: the root of each hierarchy that freezes. Where that may not be, the daemon says so.
+/// Goes where it cannot be frozen: the root of each hierarchy that freezes. Where that is not permitted, the daemon reports it.
 fn leave_freezable_groups() {
     let is_freezer = |place: &Path| place.join("cgroup.procs").exists();
     for mount in MountTable::read()

@@ -151,7 +151,7 @@ impl ExecHandler {
             before: self.usage_before(process),
             help: Arc::clone(&help),
         };
-        // Before the answer, so that it is known when the end is told. The other side goes only with the daemon.
+        // Before the answer, so that it is known when the end is reported. The other side goes only with the daemon.
         let _ = lock_mutex(&self.shared.watches).send(watch);
         match purpose {
             StartupPurpose::Learn { anew } => workers::learn_startup(&self.shared, exec, &key, anew),

@@ -34,7 +34,7 @@ pub enum FileKind {
     Script(PathBuf, Option<FileId>),
     /// a loader
     Loader,
-    /// none that has a name here: in a container, removed, replaced meanwhile
+    /// none that has a name here: in a container, removed, replaced in the meantime
     Nameless,
 }
 

@@ -88,7 +88,7 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Starts the guard again where it was killed, or is stopped. Where it cannot be, the daemon ends, and nobody waits for it.
+    /// Starts the guard again where it was killed, or is stopped. Where it cannot be, the daemon ends, and no exec waits for it.
     fn ensure_guard(&mut self) -> Result<(), DaemonError> {
         let Some(guard) = &mut self.guard else { return Ok(()) };
         if !guard.is_alive() {
@@ -102,7 +102,7 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Until `stop`, or until nobody guards execs any more.
+    /// Until `stop`, or until execs are not guarded any more.
     pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<(), DaemonError> {
         let (rhythm, mut looked) = (watchdog_interval(), None::<Instant>);
         while !stop.load(Ordering::Relaxed) {
@@ -161,7 +161,7 @@ impl Housekeeper {
         let _ = poll(&mut waits, Some(&most));
         let moved =
             waits.first().is_some_and(|mounts| mounts.revents().intersects(PollFlags::PRI | PollFlags::ERR));
-        // Where many end, they are told of together.
+        // Where many end, they are reported together.
         std::thread::sleep(COLLECT_DELAY);
         moved
     }
@@ -214,7 +214,7 @@ impl Housekeeper {
                         observed,
                     );
                 } else {
-                    // Killed while it waited: it was no start.
+                    // Killed while it waited: it was not a startup.
                     self.shared.opened.as_ref().zip(observed).map(|(all, number)| all.finish(number));
                 }
             }
@@ -338,7 +338,7 @@ fn is_watched_mount(on: &[PathBuf], all: &MountTable, mount: &MountEntry) -> boo
     on_disk && !is_skipped_file_system(&mount.kind) && all.find_by_device(mount.device) == Some(mount)
 }
 
-/// Tells it where somebody listens (`NOTIFY_SOCKET`).
+/// Notifies systemd where it listens (`NOTIFY_SOCKET`).
 pub fn notify_systemd(what: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {
@@ -347,7 +347,7 @@ pub fn notify_systemd(what: &str) {
     };
     let socket = UnixDatagram::unbound();
     if let (Ok(address), Ok(socket)) = (address, socket) {
-        // Where nobody reads, nobody needs to know.
+        // A message that is not read is not needed.
         let _ = socket.set_nonblocking(true);
         let _ = socket.send_to_addr(what.as_bytes(), &address);
     }

@@ -20,7 +20,7 @@ use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFl
 use crate::daemon::shared_state::lock_mutex;
 use crate::replay_plan::ReplayPlan;
 
-/// After its watch was over, a start that nobody asks about is forgotten.
+/// After its watch was over, a startup that is not asked about is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// What starts open.
@@ -36,7 +36,7 @@ struct ObservedStartups {
     serial: u64,
 }
 
-/// A start that is seen to open files.
+/// A startup that is seen to open files.
 #[derive(Debug)]
 struct ObservedStartup {
     number: u64,
@@ -57,7 +57,7 @@ struct RequestedFile {
     pages: u64,
 }
 
-/// What a start opened.
+/// What a startup opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StartupFileUse {
     /// by path
@@ -71,13 +71,13 @@ pub(crate) struct StartupFileUse {
 }
 
 impl OpenedFiles {
-    /// Nothing is told yet.
+    /// Nothing is reported yet.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn open() -> io::Result<Self> {
         let flags = InitFlags::FAN_CLASS_NOTIF | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
-        // A lease of somebody's is not waited for.
+        // A lease is not waited for.
         let events = EventFFlags::O_RDONLY
             | EventFFlags::O_LARGEFILE
             | EventFFlags::O_CLOEXEC
@@ -139,7 +139,7 @@ impl OpenedFiles {
         Some(number)
     }
 
-    /// What a start opened, which is seen no more; none where it is not certain.
+    /// What a startup opened, which is seen no more; none where it is not certain.
     pub(crate) fn finish(&self, number: u64) -> Option<StartupFileUse> {
         self.read_events();
         let mut observed = lock_mutex(&self.observed);
@@ -154,7 +154,7 @@ impl OpenedFiles {
         !lock_mutex(&self.observed).starts.is_empty()
     }
 
-    /// Reads what the kernel has told.
+    /// Reads what the kernel has reported.
     pub(crate) fn read_events(&self) {
         let mut observed = lock_mutex(&self.observed);
         let own = std::process::id();
@@ -176,7 +176,7 @@ impl OpenedFiles {
         }
     }
 
-    /// Where nobody is seen any more, nobody's files are told of.
+    /// Where no startup is watched any more, no opened files are reported.
     fn stop_if_unobserved(&self, observed: &ObservedStartups) {
         if observed.starts.is_empty() {
             let flags = MarkFlags::FAN_MARK_FLUSH | MarkFlags::FAN_MARK_FILESYSTEM;

@@ -23,13 +23,13 @@ pub struct DaemonOptions {
     pub socket: PathBuf,
     /// the mount points whose file systems are watched; every disk's where empty
     pub on: Vec<PathBuf>,
-    /// programs that are wanted, and those that are not
+    /// programs that are included, and those that are excluded
     pub lists: ProgramLists,
     /// a file with more of them, read again when it changes
     pub list: Option<PathBuf>,
     /// what makes a program worth learning
     pub worth: LearnThreshold,
-    /// how long a start is watched or traced
+    /// how long a startup is watched or traced
     pub window: Duration,
     /// how long an exec may wait until a new program was looked at
     pub decide: Duration,
@@ -39,7 +39,7 @@ pub struct DaemonOptions {
     pub mode: ReplayMode,
     /// in which order, unless the mode decides
     pub order: Option<ReadOrder>,
-    /// how several starts become one
+    /// how several startups become one
     pub policy: CombinePolicy,
     /// bytes at most; half of what is free where left out
     pub memory: Option<u64>,
@@ -55,24 +55,24 @@ pub enum DaemonError {
         "execs cannot be watched (fanotify): {source}; it needs CAP_SYS_ADMIN and CONFIG_FANOTIFY_ACCESS_PERMISSIONS"
     )]
     Door {
-        /// what the system call said
+        /// the system's error
         source: io::Error,
     },
-    /// Nobody could let execs through in the daemon's place.
+    /// There would be no guard to let execs through instead of the daemon.
     #[error(
         "no process can be started that guards execs while the daemon does not answer: {source}; nothing is watched"
     )]
     Guard {
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
-    /// A place whose file system is to be watched is none.
+    /// A path to be watched is not a mount point.
     #[error("{} is no mount point; `findmnt` lists them", .0.display())]
     NoMount(PathBuf),
     /// Nothing can be learnt.
     #[error(transparent)]
     Tracing(#[from] perflab_observe::io::IoTraceError),
-    /// Nobody says what programs wait for, and no list says which are wanted.
+    /// The kernel does not report what programs wait for, and no list names programs.
     #[error("{0}; without it, name the programs that are worth learning (--only)")]
     Blind(#[from] perflab_observe::taskstats::TaskstatsError),
     /// The socket cannot be had.
@@ -80,10 +80,10 @@ pub enum DaemonError {
     Socket {
         /// where
         path: PathBuf,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
-    /// Somebody is there already.
+    /// A daemon is running already.
     #[error("a daemon listens on {} already", .0.display())]
     Already(PathBuf),
     /// A list that is not one.
@@ -94,7 +94,7 @@ pub enum DaemonError {
     System {
         /// what was tried
         what: &'static str,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
 }
@@ -108,7 +108,7 @@ impl DaemonError {
 /// Both lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramLists {
-    /// programs and folders that alone are wanted
+    /// programs and folders that alone are included
     pub only: Vec<PathBuf>,
     /// programs and folders that are not
     pub never: Vec<PathBuf>,
@@ -122,7 +122,7 @@ pub enum ProgramListError {
     Read {
         /// the file
         path: PathBuf,
-        /// what the system said
+        /// the system's error
         source: io::Error,
     },
     /// A line that is not understood.
@@ -132,7 +132,7 @@ pub enum ProgramListError {
         path: PathBuf,
         /// from 1
         line: usize,
-        /// what stands there
+        /// what is there
         text: String,
     },
 }

@@ -20,7 +20,7 @@ const MOST: usize = 4096;
 /// Processes with sums; beyond it, some message was lost, and all begin again.
 const SUMS: usize = 100_000;
 
-/// A start that is watched.
+/// A startup that is watched.
 #[derive(Debug, Clone)]
 pub struct WatchedStartup {
     /// the process
@@ -35,7 +35,7 @@ pub struct WatchedStartup {
     pub help: Arc<Mutex<PrefetchHelp>>,
 }
 
-/// How a start was helped.
+/// How a startup was helped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PrefetchHelp {
     /// not at all
@@ -68,7 +68,7 @@ pub struct ProcessTrees {
 }
 
 impl ProcessTrees {
-    /// Watches a start. Its children of before are not counted.
+    /// Watches a startup. Its children of before are not counted.
     pub fn watch(&mut self, mut watch: WatchedStartup) {
         if self.count < MOST {
             watch.before += self.sums.get(&watch.process).copied().unwrap_or_default();
@@ -87,7 +87,7 @@ impl ProcessTrees {
             return Vec::new();
         }
         let whole = self.sums.remove(&exit.process).unwrap_or_default();
-        // Nobody watches what everything belongs to in the end.
+        // The ancestor of all processes is not watched.
         if exit.parent > 1 {
             *self.sums.entry(exit.parent).or_default() += whole;
         }
@@ -100,7 +100,7 @@ impl ProcessTrees {
         ended.into_iter().map(used).collect()
     }
 
-    /// Starts that were watched for long enough, and what they used so far, `alive` tells of threads.
+    /// Starts that were watched for long enough, and what they used so far, `alive` returns threads.
     pub fn take_due(&mut self, now: Instant, alive: &TaskstatsSocket) -> Vec<(WatchedStartup, ThreadUsage)> {
         let mut due = Vec::new();
         self.watched.retain(|_, watches| {

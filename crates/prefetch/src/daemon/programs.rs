@@ -24,7 +24,7 @@ const STARTUPS_BEFORE_GIVING_UP: usize = 3;
 /// A program is not read ahead twice in this time: what it needs is in memory, or the machine has other troubles.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where a program stands.
+/// The state of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramState {
@@ -41,7 +41,7 @@ pub enum ProgramState {
     Useless,
 }
 
-/// What a start cost.
+/// What a startup cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredStartup {
     /// by its threads and its children's
@@ -76,9 +76,9 @@ pub struct ReadAheadTotals {
 pub struct ProgramRecord {
     /// its executable
     pub file: ExecutableId,
-    /// where it stands
+    /// its state
     pub standing: ProgramState,
-    /// why it stands there
+    /// why it is in that state
     pub why: String,
     /// starts that were seen
     pub starts: u64,
@@ -130,7 +130,7 @@ impl ProgramRecord {
         purpose
     }
 
-    /// A start that was not read ahead has ended, or was watched for long enough.
+    /// A startup that was not read ahead has ended, or was watched for long enough.
     pub fn record_plain(&mut self, used: ThreadUsage, worth: &LearnThreshold, delays: bool) {
         if worth.is_reached(used, delays) {
             push_startup(&mut self.without, MeasuredStartup { used, held: Nanos(0) });
@@ -144,7 +144,7 @@ impl ProgramRecord {
         }
     }
 
-    /// A start that was read ahead has. One that opened nothing of that (`is_used` is false) is no measure of what reading ahead gains.
+    /// A startup that was read ahead has. One that opened nothing of that (`is_used` is false) is not a measure of what reading ahead gains.
     pub fn record_prefetched(
         &mut self,
         measured: MeasuredStartup,
@@ -211,7 +211,7 @@ fn median_of(mut values: Vec<u64>) -> Option<u64> {
 /// are not worth it.
 const MOST: usize = 20_000;
 
-/// A program as one user starts it: what its starts read says nothing about those of others, and decides nothing of them.
+/// A program as one user starts it: what its startups read says nothing about those of others, and decides nothing of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramKey {
     /// the program
@@ -220,7 +220,7 @@ pub struct ProgramKey {
     pub user: u32,
 }
 
-/// What a start is for.
+/// What a startup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartupPurpose {
     /// nothing
@@ -243,7 +243,7 @@ pub enum StartupPurpose {
 #[derive(Debug, Default)]
 pub struct KnownPrograms {
     all: HashMap<ProgramKey, ProgramRecord>,
-    /// Whether a start tells what it waited for; where none does, each program that is met is wanted.
+    /// Whether startups report what they waited for; where none does, each program that is met is learnt.
     judges: bool,
     /// Programs that a thread is learning or reading ahead now.
     busy: HashSet<ProgramKey>,
@@ -254,7 +254,7 @@ pub struct KnownPrograms {
 }
 
 impl KnownPrograms {
-    /// From what was saved; `judges` says whether starts tell what they waited for.
+    /// From what was saved; `judges` says whether startups report what they waited for.
     pub fn new(all: HashMap<ProgramKey, ProgramRecord>, judges: bool) -> Self {
         KnownPrograms { all, judges, ..KnownPrograms::default() }
     }
@@ -304,7 +304,7 @@ impl KnownPrograms {
         self.changed = true;
     }
 
-    /// Nobody's programs push out those of who has fewer.
+    /// One user's programs never push out those of a user who has fewer.
     fn make_room(&mut self) {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         self.all.keys().for_each(|key| *counts.entry(key.user).or_default() += 1);
@@ -366,7 +366,7 @@ impl KnownPrograms {
     }
 }
 
-/// From where on a start is worth learning.
+/// From where on a startup is worth learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnThreshold {
     /// waiting for disks, summed over all threads
@@ -378,14 +378,14 @@ pub struct LearnThreshold {
 }
 
 impl Default for LearnThreshold {
-    /// What a person notices, and what a disk that turns needs about as long for.
+    /// What a person notices, and what a rotational disk needs about as long for.
     fn default() -> Self {
         LearnThreshold { wait: Nanos(100_000_000), read: 4 << 20, faults: 200 }
     }
 }
 
 impl LearnThreshold {
-    /// Whether a start was; `delays` says whether the kernel accounts for them.
+    /// Whether a startup was; `delays` says whether the kernel accounts for them.
     pub fn is_reached(&self, used: ThreadUsage, delays: bool) -> bool {
         match is_judged_by_delay(used, delays) {
             true => used.waited >= self.wait,
@@ -393,7 +393,7 @@ impl LearnThreshold {
         }
     }
 
-    /// What a start waited for, beside what would be worth it.
+    /// What a startup waited for, against what would be worth it.
     pub fn explain(&self, used: ThreadUsage, delays: bool) -> String {
         match is_judged_by_delay(used, delays) {
             true => format!("it waited {} for disks; {} are worth it", used.waited, self.wait),

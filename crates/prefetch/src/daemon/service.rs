@@ -35,7 +35,7 @@ use crate::trace_store::TraceStore;
 /// What is missing, with what to do about it. Nothing was held then.
 pub fn run_daemon(settings: DaemonOptions, stop: &AtomicBool, say: DaemonLog) -> Result<(), DaemonError> {
     raise_file_limit();
-    // What is swapped out answers late, and what the kernel was handing over then, nobody else can answer. A guard remains in any case.
+    // What is swapped out answers late, and what the kernel was handing over then, nothing else can answer. A guard remains in any case.
     // Its threads become users: a limit would be theirs then, whatever the daemon may.
     if rustix::process::getrlimit(Resource::Memlock).current.is_none() {
         let _ = lock_memory();
@@ -63,7 +63,7 @@ pub fn run_daemon(settings: DaemonOptions, stop: &AtomicBool, say: DaemonLog) ->
     housekeeper.reload_lists()?;
     shared.delays.store(is_delay_accounting_on(&Root::host()), Ordering::Relaxed);
     let socket = claim_socket(&shared.settings.socket)?;
-    // Before anything is marked: there is nobody who waits without a guard.
+    // Before anything is marked: no exec waits without a guard.
     housekeeper.start_guard()?;
     start_answering(&shared)?;
     housekeeper.watch_file_systems()?;
@@ -131,7 +131,7 @@ pub(crate) fn format_saved_programs(programs: &KnownPrograms) -> serde_json::Res
 }
 
 /// What the last daemon knew of programs; nothing where it is damaged, because traces lie elsewhere and are found again. `say` hears
-/// where it is of a daemon that did not tell users apart: then whose starts taught what is not known, and all begin anew.
+/// where it is of a daemon that did not distinguish users: then whose startups taught what is not known, and all begin anew.
 pub fn read_programs_file(store: &TraceStore, say: &dyn Fn(&str)) -> Vec<ProgramStatus> {
     let path = store.folder().join(PROGRAMS_FILE_NAME);
     let Ok(text) = fs::read(&path) else { return Vec::new() };
@@ -177,7 +177,7 @@ pub struct DaemonStatus {
     pub bound: Nanos,
     /// execs that went on before what they waited for was done
     pub overdue: u64,
-    /// times that the kernel lost what it had to tell
+    /// times that the kernel lost what it had to report
     pub lost: u64,
     /// CPU time of the daemon in ns
     pub cpu: u64,
@@ -214,7 +214,7 @@ impl DaemonStatus {
 /// Asks the daemon that listens there.
 ///
 /// # Errors
-/// Nobody listens, or may not be asked by this user.
+/// There is no daemon, or this user may not ask it.
 pub fn read_status(socket: &Path) -> io::Result<DaemonStatus> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -251,7 +251,7 @@ fn current_status(shared: &DaemonState) -> DaemonStatus {
     }
 }
 
-/// Takes the daemon's socket. Who asks meanwhile waits until [`serve_status`] answers.
+/// Takes the daemon's socket. A client in the meantime waits until [`serve_status`] answers.
 fn claim_socket(path: &Path) -> Result<UnixListener, DaemonError> {
     if UnixStream::connect(path).is_ok() {
         return Err(DaemonError::Already(path.into()));
@@ -259,7 +259,7 @@ fn claim_socket(path: &Path) -> Result<UnixListener, DaemonError> {
     bind_socket(path).map_err(|source| DaemonError::Socket { path: path.into(), source })
 }
 
-/// Answers on a thread of its own: once everything that is told is there.
+/// Answers on a thread of its own: once everything that is reported is there.
 fn serve_status(listener: UnixListener, shared: &Arc<DaemonState>) -> Result<(), DaemonError> {
     let own = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("status".into());

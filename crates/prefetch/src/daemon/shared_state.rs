@@ -42,7 +42,7 @@ pub(crate) struct DaemonState {
     pub(crate) unsaved: Mutex<Vec<UnsavedTrace>>,
     /// Held by who reads a trace and writes it again; who is asked about an exec never does.
     pub(crate) writing: Mutex<()>,
-    /// None where the kernel does not tell what is opened.
+    /// None where the kernel does not report what is opened.
     pub(crate) opened: Option<OpenedFiles>,
     /// Who started a program last in a process, while any start is traced.
     pub(crate) starters: Mutex<HashMap<u32, u32>>,
@@ -54,7 +54,7 @@ pub(crate) struct DaemonState {
     /// Threads that learn, and threads that read ahead.
     pub(crate) learning: AtomicUsize,
     pub(crate) reading: AtomicUsize,
-    /// Whether the kernel accounts for delays now, and whether it tells of ends at all.
+    /// Whether the kernel accounts for delays now, and whether it reports ends at all.
     pub(crate) delays: AtomicBool,
     pub(crate) judges: bool,
     pub(crate) begun: u64,
@@ -67,7 +67,7 @@ pub(crate) struct DaemonState {
     say: DaemonLog,
 }
 
-/// A start that waits for room on a disk.
+/// A startup that waits for room on a disk.
 pub(crate) struct UnsavedTrace {
     pub(crate) program: ProgramKey,
     pub(crate) start: StartupTrace,
@@ -81,7 +81,7 @@ pub(crate) struct DaemonCounts {
     pub(crate) asked: AtomicU64,
     /// of them, those that were let through without a look
     pub(crate) unseen: AtomicU64,
-    /// times that the kernel had no room for what it had to tell
+    /// times that the kernel had no room for what it had to report
     pub(crate) lost: AtomicU64,
 }
 

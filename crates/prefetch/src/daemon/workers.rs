@@ -40,10 +40,10 @@ const MAX_READING_THREADS: usize = 6;
 /// Starts that wait for room on a disk.
 const MAX_UNSAVED_TRACES: usize = 8;
 
-/// Threads whose users are remembered while a start is traced; what the others read is not learnt.
+/// Threads whose users are remembered while a startup is traced; what the others read is not learnt.
 const MAX_REMEMBERED_THREADS: usize = 200_000;
 
-/// Traces a start, and remembers it.
+/// Traces a startup, and remembers it.
 pub(crate) fn learn_startup(shared: &Arc<DaemonState>, exec: Arc<PendingExec>, key: &ProgramKey, anew: bool) {
     shared.deadline.set(&exec, Instant::now() + shared.settings.bound);
     let (own, program) = (Arc::clone(shared), key.clone());
@@ -63,7 +63,7 @@ pub(crate) fn learn_startup(shared: &Arc<DaemonState>, exec: Arc<PendingExec>, k
     spawn_worker(shared, WorkerKind::Learn, key, work);
 }
 
-/// Reads ahead what a start will need.
+/// Reads ahead what a startup will need.
 pub(crate) fn prefetch_startup(
     shared: &Arc<DaemonState>,
     exec: Arc<PendingExec>,
@@ -129,7 +129,7 @@ fn spawn_worker(
     }
 }
 
-/// A start that is traced, and who its threads were in the end.
+/// A startup that is traced, and who its threads were in the end.
 struct FollowedStartup {
     following: ProcessIoRecording,
     ends: Option<TaskstatsSocket>,
@@ -169,7 +169,7 @@ impl FollowedStartup {
         self.following.wait_for_exit(shared.settings.window, glance);
         let mut recording = self.following.stop()?;
         read();
-        // Nobody tells: only what is named as wanted is learnt then.
+        // Waits are not reported: only what is listed is learnt then.
         if self.ends.is_some() {
             let (ended, starters) = (users.into_inner(), lock_mutex(&shared.starters).clone());
             let mut threads: HashMap<i32, bool> = HashMap::new();
@@ -213,7 +213,7 @@ fn trace_of_recording(mut recording: IoRecording) -> Result<StartupTrace, Prefet
     crate::trace_builder::build_trace(&recording)
 }
 
-/// What is known already, and what a start has brought besides: it saw only what was not in memory.
+/// What is known already, and what a startup has brought besides: it saw only what was not in memory.
 fn extend_trace(
     shared: &DaemonState,
     program: &ProgramKey,
@@ -246,7 +246,7 @@ fn remember_trace(shared: &DaemonState, program: &ProgramKey, start: StartupTrac
     });
 }
 
-/// Writes what was learnt. What cannot be written now is kept, and told once.
+/// Writes what was learnt. What cannot be written now is kept, and reported once.
 pub(crate) fn save_traces(shared: &DaemonState) {
     const LACKS: &str = "what was learnt cannot be written";
     let _writing = lock_mutex(&shared.writing);
@@ -276,7 +276,7 @@ fn program_store(shared: &DaemonState, program: &ProgramKey) -> TraceStore {
     shared.settings.store.for_user(program.user)
 }
 
-/// Notes what a start opened of what was read ahead for it; what several did not open is read ahead no more.
+/// Notes what a startup opened of what was read ahead for it; what several did not open is read ahead no more.
 pub(crate) fn note_file_use(shared: &DaemonState, program: &ProgramKey, file_use: &StartupFileUse) {
     let store = program_store(shared, program);
     let _writing = lock_mutex(&shared.writing);
@@ -328,7 +328,7 @@ fn remembered_trace(shared: &DaemonState, program: &ProgramKey) -> Option<Startu
     }
 }
 
-/// Reading ahead for one start.
+/// Reading ahead for one startup.
 struct StartupReplay<'a> {
     pub(crate) shared: &'a DaemonState,
     pub(crate) program: &'a ProgramKey,

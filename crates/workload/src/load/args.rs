@@ -19,11 +19,11 @@ pub(crate) struct BuiltinLoadArgs {
     bare: VecDeque<String>,
     values: BTreeMap<String, String>,
     used_keys: Vec<&'static str>,
-    /// what a key may be, in lines of help; none unless help is wanted
+    /// what a key may be, in lines of help; none unless help is requested
     help: Option<Vec<String>>,
 }
 
-/// Asks a load what it can be told, in place of measuring.
+/// Asks a load for its keys, in place of measuring.
 const HELP: [&str; 2] = ["--help", "-h"];
 
 impl BuiltinLoadArgs {
@@ -49,7 +49,7 @@ impl BuiltinLoadArgs {
         Ok(BuiltinLoadArgs { load, bare, values, used_keys: Vec::new(), help: None })
     }
 
-    /// Keys of the values that stand before the first key, for a load that takes such.
+    /// Keys of the values that come before the first key, for a load that takes such.
     pub(crate) fn bind_positionals(&mut self, keys: &[&'static str]) {
         self.add_help_line(|| {
             format!("  the first values may stand without their keys: {}", keys.join(", "))

@@ -68,7 +68,7 @@ pub(crate) fn measure_drv_rand_ops(options: &mut BuiltinLoadArgs) -> Result<serd
     result.map_err(|error| invalid_value_error("trace", &error.to_string()))
 }
 
-/// Where the trace goes: where somebody wants it, or into a folder that nobody else can guess or enter, removed when it is
+/// Where the trace goes: where the caller wants it, or into a folder that no other user can guess or enter, removed when it is
 /// dropped.
 fn choose_trace_path() -> std::io::Result<(PathBuf, Option<TempDir>)> {
     if let Some(path) = std::env::var_os(optrace::ENVIRONMENT).filter(|path| !path.is_empty()) {
@@ -212,7 +212,7 @@ struct RecordingProbe<'a> {
     recorder: &'a Recorder<'a>,
     reaps: u64,
     saved: u64,
-    /// inside a reap: what the state is meanwhile is nobody's business
+    /// inside a reap: the state is not reported during it
     reaping: bool,
     /// slabs, nodes and levels after a reap, for the next operation: this one's are those before it
     after: [Option<i64>; 3],
@@ -228,7 +228,7 @@ impl<'a> RecordingProbe<'a> {
         (self.reaps, self.saved)
     }
 
-    /// At the beginning of an operation: tells what the last one's reap left.
+    /// At the beginning of an operation: reports what the last one's reap left.
     #[inline]
     fn record_pending_state(&mut self) {
         if self.after != [None; 3] {

@@ -35,7 +35,7 @@ pub(crate) fn measure_memory_bandwidth(
         let note = format_args!(
             "perflab load: an array of {size} bytes fits into the cache; this is not memory bandwidth\n"
         );
-        // Measured all the same, if nobody listens.
+        // Measured all the same, if stderr is closed.
         let _ = std::io::Write::write_fmt(&mut std::io::stderr(), note);
     }
     let length = (size / WORD).max(threads);
@@ -209,7 +209,7 @@ fn run_stream(
                 )))
             })
         });
-        // Barriers make all clocks agree; the first thread's is taken, and everybody's check.
+        // Barriers make all clocks agree; the first thread's is taken, and every thread's check.
         let first = results.next().unwrap_or_else(|| Ok(StreamTimings::default()));
         results.try_fold(first?, |timings, other| other.map(|_| timings))
     })
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn arithmetic_is_streams() {
-        // By hand: a = 2 -> c = 2, b = 6, c = 8, a = 6 + 24.
+        // Calculated by hand: a = 2 -> c = 2, b = 6, c = 8, a = 6 + 24.
         assert_eq!(expected_values(1), [30.0, 6.0, 8.0]);
     }
 }

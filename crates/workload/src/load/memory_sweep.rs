@@ -71,7 +71,7 @@ fn time_work(work: impl FnOnce() -> u32) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// Where in its step a place is: on a line drawn by a hash. Places at the same offset of every page, or
+/// Where in its step an access is: on a line drawn by a hash. Accesses at the same offset of every page, or
 /// at one that repeats, would share a few sets of the cache, more so where pages are huge and lie in a
 /// row, and the cache would be measured instead of the TLB. (The constant is the golden ratio, as in
 /// Knuth's multiplicative hashing.)
@@ -80,7 +80,7 @@ fn offset_in_step(place: usize, step: usize) -> usize {
     place * step + hash as usize % (step / LINE) * LINE
 }
 
-/// Writes the number of the next place into each place.
+/// Writes the number of the next one into each.
 fn write_links(map: &mut MmapMut, next: &[u32], step: usize) {
     for (place, next) in next.iter().enumerate() {
         let at = offset_in_step(place, step);
@@ -102,7 +102,7 @@ fn follow_links(map: &MmapMut, step: usize, accesses: usize) -> u32 {
     place
 }
 
-/// Writes to each place in order, page faults included.
+/// Writes to each in order, page faults included.
 fn touch_in_order(map: &mut MmapMut, next: &[u32], step: usize, passes: usize) -> u32 {
     let mut place = 0;
     for _ in 0..next.len() * passes {

@@ -34,7 +34,7 @@ const LOADS: &[(&str, LoadFunction)] = &[
 /// Why a load did not measure.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Nothing went wrong: what it can be told was asked for.
+    /// Nothing went wrong: help was asked for.
     #[error("{0}")]
     Help(String),
     /// No such load.
@@ -84,7 +84,7 @@ impl LoadError {
 /// says how the process should exit: 0, also where `--help` asked for its keys, 2 for wrong arguments, 1 where it failed.
 pub fn run_load(arguments: &[OsString]) -> ExitCode {
     match measure_load(arguments) {
-        // A reader that went away is no reason to panic.
+        // A reader that went away is not a reason to panic.
         Ok(result) => match writeln!(std::io::stdout(), "{result}") {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,

@@ -4,7 +4,7 @@ use memmap2::{Advice, MmapMut};
 
 use crate::load::LoadError;
 
-/// What the kernel is told about a buffer.
+/// What the kernel is advised about a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageKind {
     /// nothing: `/sys/kernel/mm/transparent_hugepage/enabled` decides

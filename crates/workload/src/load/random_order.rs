@@ -23,7 +23,7 @@ impl Xorshift64 {
     }
 }
 
-/// A permutation that is one single cycle (Sattolo 1986): following it visits every place once
+/// A permutation that is one single cycle (Sattolo 1986): following it visits every index once
 /// before the first one comes again.
 pub(crate) fn single_cycle_order(length: usize, seed: u64) -> Vec<u32> {
     let mut random = Xorshift64::new(seed);

@@ -26,7 +26,7 @@ pub(crate) fn measure_small_files(options: &mut BuiltinLoadArgs) -> Result<serde
     if directory.is_empty() {
         return Err(invalid_value_error("directory", "name a directory to write in"));
     }
-    // A folder of our own: what stood there before is not ours to remove.
+    // A folder of our own: what was there before is not ours to remove.
     let root = Path::new(&directory).join(format!("small-files-{}", std::process::id()));
     let plan = SmallFilesPlan { paths: create_folders(&root, files, folders)?, size, fsync };
     let measured = time_phases(&plan);

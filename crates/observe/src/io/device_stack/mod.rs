@@ -44,7 +44,7 @@ fn find_slave_range(root: &Root, folder: &str) -> Option<SectorRange> {
     let device = DeviceNumber::parse(&root.read(&format!("{folder}/dev")).ok()?)?;
     let sectors = number("size")?;
     let Some(first) = number("start") else { return Some(SectorRange { disk: device, first: 0, sectors }) };
-    // A link leads to the partition's folder, which stands in its disk's.
+    // A link leads to the partition's folder, which is in its disk's.
     let disk = DeviceNumber::parse(&root.read(&format!("/sys/dev/block/{device}/../dev")).ok()?)?;
     Some(SectorRange { disk, first, sectors })
 }

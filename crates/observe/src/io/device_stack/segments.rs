@@ -13,7 +13,7 @@ use crate::root::Root;
 /// Devices upon devices, at most: a tree of links that goes round must end.
 const DEEPEST: usize = 16;
 
-/// Encryption counts in blocks of up to 8 sectors: a last one that is not whole is no part of a volume.
+/// Encryption counts in blocks of up to 8 sectors: a last one that is not whole is not part of a volume.
 const CRYPT_GRAIN: u64 = 8;
 
 /// A part of a device, in sectors: its first and how many, the disk below and the first there.
@@ -25,7 +25,7 @@ struct SectorSegment {
     start: u64,
 }
 
-/// Tells a recording where its file systems' devices lie, of those that pass their requests on: with requests of their own, these
+/// Adds to a recording where its file systems' devices lie, of those that pass their requests on: with requests of their own, these
 /// count.
 pub fn locate_stacked_devices(
     recording: &mut IoRecording,
@@ -121,7 +121,7 @@ impl DeviceTree<'_> {
         DeviceNumber::parse(&self.root.read(path).ok()?)
     }
 
-    /// The same parts on what their disks lie upon in turn.
+    /// The same parts on what their disks lie on in turn.
     fn resolve_below(&self, parts: &[SectorSegment], depth: usize) -> Result<Vec<SectorSegment>, String> {
         let mut all = Vec::new();
         for part in parts {
@@ -192,7 +192,7 @@ impl DeviceTree<'_> {
             .collect();
         let kind = uuid.split('-').next().unwrap_or_default();
         match (kind, slaves.as_deref()) {
-            // The volume reaches to the end of what it lies on; its head stands before it.
+            // The volume reaches to the end of what it lies on; its header lies before it.
             ("CRYPT", Some([(disk, size)])) if *size >= sectors => {
                 let start = (size - sectors) / CRYPT_GRAIN * CRYPT_GRAIN;
                 Ok(vec![SectorSegment { first: 0, sectors, disk: *disk, start }])
@@ -292,7 +292,7 @@ mod tests {
         )
     }
 
-    /// What is told of a file system on this device, where these disks are asked.
+    /// The summary of a file system on this device, where these disks have requests.
     fn locate_in_recording(
         device: DeviceNumber,
         asked: &[DeviceNumber],
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_volume_on_an_encrypted_partition_is_placed_by_tables() {
         let table = |device: DeviceNumber| match device {
-            // A volume in two pieces, as LVM makes when one grows.
+            // A volume in two segments, as LVM makes when one grows.
             VOLUME => Ok("0 30000 linear 253:1 2048\n30000 10000 linear 253:1 100000\n".into()),
             LOCKED => {
                 Ok("0 467232 crypt aes-xts-plain64 :64:logon:cryptsetup:x 0 8:1 32768 1 allow_discards\n"
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn encrypted_volumes_and_mirrors_are_placed_without_a_table() {
-        // 500,005 sectors, of which the last 5 are no whole block of the encryption: the head has 32,768.
+        // 500,005 sectors, of which the last 5 are not a whole block of the encryption: the head has 32,768.
         let summary = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).told;
         assert_eq!(summary.segments, [device_segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
         let summary = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).told;
