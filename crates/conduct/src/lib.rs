@@ -19,11 +19,10 @@
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
-//! | `report_validation`, `stack_merge`, `untrusted_text` | what targets report: checked, merged, made harmless |
+//! | `report_validation`, `stack_merge` | what targets report, checked; their stacks merged |
 //! | [`agent`], `agent_worker` | perflab inside a target |
 //! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
 //! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
-//! | [`guest`] | virtual machines: kernels, initramfs, boot, and perflab as their first process |
 //! | [`execution_records`], [`leftovers`] | what a killed perflab leaves behind, and who removes it |
 //! | `child_command` | commands that perflab runs for itself |
 //! | [`error`] | why a run ended early or never began |

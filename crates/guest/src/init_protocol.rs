@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use perflab_model::remove_control_characters;
 use serde::{Deserialize, Serialize};
 
-/// Name of the port over which a guest tells how it is.
+/// Name of the port over which a guest reports its state.
 pub const CONTROL_PORT: &str = "perflab.control";
 
 /// Name of the port over which its agent takes orders.

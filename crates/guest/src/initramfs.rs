@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn this_program_finds_its_libraries_in_a_guests_folder() {
-        // Not perflab itself, but what it is packed with: the loader and each library at the place that is promised.
+        // Not perflab itself, but what it is packed with: the loader and each library at the expected path.
         let orders = crate::init_protocol::InitConfig {
             name: "test".into(),
             modules: vec!["one".into()],

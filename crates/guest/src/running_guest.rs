@@ -72,7 +72,7 @@ impl Guest {
     /// A byte stream to its agent.
     ///
     /// # Errors
-    /// QEMU is gone, or somebody else holds the stream.
+    /// QEMU is gone, or another process holds the stream.
     pub fn connect_agent(&self) -> std::io::Result<OwnedFd> {
         match &self.vsock {
             Some(vsock) => Ok(vsock.accept_call(|| true)?.into()),

@@ -19,6 +19,7 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
+//! | `refusal`, `stop_request` | what the environment lacks or refuses; a request to end a run |
 
 pub mod event;
 pub mod expression;

@@ -1,15 +1,15 @@
-//! A wish to end a run, shared by everything that could delay it.
+//! A request to end a run, shared by everything that could delay it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the wish to end well, by whoever
+/// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the request to end well, by whatever
 /// watches the precision; read between blocks.
 #[derive(Debug, Clone, Default)]
 pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicBool>);
 
 impl StopRequest {
-    /// A wish not yet expressed.
+    /// Nothing is requested yet.
     pub fn new() -> Self {
         StopRequest::default()
     }
@@ -19,7 +19,7 @@ impl StopRequest {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody asked.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -34,7 +34,7 @@ impl StopRequest {
         self.1.load(Ordering::SeqCst)
     }
 
-    /// Takes the wish back: the next iteration of an agent whose last one was ended.
+    /// Takes the request back: the next iteration of an agent whose last one was ended.
     pub fn withdraw(&self) {
         self.0.store(false, Ordering::SeqCst);
     }

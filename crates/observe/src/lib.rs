@@ -19,6 +19,7 @@
 //! | [`overhead`] | what perflab itself costs |
 //! | [`own_directories`], `process_owner` | where state and caches lie, and whether nobody else could have written them; which process owns a kernel object |
 //! | [`mod@root`], `little_endian` | the folder that stands for `/`; integers in foreign bytes |
+//! | [`child_process`] | processes that end with their parent |
 //! | [`error`] | why a file of the kernel could not be read |
 
 pub mod child_process;
