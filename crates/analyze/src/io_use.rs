@@ -183,10 +183,10 @@ pub struct IoInterval {
 }
 
 /// As many equal stretches of time as wanted, from the beginning of tracing to its end.
-pub fn reads_over_time(recording: &IoRecording, wanted: usize) -> Vec<IoInterval> {
+pub fn reads_over_time(recording: &IoRecording, requested: usize) -> Vec<IoInterval> {
     let told = &recording.told;
     let whole = told.ended.since(told.begun).0.max(1);
-    let width = whole.div_ceil(wanted.max(1) as u64).max(1);
+    let width = whole.div_ceil(requested.max(1) as u64).max(1);
     let mut ticks: Vec<IoInterval> = (0..whole.div_ceil(width))
         .map(|tick| IoInterval { at: Nanos(tick * width), ..IoInterval::default() })
         .collect();
@@ -235,18 +235,18 @@ pub struct DiskRegion {
 
 /// Each disk that was read, from its first byte that was to its last, in as many equal stretches as wanted; those that were
 /// not read are left out.
-pub fn reads_over_disk(recording: &IoRecording, wanted: usize) -> Vec<DiskRegion> {
+pub fn reads_over_disk(recording: &IoRecording, requested: usize) -> Vec<DiskRegion> {
     let mut disks: BTreeMap<DeviceNumber, Vec<(u64, u64)>> = BTreeMap::new();
     for event in recording.events.iter().filter(|event| event.is_disk_read()) {
         disks.entry(event.device).or_default().push((event.first * SECTOR, event.count * SECTOR));
     }
-    disks.into_iter().flat_map(|(disk, requests)| disk_regions(disk, &requests, wanted)).collect()
+    disks.into_iter().flat_map(|(disk, requests)| disk_regions(disk, &requests, requested)).collect()
 }
 
-fn disk_regions(disk: DeviceNumber, requests: &[(u64, u64)], wanted: usize) -> Vec<DiskRegion> {
+fn disk_regions(disk: DeviceNumber, requests: &[(u64, u64)], requested: usize) -> Vec<DiskRegion> {
     let first = requests.iter().map(|(at, _)| *at).min().unwrap_or(0);
     let end = requests.iter().map(|(at, length)| at + length).max().unwrap_or(0);
-    let length = (end - first).div_ceil(wanted.max(1) as u64).max(SECTOR);
+    let length = (end - first).div_ceil(requested.max(1) as u64).max(SECTOR);
     let mut all: BTreeMap<u64, DiskRegion> = BTreeMap::new();
     let mut before = None;
     for (at, bytes) in requests {

@@ -399,9 +399,9 @@ pub fn mmtests_monitor_tables(comparison: &Comparison, monitor: &str) -> Vec<Mmt
         name == DURATION_WORKLOAD || OTHER_REPORTS.iter().any(of)
     };
     let rows = comparison.rows.iter().filter(|row| !repeats(&row.workload));
-    let wanted = [("Amean", SampleStatistic::Mean), ("Max", SampleStatistic::Max)];
+    let requested = [("Amean", SampleStatistic::Mean), ("Max", SampleStatistic::Max)];
     let notes: Vec<String> = monitor_table_difference(monitor).map(String::from).into_iter().collect();
-    let found = mmtests_plain_tables(rows, |row| row.workload.clone(), comparison, &wanted).into_iter();
+    let found = mmtests_plain_tables(rows, |row| row.workload.clone(), comparison, &requested).into_iter();
     found.map(|(table, _)| MmtestsPlainTable { notes: notes.clone(), ..table }).collect()
 }
 
@@ -428,7 +428,7 @@ fn mmtests_plain_tables<'a>(
     rows: impl Iterator<Item = &'a VerdictRow>,
     benchmark: impl Fn(&VerdictRow) -> String,
     comparison: &Comparison,
-    wanted: &[(&str, SampleStatistic)],
+    requested: &[(&str, SampleStatistic)],
 ) -> Vec<(MmtestsPlainTable, usize)> {
     let sides: Vec<String> =
         std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
@@ -445,7 +445,7 @@ fn mmtests_plain_tables<'a>(
     }
     let table = |(benchmark, figures): (String, IndexMap<&str, Vec<Option<&SideSummary>>>)| {
         let most = figures.values().flatten().flatten().map(|side| side.n).max().unwrap_or(0);
-        let rows = wanted.iter().flat_map(|(title, statistic)| {
+        let rows = requested.iter().flat_map(|(title, statistic)| {
             figures.iter().map(move |(name, cells)| MmtestsPlainRow {
                 statistic: (*title).into(),
                 operation: (*name).into(),

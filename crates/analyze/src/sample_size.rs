@@ -85,7 +85,7 @@ struct BootSamples<'a> {
 /// No run, no sample of what was chosen, options out of range.
 pub fn plan_sample_sizes(
     side: &ComparisonSide,
-    wanted: &SampleSizeOptions,
+    requested: &SampleSizeOptions,
     options: &AnalysisOptions,
 ) -> Result<(Vec<SampleSizePlan>, Vec<UnplannedMetric>), AnalyzeError> {
     options.validate()?;
@@ -102,7 +102,7 @@ pub fn plan_sample_sizes(
     }
     let (mut planned, mut unplanned) = (Vec::new(), Vec::new());
     for ((subject, metric), one) in seen {
-        match plan_metric(&subject, &metric, &one, wanted, options) {
+        match plan_metric(&subject, &metric, &one, requested, options) {
             Ok(found) => planned.push(found),
             Err(reason) => unplanned.push(UnplannedMetric { subject, metric, reason }),
         }
@@ -116,8 +116,8 @@ fn collect_boot_samples<'a>(
     seen: &mut IndexMap<(String, String), BootSamples<'a>>,
 ) {
     let manifest = &run.manifest;
-    let wanted = |sample: &&Sample| options.includes_metric(sample) && sample.value.is_finite();
-    let mut samples: Vec<&Sample> = run.samples.iter().filter(wanted).collect();
+    let requested = |sample: &&Sample| options.includes_metric(sample) && sample.value.is_finite();
+    let mut samples: Vec<&Sample> = run.samples.iter().filter(requested).collect();
     // As the study has its cases, not as they happened to be drawn.
     samples.sort_by_key(|sample| sample.case);
     for sample in samples {
@@ -140,7 +140,7 @@ fn plan_metric(
     subject: &str,
     metric: &str,
     seen: &BootSamples<'_>,
-    wanted: &SampleSizeOptions,
+    requested: &SampleSizeOptions,
     options: &AnalysisOptions,
 ) -> Result<SampleSizePlan, String> {
     let values: usize = seen.boots.values().map(Vec::len).sum();
@@ -148,18 +148,18 @@ fn plan_metric(
     let noise = estimate_boot_noise(&logarithms)?;
     let (known, noise) = noise;
     let cost = (seen.span as f64 / values as f64).max(1.0);
-    let boot_cost = (wanted.boot_cost.0 as f64).max(1.0);
+    let boot_cost = (requested.boot_cost.0 as f64).max(1.0);
     let best = noise.best_iterations(boot_cost, cost).map_err(|error| error.to_string())?;
-    let iterations = wanted.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
+    let iterations = requested.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
     let rules = PowerRules {
         pairing: SamplePairing::Independent,
         confidence: options.confidence,
         ..PowerRules::default()
     };
-    let goal = match wanted.aim {
-        SampleSizeAim::Precision => PowerGoal::HalfWidth(wanted.size),
-        SampleSizeAim::Detect => PowerGoal::Detect(wanted.size),
-        SampleSizeAim::Decide => PowerGoal::Decide(wanted.size),
+    let goal = match requested.aim {
+        SampleSizeAim::Precision => PowerGoal::HalfWidth(requested.size),
+        SampleSizeAim::Detect => PowerGoal::Detect(requested.size),
+        SampleSizeAim::Decide => PowerGoal::Decide(requested.size),
     };
     let unit = if known { noise.boot_mean_sd(iterations) } else { noise.within };
     let needed =

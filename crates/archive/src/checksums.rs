@@ -70,9 +70,9 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
     let text = read_finite_file(&list, LONGEST).map_err(ArchiveError::io("read", &list))?;
     let text = String::from_utf8_lossy(&text);
     let named = |line: &'_ &str| line.split_once("  ").is_some_and(|(_, of)| Path::new(of) == name);
-    let wanted = text.lines().find(named).and_then(|line| line.split_once("  "));
+    let requested = text.lines().find(named).and_then(|line| line.split_once("  "));
     let hash = sha256_hex(&mut file).map_err(ArchiveError::io("read", &path))?;
-    if wanted.is_none_or(|(wanted, _)| wanted != hash) {
+    if requested.is_none_or(|(requested, _)| requested != hash) {
         return Err(ArchiveError::Altered { path, list });
     }
     file.rewind().map_err(ArchiveError::io("read", &path))?;

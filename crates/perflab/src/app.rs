@@ -41,13 +41,13 @@ impl App {
     /// Resolves the global options.
     pub fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();
-        let wanted = std::env::var_os("NO_COLOR").is_none();
+        let requested = std::env::var_os("NO_COLOR").is_none();
         App {
             archive: Archive::locate(global.archive.as_deref()),
             workloads: global.workloads.clone(),
             format: global.format.into(),
             quiet: global.quiet,
-            colour: terminal && wanted,
+            colour: terminal && requested,
             width: terminal.then(terminal_width).flatten(),
             root: Root::host(),
         }

@@ -273,17 +273,17 @@ const NOT_SUGGESTED: &str = "rm";
 
 /// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
 fn suggest_verb(asked: &mut clap::Error) {
-    let Some(ContextValue::String(wanted)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
+    let Some(ContextValue::String(requested)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
         return;
     };
     let all = Cli::command();
     let mut verb = &all;
-    for word in std::env::args().skip(1).take_while(|word| *word != wanted) {
+    for word in std::env::args().skip(1).take_while(|word| *word != requested) {
         verb = verb.find_subcommand(word).unwrap_or(verb);
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
     let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    match perflab_model::problem::nearest_name(&wanted, shown) {
+    match perflab_model::problem::nearest_name(&requested, shown) {
         Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
         None => drop(asked.remove(ContextKind::SuggestedSubcommand)),
     }

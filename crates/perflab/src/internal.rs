@@ -17,13 +17,13 @@ use perflab_workload::Catalogue;
 use crate::failure::{self, Exit, UsageError};
 
 /// Serves one host and ends.
-pub fn run_agent(wanted: &AgentArgs) -> anyhow::Result<Exit> {
-    let channel = match (&wanted.device, &wanted.connect) {
+pub fn run_agent(args: &AgentArgs) -> anyhow::Result<Exit> {
+    let channel = match (&args.device, &args.connect) {
         (Some(path), _) => device_channel(path)?,
         (None, Some(address)) => tcp_channel(address)?,
         (None, None) => stdio_channel()?,
     };
-    agent::serve_agent(channel, wanted.device.is_some(), agent_target()?)?;
+    agent::serve_agent(channel, args.device.is_some(), agent_target()?)?;
     Ok(Exit::Fine)
 }
 
@@ -85,8 +85,8 @@ fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
 }
 
 /// Serves until the file system is unmounted, or the run that it serves is killed.
-pub fn run_disk_server(wanted: &DiskServerArgs) -> anyhow::Result<Exit> {
-    let DiskServerArgs { model, image, place, parent } = wanted;
+pub fn run_disk_server(args: &DiskServerArgs) -> anyhow::Result<Exit> {
+    let DiskServerArgs { model, image, place, parent } = args;
     perflab_observe::end_with_parent(*parent).context("cannot end with the run that it serves")?;
     let served = disk::serve_disk(image, *model, place);
     served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;

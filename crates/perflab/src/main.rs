@@ -47,16 +47,16 @@ fn main() -> ExitCode {
         return crate::failure::exit_for_error(&refused).into();
     }
     let done = match &arguments.verb {
-        VerbArgs::Load(wanted) => return crate::laboratory::workload::run_builtin_load(wanted),
-        VerbArgs::ExecutionGuard(wanted) => {
-            perflab_workload::guard_executions(&wanted.executor);
+        VerbArgs::Load(args) => return crate::laboratory::workload::run_builtin_load(args),
+        VerbArgs::ExecutionGuard(args) => {
+            perflab_workload::guard_executions(&args.executor);
             return Exit::Fine.into();
         }
-        VerbArgs::Launch(wanted) => return crate::laboratory::vm::launch_program(wanted),
-        VerbArgs::Terminal(wanted) => return crate::laboratory::vm::open_terminal(wanted),
-        VerbArgs::Vm(wanted) => crate::laboratory::vm::run_vm_verb(&App::new(&arguments.global), wanted),
-        VerbArgs::Prefetch(wanted) => {
-            crate::instruments::prefetch::run_prefetch_verb(&App::new(&arguments.global), wanted)
+        VerbArgs::Launch(args) => return crate::laboratory::vm::launch_program(args),
+        VerbArgs::Terminal(args) => return crate::laboratory::vm::open_terminal(args),
+        VerbArgs::Vm(args) => crate::laboratory::vm::run_vm_verb(&App::new(&arguments.global), args),
+        VerbArgs::Prefetch(args) => {
+            crate::instruments::prefetch::run_prefetch_verb(&App::new(&arguments.global), args)
         }
         _ => dispatch_verb(&arguments).map(ExitCode::from),
     };
@@ -98,40 +98,40 @@ fn dispatch_verb(arguments: &Cli) -> anyhow::Result<Exit> {
     let context = App::new(&arguments.global);
     signals::remember_archive(context.archive_path());
     match &arguments.verb {
-        VerbArgs::Run(wanted) => crate::measure::run::run_study(&context, wanted),
-        VerbArgs::Compare(wanted) => crate::see::compare::compare_runs(&context, wanted),
-        VerbArgs::Report(wanted) => crate::see::report::report_runs(&context, wanted),
-        VerbArgs::History(wanted) => crate::see::history::show_history(&context, wanted),
-        VerbArgs::Guard(wanted) => crate::see::history::guard_newest_run(&context, wanted),
-        VerbArgs::Plan(wanted) => crate::laboratory::noise::plan_sample_size(&context, wanted),
-        VerbArgs::Noise(wanted) => crate::laboratory::noise::measure_or_show_noise(&context, wanted),
-        VerbArgs::List(wanted) => crate::keep::runs::list_runs(&context, wanted),
-        VerbArgs::Label(wanted) => crate::keep::runs::label_run(&context, wanted),
-        VerbArgs::Rm(wanted) => crate::keep::runs::remove_runs(&context, wanted),
-        VerbArgs::Show(wanted) => crate::see::show::show_run(&context, wanted),
-        VerbArgs::Diff(wanted) => crate::keep::runs::diff_runs(&context, wanted),
-        VerbArgs::Prune(wanted) => crate::keep::runs::prune_runs(&context, wanted),
-        VerbArgs::Export(wanted) => crate::keep::exchange::export_stored_run(&context, wanted),
-        VerbArgs::Import(wanted) => crate::keep::exchange::import_named_path(&context, wanted),
-        VerbArgs::Study(wanted) => crate::laboratory::study::run_study_verb(&context, wanted),
-        VerbArgs::Workload(wanted) => crate::laboratory::workload::run_workload_verb(&context, wanted),
+        VerbArgs::Run(args) => crate::measure::run::run_study(&context, args),
+        VerbArgs::Compare(args) => crate::see::compare::compare_runs(&context, args),
+        VerbArgs::Report(args) => crate::see::report::report_runs(&context, args),
+        VerbArgs::History(args) => crate::see::history::show_history(&context, args),
+        VerbArgs::Guard(args) => crate::see::history::guard_newest_run(&context, args),
+        VerbArgs::Plan(args) => crate::laboratory::noise::plan_sample_size(&context, args),
+        VerbArgs::Noise(args) => crate::laboratory::noise::measure_or_show_noise(&context, args),
+        VerbArgs::List(args) => crate::keep::runs::list_runs(&context, args),
+        VerbArgs::Label(args) => crate::keep::runs::label_run(&context, args),
+        VerbArgs::Rm(args) => crate::keep::runs::remove_runs(&context, args),
+        VerbArgs::Show(args) => crate::see::show::show_run(&context, args),
+        VerbArgs::Diff(args) => crate::keep::runs::diff_runs(&context, args),
+        VerbArgs::Prune(args) => crate::keep::runs::prune_runs(&context, args),
+        VerbArgs::Export(args) => crate::keep::exchange::export_stored_run(&context, args),
+        VerbArgs::Import(args) => crate::keep::exchange::import_named_path(&context, args),
+        VerbArgs::Study(args) => crate::laboratory::study::run_study_verb(&context, args),
+        VerbArgs::Workload(args) => crate::laboratory::workload::run_workload_verb(&context, args),
         VerbArgs::Monitor(crate::laboratory::machine::MonitorArgs {
             verb: crate::laboratory::machine::MonitorVerb::List,
         }) => crate::laboratory::machine::list_monitors(&context),
-        VerbArgs::Trace(wanted) => crate::instruments::trace::run_trace_verb(&context, &wanted.verb),
-        VerbArgs::Slab(wanted) => crate::instruments::slab::run_slab_verb(&context, &wanted.verb),
-        VerbArgs::Flame(wanted) => crate::instruments::flame::run_flame_verb(&context, &wanted.verb),
-        VerbArgs::Io(wanted) => crate::instruments::io::run_io_verb(&context, &wanted.verb),
-        VerbArgs::Startup(wanted) => crate::instruments::startup::measure_startups(&context, wanted),
-        VerbArgs::StartOnce(wanted) => {
-            crate::instruments::startup_once::measure_one_startup(&context, wanted)
+        VerbArgs::Trace(args) => crate::instruments::trace::run_trace_verb(&context, &args.verb),
+        VerbArgs::Slab(args) => crate::instruments::slab::run_slab_verb(&context, &args.verb),
+        VerbArgs::Flame(args) => crate::instruments::flame::run_flame_verb(&context, &args.verb),
+        VerbArgs::Io(args) => crate::instruments::io::run_io_verb(&context, &args.verb),
+        VerbArgs::Startup(args) => crate::instruments::startup::measure_startups(&context, args),
+        VerbArgs::StartOnce(args) => {
+            crate::instruments::startup_once::measure_one_startup(&context, args)
         }
-        VerbArgs::Check(wanted) => crate::laboratory::machine::check_machine(&context, wanted),
-        VerbArgs::Undo(wanted) => crate::laboratory::machine::undo_settings(&context, wanted),
-        VerbArgs::PrefetchGuard(wanted) => crate::instruments::prefetch::guard_execs(wanted),
-        VerbArgs::DiskServer(wanted) => crate::internal::run_disk_server(wanted),
-        VerbArgs::Agent(wanted) => crate::internal::run_agent(wanted),
-        VerbArgs::Kernel(wanted) => crate::laboratory::kernel::run_kernel_verb(&context, wanted),
+        VerbArgs::Check(args) => crate::laboratory::machine::check_machine(&context, args),
+        VerbArgs::Undo(args) => crate::laboratory::machine::undo_settings(&context, args),
+        VerbArgs::PrefetchGuard(args) => crate::instruments::prefetch::guard_execs(args),
+        VerbArgs::DiskServer(args) => crate::internal::run_disk_server(args),
+        VerbArgs::Agent(args) => crate::internal::run_agent(args),
+        VerbArgs::Kernel(args) => crate::laboratory::kernel::run_kernel_verb(&context, args),
         // Taken by `main`: their exit codes are their own.
         VerbArgs::Load(_)
         | VerbArgs::ExecutionGuard(_)

@@ -40,13 +40,13 @@ pub fn remember_archive(archive: &Path) {
 /// From here on, a wish that nobody notes ends the process with its settings put back.
 pub fn end_with_settings_put_back() -> io::Result<()> {
     static IS_LISTENING: OnceLock<()> = OnceLock::new();
-    let mut wanted = vec![SIGINT, SIGTERM];
+    let mut requested = vec![SIGINT, SIGTERM];
     // `nohup` says that the end of the terminal is not ours.
-    wanted.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_signal_ignored(*signal)));
+    requested.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_signal_ignored(*signal)));
     if IS_LISTENING.set(()).is_err() {
         return Ok(());
     }
-    let mut signals = Signals::new(wanted)?;
+    let mut signals = Signals::new(requested)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut last = None;
         for signal in signals.forever() {

@@ -260,9 +260,9 @@ impl HistorySection {
         let stepped: Vec<&MetricHistory> =
             history.series.iter().filter(|one| !one.steps.is_empty()).collect();
         let all: Vec<&MetricHistory> = history.series.iter().collect();
-        let wanted = if stepped.is_empty() { all } else { stepped };
-        let left_out = wanted.len().saturating_sub(MOST);
-        let figures = wanted
+        let requested = if stepped.is_empty() { all } else { stepped };
+        let left_out = requested.len().saturating_sub(MOST);
+        let figures = requested
             .into_iter()
             .take(MOST)
             .map(|series| history_chart(history, series).to_svg(SceneSurface::Inline));

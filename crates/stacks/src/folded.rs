@@ -37,8 +37,8 @@ pub(crate) fn read_folded(bytes: &[u8]) -> ProfileBuilder {
     reading
 }
 
-fn contains_bytes(bytes: &[u8], wanted: &[u8]) -> bool {
-    bytes.windows(wanted.len()).any(|window| window == wanted)
+fn contains_bytes(bytes: &[u8], requested: &[u8]) -> bool {
+    bytes.windows(requested.len()).any(|window| window == requested)
 }
 
 /// A line's stack and count.
@@ -128,13 +128,13 @@ mod tests {
         let frames: Vec<_> =
             imported.batch.frames.iter().map(|f| (f.name.as_str(), f.kind, f.inlined)).collect();
         let (kernel, user) = (FrameKind::Kernel, FrameKind::User);
-        let wanted = [
+        let requested = [
             ("main", user, false),
             ("do_syscall_64", kernel, false),
             ("kfree", kernel, false),
             ("inner", user, true),
         ];
-        assert_eq!(frames, wanted);
+        assert_eq!(frames, requested);
         assert_eq!(imported.batch.frames[2].raw_name(), "kfree.part.0");
         assert_eq!(imported.batch.samples.iter().map(|one| one.count).collect::<Vec<_>>(), [3, 1]);
     }

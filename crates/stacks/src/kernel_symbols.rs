@@ -131,16 +131,16 @@ impl KernelSymbols {
         elves.functions_at_address(path, address.wrapping_sub(*distance))
     }
 
-    /// Which of `wanted` (normalised names) are there, and where. A clone's place does not stand for its function's.
-    pub fn find_anchors(&self, wanted: &[String]) -> Vec<SymbolAnchor> {
-        let wanted: std::collections::HashSet<&str> = wanted.iter().map(String::as_str).collect();
-        if wanted.is_empty() {
+    /// Which of `requested` (normalised names) are there, and where. A clone's place does not stand for its function's.
+    pub fn find_anchors(&self, requested: &[String]) -> Vec<SymbolAnchor> {
+        let requested: std::collections::HashSet<&str> = requested.iter().map(String::as_str).collect();
+        if requested.is_empty() {
             return Vec::new();
         }
         let anchor = |symbol: &KernelSymbol| {
             let raw = self.symbol_name(*symbol);
             let name = Some(strip_compiler_suffixes(raw))
-                .filter(|name| wanted.contains(name) && !raw.contains(".cold"))?;
+                .filter(|name| requested.contains(name) && !raw.contains(".cold"))?;
             Some(SymbolAnchor { name: name.into(), start: self.symbol_offset(*symbol) })
         };
         let mut found: Vec<SymbolAnchor> = self.symbols.iter().filter_map(anchor).collect();
@@ -214,8 +214,8 @@ ffffffffc0000000 t ext4_write\t[ext4]
 
     #[test]
     fn anchors_are_functions_and_not_their_cold_parts() {
-        let wanted = ["__slab_alloc", "kfree", "slob_alloc"].map(String::from);
-        let found = make_table().find_anchors(&wanted);
+        let requested = ["__slab_alloc", "kfree", "slob_alloc"].map(String::from);
+        let found = make_table().find_anchors(&requested);
         let found: Vec<_> = found.iter().map(|anchor| (anchor.name.as_str(), anchor.start)).collect();
         assert_eq!(found, [("__slab_alloc", 0x180), ("kfree", 0x100)]);
     }

@@ -79,15 +79,15 @@ fn convert_perf_data(
 }
 
 /// Which of the file's events are read: those of a name, or all that take samples.
-fn choose_events(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bool>, String> {
-    let Some(wanted) = wanted else {
+fn choose_events(file: &PerfDataFile<'_>, requested: Option<&str>) -> Result<Vec<bool>, String> {
+    let Some(requested) = requested else {
         return Ok(file.events.iter().map(|event| has_own_samples(&event.attributes)).collect());
     };
     let sampled = |event: &RecordedEvent| has_samples(&event.attributes);
-    let is_wanted = |event: &RecordedEvent| sampled(event) && recorded_event_name(event) == wanted;
+    let is_wanted = |event: &RecordedEvent| sampled(event) && recorded_event_name(event) == requested;
     // `cycles` stands for `cycles:P` where nothing has that very name.
     let is_like = |event: &RecordedEvent| {
-        sampled(event) && recorded_event_name(event).split(':').next().is_some_and(|name| name == wanted)
+        sampled(event) && recorded_event_name(event).split(':').next().is_some_and(|name| name == requested)
     };
     for choice in [file.events.iter().map(is_wanted).collect(), file.events.iter().map(is_like).collect()] {
         let choice: Vec<bool> = choice;
@@ -95,7 +95,7 @@ fn choose_events(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bo
             return Ok(choice);
         }
     }
-    Err(format!("it has no event `{wanted}`; it has: {}", sampling_event_names(file).join(", ")))
+    Err(format!("it has no event `{requested}`; it has: {}", sampling_event_names(file).join(", ")))
 }
 
 /// The names of all events that give samples.
@@ -309,11 +309,11 @@ impl PerfDataLayout {
     /// records where that is not there either.
     fn repair_cut(&mut self, bytes: &[u8]) -> RepairedPerfData {
         let there = bytes.len() as u64;
-        let (begin, wanted) = self.data;
-        let should_end = begin.saturating_add(wanted);
+        let (begin, requested) = self.data;
+        let should_end = begin.saturating_add(requested);
         let end = self.last_whole_record_end(bytes, should_end.min(there));
         let reason = match () {
-            () if !self.is_pipe && wanted == 0 => {
+            () if !self.is_pipe && requested == 0 => {
                 "its recorder did not end: the head was never filled in".to_owned()
             }
             () if should_end > there => format!("{} bytes of records are missing", should_end - there),
@@ -322,11 +322,11 @@ impl PerfDataLayout {
             }
             () => return RepairedPerfData::default(),
         };
-        let end = if wanted == 0 { self.last_whole_record_end(bytes, there) } else { end };
-        let known = if wanted == 0 { there } else { should_end };
+        let end = if requested == 0 { self.last_whole_record_end(bytes, there) } else { end };
+        let known = if requested == 0 { there } else { should_end };
         let share = (end - begin) as f64 / (known.saturating_sub(begin)).max(1) as f64;
         self.data.1 = end - begin;
-        self.description = self.description.filter(|at| wanted > 0 && *at <= there);
+        self.description = self.description.filter(|at| requested > 0 && *at <= there);
         RepairedPerfData { cut: Some(PerfDataCut { offset: end, reason, share }) }
     }
 

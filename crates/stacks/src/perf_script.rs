@@ -232,13 +232,13 @@ swapper     0 [000] 101.000000002: 1001001 cpu-clock:pppH:
     fn odd_commands_missing_periods_and_empty_stacks_are_kept() {
         assert!(is_perf_script(TEXT.as_bytes()) && !is_perf_script(b"a;b;c 3\n"));
         let reading = read_perf_script(TEXT.as_bytes());
-        let wanted = [
+        let requested = [
             "hackbench|4021|4021|Some(1)|1001001|[hack bench];__libc_read;do_syscall_64;kmem_cache_free",
             "Web Content: 7|31|32|None|1|std::vector<int, A>::push(int) const",
             ":-1|-1|-1|Some(0)|1001001|do_exit",
             "swapper|0|0|Some(0)|1001001|",
         ];
-        assert_eq!(describe_builder(&reading), wanted);
+        assert_eq!(describe_builder(&reading), requested);
         assert_eq!(reading.about.unreadable, 0);
         assert_eq!(
             reading.samples.iter().map(|one| one.at.unwrap().0).collect::<Vec<_>>(),

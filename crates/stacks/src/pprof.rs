@@ -196,7 +196,7 @@ impl<'a> PprofMessage<'a> {
     /// Takes a field of the profile; `None` where it is not whole.
     fn take_field(&mut self, number: u64, content: ProtobufField<'a>) -> Option<()> {
         let inner = || field_bytes(content).filter(|message| is_whole_message(message, &[]));
-        let one = |message: &'a [u8], wanted| packed_numbers(message, wanted).next();
+        let one = |message: &'a [u8], requested| packed_numbers(message, requested).next();
         match number {
             1 => {
                 let message = inner()?;
@@ -240,7 +240,7 @@ impl<'a> PprofMessage<'a> {
     fn to_builder(&self) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
         let mut reading = ProfileBuilder::default();
         reading.about.source = "pprof".into();
-        let counted = |wanted: &str| self.types.iter().position(|(kind, _)| self.text_at(*kind) == wanted);
+        let counted = |requested: &str| self.types.iter().position(|(kind, _)| self.text_at(*kind) == requested);
         let count = counted("samples").or_else(|| counted("sample"));
         // The last value is the one that pprof shows.
         let weight = self.types.len().saturating_sub(1);

@@ -16,8 +16,8 @@ pub struct ProfileSelection<'a> {
 
 impl<'a> ProfileSelection<'a> {
     fn selected_pieces(self) -> impl Iterator<Item = &'a IterationProfile> {
-        let wanted = move |slot: u32| self.slots.is_none_or(|slots| slots.contains(&slot));
-        self.profile.iterations.iter().filter(move |piece| wanted(piece.summary.slot))
+        let requested = move |slot: u32| self.slots.is_none_or(|slots| slots.contains(&slot));
+        self.profile.iterations.iter().filter(move |piece| requested(piece.summary.slot))
     }
 
     pub(crate) fn selected_samples(self) -> impl Iterator<Item = &'a StackSample> {

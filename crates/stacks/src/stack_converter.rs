@@ -91,9 +91,9 @@ impl StackConverter {
         }
     }
 
-    /// Which kernel symbols of `wanted` are there.
-    pub fn find_anchors(&self, wanted: &[String]) -> Vec<SymbolAnchor> {
-        self.symbols.kernel.as_ref().map(|kernel| kernel.find_anchors(wanted)).unwrap_or_default()
+    /// Which kernel symbols of `requested` are there.
+    pub fn find_anchors(&self, requested: &[String]) -> Vec<SymbolAnchor> {
+        self.symbols.kernel.as_ref().map(|kernel| kernel.find_anchors(requested)).unwrap_or_default()
     }
 
     /// When the first sample was taken.

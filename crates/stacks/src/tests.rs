@@ -107,8 +107,8 @@ fn go_reads_pprof() {
         String::from_utf8(run.stdout).unwrap()
     };
     let counted = top("samples");
-    for wanted in ["of 4 total", "kmem_cache_alloc_node", "[no stack]", "ksys_write"] {
-        assert!(counted.contains(wanted), "{wanted} is not in:\n{counted}");
+    for requested in ["of 4 total", "kmem_cache_alloc_node", "[no stack]", "ksys_write"] {
+        assert!(counted.contains(requested), "{requested} is not in:\n{counted}");
     }
     let inclusive = counted.lines().find(|line| line.ends_with("ksys_write")).unwrap();
     let numbers: Vec<&str> = inclusive.split_whitespace().collect();

@@ -344,8 +344,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_close(got: f64, wanted: f64) {
-        assert!((got - wanted).abs() <= 1e-9 * wanted.abs(), "{got} {wanted}");
+    fn assert_close(got: f64, requested: f64) {
+        assert!((got - requested).abs() <= 1e-9 * requested.abs(), "{got} {requested}");
     }
 
     /// Replicates given, SciPy's `bootstrap` and ours must agree on the limits.
@@ -368,9 +368,9 @@ mod tests {
             let value = row["value"].as_f64().unwrap();
             let (low, high) =
                 super::bca_limits(value, parse_numbers(&row["replicates"]), &jackknife, 0.025).unwrap();
-            let wanted = parse_numbers(&row["limits"]);
-            assert_close(low, wanted[0]);
-            assert_close(high, wanted[1]);
+            let requested = parse_numbers(&row["limits"]);
+            assert_close(low, requested[0]);
+            assert_close(high, requested[1]);
         }
     }
 

@@ -227,8 +227,8 @@ mod tests {
             let shortest = row["shortest"].as_u64().unwrap() as usize;
             let found = best_candidate(&parse_numbers(&row["x"]), shortest).unwrap();
             assert_eq!(found.index as u64, row["index"].as_u64().unwrap());
-            let wanted = row["distance"].as_f64().unwrap();
-            assert!((found.distance - wanted).abs() <= 1e-9 * wanted.abs(), "{found:?} {wanted}");
+            let requested = row["distance"].as_f64().unwrap();
+            assert!((found.distance - requested).abs() <= 1e-9 * requested.abs(), "{found:?} {requested}");
         }
     }
 

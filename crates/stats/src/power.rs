@@ -101,9 +101,9 @@ impl PowerRules {
             let same = self.needed_repetitions(sd, PowerGoal::ShowSame(margin))?;
             return Ok(detect.zip(same).map(|(detect, same)| detect.max(same)));
         }
-        let wanted = check_above_zero("goal", goal.size())? / sd;
-        let start = self.normal_guess(goal, wanted).max(self.fewest_repetitions());
-        let enough = |n: &usize| self.reached_size(goal, *n) <= wanted;
+        let requested = check_above_zero("goal", goal.size())? / sd;
+        let start = self.normal_guess(goal, requested).max(self.fewest_repetitions());
+        let enough = |n: &usize| self.reached_size(goal, *n) <= requested;
         let found = (start..=MOST).find(enough);
         Ok(found.map(|n| (self.fewest_repetitions()..n).rev().take_while(enough).last().unwrap_or(n)))
     }
@@ -123,10 +123,10 @@ impl PowerRules {
     }
 
     /// The repetitions needed, were the spread known: a few too low, and a good place to start.
-    fn normal_guess(&self, goal: PowerGoal, wanted: f64) -> usize {
+    fn normal_guess(&self, goal: PowerGoal, requested: f64) -> usize {
         let normal = Normal::standard();
         let sum: f64 = self.goal_probabilities(goal).map(|p| normal.inverse_cdf(p)).iter().sum();
-        (self.noise_terms() / RANK_EFFICIENCY * (sum.max(0.0) / wanted).powi(2)) as usize
+        (self.noise_terms() / RANK_EFFICIENCY * (sum.max(0.0) / requested).powi(2)) as usize
     }
 
     /// How many noises add up in the change.

@@ -168,8 +168,8 @@ fn check_nested_shape(got: usize, repetitions: &[usize]) -> Result<(), StatsErro
     if few < 2 {
         return Err(StatsError::TooFew { needed: 2, got: few });
     }
-    let wanted = repetitions.iter().fold(1_usize, |product, count| product.saturating_mul(*count));
-    if wanted == got { Ok(()) } else { Err(StatsError::Unpaired { left: got, right: wanted }) }
+    let requested = repetitions.iter().fold(1_usize, |product, count| product.saturating_mul(*count));
+    if requested == got { Ok(()) } else { Err(StatsError::Unpaired { left: got, right: requested }) }
 }
 
 fn squared_deviations(values: &[f64], centre: f64) -> f64 {

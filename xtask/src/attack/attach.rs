@@ -161,15 +161,15 @@ fn describe_watch_failure(
     said: &Output,
 ) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (wanted, found, told) = (text(&alone.stdout), text(&watched.stdout), text(&said.stderr));
+    let (requested, found, told) = (text(&alone.stdout), text(&watched.stdout), text(&said.stderr));
     let name = victim.name;
-    if watched.status.code() != alone.status.code() || !found.contains(wanted.trim()) {
+    if watched.status.code() != alone.status.code() || !found.contains(requested.trim()) {
         return Some(format!(
             "{name}: {} and `{}`, alone {} and `{}`; {told}",
             watched.status,
             found.trim(),
             alone.status,
-            wanted.trim()
+            requested.trim()
         ));
     }
     // The process may have ended before it was attached to, or never have come there meanwhile.

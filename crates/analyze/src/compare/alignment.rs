@@ -201,8 +201,8 @@ impl SampleIndex {
     }
 
     fn metric_number(&mut self, sample: &Sample) -> usize {
-        let wanted = MetricRef { name: &sample.metric, unit: &sample.unit };
-        let known = self.metrics.get_index_of(&wanted);
+        let requested = MetricRef { name: &sample.metric, unit: &sample.unit };
+        let known = self.metrics.get_index_of(&requested);
         known.unwrap_or_else(|| {
             self.metrics.insert_full(MetricKey { name: sample.metric.clone(), unit: sample.unit.clone() }).0
         })

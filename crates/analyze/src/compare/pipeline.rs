@@ -211,10 +211,10 @@ fn put_baseline_first(
     side: &ComparisonSide,
     options: &AnalysisOptions,
 ) -> Result<Vec<String>, AnalyzeError> {
-    let Some(wanted) = &options.baseline else { return Ok(levels) };
-    let at = levels.iter().position(|level| level == wanted).ok_or_else(|| AnalyzeError::UnknownLevel {
+    let Some(requested) = &options.baseline else { return Ok(levels) };
+    let at = levels.iter().position(|level| level == requested).ok_or_else(|| AnalyzeError::UnknownLevel {
         factor: factor.into(),
-        level: wanted.clone(),
+        level: requested.clone(),
         side: side.name.clone(),
         known: levels.clone(),
     })?;

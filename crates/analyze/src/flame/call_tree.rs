@@ -150,9 +150,9 @@ pub struct MappedCallTree {
 /// Merges the stacks of a profile.
 pub fn build_call_tree(profile: &Profile, options: &CallTreeOptions) -> MappedCallTree {
     let mut grower = CallTreeBuilder::new(profile, options);
-    let wanted = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
+    let requested = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
     let place = |samples: &[StackSample]| samples.iter().map(|sample| grower.add_sample(sample)).collect();
-    let samples = |slot, samples| if wanted(slot) { samples } else { &[][..] };
+    let samples = |slot, samples| if requested(slot) { samples } else { &[][..] };
     let leaves = profile
         .iterations
         .iter()

@@ -129,10 +129,10 @@ pub fn category_shares(
     options: &CategoryShareOptions,
 ) -> CategoryShares {
     let verdicts = categorise_profile(profile, rules);
-    let wanted = |piece: &&IterationProfile| {
+    let requested = |piece: &&IterationProfile| {
         options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.summary.slot))
     };
-    let pieces: Vec<&IterationProfile> = profile.iterations.iter().filter(wanted).collect();
+    let pieces: Vec<&IterationProfile> = profile.iterations.iter().filter(requested).collect();
     let tallies: Vec<CategoryTally> =
         pieces.iter().map(|piece| tally_piece(profile, piece, &verdicts, rules, options)).collect();
     let unit = pieces.first().map_or("", |piece| piece.summary.unit.0.as_str());
@@ -157,8 +157,8 @@ pub fn category_shares(
 
 /// What became of the samples of the pieces that shares are of.
 pub fn profile_parts(profile: &Profile, slots: Option<&[u32]>) -> SampleCounts {
-    let wanted = |piece: &&IterationProfile| slots.is_none_or(|slots| slots.contains(&piece.summary.slot));
-    profile.iterations.iter().filter(wanted).fold(SampleCounts::default(), |mut sum, piece| {
+    let requested = |piece: &&IterationProfile| slots.is_none_or(|slots| slots.contains(&piece.summary.slot));
+    profile.iterations.iter().filter(requested).fold(SampleCounts::default(), |mut sum, piece| {
         sum += piece.sample_counts();
         sum
     })
@@ -227,8 +227,8 @@ fn sum_amounts(amounts: impl Iterator<Item = ProfileAmount>) -> ProfileAmount {
 }
 
 /// The sum of a tally's cells whose operation and category are wanted.
-fn sum_cells(tally: &CategoryTally, wanted: impl Fn(&(u8, u8)) -> bool) -> ProfileAmount {
-    sum_amounts(tally.cells.iter().filter(|(cell, _)| wanted(cell)).map(|(_, amount)| *amount))
+fn sum_cells(tally: &CategoryTally, requested: impl Fn(&(u8, u8)) -> bool) -> ProfileAmount {
+    sum_amounts(tally.cells.iter().filter(|(cell, _)| requested(cell)).map(|(_, amount)| *amount))
 }
 
 /// A row each for the sum of all operations, each operation, and each of its categories that has samples.

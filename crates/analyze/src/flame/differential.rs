@@ -70,8 +70,8 @@ pub fn join_profiles<'a>(sides: &[Vec<(&'a Profile, CallTreeOptions)>]) -> Joine
         let places = joiner.add_tree(&tree);
         let place = |leaf: &u32| places.get(*leaf as usize).copied().unwrap_or(0);
         let leaves = leaves.iter().map(|piece| piece.iter().map(place).collect()).collect();
-        let wanted = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
-        let counted = profile.iterations.iter().map(|piece| wanted(piece.summary.slot)).collect();
+        let requested = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
+        let counted = profile.iterations.iter().map(|piece| requested(piece.summary.slot)).collect();
         JoinedRun { profile, counted, leaves }
     };
     let sides = sides.iter().map(|runs| JoinedSide { runs: runs.iter().map(&mut run).collect() }).collect();

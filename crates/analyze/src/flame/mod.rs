@@ -106,9 +106,9 @@ mod tests {
         let profile = make_profile(&[&["a;f 3", "b;f 2", "a 1"], &["a;f 4"]]);
         let options = CallTreeOptions { slots: Some(vec![0]), commands: true, ..CallTreeOptions::default() };
         let grown = build_call_tree(&profile, &options);
-        let wanted =
+        let requested =
             ["all 0/6", "all;a 0/4", "all;a;f 3/3", "all;b 0/2", "all;b;f 2/2", "all;a;[no stack] 1/1"];
-        assert_eq!(tree_lines(&grown.tree), wanted);
+        assert_eq!(tree_lines(&grown.tree), requested);
         assert_eq!(grown.leaves, [vec![2, 4, 5], vec![]]);
     }
 
@@ -189,7 +189,7 @@ mod tests {
             "a;unix_stream_sendmsg;kmalloc_reserve 1",
             "a;cache_alloc_refill 1",
         ]);
-        let wanted = [
+        let requested = [
             "allocation/fast",
             "allocation/slow",
             "allocation/lock wait",
@@ -201,7 +201,7 @@ mod tests {
             "-",
             "-",
         ];
-        assert_eq!(found, wanted);
+        assert_eq!(found, requested);
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         let rest = "[[category]]\nname = \"rest\"\npriority = 9\notherwise = true\n";
         let two = "[[category]]\nname = \"x\"\npriority = 1\nframes = [\"g*\"]\n[[category]]\nname = \"y\"\npriority = 1\nframes = [\"h\"]\n";
         let shadowed = "[[category]]\nname = \"x\"\npriority = 1\nframes = [\"g*\"]\n[[category]]\nname = \"y\"\npriority = 2\nframes = [\"got\"]\n";
-        for (text, wanted) in [
+        for (text, requested) in [
             (
                 table(&format!("{two}{rest}")),
                 "t.toml:12: `x` and `y` both have priority 1: which of them wins?",
@@ -355,7 +355,7 @@ mod tests {
                 "t.toml:1: no category has `otherwise = true`: what is in none of them would be lost",
             ),
         ] {
-            assert_eq!(CategoryRules::parse("t.toml", &text).unwrap_err().to_string(), wanted);
+            assert_eq!(CategoryRules::parse("t.toml", &text).unwrap_err().to_string(), requested);
         }
     }
 

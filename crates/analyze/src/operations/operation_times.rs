@@ -151,11 +151,11 @@ impl BlockBootstrap {
         }
         let total: u64 = counts.iter().sum();
         SHARES.map(|share| {
-            let wanted = (share * total as f64).ceil().max(1.0) as u64;
+            let requested = (share * total as f64).ceil().max(1.0) as u64;
             let mut sum = 0;
             let at = counts.iter().position(|count| {
                 sum += count;
-                sum >= wanted
+                sum >= requested
             });
             bin_time(at.unwrap_or(0))
         })

@@ -146,7 +146,7 @@ pub fn cache_table(recording: &SlabRecording, options: &CacheTableOptions) -> Ca
     caches.sort_by(|a, b| {
         b.mean.wasted_bytes().total_cmp(&a.mean.wasted_bytes()).then_with(|| a.name.cmp(&b.name))
     });
-    let of = |wanted: &dyn Fn(&CacheRow) -> bool| sum_usage(&caches, weight, wanted);
+    let of = |requested: &dyn Fn(&CacheRow) -> bool| sum_usage(&caches, weight, requested);
     CacheTable {
         from: ticks.first().copied().unwrap_or_default(),
         to: ticks.last().copied().unwrap_or_default(),
@@ -166,9 +166,9 @@ pub fn cache_table(recording: &SlabRecording, options: &CacheTableOptions) -> Ca
     }
 }
 
-fn sum_usage(lines: &[CacheRow], weight: u128, wanted: &dyn Fn(&CacheRow) -> bool) -> UsageIntegral {
+fn sum_usage(lines: &[CacheRow], weight: u128, requested: &dyn Fn(&CacheRow) -> bool) -> UsageIntegral {
     let mut sum = UsageIntegral { weight, ..UsageIntegral::default() };
-    lines.iter().filter(|line| wanted(line)).for_each(|line| sum.usage.add(&line.mean.usage));
+    lines.iter().filter(|line| requested(line)).for_each(|line| sum.usage.add(&line.mean.usage));
     sum
 }
 

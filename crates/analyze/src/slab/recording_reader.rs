@@ -232,8 +232,8 @@ impl CacheNaming {
         let mut attributes: Vec<Option<CacheAttributes>> = vec![None; self.names.len()];
         let mut open = vec![true; self.names.len()];
         for row in rows.iter().rev() {
-            let Some(wanted) = open.get_mut(row.cache).filter(|open| **open) else { continue };
-            *wanted = false;
+            let Some(requested) = open.get_mut(row.cache).filter(|open| **open) else { continue };
+            *requested = false;
             let (name, _) = self.names.get(row.cache).map_or(("", 0), |(name, ordinal)| (name, *ordinal));
             let now = ticks.get(row.last).copied().unwrap_or_default();
             if let Some(slot) = attributes.get_mut(row.cache) {

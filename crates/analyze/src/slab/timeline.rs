@@ -63,10 +63,10 @@ pub struct CacheLayer {
 /// # Errors
 /// No cache of that name.
 pub fn usage_timeline(recording: &SlabRecording, cache: Option<&str>) -> Result<UsageTimeline, SlabError> {
-    let wanted = cache.map(|name| recording.find_caches(name)).transpose()?;
-    let known = wanted.iter().flatten().filter_map(|number| recording.caches().get(*number));
+    let requested = cache.map(|name| recording.find_caches(name)).transpose()?;
+    let known = requested.iter().flatten().filter_map(|number| recording.caches().get(*number));
     let members = known.flat_map(|cache| cache.members()).collect();
-    let points = usage_points(recording, wanted.as_deref());
+    let points = usage_points(recording, requested.as_deref());
     Ok(UsageTimeline {
         cache: cache.map(Into::into),
         members,
@@ -75,14 +75,14 @@ pub fn usage_timeline(recording: &SlabRecording, cache: Option<&str>) -> Result<
     })
 }
 
-fn usage_points(recording: &SlabRecording, wanted: Option<&[usize]>) -> Vec<UsagePoint> {
+fn usage_points(recording: &SlabRecording, requested: Option<&[usize]>) -> Vec<UsagePoint> {
     let empty = |at: &Nanos| {
         let point =
             UsagePoint { at: *at, usage: SlabUsage::default(), unweighted: None, rows: 0, flagged: 0 };
         (point, UnweightedMean::default())
     };
     let mut points: Vec<(UsagePoint, UnweightedMean)> = recording.ticks().iter().map(empty).collect();
-    let is_wanted = |cache: usize| wanted.is_none_or(|wanted| wanted.contains(&cache));
+    let is_wanted = |cache: usize| requested.is_none_or(|requested| requested.contains(&cache));
     for row in recording.rows().iter().filter(|row| is_wanted(row.cache)) {
         let (usage, flagged) = (row.usage(), usize::from(row.flags.is_doubtful()));
         for (point, unweighted) in points.get_mut(row.ticks()).unwrap_or_default() {

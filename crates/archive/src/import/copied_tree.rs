@@ -119,8 +119,8 @@ pub(crate) fn open_slab_tree(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
-    let wanted = || ArchiveError::not_importable(path, None, "there is no directory of a slab cache in it");
-    let root = slab_directory(path).ok_or_else(wanted)?;
+    let requested = || ArchiveError::not_importable(path, None, "there is no directory of a slab cache in it");
+    let root = slab_directory(path).ok_or_else(requested)?;
     let mut caches = list_copied_caches(&root)?;
     let mut story = RunMetadata {
         title: "Imported /sys/kernel/slab".into(),

@@ -209,8 +209,8 @@ impl LogStream {
     ) -> Result<Option<(Nanos, Vec<CellRow>)>, ArchiveError> {
         let Some(at) = self.next_time(anchor) else { return Ok(None) };
         let Some(tick) = self.ahead.pop_front() else { return Ok(None) };
-        let wanted = tick.time.map(|time| time.since(anchor));
-        self.displaced += u64::from(self.timed && wanted != Some(at));
+        let requested = tick.time.map(|time| time.since(anchor));
+        self.displaced += u64::from(self.timed && requested != Some(at));
         (self.last, self.given) = (Some(at), self.given + 1);
         self.read_ahead()?;
         let rows = match &self.order {

@@ -250,13 +250,13 @@ pub enum FlameExportFormat {
 /// Carries out a verb of profiles.
 pub fn run_flame_verb(context: &App, verb: &FlameVerb) -> anyhow::Result<Exit> {
     match verb {
-        FlameVerb::Import(wanted) => import_profile_file(context, wanted),
-        FlameVerb::Record(wanted) => record_profile(context, wanted),
-        FlameVerb::Shares(wanted) => print_shares(context, wanted),
-        FlameVerb::Show(wanted) => show_functions(context, wanted),
-        FlameVerb::Svg(wanted) => write_flame_svg(context, wanted),
-        FlameVerb::Export(wanted) => export_profile(context, wanted),
-        FlameVerb::Html(wanted) => write_flame_html(context, wanted),
+        FlameVerb::Import(args) => import_profile_file(context, args),
+        FlameVerb::Record(args) => record_profile(context, args),
+        FlameVerb::Shares(args) => print_shares(context, args),
+        FlameVerb::Show(args) => show_functions(context, args),
+        FlameVerb::Svg(args) => write_flame_svg(context, args),
+        FlameVerb::Export(args) => export_profile(context, args),
+        FlameVerb::Html(args) => write_flame_html(context, args),
     }
 }
 
@@ -267,24 +267,24 @@ const SHOWN: usize = 15;
 const FELT: u32 = 9_999;
 
 /// Records, and says what to look at.
-pub fn record_profile(context: &App, wanted: &FlameRecordArgs) -> anyhow::Result<Exit> {
-    if wanted.frequency > FELT {
+pub fn record_profile(context: &App, args: &FlameRecordArgs) -> anyhow::Result<Exit> {
+    if args.frequency > FELT {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         context.note(format!(
             "warning: {} samples a second on {cpus} CPUs: sampling takes a part of the processors that shows in what is \
              recorded, and naming the samples afterwards may take longer than recording; -F 4999 costs a tenth of it",
-            wanted.frequency as usize * cpus
+            args.frequency as usize * cpus
         ));
     }
     let recorded = RecordedCommand {
         verb: "flame record",
         title: "Call stacks",
-        command: &wanted.command,
-        pid: wanted.pid,
-        duration: wanted.duration.as_deref(),
+        command: &args.command,
+        pid: args.pid,
+        duration: args.duration.as_deref(),
         quiet_time: "0s",
-        label: wanted.label.as_deref(),
-        tables: &profile_study_table(wanted),
+        label: args.label.as_deref(),
+        tables: &profile_study_table(args),
     };
     let (status, found) = recorded.record(context, |study| {
         if let Some(profile) = &mut study.profile {
@@ -307,34 +307,34 @@ fn note_sampling_cost(context: &App, about: &ProfileSummary, samples: usize) {
     context.note(format!("reading samples took {} of CPU, {each:.2} us a sample", about.cost));
 }
 
-fn profile_study_table(wanted: &FlameRecordArgs) -> String {
-    let scope = match (wanted.pid, wanted.system || wanted.command.is_empty()) {
+fn profile_study_table(args: &FlameRecordArgs) -> String {
+    let scope = match (args.pid, args.system || args.command.is_empty()) {
         (Some(pid), _) => format!("pid = {pid}"),
         (None, true) => "scope = \"system\"".into(),
         (None, false) => "scope = \"workload\"".into(),
     };
-    format!("[profile]\nfrequency = {}\n{scope}\n", wanted.frequency)
+    format!("[profile]\nfrequency = {}\n{scope}\n", args.frequency)
 }
 
 /// Makes a run of a profile, and says what became of every sample.
-pub fn import_profile_file(context: &App, wanted: &FlameImportArgs) -> anyhow::Result<Exit> {
-    let format = wanted.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
+pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> anyhow::Result<Exit> {
+    let format = args.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
     let format = format.map_err(|error| UsageError::new(error, "leave --from out to have it guessed"))?;
     let options = SymbolOptions {
         format,
-        event: wanted.event.clone(),
-        kallsyms: wanted.kallsyms.clone(),
-        vmlinux: wanted.vmlinux.clone(),
+        event: args.event.clone(),
+        kallsyms: args.kallsyms.clone(),
+        vmlinux: args.vmlinux.clone(),
         anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
     };
-    crate::keep::exchange::refuse_endless(&wanted.file)?;
-    let imported = perflab_stacks::read_profile_file(&wanted.file, &options)?;
+    crate::keep::exchange::refuse_endless(&args.file)?;
+    let imported = perflab_stacks::read_profile_file(&args.file, &options)?;
     let parts = imported.sample_parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let (run, warnings) =
-        import_profile_run(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;
+        import_profile_run(&context.archive()?, &args.file, imported, args.label.clone())?;
     for remark in remarks {
-        stderr_line!("warning: {}:{}: {}", wanted.file.display(), remark.place, remark.reason);
+        stderr_line!("warning: {}:{}: {}", args.file.display(), remark.place, remark.reason);
     }
     for warning in warnings {
         stderr_line!("warning: {}; {}", warning.message, warning.advice);
@@ -348,10 +348,10 @@ pub fn import_profile_file(context: &App, wanted: &FlameImportArgs) -> anyhow::R
 const VERSION: u32 = 1;
 
 /// The share of each operation and category, for each case or the one that was asked for.
-pub fn print_shares(context: &App, wanted: &FlameSharesArgs) -> anyhow::Result<Exit> {
-    let run = crate::selection::select_run(&context.archive()?, &wanted.run)?;
-    let rules = read_rule_table(&wanted.rules)?;
-    let cases = match wanted.case {
+pub fn print_shares(context: &App, args: &FlameSharesArgs) -> anyhow::Result<Exit> {
+    let run = crate::selection::select_run(&context.archive()?, &args.run)?;
+    let rules = read_rule_table(&args.rules)?;
+    let cases = match args.case {
         Some(case) => vec![case],
         None => run.profiled_cases()?,
     };
@@ -359,7 +359,7 @@ pub fn print_shares(context: &App, wanted: &FlameSharesArgs) -> anyhow::Result<E
         run.read_profile(0)?;
     }
     for case in cases {
-        print_case_shares(context, wanted, &run, &rules, case)?;
+        print_case_shares(context, args, &run, &rules, case)?;
     }
     Ok(Exit::Fine)
 }
@@ -384,7 +384,7 @@ pub fn read_rule_table(name: &str) -> anyhow::Result<CategoryRules> {
 
 fn print_case_shares(
     context: &App,
-    wanted: &FlameSharesArgs,
+    args: &FlameSharesArgs,
     run: &RunDir,
     rules: &CategoryRules,
     number: u32,
@@ -396,7 +396,7 @@ fn print_case_shares(
         profile.iterations.iter().map(|piece| piece.summary.slot).filter(is_measured).collect();
     let case = plan.case(number);
     let counts = case.map(|case| operation_counts(context, case)).transpose()?.unwrap_or_default();
-    let options = CategoryShareOptions { slots: Some(slots.clone()), comm: wanted.comm.clone(), counts };
+    let options = CategoryShareOptions { slots: Some(slots.clone()), comm: args.comm.clone(), counts };
     let found = category_shares(&profile, rules, &options);
     if context.format == OutputFormat::Json {
         let label = case.map(Case::label);
@@ -409,9 +409,9 @@ fn print_case_shares(
     flame::shares_lines(&found).iter().for_each(|line| context.note(line));
     context.note(flame::sample_account(&profile_parts(&profile, Some(&slots))));
     note_profile_source(context, &profile);
-    if CategoryRules::load_shipped(&wanted.rules).is_none() && !found.unmatched.is_empty() {
+    if CategoryRules::load_shipped(&args.rules).is_none() && !found.unmatched.is_empty() {
         let all = found.unmatched.join(", ");
-        context.note(format!("patterns of {} that no function here fits: {all}", wanted.rules));
+        context.note(format!("patterns of {} that no function here fits: {all}", args.rules));
     }
     Ok(())
 }
@@ -427,9 +427,9 @@ fn operation_counts(context: &App, case: &Case) -> anyhow::Result<BTreeMap<Strin
 }
 
 /// The functions with most samples.
-pub fn show_functions(context: &App, wanted: &FlameShowArgs) -> anyhow::Result<Exit> {
-    let (_, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
-    print_functions(context, &profile, wanted.top)?;
+pub fn show_functions(context: &App, args: &FlameShowArgs) -> anyhow::Result<Exit> {
+    let (_, profile) = read_stored_profile(context, &args.run, args.case)?;
+    print_functions(context, &profile, args.top)?;
     Ok(Exit::Fine)
 }
 
@@ -460,16 +460,16 @@ pub fn note_profile_source(context: &App, profile: &Profile) {
 }
 
 /// Writes the viewer as one file.
-pub fn write_flame_html(context: &App, wanted: &FlameHtmlArgs) -> anyhow::Result<Exit> {
+pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
     let select = |name: &String| SelectedProfiles::find(&archive, name);
-    let selected = wanted.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
+    let selected = args.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
     let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
-    let colours = read_colour_rules(&wanted.rules)?;
+    let colours = read_colour_rules(&args.rules)?;
     let (picture, shared) =
-        join_selected_profiles(&selected, wanted.case, colours.as_ref(), wanted.by_command)?;
+        join_selected_profiles(&selected, args.case, colours.as_ref(), args.by_command)?;
     let html = render_flame_page(writer, &picture)?;
-    let path = match (&wanted.output, selected.first().and_then(|side| side.runs.first())) {
+    let path = match (&args.output, selected.first().and_then(|side| side.runs.first())) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_page_path(context, run, "-flame.html")?,
         (None, None) => OutputPath::File("perflab-flame.html".into()),
@@ -487,8 +487,8 @@ pub fn write_flame_html(context: &App, wanted: &FlameHtmlArgs) -> anyhow::Result
 }
 
 /// Draws one case of a run.
-pub fn write_flame_svg(context: &App, wanted: &FlameSvgArgs) -> anyhow::Result<Exit> {
-    let (run, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
+pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> anyhow::Result<Exit> {
+    let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
     let joined = join_profiles(&[vec![(&profile, measured_tree_options(&manifest.plan, &profile))]]);
     let source = profile
@@ -500,29 +500,29 @@ pub fn write_flame_svg(context: &App, wanted: &FlameSvgArgs) -> anyhow::Result<E
         title: &manifest.label.unwrap_or_else(|| run.short_id().to_owned()),
         source: &source,
         joined: &joined,
-        categories: &colour_categories(&joined, read_colour_rules(&wanted.rules)?.as_ref()),
-        width: f64::from(wanted.width),
-        icicle: wanted.icicle,
+        categories: &colour_categories(&joined, read_colour_rules(&args.rules)?.as_ref()),
+        width: f64::from(args.width),
+        icicle: args.icicle,
     });
-    wanted.output.as_ref().unwrap_or(&OutputPath::Stdout).write(picture.as_bytes())?;
+    args.output.as_ref().unwrap_or(&OutputPath::Stdout).write(picture.as_bytes())?;
     Ok(Exit::Fine)
 }
 
 /// Writes one case of a run for another viewer.
-pub fn export_profile(context: &App, wanted: &FlameExportArgs) -> anyhow::Result<Exit> {
-    let (run, profile) = read_stored_profile(context, &wanted.run, wanted.case)?;
+pub fn export_profile(context: &App, args: &FlameExportArgs) -> anyhow::Result<Exit> {
+    let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
     let slots = measured_tree_options(&manifest.plan, &profile).slots;
     let name = manifest.label.unwrap_or_else(|| run.short_id().to_owned());
     let chosen = ProfileSelection { name: &name, profile: &profile, slots: slots.as_deref() };
-    let bytes = match wanted.to {
+    let bytes = match args.to {
         FlameExportFormat::Folded => write_folded(chosen).into_bytes(),
         FlameExportFormat::Speedscope => write_speedscope(chosen).into_bytes(),
         FlameExportFormat::Firefox => write_firefox(chosen)?.into_bytes(),
         FlameExportFormat::Pprof => write_pprof(chosen)?,
     };
-    let path = wanted.output.as_ref().unwrap_or(&OutputPath::Stdout);
-    if wanted.to == FlameExportFormat::Pprof {
+    let path = args.output.as_ref().unwrap_or(&OutputPath::Stdout);
+    if args.to == FlameExportFormat::Pprof {
         path.refuse_terminal("a profile of pprof")?;
     }
     path.write(&bytes)?;

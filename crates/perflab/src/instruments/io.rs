@@ -232,12 +232,12 @@ pub struct IoExportArgs {
 /// Carries out a verb.
 pub fn run_io_verb(context: &App, verb: &IoVerb) -> anyhow::Result<Exit> {
     match verb {
-        IoVerb::Record(wanted) => record_io(context, wanted),
-        IoVerb::Show(wanted) => show_reads(context, wanted),
-        IoVerb::Coverage(wanted) => show_coverage(context, wanted),
-        IoVerb::Export(wanted) => export_blkparse(context, wanted),
-        IoVerb::Import(wanted) => import_io_trace(context, wanted),
-        IoVerb::Where(wanted) => print_block_owners(context, wanted),
+        IoVerb::Record(args) => record_io(context, args),
+        IoVerb::Show(args) => show_reads(context, args),
+        IoVerb::Coverage(args) => show_coverage(context, args),
+        IoVerb::Export(args) => export_blkparse(context, args),
+        IoVerb::Import(args) => import_io_trace(context, args),
+        IoVerb::Where(args) => print_block_owners(context, args),
     }
 }
 
@@ -265,7 +265,7 @@ fn count_reads_once(context: &App, recording: IoRecording) -> IoRecording {
 fn read_io_recording(context: &App, which: &IoSelection) -> anyhow::Result<IoRecording> {
     let all = crate::selection::select_run(&context.archive()?, &which.run)?.read_io_recordings()?;
     let slots: Vec<String> = all.iter().map(|(slot, _)| slot.to_string()).collect();
-    let found = all.into_iter().find(|(slot, _)| which.slot.is_none_or(|wanted| wanted == *slot));
+    let found = all.into_iter().find(|(slot, _)| which.slot.is_none_or(|requested| requested == *slot));
     let missing =
         || UsageError::new("I/O was not traced in this slot", format!("it was in {}", slots.join(", ")));
     Ok(found.map(|(_, recording)| recording).ok_or_else(missing)?)
@@ -275,16 +275,16 @@ fn read_io_recording(context: &App, which: &IoSelection) -> anyhow::Result<IoRec
 const SHOWN: usize = 10;
 
 /// Records, and says what to look at.
-pub fn record_io(context: &App, wanted: &IoRecordArgs) -> anyhow::Result<Exit> {
-    let is_tree = !wanted.system && !wanted.command.is_empty();
+pub fn record_io(context: &App, args: &IoRecordArgs) -> anyhow::Result<Exit> {
+    let is_tree = !args.system && !args.command.is_empty();
     let recorded = RecordedCommand {
         verb: "io record",
         title: "I/O",
-        command: &wanted.command,
+        command: &args.command,
         pid: None,
-        duration: wanted.duration.as_deref(),
+        duration: args.duration.as_deref(),
         quiet_time: "0s",
-        label: wanted.label.as_deref(),
+        label: args.label.as_deref(),
         tables: if is_tree { "[io]\nscope = \"workload\"\n" } else { "[io]\nscope = \"system\"\n" },
     };
     let (status, found) = recorded.record(context, |_| ())?;
@@ -322,29 +322,29 @@ fn note_io_recording(context: &App, recording: &IoRecording) {
 }
 
 /// Prints what was read, in the way that was asked for.
-pub fn show_reads(context: &App, wanted: &IoShowArgs) -> anyhow::Result<Exit> {
-    let recording = count_reads_once(context, read_io_recording(context, &wanted.which)?);
-    let grid = match wanted.by {
-        IoGrouping::File => io::files_grid(&reads_by_file(&recording), wanted.top),
+pub fn show_reads(context: &App, args: &IoShowArgs) -> anyhow::Result<Exit> {
+    let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
+    let grid = match args.by {
+        IoGrouping::File => io::files_grid(&reads_by_file(&recording), args.top),
         IoGrouping::Directory => {
-            io::folders_grid(&reads_by_directory(&reads_by_file(&recording)), wanted.top)
+            io::folders_grid(&reads_by_directory(&reads_by_file(&recording)), args.top)
         }
-        IoGrouping::Time => io::reads_over_time_grid(&reads_over_time(&recording, wanted.top)),
-        IoGrouping::Disk => io::reads_over_disk_grid(&reads_over_disk(&recording, wanted.top)),
+        IoGrouping::Time => io::reads_over_time_grid(&reads_over_time(&recording, args.top)),
+        IoGrouping::Disk => io::reads_over_disk_grid(&reads_over_disk(&recording, args.top)),
     };
     context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 
 /// Holds a recording against a prefetch trace.
-pub fn show_coverage(context: &App, wanted: &CoverageArgs) -> anyhow::Result<Exit> {
-    let recording = count_reads_once(context, read_io_recording(context, &wanted.which)?);
-    if wanted.method == CoverageMethod::Published && (wanted.blocks || wanted.plot.is_some()) {
+pub fn show_coverage(context: &App, args: &CoverageArgs) -> anyhow::Result<Exit> {
+    let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
+    if args.method == CoverageMethod::Published && (args.blocks || args.plot.is_some()) {
         let what = "the figures of 2007 are sums: they have neither --blocks nor --plot";
         return Err(UsageError::new(what, "leave --method published out").into());
     }
-    let evidence = read_evidence(context, &wanted.trace)?;
-    let published = match wanted.method {
+    let evidence = read_evidence(context, &args.trace)?;
+    let published = match args.method {
         CoverageMethod::Blocks => None,
         CoverageMethod::Published => Some(published_figures(&recording, &evidence)?),
     };
@@ -358,8 +358,8 @@ pub fn show_coverage(context: &App, wanted: &CoverageArgs) -> anyhow::Result<Exi
             .for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
         return Ok(Exit::Fine);
     }
-    context.print_grid(&if wanted.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
-    app::write_scene(context, wanted.plot.as_ref(), || coverage_scene(&found, wanted))?;
+    context.print_grid(&if args.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
+    app::write_scene(context, args.plot.as_ref(), || coverage_scene(&found, args))?;
     note_coverage_checks(context, &found, recording.told.lost);
     note_unrecorded_uses(context, &found);
     Ok(Exit::Fine)
@@ -406,9 +406,9 @@ fn note_unrecorded_uses(context: &App, found: &perflab_analyze::TraceCoverage) {
     }
 }
 
-fn coverage_scene(found: &perflab_analyze::TraceCoverage, wanted: &CoverageArgs) -> Scene {
-    let title = format!("Reads held against {}", wanted.trace.display());
-    match wanted.drawn {
+fn coverage_scene(found: &perflab_analyze::TraceCoverage, args: &CoverageArgs) -> Scene {
+    let title = format!("Reads held against {}", args.trace.display());
+    match args.drawn {
         IoSceneKind::Places => read_positions_chart(found, &title, CoverageNames::Trace),
         IoSceneKind::Classes => read_classes_chart(found, &title, CoverageNames::Trace),
     }
@@ -435,8 +435,8 @@ fn note_coverage_checks(context: &App, found: &perflab_analyze::TraceCoverage, l
 }
 
 /// Writes disk requests in the default format of blkparse: device, CPU, sequence, seconds, pid, action, flags, sectors.
-pub fn export_blkparse(context: &App, wanted: &IoExportArgs) -> anyhow::Result<Exit> {
-    let recording = read_io_recording(context, &wanted.which)?;
+pub fn export_blkparse(context: &App, args: &IoExportArgs) -> anyhow::Result<Exit> {
+    let recording = read_io_recording(context, &args.which)?;
     let mut text = String::new();
     let programs = ThreadNames::from_recording(&recording);
     let mut sequence = 0;
@@ -473,33 +473,33 @@ fn blkparse_action(kind: IoEventKind) -> Option<&'static str> {
 }
 
 /// Makes a run of a trace.
-pub fn import_io_trace(context: &App, wanted: &IoImportArgs) -> anyhow::Result<Exit> {
-    refuse_endless(&wanted.path)?;
-    refuse_bzip2(&wanted.path)?;
-    let kind = Importer::detect_importer(&wanted.path)?;
+pub fn import_io_trace(context: &App, args: &IoImportArgs) -> anyhow::Result<Exit> {
+    refuse_endless(&args.path)?;
+    refuse_bzip2(&args.path)?;
+    let kind = Importer::detect_importer(&args.path)?;
     if !matches!(kind, Importer::Blktrace | Importer::Blkparse) {
-        let message = format!("{} is no block trace", wanted.path.display());
+        let message = format!("{} is no block trace", args.path.display());
         let hint = "a file of blktrace or the text of blkparse is one; `perflab import` takes other results";
         return Err(UsageError::new(message, hint).into());
     }
-    if let Some(place) = &wanted.on {
+    if let Some(place) = &args.on {
         // Looked at first: a place that is none must not cost a run.
         require_disk_below(place)?;
     }
     let on =
-        wanted.on.clone().map(|place| BlockTraceFileSystem { mount_point: place, find: find_files_on_disk });
-    let block_map = wanted.map.as_deref().map(|map| block_map_from_args(map, wanted)).transpose()?;
+        args.on.clone().map(|place| BlockTraceFileSystem { mount_point: place, find: find_files_on_disk });
+    let block_map = args.map.as_deref().map(|map| block_map_from_args(map, args)).transpose()?;
     let options = ImportOptions {
-        label: wanted.label.clone(),
+        label: args.label.clone(),
         kind: Some(kind),
         on,
         block_map,
         ..ImportOptions::default()
     };
-    crate::keep::exchange::import_results(context, &[(kind, wanted.path.clone())], &options)
+    crate::keep::exchange::import_results(context, &[(kind, args.path.clone())], &options)
 }
 
-fn block_map_from_args(map: &Path, wanted: &IoImportArgs) -> Result<BlockMapFile, UsageError> {
+fn block_map_from_args(map: &Path, args: &IoImportArgs) -> Result<BlockMapFile, UsageError> {
     refuse_bzip2(map)?;
     refuse_endless(map)?;
     let is_size = |size: &Bytes| size.0.is_power_of_two() && (512..=65_536).contains(&size.0);
@@ -508,8 +508,8 @@ fn block_map_from_args(map: &Path, wanted: &IoImportArgs) -> Result<BlockMapFile
         let hint = "a power of two from 512 to 64KiB, for example 4KiB";
         size.ok_or_else(|| UsageError::new(format!("--block-size: `{text}` is no size of blocks"), hint))
     };
-    let block_size = wanted.block_size.as_deref().map(size).transpose()?;
-    Ok(BlockMapFile { path: map.into(), partition_start: wanted.partition_start, block_size })
+    let block_size = args.block_size.as_deref().map(size).transpose()?;
+    Ok(BlockMapFile { path: map.into(), partition_start: args.partition_start, block_size })
 }
 
 fn find_files_on_disk(recording: &mut IoRecording, place: &Path) {
@@ -519,10 +519,10 @@ fn find_files_on_disk(recording: &mut IoRecording, place: &Path) {
 }
 
 /// Prints where files lie, or whose sectors are.
-pub fn print_block_owners(context: &App, wanted: &BlockOwnerArgs) -> anyhow::Result<Exit> {
-    let grid = match &wanted.on {
-        Some(place) => block_owner_grid(place, &wanted.what)?,
-        None => extent_grid(&wanted.what)?,
+pub fn print_block_owners(context: &App, args: &BlockOwnerArgs) -> anyhow::Result<Exit> {
+    let grid = match &args.on {
+        Some(place) => block_owner_grid(place, &args.what)?,
+        None => extent_grid(&args.what)?,
     };
     context.print_grid(&grid)?;
     Ok(Exit::Fine)

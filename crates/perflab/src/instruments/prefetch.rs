@@ -320,29 +320,29 @@ pub struct PrefetchStatusArgs {
 }
 
 /// Carries out a verb. A program that was started gives the exit code.
-pub fn run_prefetch_verb(context: &App, wanted: &PrefetchArgs) -> anyhow::Result<ExitCode> {
-    let store = TraceStore::locate(wanted.store.as_deref());
-    match &wanted.verb {
-        PrefetchVerb::Learn(wanted) => learn_program(context, &store, wanted),
-        PrefetchVerb::Replay(wanted) => replay_program(context, &store, wanted),
-        PrefetchVerb::Show(wanted) => {
-            crate::instruments::prefetch_store::show_traces(context, &store, wanted).map(ExitCode::from)
+pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<ExitCode> {
+    let store = TraceStore::locate(args.store.as_deref());
+    match &args.verb {
+        PrefetchVerb::Learn(args) => learn_program(context, &store, args),
+        PrefetchVerb::Replay(args) => replay_program(context, &store, args),
+        PrefetchVerb::Show(args) => {
+            crate::instruments::prefetch_store::show_traces(context, &store, args).map(ExitCode::from)
         }
-        PrefetchVerb::Relayout(wanted) => show_or_relayout(context, &store, wanted).map(ExitCode::from),
-        PrefetchVerb::Forget(wanted) => {
-            crate::instruments::prefetch_store::forget_programs(context, &store, wanted).map(ExitCode::from)
+        PrefetchVerb::Relayout(args) => show_or_relayout(context, &store, args).map(ExitCode::from),
+        PrefetchVerb::Forget(args) => {
+            crate::instruments::prefetch_store::forget_programs(context, &store, args).map(ExitCode::from)
         }
-        PrefetchVerb::Daemon(wanted) => run_prefetch_daemon(context, store, wanted).map(ExitCode::from),
-        PrefetchVerb::Status(wanted) => {
-            crate::instruments::prefetch_store::show_daemon_status(context, &store, wanted)
+        PrefetchVerb::Daemon(args) => run_prefetch_daemon(context, store, args).map(ExitCode::from),
+        PrefetchVerb::Status(args) => {
+            crate::instruments::prefetch_store::show_daemon_status(context, &store, args)
                 .map(ExitCode::from)
         }
     }
 }
 
 /// Under which name a command is remembered.
-fn remembered_name(wanted: Option<&Path>, command: &[OsString]) -> anyhow::Result<PathBuf> {
-    match wanted {
+fn remembered_name(requested: Option<&Path>, command: &[OsString]) -> anyhow::Result<PathBuf> {
+    match requested {
         Some(name) if name.as_os_str().is_empty() => {
             Err(UsageError::new("--name: it is empty", "for example `--name report`").into())
         }
@@ -381,15 +381,15 @@ fn spawn_program(context: &App, command: &[OsString]) -> anyhow::Result<Child> {
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
-pub fn learn_program(context: &App, store: &TraceStore, wanted: &LearnArgs) -> anyhow::Result<ExitCode> {
-    let limit = quantities::parse_time_option("--for", &wanted.duration)?;
+pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> anyhow::Result<ExitCode> {
+    let limit = quantities::parse_time_option("--for", &args.duration)?;
     let (word, _) =
-        wanted.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
+        args.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
     let program = trace_store::find_program_path(word)?;
-    let name = remembered_name(wanted.name.as_deref(), &wanted.command)?;
+    let name = remembered_name(args.name.as_deref(), &args.command)?;
     let learning = |stop: &AtomicBool| {
-        let _finely = wanted.fine.then(|| lower_read_ahead(context, &program)).transpose()?;
-        learn_startup(context, wanted, limit, stop)
+        let _finely = args.fine.then(|| lower_read_ahead(context, &program)).transpose()?;
+        learn_startup(context, args, limit, stop)
     };
     let (learnt, _) = with_stop_signal(learning)?;
     let (mut child, start) = learnt?;
@@ -439,16 +439,16 @@ type LearntStartup = (Child, Result<StartupTrace, perflab_prefetch::PrefetchErro
 /// Starts a program; what it read in the first `limit` of it. A wish to stop is passed on to it.
 fn learn_startup(
     context: &App,
-    wanted: &LearnArgs,
+    args: &LearnArgs,
     limit: Nanos,
     stop: &AtomicBool,
 ) -> anyhow::Result<LearntStartup> {
     let tracer = IoTracer::start(IoTraceScope::Children);
     // Last of all: what is looked up between this and the start, the program does not read, and nobody learns.
-    if wanted.cold {
+    if args.cold {
         drop_caches(&context.root, 3)?;
     }
-    let mut child = spawn_program(context, &wanted.command)?;
+    let mut child = spawn_program(context, &args.command)?;
     let tracer = match tracer {
         Ok(tracer) => tracer,
         Err(error) => {
@@ -467,7 +467,7 @@ fn learn_startup(
     if recording.told.lost > 0 {
         context.note(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
     }
-    if let Some(never_cold) = never_cold_warning(&recording).filter(|_| wanted.cold) {
+    if let Some(never_cold) = never_cold_warning(&recording).filter(|_| args.cold) {
         context.note(format!("{never_cold}: who maps it meanwhile keeps it out of the trace"));
     }
     Ok((child, perflab_prefetch::build_trace(&recording)))
@@ -494,23 +494,23 @@ fn wait_for_program(
 
 /// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
 /// condition.
-pub fn replay_program(context: &App, store: &TraceStore, wanted: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    if wanted.command.is_empty() {
+pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    if args.command.is_empty() {
         return Err(UsageError::new("no command", "name one behind --").into());
     }
-    let name = remembered_name(wanted.name.as_deref(), &wanted.command)?;
-    let memory = parse_size_option("--memory", wanted.memory.as_deref())?
+    let name = remembered_name(args.name.as_deref(), &args.command)?;
+    let memory = parse_size_option("--memory", args.memory.as_deref())?
         .map_or_else(|| default_memory_budget(context), Ok)?;
-    let rate = parse_size_option("--io", wanted.io.as_deref())?;
+    let rate = parse_size_option("--io", args.io.as_deref())?;
     let rules = ReplayRules {
-        mode: replay_mode(wanted.mode),
-        order: wanted.order.map(read_order),
+        mode: replay_mode(args.mode),
+        order: args.order.map(read_order),
         memory,
         budget: ReplayBudget { rate },
     };
     let start = match store.read_trace(&name) {
-        Ok(known) => combine_traces(&known, trace_policy(wanted.policy)),
-        Err(error) if wanted.no_start => return Err(error.into()),
+        Ok(known) => combine_traces(&known, trace_policy(args.policy)),
+        Err(error) if args.no_start => return Err(error.into()),
         Err(error) => {
             stderr_line!("warning: nothing is read ahead: {error}");
             None
@@ -518,11 +518,11 @@ pub fn replay_program(context: &App, store: &TraceStore, wanted: &ReplayArgs) ->
     };
     let reading = start.map(|start| prepare_replay(start, rules));
     let reading = reading.map(ReplaySession::read_before_start);
-    if wanted.no_start {
+    if args.no_start {
         print_replay_result(context, &name, reading.map(ReplaySession::finish).as_ref(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut child = spawn_program(context, &wanted.command)?;
+    let mut child = spawn_program(context, &args.command)?;
     let reading = reading.map(ReplaySession::read_beside);
     let exit = shell_exit_code(child.wait()?);
     // What was not read by then is not needed.
@@ -712,26 +712,26 @@ fn note_replay(context: &App, done: &ReplayResult) {
 const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
 /// Shows how what a program reads lies, or brings it together and shows how it lies then.
-pub fn show_or_relayout(context: &App, store: &TraceStore, wanted: &RelayoutArgs) -> anyhow::Result<Exit> {
-    let program = store.resolve_name(&wanted.program);
-    let policy = trace_policy(wanted.policy);
+pub fn show_or_relayout(context: &App, store: &TraceStore, args: &RelayoutArgs) -> anyhow::Result<Exit> {
+    let program = store.resolve_name(&args.program);
+    let policy = trace_policy(args.policy);
     let before = file_system_layouts(&read_combined_trace(store, &program, policy)?);
     let elsewhere = |on: &&PathBuf| before.iter().all(|part| Path::new(&part.place) != on.as_path());
-    if let Some(on) = wanted.on.as_ref().filter(elsewhere) {
+    if let Some(on) = args.on.as_ref().filter(elsewhere) {
         let places: Vec<&str> = before.iter().map(|part| part.place.as_str()).collect();
         let message = format!("nothing that it reads lies on the file system of {}", on.display());
         return Err(UsageError::new(message, format!("it reads from {}", places.join(", "))).into());
     }
-    if wanted.apply {
-        relayout_program(context, store, &program, policy, wanted.on.as_deref())?;
+    if args.apply {
+        relayout_program(context, store, &program, policy, args.on.as_deref())?;
     }
-    let now = if wanted.apply {
+    let now = if args.apply {
         file_system_layouts(&read_combined_trace(store, &program, policy)?)
     } else {
         before.clone()
     };
     context.print_grid(&layout_grid(&before, &now))?;
-    if !wanted.apply && before.iter().any(|part| part.left_alone.is_none()) {
+    if !args.apply && before.iter().any(|part| part.left_alone.is_none()) {
         context.note("nothing was moved: `--apply` brings it together");
     }
     Ok(Exit::Fine)
@@ -813,12 +813,12 @@ fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
 const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
 
 /// Reads ahead for every program until it is told to end.
-pub fn run_prefetch_daemon(context: &App, store: TraceStore, wanted: &DaemonArgs) -> anyhow::Result<Exit> {
-    if wanted.print_unit {
+pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) -> anyhow::Result<Exit> {
+    if args.print_unit {
         context.print_value("unit", UNIT)?;
         return Ok(Exit::Fine);
     }
-    let settings = daemon_settings(store, wanted)?;
+    let settings = daemon_settings(store, args)?;
     let stop = run::stop_on_interrupt()?;
     let quiet = context.quiet;
     // Whoever reads this may be gone, or full: no program waits for that, and the daemon does not end.
@@ -832,34 +832,34 @@ pub fn run_prefetch_daemon(context: &App, store: TraceStore, wanted: &DaemonArgs
 }
 
 /// Guards execs from a daemon, until that one is gone.
-pub fn guard_execs(wanted: &PrefetchGuardArgs) -> anyhow::Result<Exit> {
-    perflab_prefetch::daemon::run_guard(wanted.daemon)?;
+pub fn guard_execs(args: &PrefetchGuardArgs) -> anyhow::Result<Exit> {
+    perflab_prefetch::daemon::run_guard(args.daemon)?;
     Ok(Exit::Fine)
 }
 
-fn daemon_settings(store: TraceStore, wanted: &DaemonArgs) -> Result<DaemonOptions, UsageError> {
-    let worth_read = parse_size_option("--worth-read", Some(&wanted.worth_read))?.unwrap_or_default();
-    let wait = parse_time_option("--worth-wait", &wanted.worth_wait)?;
+fn daemon_settings(store: TraceStore, args: &DaemonArgs) -> Result<DaemonOptions, UsageError> {
+    let worth_read = parse_size_option("--worth-read", Some(&args.worth_read))?.unwrap_or_default();
+    let wait = parse_time_option("--worth-wait", &args.worth_wait)?;
     Ok(DaemonOptions {
         // The very file, also after an update has replaced it.
         perflab: "/proc/self/exe".into(),
         store,
-        socket: wanted.socket.clone(),
-        on: wanted.on.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect(),
+        socket: args.socket.clone(),
+        on: args.on.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect(),
         lists: ProgramLists {
-            only: resolve_programs("--only", &wanted.only)?,
-            never: resolve_programs("--never", &wanted.never)?,
+            only: resolve_programs("--only", &args.only)?,
+            never: resolve_programs("--never", &args.never)?,
         },
-        list: wanted.list.clone(),
-        worth: LearnThreshold { wait, read: worth_read, faults: wanted.worth_faults },
-        window: parse_time_option("--for", &wanted.duration)?.into(),
-        decide: parse_time_option("--decide", &wanted.decide)?.into(),
-        bound: parse_time_option("--bound", &wanted.bound)?.into(),
-        mode: replay_mode(wanted.mode),
-        order: wanted.order.map(read_order),
-        policy: trace_policy(wanted.policy),
-        memory: parse_size_option("--memory", wanted.memory.as_deref())?,
-        rate: parse_size_option("--io", wanted.io.as_deref())?,
+        list: args.list.clone(),
+        worth: LearnThreshold { wait, read: worth_read, faults: args.worth_faults },
+        window: parse_time_option("--for", &args.duration)?.into(),
+        decide: parse_time_option("--decide", &args.decide)?.into(),
+        bound: parse_time_option("--bound", &args.bound)?.into(),
+        mode: replay_mode(args.mode),
+        order: args.order.map(read_order),
+        policy: trace_policy(args.policy),
+        memory: parse_size_option("--memory", args.memory.as_deref())?,
+        rate: parse_size_option("--io", args.io.as_deref())?,
     })
 }
 

@@ -23,11 +23,11 @@ use crate::failure::Exit;
 use crate::instruments::prefetch::{self, ForgetArgs, PrefetchShowArgs};
 
 /// Prints all programs, or the files of one.
-pub fn show_traces(context: &App, store: &TraceStore, wanted: &PrefetchShowArgs) -> anyhow::Result<Exit> {
-    match &wanted.program {
+pub fn show_traces(context: &App, store: &TraceStore, args: &PrefetchShowArgs) -> anyhow::Result<Exit> {
+    match &args.program {
         Some(program) => {
             let known = store.read_trace(&store.resolve_name(program))?;
-            let start = combine_traces(&known, crate::instruments::prefetch::trace_policy(wanted.policy))
+            let start = combine_traces(&known, crate::instruments::prefetch::trace_policy(args.policy))
                 .context("no start is remembered")?;
             context.print_grid(&traced_file_grid(&start))?;
         }
@@ -37,9 +37,9 @@ pub fn show_traces(context: &App, store: &TraceStore, wanted: &PrefetchShowArgs)
 }
 
 /// Forgets programs.
-pub fn forget_programs(context: &App, store: &TraceStore, wanted: &ForgetArgs) -> anyhow::Result<Exit> {
+pub fn forget_programs(context: &App, store: &TraceStore, args: &ForgetArgs) -> anyhow::Result<Exit> {
     let mut grid = Grid::new(["program", "is now"].map(GridColumn::left));
-    for program in &wanted.programs {
+    for program in &args.programs {
         // A program that is not there any more can still be forgotten.
         let path = store.resolve_name(program);
         let word = if store.forget(&path)? { "forgotten" } else { "was not known" };
@@ -122,9 +122,9 @@ fn traced_file_state(traced: &perflab_prefetch::TracedFile) -> &'static str {
 pub fn show_daemon_status(
     context: &App,
     store: &TraceStore,
-    wanted: &prefetch::PrefetchStatusArgs,
+    args: &prefetch::PrefetchStatusArgs,
 ) -> anyhow::Result<Exit> {
-    let asked = daemon::service::read_status(&wanted.socket);
+    let asked = daemon::service::read_status(&args.socket);
     let daemon = match asked {
         Ok(status) => {
             note_daemon_status(context, &status);
@@ -132,12 +132,12 @@ pub fn show_daemon_status(
         }
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Err(error)
-                .with_context(|| format!("{} is its daemon's user's alone", wanted.socket.display()));
+                .with_context(|| format!("{} is its daemon's user's alone", args.socket.display()));
         }
         Err(error) => {
             context.note(format!(
                 "no daemon answers on {}: {error}; as the last one wrote:",
-                wanted.socket.display()
+                args.socket.display()
             ));
             None
         }
@@ -148,7 +148,7 @@ pub fn show_daemon_status(
         ..DaemonStatus::default()
     };
     let status = daemon.unwrap_or_else(before);
-    let grid = program_status_grid(&status, select_shown_programs(context, &status, wanted.all));
+    let grid = program_status_grid(&status, select_shown_programs(context, &status, args.all));
     if context.format == OutputFormat::Json {
         context.print_json(&status_json(&status, answers, &grid)?)?;
     } else {

@@ -581,8 +581,8 @@ mod tests {
             ("map<int, long>::get", (None, "map<int, long>::get", None)),
             ("tree::operator==(tree const&)", (None, "tree::operator==(tree const&)", None)),
         ];
-        for (text, wanted) in cases {
-            assert_eq!(split_pair_text(text), wanted, "{text}");
+        for (text, requested) in cases {
+            assert_eq!(split_pair_text(text), requested, "{text}");
         }
     }
 }

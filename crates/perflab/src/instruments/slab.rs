@@ -251,14 +251,14 @@ pub struct WhatIfArgs {
 /// Carries out a verb of the slab instrument.
 pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> anyhow::Result<Exit> {
     match verb {
-        SlabVerb::Record(wanted) => record_slab(context, wanted),
-        SlabVerb::Show(wanted) => show_slab_caches(context, wanted),
-        SlabVerb::Timeline(wanted) => show_timeline(context, wanted),
-        SlabVerb::Histogram(wanted) => show_efficiency_histogram(context, wanted),
-        SlabVerb::Compare(wanted) => compare_slab_bytes(context, wanted),
-        SlabVerb::Top(wanted) => crate::instruments::slab_top::show_slab_top(context, wanted),
-        SlabVerb::Import(wanted) => import_slab_logs(context, wanted),
-        SlabVerb::WhatIf(wanted) => show_what_if(context, wanted),
+        SlabVerb::Record(args) => record_slab(context, args),
+        SlabVerb::Show(args) => show_slab_caches(context, args),
+        SlabVerb::Timeline(args) => show_timeline(context, args),
+        SlabVerb::Histogram(args) => show_efficiency_histogram(context, args),
+        SlabVerb::Compare(args) => compare_slab_bytes(context, args),
+        SlabVerb::Top(args) => crate::instruments::slab_top::show_slab_top(context, args),
+        SlabVerb::Import(args) => import_slab_logs(context, args),
+        SlabVerb::WhatIf(args) => show_what_if(context, args),
     }
 }
 
@@ -283,7 +283,7 @@ const OFTEN: Nanos = Nanos(100_000_000);
 const MOST_TICKS: u64 = 10_000;
 
 /// Records, and says what to look at.
-pub fn record_slab(context: &App, wanted: &SlabRecordArgs) -> anyhow::Result<Exit> {
+pub fn record_slab(context: &App, args: &SlabRecordArgs) -> anyhow::Result<Exit> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         stderr_line!("warning: {WITHOUT_ROOT}");
@@ -291,18 +291,18 @@ pub fn record_slab(context: &App, wanted: &SlabRecordArgs) -> anyhow::Result<Exi
     let recorded = RecordedCommand {
         verb: "slab record",
         title: "Slab caches",
-        command: &wanted.command,
+        command: &args.command,
         pid: None,
-        duration: wanted.duration.as_deref(),
-        quiet_time: &wanted.quiet_time,
-        label: wanted.label.as_deref(),
-        tables: &slab_monitors(&format_time_option("--every", &wanted.every)?, is_root),
+        duration: args.duration.as_deref(),
+        quiet_time: &args.quiet_time,
+        label: args.label.as_deref(),
+        tables: &slab_monitors(&format_time_option("--every", &args.every)?, is_root),
     };
     let (status, found) = recorded.record(context, |_| ())?;
-    let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || wanted.plot.is_some();
+    let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || args.plot.is_some();
     if is_root && is_wanted && found.list_monitors()?.iter().any(|monitor| monitor == "slabinfo") {
-        summarise_recording(context, &found, wanted)?;
-    } else if wanted.plot.is_some() {
+        summarise_recording(context, &found, args)?;
+    } else if args.plot.is_some() {
         context.note("--plot: there is no series of caches to draw");
     }
     Ok(recorded.exit_of(context, status, &found))
@@ -325,25 +325,25 @@ const TOP: usize = 20;
 pub(crate) const CACHE_BARS: usize = 15;
 
 /// Totals and the worst caches of a run.
-pub fn show_slab_caches(context: &App, wanted: &SlabShowArgs) -> anyhow::Result<Exit> {
-    let stored = read_stored_slab_run(context, &wanted.run)?;
-    if wanted.method == NotebookMethod::Notebook {
-        return crate::instruments::slab_notebook::show_notebook_table(context, &stored, wanted);
+pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &args.run)?;
+    if args.method == NotebookMethod::Notebook {
+        return crate::instruments::slab_notebook::show_notebook_table(context, &stored, args);
     }
     let recording = stored.read_recording()?;
     let mut result = slab::cache_table(&recording, &CacheTableOptions::default());
-    let order = cache_order(wanted.by.unwrap_or_default());
+    let order = cache_order(args.by.unwrap_or_default());
     if context.format == OutputFormat::Json {
         // Everything, but what was asked for in so many words.
         result.caches =
-            result.sorted_rows(order).into_iter().take(wanted.top.unwrap_or(usize::MAX)).cloned().collect();
+            result.sorted_rows(order).into_iter().take(args.top.unwrap_or(usize::MAX)).cloned().collect();
     }
-    let width = grid_width(context, wanted.wide);
+    let width = grid_width(context, args.wide);
     app::print_result(context, &result, || {
-        present::show_grid(&result, order, wanted.top.unwrap_or(TOP), width)
+        present::show_grid(&result, order, args.top.unwrap_or(TOP), width)
     })?;
-    app::write_scene(context, wanted.plot.as_ref(), || {
-        present::show_figure(&result, order, wanted.top.unwrap_or(CACHE_BARS))
+    app::write_scene(context, args.plot.as_ref(), || {
+        present::show_figure(&result, order, args.top.unwrap_or(CACHE_BARS))
     })?;
     app::note_row_counts(context, &result.rows);
     if context.format == OutputFormat::Table && !context.quiet {
@@ -360,11 +360,11 @@ struct SlabRecordSummary<'a> {
 }
 
 /// What a recording ends with: where the memory went, the ten that waste most, and the picture that was asked for.
-pub fn summarise_recording(context: &App, run: &RunDir, wanted: &SlabRecordArgs) -> anyhow::Result<()> {
+pub fn summarise_recording(context: &App, run: &RunDir, args: &SlabRecordArgs) -> anyhow::Result<()> {
     let recording = StoredSlabRun::read(run)?.read_recording()?;
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
     let growth = slab::slab_growth(&recording, &SlabGrowthOptions::default())?;
-    let width = grid_width(context, wanted.wide);
+    let width = grid_width(context, args.wide);
     app::print_result(context, &SlabRecordSummary { growth: &growth, show: &result }, || {
         present::growth_grid(&growth, width)
     })?;
@@ -373,7 +373,7 @@ pub fn summarise_recording(context: &App, run: &RunDir, wanted: &SlabRecordArgs)
         context.print_text("")?;
         context.print_grid(&present::show_grid(&result, slab::CacheOrder::Waste, 10, width))?;
     }
-    app::write_scene(context, wanted.plot.as_ref(), || {
+    app::write_scene(context, args.plot.as_ref(), || {
         present::stack_figure(&slab::cache_stack(&recording, LAYERS))
     })?;
     app::note_row_counts(context, &result.rows);
@@ -414,21 +414,21 @@ pub(crate) const ROWS: usize = 24;
 pub(crate) const LAYERS: usize = 7;
 
 /// Bytes and efficiency over time.
-pub fn show_timeline(context: &App, wanted: &SlabTimelineArgs) -> anyhow::Result<Exit> {
-    let stored = read_stored_slab_run(context, &wanted.run)?;
-    if wanted.method == NotebookMethod::Notebook {
-        return slab_notebook::show_notebook_timeline(context, &stored, wanted);
+pub fn show_timeline(context: &App, args: &SlabTimelineArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &args.run)?;
+    if args.method == NotebookMethod::Notebook {
+        return slab_notebook::show_notebook_timeline(context, &stored, args);
     }
     let recording = stored.read_recording()?;
-    if wanted.growth {
-        return show_growth(context, &stored, &recording, wanted);
+    if args.growth {
+        return show_growth(context, &stored, &recording, args);
     }
-    let result = slab::usage_timeline(&recording, wanted.cache.as_deref())?;
+    let result = slab::usage_timeline(&recording, args.cache.as_deref())?;
     let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown).then_some(ROWS);
     app::print_result(context, &result, || present::timeline_grid(&result, most))?;
     app::note_omitted_rows(context, most, result.points.len());
-    app::write_scene(context, wanted.plot.as_ref(), || {
-        match (wanted.picture.unwrap_or_default(), &wanted.cache) {
+    app::write_scene(context, args.plot.as_ref(), || {
+        match (args.picture.unwrap_or_default(), &args.cache) {
             (SlabSceneKind::Bytes, None) => present::stack_figure(&slab::cache_stack(&recording, LAYERS)),
             (SlabSceneKind::Waste, _) | (SlabSceneKind::Bytes, Some(_)) => {
                 present::waste_timeline_chart(&result)
@@ -445,12 +445,12 @@ pub fn show_growth(
     context: &App,
     stored: &StoredSlabRun,
     recording: &SlabRecording,
-    wanted: &SlabTimelineArgs,
+    args: &SlabTimelineArgs,
 ) -> anyhow::Result<Exit> {
-    let only = wanted.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
+    let only = args.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
     let result = slab::slab_growth(recording, &SlabGrowthOptions { only, ..SlabGrowthOptions::default() })?;
-    app::print_result(context, &result, || present::growth_grid(&result, grid_width(context, wanted.wide)))?;
-    app::write_scene(context, wanted.plot.as_ref(), || present::growth_figure(&result))?;
+    app::print_result(context, &result, || present::growth_grid(&result, grid_width(context, args.wide)))?;
+    app::write_scene(context, args.plot.as_ref(), || present::growth_figure(&result))?;
     context.note(format!(
         "before: {} ticks until the first iteration began; after: {} ticks since the last one ended",
         result.baseline.ticks, result.end.ticks
@@ -470,12 +470,12 @@ pub fn show_growth(
 const BINS: usize = 20;
 
 /// How efficiencies are spread over caches and bytes.
-pub fn show_efficiency_histogram(context: &App, wanted: &SlabHistogramArgs) -> anyhow::Result<Exit> {
-    let stored = read_stored_slab_run(context, &wanted.run)?;
-    if wanted.method == NotebookMethod::Notebook {
-        return slab_notebook::show_notebook_histograms(context, &stored, wanted);
+pub fn show_efficiency_histogram(context: &App, args: &SlabHistogramArgs) -> anyhow::Result<Exit> {
+    let stored = read_stored_slab_run(context, &args.run)?;
+    if args.method == NotebookMethod::Notebook {
+        return slab_notebook::show_notebook_histograms(context, &stored, args);
     }
-    if wanted.of.is_some() {
+    if args.of.is_some() {
         return Err(UsageError::new(
             "--of chooses between the notebook's histograms",
             "add --method notebook",
@@ -483,9 +483,9 @@ pub fn show_efficiency_histogram(context: &App, wanted: &SlabHistogramArgs) -> a
         .into());
     }
     let recording = stored.read_recording()?;
-    let result = slab::efficiency_histogram(&recording, wanted.bins.unwrap_or(BINS));
+    let result = slab::efficiency_histogram(&recording, args.bins.unwrap_or(BINS));
     app::print_result(context, &result, || present::histogram_grid(&result))?;
-    app::write_scene(context, wanted.plot.as_ref(), || {
+    app::write_scene(context, args.plot.as_ref(), || {
         let all = slab::cache_table(&recording, &CacheTableOptions::default()).total.overall().value();
         present::histogram_figure(&result, all)
     })?;
@@ -522,15 +522,15 @@ impl SlabRuns {
 }
 
 /// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
-pub fn compare_slab_bytes(context: &App, wanted: &SlabCompareArgs) -> anyhow::Result<Exit> {
-    let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
+pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> anyhow::Result<Exit> {
+    let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
-    let read = wanted
+    let read = args
         .runs
         .iter()
         .map(|name| SlabRuns::read(context, &archive, name))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let result = match (&wanted.by, read.as_slice()) {
+    let result = match (&args.by, read.as_slice()) {
         (None, [baseline, candidate]) => compare_slab_sides(&[baseline.as_side(), candidate.as_side()])?,
         (Some(factor), [one]) => compare_slab_by_factor(one, factor)?,
         (None, _) => {
@@ -546,12 +546,12 @@ pub fn compare_slab_bytes(context: &App, wanted: &SlabCompareArgs) -> anyhow::Re
             );
         }
     };
-    app::print_result(context, &result, || present::comparison_grid(&result, wanted.all))?;
-    app::write_scene(context, wanted.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
+    app::print_result(context, &result, || present::comparison_grid(&result, args.all))?;
+    app::write_scene(context, args.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
     note_slab_comparison(context, &result);
     let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
-        stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
+        stderr_line!("perflab: --fail-if {}: {found} found", args.fail_if.as_deref().unwrap_or_default());
     }
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }
@@ -645,23 +645,23 @@ fn note_slab_comparison(context: &App, result: &SlabComparison) {
 const ORDERS: [u32; 4] = [0, 1, 2, 3];
 
 /// Bytes of caches under other layouts, at the run's last tick.
-pub fn show_what_if(context: &App, wanted: &WhatIfArgs) -> anyhow::Result<Exit> {
-    let recording = read_stored_slab_run(context, &wanted.run)?.read_recording()?;
-    let caches = wanted.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
+pub fn show_what_if(context: &App, args: &WhatIfArgs) -> anyhow::Result<Exit> {
+    let recording = read_stored_slab_run(context, &args.run)?.read_recording()?;
+    let caches = args.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
     let last = recording.ticks().len().saturating_sub(1);
     let rows = recording.rows().iter().filter(|row| row.last == last && row.slabs > 0);
     let rows = rows.filter(|row| caches.as_ref().is_none_or(|caches| caches.contains(&row.cache)));
     let mut found: Vec<present::WhatIfRow> = Vec::new();
     for row in rows {
-        found.extend(layouts_of_cache(&recording, row, wanted)?);
+        found.extend(layouts_of_cache(&recording, row, args)?);
     }
     if found.is_empty() {
         let hint = "it has no slabs at the run's last tick, or does not fit the wanted layout";
         return Err(UsageError::new("there is nothing to lay out anew", hint).into());
     }
-    if wanted.cache.is_none() {
+    if args.cache.is_none() {
         found.sort_by_key(|row| -row.saved_bytes());
-        found.truncate(wanted.top);
+        found.truncate(args.top);
     }
     app::print_result(context, &found, || present::what_if_grid(&found))?;
     context
@@ -674,22 +674,22 @@ pub fn show_what_if(context: &App, wanted: &WhatIfArgs) -> anyhow::Result<Exit> 
 fn layouts_of_cache(
     recording: &SlabRecording,
     row: &SlabRow,
-    wanted: &WhatIfArgs,
+    args: &WhatIfArgs,
 ) -> anyhow::Result<Vec<present::WhatIfRow>> {
     let Some(cache) = recording.caches().get(row.cache) else { return Ok(Vec::new()) };
     let align = cache.attributes.as_ref().and_then(|attributes| attributes.align);
-    let orders: Vec<Option<u32>> = match (wanted.order, wanted.object_size) {
+    let orders: Vec<Option<u32>> = match (args.order, args.object_size) {
         (Some(order), _) => vec![Some(order)],
         (None, Some(_)) => vec![None],
         (None, None) => ORDERS.map(Some).to_vec(),
     };
-    let asked = wanted.cache.is_some() && orders.len() == 1;
+    let asked = args.cache.is_some() && orders.len() == 1;
     let mut found = Vec::new();
     for order in orders {
-        let change = LayoutChange { order, object_size: wanted.object_size, align };
+        let change = LayoutChange { order, object_size: args.object_size, align };
         match slab::what_if_layout(row, recording.page_size(), &change) {
             // In a list of all caches, what is already so says nothing.
-            Ok(what_if) if wanted.cache.is_none() && what_if.then == what_if.now => {}
+            Ok(what_if) if args.cache.is_none() && what_if.then == what_if.now => {}
             Ok(what_if) => found.push(present::WhatIfRow { cache: cache.label(), what_if }),
             Err(error) if asked => return Err(error.into()),
             Err(_) => {}
@@ -699,9 +699,9 @@ fn layouts_of_cache(
 }
 
 /// Makes a run of logs of the slab allocator, and says what was taken of each file.
-pub fn import_slab_logs(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
-    exchange::refuse_endless(&wanted.path)?;
-    exchange::import_external(context, wanted)
+pub fn import_slab_logs(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+    exchange::refuse_endless(&args.path)?;
+    exchange::import_external(context, args)
 }
 
 /// A run's record and those of its series that tell of slabs.
@@ -727,8 +727,8 @@ impl StoredSlabRun {
             .any(|monitor| monitor == SLABINFO)
             .then(|| run.read_series_spans(SLABINFO))
             .transpose()?;
-        let wanted = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
-        let series = wanted.map(|name| run.read_series(name)).collect::<Result<Vec<_>, _>>()?;
+        let requested = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
+        let series = requested.map(|name| run.read_series(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(StoredSlabRun { record: run.read_record()?, slabinfo, series })
     }
 

@@ -18,17 +18,17 @@ const LOWEST: usize = 30;
 pub fn show_notebook_table(
     context: &App,
     stored: &StoredSlabRun,
-    wanted: &SlabShowArgs,
+    args: &SlabShowArgs,
 ) -> anyhow::Result<Exit> {
-    if wanted.wide {
+    if args.wide {
         let hint = "leave --wide out";
         return Err(UsageError::new("the notebook's table has the same columns on any terminal", hint).into());
     }
-    let order = wanted.by.map_or(slab::CacheOrder::Unweighted, crate::instruments::slab::cache_order);
+    let order = args.by.map_or(slab::CacheOrder::Unweighted, crate::instruments::slab::cache_order);
     let result = notebook::notebook_table(&stored.analysis_input(), usize::MAX)?
-        .sort_and_truncate(order, wanted.top.unwrap_or(LOWEST));
+        .sort_and_truncate(order, args.top.unwrap_or(LOWEST));
     app::print_result(context, &result, || present::notebook_table_grid(&result))?;
-    app::write_scene(context, wanted.plot.as_ref(), || present::notebook_table_chart(&result))?;
+    app::write_scene(context, args.plot.as_ref(), || present::notebook_table_chart(&result))?;
     if let Some(minutes) = notebook::notebook_minutes(&stored.analysis_input()) {
         context.note(format!("Test took: {minutes:.2} minutes"));
     }
@@ -45,9 +45,9 @@ pub fn show_notebook_table(
 pub fn show_notebook_timeline(
     context: &App,
     stored: &StoredSlabRun,
-    wanted: &SlabTimelineArgs,
+    args: &SlabTimelineArgs,
 ) -> anyhow::Result<Exit> {
-    if wanted.growth || wanted.picture.is_some() {
+    if args.growth || args.picture.is_some() {
         return Err(UsageError::new(
             "the notebook tells neither growth nor kinds of bytes",
             "leave --method notebook out, or --growth and --picture",
@@ -57,8 +57,8 @@ pub fn show_notebook_timeline(
     let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown)
         .then_some(crate::instruments::slab::ROWS);
     let input = stored.analysis_input();
-    let plot = wanted.plot.as_ref();
-    if let Some(name) = &wanted.cache {
+    let plot = args.plot.as_ref();
+    if let Some(name) = &args.cache {
         let result = notebook::notebook_cache(&input, name)?;
         app::print_result(context, &result, || present::notebook_cache_grid(&result, most))?;
         app::write_scene(context, plot, || present::notebook_cache_chart(&result))?;
@@ -76,16 +76,16 @@ pub fn show_notebook_timeline(
 pub fn show_notebook_histograms(
     context: &App,
     stored: &StoredSlabRun,
-    wanted: &SlabHistogramArgs,
+    args: &SlabHistogramArgs,
 ) -> anyhow::Result<Exit> {
-    if wanted.bins.is_some() {
+    if args.bins.is_some() {
         return Err(
             UsageError::new("the notebook's histograms have bars of their own", "leave --bins out").into()
         );
     }
     let input = stored.analysis_input();
-    let plot = wanted.plot.as_ref();
-    match wanted.of.unwrap_or_default() {
+    let plot = args.plot.as_ref();
+    match args.of.unwrap_or_default() {
         NotebookSource::Tool => {
             let result = notebook::notebook_tool_histogram(&input)?;
             app::print_result(context, &result, || {

@@ -26,31 +26,31 @@ use crate::instruments::slab::{CacheOrderName, SlabTopArgs};
 use crate::quantities;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
-pub fn show_slab_top(context: &App, wanted: &SlabTopArgs) -> anyhow::Result<Exit> {
-    let every = quantities::parse_time_option("--every", &wanted.every)?;
+pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> anyhow::Result<Exit> {
+    let every = quantities::parse_time_option("--every", &args.every)?;
     if !rustix::process::geteuid().is_root() {
-        if wanted.plot.is_some() {
+        if args.plot.is_some() {
             let what = "--plot: without root there are totals only, of which nothing can be drawn";
             return Err(UsageError::new(what, "run it as root, or leave --plot out").into());
         }
         return print_slab_totals(context);
     }
     let live = LiveSlab::open(&context.root, every)?;
-    if wanted.plot.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
-        watch_slab_caches(live, every, wanted.by)?;
+    if args.plot.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        watch_slab_caches(live, every, args.by)?;
         return Ok(Exit::Fine);
     }
-    print_snapshot(context, live, wanted)
+    print_snapshot(context, live, args)
 }
 
-fn print_snapshot(context: &App, mut live: LiveSlab, wanted: &SlabTopArgs) -> anyhow::Result<Exit> {
+fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> anyhow::Result<Exit> {
     let recording = live.sample()?;
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
-    let order = crate::instruments::slab::cache_order(wanted.by);
+    let order = crate::instruments::slab::cache_order(args.by);
     app::print_result(context, &result, || {
         present::show_grid(&result, order, usize::MAX, crate::instruments::slab::grid_width(context, false))
     })?;
-    app::write_scene(context, wanted.plot.as_ref(), || {
+    app::write_scene(context, args.plot.as_ref(), || {
         present::show_figure(&result, order, crate::instruments::slab::CACHE_BARS)
     })?;
     app::note_row_counts(context, &result.rows);
@@ -505,10 +505,10 @@ impl SlabTop {
 
     /// The lines to be shown, in order. A search finds any of a cache's names.
     pub fn visible_rows(&self) -> Vec<&SlabTopRow> {
-        let wanted = self.search.to_lowercase();
+        let requested = self.search.to_lowercase();
         let found = |line: &&SlabTopRow| {
             let named =
-                line.members.iter().chain([&line.name]).any(|name| name.to_lowercase().contains(&wanted));
+                line.members.iter().chain([&line.name]).any(|name| name.to_lowercase().contains(&requested));
             named && (self.with_empty || line.usage.slab_bytes > 0 || line.growth != 0)
         };
         let mut lines: Vec<&SlabTopRow> = self.rows.iter().filter(found).collect();

@@ -20,9 +20,9 @@ use crate::measure::command_study::{CommandStudy, command_words, escape_template
 const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
 
 /// Measures starts, and compares the modes.
-pub fn measure_startups(context: &App, wanted: &StartupArgs) -> anyhow::Result<Exit> {
-    let subject = StartupCommand::new(&wanted.command, &wanted.ready_when, &wanted.limit)?;
-    if wanted.reader.is_some() != wanted.prefetch.contains(&PrefetchModeName::Reader) {
+pub fn measure_startups(context: &App, args: &StartupArgs) -> anyhow::Result<Exit> {
+    let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
+    if args.reader.is_some() != args.prefetch.contains(&PrefetchModeName::Reader) {
         let message = "--reader COMMAND and the mode `reader` in --prefetch belong together";
         return Err(UsageError::new(
             message,
@@ -31,22 +31,22 @@ pub fn measure_startups(context: &App, wanted: &StartupArgs) -> anyhow::Result<E
         .into());
     }
     if !rustix::process::geteuid().is_root()
-        && wanted.caches.iter().any(|caches| *caches != CacheStateName::Warm)
+        && args.caches.iter().any(|caches| *caches != CacheStateName::Warm)
     {
         let what = "dropping caches before each start needs root".into();
         let hint = "measure as root, or warm starts with `--caches warm`".into();
         return Err(ConductError::Refused(vec![Refusal { what, hint }]).into());
     }
-    if wanted.prefetch.iter().any(|mode| *mode != PrefetchModeName::None) {
-        subject.learn_trace(context, &perflab_prefetch::TraceStore::locate(None), wanted.fine)?;
+    if args.prefetch.iter().any(|mode| *mode != PrefetchModeName::None) {
+        subject.learn_trace(context, &perflab_prefetch::TraceStore::locate(None), args.fine)?;
     }
     let written = CommandStudy {
         verb: "startup",
         workload: "start",
-        definition: startup_definition(wanted)?,
-        study: startup_study(wanted),
+        definition: startup_definition(args)?,
+        study: startup_study(args),
         seed: rand::random(),
-        label: wanted.label.as_deref(),
+        label: args.label.as_deref(),
         as_typed: false,
     };
     let (status, found) = written.execute(context, |_| ())?;
@@ -55,7 +55,7 @@ pub fn measure_startups(context: &App, wanted: &StartupArgs) -> anyhow::Result<E
         context.print_conclusion(&line)?;
     }
     crate::see::report::conclude_run(context, &found, true)?;
-    let factors = startup_factors(wanted);
+    let factors = startup_factors(args);
     if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {
         context.note(format!("`perflab compare {} --by {factor}` has the verdicts", found.short_id()));
     }
@@ -160,32 +160,32 @@ fn value_name<T: ValueEnum>(value: &T) -> String {
 }
 
 /// Levels of caches and of reading ahead.
-fn startup_factors(wanted: &StartupArgs) -> [(&'static str, Vec<String>); 2] {
+fn startup_factors(args: &StartupArgs) -> [(&'static str, Vec<String>); 2] {
     [
-        ("prefetch", wanted.prefetch.iter().map(value_name::<PrefetchModeName>).collect()),
-        ("caches", wanted.caches.iter().map(value_name::<CacheStateName>).collect()),
+        ("prefetch", args.prefetch.iter().map(value_name::<PrefetchModeName>).collect()),
+        ("caches", args.caches.iter().map(value_name::<CacheStateName>).collect()),
     ]
 }
 
-fn startup_study(wanted: &StartupArgs) -> String {
-    let command: Vec<_> = wanted.command.iter().map(|word| word.to_string_lossy()).collect();
+fn startup_study(args: &StartupArgs) -> String {
+    let command: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let title = quote_toml(&format!("Start of `{}`", command.join(" ")));
     let mut text = format!(
         "title = {title}\n\n[run]\niterations = {}\nwarmup = {}\norder = \"randomised\"\n\n[workload.start]\n",
-        wanted.iterations, wanted.warmup
+        args.iterations, args.warmup
     );
-    for (factor, levels) in startup_factors(wanted) {
+    for (factor, levels) in startup_factors(args) {
         let levels: Vec<String> = levels.iter().map(|level| quote_toml(level)).collect();
         text += &format!("\n[factor.{factor}]\nkind = \"parameter\"\nlevels = [{}]\n", levels.join(", "));
     }
     text
 }
 
-fn startup_definition(wanted: &StartupArgs) -> Result<String, UsageError> {
-    let command = command_words(&wanted.command)?;
+fn startup_definition(args: &StartupArgs) -> Result<String, UsageError> {
+    let command = command_words(&args.command)?;
     let fixed = ["{{ perflab }}", "start-once", "--caches", "{{ caches }}", "--prefetch", "{{ prefetch }}"];
-    let mut own = vec!["--ready-when", &wanted.ready_when, "--limit", &wanted.limit];
-    own.extend(wanted.reader.iter().flat_map(|reader| ["--reader", reader]));
+    let mut own = vec!["--ready-when", &args.ready_when, "--limit", &args.limit];
+    own.extend(args.reader.iter().flat_map(|reader| ["--reader", reader]));
     own.push("--");
     let command = command.iter().map(String::as_str);
     let literals = own.into_iter().chain(command).map(|word| quote_toml(&escape_template(word)));

@@ -99,9 +99,9 @@ pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Measures one start, while the kernel counts waiting for disks, where it may be told to.
-pub fn measure_one_startup(context: &App, wanted: &StartOnceArgs) -> anyhow::Result<Exit> {
+pub fn measure_one_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
     let _counting = enable_delay_accounting(context);
-    measure_and_print_startup(context, wanted)
+    measure_and_print_startup(context, args)
 }
 
 /// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14.
@@ -115,34 +115,34 @@ fn enable_delay_accounting(context: &App) -> Option<TemporarySettings> {
     rustix::process::geteuid().is_root().then(|| TemporarySettings::apply(context, &[knob]).ok())?
 }
 
-fn measure_and_print_startup(context: &App, wanted: &StartOnceArgs) -> anyhow::Result<Exit> {
-    let subject = StartupCommand::from_args(wanted)?;
+fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
+    let subject = StartupCommand::from_args(args)?;
     subject.make_first_start()?;
-    let store = TraceStore::locate(wanted.store.as_deref());
-    let mode = own_replay_mode(wanted.prefetch);
-    let of_use = mode.is_some() || wanted.caches == CacheStateName::Warm;
-    if of_use && wanted.learn && store.read_trace(&subject.trace).is_err() {
-        subject.learn_trace(context, &store, wanted.fine)?;
-        if wanted.relayout {
+    let store = TraceStore::locate(args.store.as_deref());
+    let mode = own_replay_mode(args.prefetch);
+    let of_use = mode.is_some() || args.caches == CacheStateName::Warm;
+    if of_use && args.learn && store.read_trace(&subject.trace).is_err() {
+        subject.learn_trace(context, &store, args.fine)?;
+        if args.relayout {
             let mounts = MountTable::read();
             let disk = mounts.find_by_path(&subject.program).map(|mount| mount.mount_point.as_path());
             relayout_program(context, &store, &subject.trace, CombinePolicy::Last, disk)?;
-            subject.learn_trace(context, &store, wanted.fine)?;
+            subject.learn_trace(context, &store, args.fine)?;
         }
     }
     let known = |mode| prepare_known_replay(context, &store, &subject.trace, mode);
     let reading = mode.map(known).transpose()?;
     let warm = || drop(known(ReplayMode::Sync).map(ReplaySession::read_all_before_start));
-    let held = set_cache_state(context, wanted.caches, warm, || resident_startup_pages(&store, &subject))?;
-    note_resident_pages(&held, wanted.caches);
+    let held = set_cache_state(context, args.caches, warm, || resident_startup_pages(&store, &subject))?;
+    note_resident_pages(&held, args.caches);
     let background = background_disk_bytes(subject.disk);
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(ReplaySession::read_before_start);
-    if let Some(reader) = wanted.reader.as_ref().filter(|_| wanted.prefetch == PrefetchModeName::Reader) {
+    if let Some(reader) = args.reader.as_ref().filter(|_| args.prefetch == PrefetchModeName::Reader) {
         run_external_reader(reader, subject.limit)?;
     }
     let ahead = perflab_observe::monotonic_now().since(begun);
-    let before = if wanted.prefetch == PrefetchModeName::None { Nanos(0) } else { ahead };
+    let before = if args.prefetch == PrefetchModeName::None { Nanos(0) } else { ahead };
     let mut beside = None;
     let started = subject.start(|| beside = reading.map(ReplaySession::read_beside))?;
     if let Some(beside) = beside {
@@ -271,14 +271,14 @@ impl StartupCommand {
     }
 
     /// The same, on another disk where that is wanted.
-    pub fn from_args(wanted: &StartOnceArgs) -> anyhow::Result<Self> {
-        let subject = StartupCommand::new(&wanted.command, &wanted.ready_when, &wanted.limit)?;
-        let Some(disk) = &wanted.inside else { return Ok(subject) };
-        let inside = PackageRoot::prepare(disk, &wanted.package)?;
+    pub fn from_args(args: &StartOnceArgs) -> anyhow::Result<Self> {
+        let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
+        let Some(disk) = &args.inside else { return Ok(subject) };
+        let inside = PackageRoot::prepare(disk, &args.package)?;
         let program = inside.copy_path(&subject.program);
         if !program.is_file() {
             let message =
-                format!("{} belongs to none of {}", subject.program.display(), wanted.package.join(", "));
+                format!("{} belongs to none of {}", subject.program.display(), args.package.join(", "));
             return Err(UsageError::new(message, "`dpkg -S FILE` says whose it is").into());
         }
         let (command, disk) = (inside.command_in_root(&subject.command), disk_of_file(&program));

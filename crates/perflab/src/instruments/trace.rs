@@ -248,19 +248,19 @@ pub struct TraceCompareArgs {
 /// Carries out a verb of the tracing instrument.
 pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> anyhow::Result<Exit> {
     match verb {
-        TraceVerb::Run(wanted) => record_trace(context, wanted),
-        TraceVerb::Attach(wanted) => crate::instruments::trace_attach::attach_to_program(context, wanted),
-        TraceVerb::Import(wanted) => import_trace_file(context, wanted),
-        TraceVerb::Show(wanted) => show_slowest_operations(context, wanted),
-        TraceVerb::Causes(wanted) => show_causes(context, wanted),
-        TraceVerb::Plot(wanted) => plot_operations(context, wanted),
-        TraceVerb::Compare(wanted) => compare_traces(context, wanted),
+        TraceVerb::Run(args) => record_trace(context, args),
+        TraceVerb::Attach(args) => crate::instruments::trace_attach::attach_to_program(context, args),
+        TraceVerb::Import(args) => import_trace_file(context, args),
+        TraceVerb::Show(args) => show_slowest_operations(context, args),
+        TraceVerb::Causes(args) => show_causes(context, args),
+        TraceVerb::Plot(args) => plot_operations(context, args),
+        TraceVerb::Compare(args) => compare_traces(context, args),
     }
 }
 
 /// Runs the command once, keeps its trace, and says what made its slow operations slow.
-pub fn record_trace(context: &App, wanted: &TraceRecordArgs) -> anyhow::Result<Exit> {
-    let mut words = command_study::command_words(&wanted.command)?;
+pub fn record_trace(context: &App, args: &TraceRecordArgs) -> anyhow::Result<Exit> {
+    let mut words = command_study::command_words(&args.command)?;
     // Its own loads, whether or not it is on PATH.
     if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
         *first = std::env::current_exe().context("cannot find perflab's own binary")?.display().to_string();
@@ -275,7 +275,7 @@ pub fn record_trace(context: &App, wanted: &TraceRecordArgs) -> anyhow::Result<E
             "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\ntime-limit = \"87600h\"\n\n[workload.command]\n"
         ),
         seed: 0,
-        label: wanted.label.as_deref(),
+        label: args.label.as_deref(),
         as_typed: true,
     };
     let (status, found) = written.execute(context, |_| ())?;
@@ -338,9 +338,9 @@ pub struct TracedSide {
 }
 
 /// What changed between two traces, in quantiles and in causes.
-pub fn compare_traces(context: &App, wanted: &TraceCompareArgs) -> anyhow::Result<Exit> {
-    let [(before_name, before), (after_name, after)] = read_traced_sides(context, wanted)?;
-    let [before, after] = analyze_both([&before, &after], &outlier_options(&wanted.which)?)?;
+pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> anyhow::Result<Exit> {
+    let [(before_name, before), (after_name, after)] = read_traced_sides(context, args)?;
+    let [before, after] = analyze_both([&before, &after], &outlier_options(&args.which)?)?;
     let (before, after) =
         (TracedSide { name: before_name, report: before }, TracedSide { name: after_name, report: after });
     let found = compared((&before.name, &after.name), &before.report, &after.report);
@@ -353,23 +353,23 @@ pub fn compare_traces(context: &App, wanted: &TraceCompareArgs) -> anyhow::Resul
         }
         context.print_text(&(String::from("\n") + &lines.join("\n")))?;
     }
-    exit_for_regression(&found, wanted.fail_if.as_deref())
+    exit_for_regression(&found, args.fail_if.as_deref())
 }
 
 fn read_traced_sides(
     context: &App,
-    wanted: &TraceCompareArgs,
+    args: &TraceCompareArgs,
 ) -> anyhow::Result<[(String, OperationColumns); 2]> {
     let archive = context.archive()?;
     let of = |selector: &String| crate::selection::select_run(&archive, selector);
-    match (wanted.runs.as_slice(), &wanted.by) {
+    match (args.runs.as_slice(), &args.by) {
         ([run], Some(factor)) => {
             let run = of(run)?;
             let [before, after] = first_two_levels(&run, factor)?;
             Ok([read_level(&run, factor, before)?, read_level(&run, factor, after)?])
         }
         ([before, after], None) => {
-            Ok([read_whole_run(&of(before)?, before, wanted)?, read_whole_run(&of(after)?, after, wanted)?])
+            Ok([read_whole_run(&of(before)?, before, args)?, read_whole_run(&of(after)?, after, args)?])
         }
         _ => Err(UsageError::new(
             "either two runs, or one run and --by FACTOR",
@@ -414,9 +414,9 @@ pub fn slots_of_level(run: &RunDir, factor: &str, level: &str) -> anyhow::Result
 fn read_whole_run(
     run: &RunDir,
     selector: &str,
-    wanted: &TraceCompareArgs,
+    args: &TraceCompareArgs,
 ) -> anyhow::Result<(String, OperationColumns)> {
-    let slots = wanted.which.slot.map_or_else(
+    let slots = args.which.slot.map_or_else(
         || Ok(traced_slots(&run.read_trace_summaries(TRACER)?)),
         |slot| anyhow::Ok(vec![slot]),
     )?;
@@ -424,8 +424,8 @@ fn read_whole_run(
 }
 
 /// Whether a quantile rose by more than was said, and clearly.
-fn exit_for_regression(found: &OperationComparison, wanted: Option<&str>) -> anyhow::Result<Exit> {
-    let Some(text) = wanted else { return Ok(Exit::Fine) };
+fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> anyhow::Result<Exit> {
+    let Some(text) = requested else { return Ok(Exit::Fine) };
     let wrong =
         || UsageError::new(format!("--fail-if `{text}` is not QUANTILE:CHANGE"), "for example p99.9:5%");
     let (name, change) = text.split_once(':').ok_or_else(wrong)?;
@@ -439,9 +439,9 @@ fn exit_for_regression(found: &OperationComparison, wanted: Option<&str>) -> any
 const ELEMENTS: &str = "elements";
 
 /// Draws every operation of an iteration.
-pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Result<Exit> {
-    let (operations, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
-    let with: Vec<Vec<String>> = wanted
+pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> anyhow::Result<Exit> {
+    let (operations, report) = analyze_iteration(context, &args.run, &args.which)?;
+    let with: Vec<Vec<String>> = args
         .with
         .iter()
         .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
@@ -462,7 +462,7 @@ pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Res
     }
     let is_of_all =
         |name: &str| operations.number_values(name).is_some_and(|number| number.len() == operations.len());
-    if let Some(name) = wanted.over.as_deref().filter(|name| !is_of_all(name)) {
+    if let Some(name) = args.over.as_deref().filter(|name| !is_of_all(name)) {
         let names =
             operations.numbers.iter().map(|number| number.name.as_str()).filter(|name| is_of_all(name));
         let hint = perflab_model::problem::suggest_name(name, names);
@@ -470,27 +470,27 @@ pub fn plot_operations(context: &App, wanted: &OperationPlotArgs) -> anyhow::Res
             UsageError::new(format!("--over {name}: operations have no such number each"), hint).into()
         );
     }
-    let other = wanted.like.as_ref().map(|run| analyze_iteration(context, run, &wanted.which)).transpose()?;
+    let other = args.like.as_ref().map(|run| analyze_iteration(context, run, &args.which)).transpose()?;
     let wanted_picture = OperationSceneOptions {
-        title: format!("Every operation of {}", wanted.run),
-        scale_kind: match wanted.axis {
+        title: format!("Every operation of {}", args.run),
+        scale_kind: match args.axis {
             TimeScaleName::Log => ScaleKind::Log,
             TimeScaleName::Linear => ScaleKind::Linear,
         },
         colour_by_cause: with.is_empty(),
         drawn_spans: with,
-        x_number: Some(wanted.over.clone().unwrap_or_else(|| ELEMENTS.into())),
+        x_number: Some(args.over.clone().unwrap_or_else(|| ELEMENTS.into())),
         time_range: other.as_ref().map(|(_, other)| common_time_range(&[other, &report])),
     };
-    app::write_scene(context, Some(&wanted.output), || {
+    app::write_scene(context, Some(&args.output), || {
         operation_scene(&operations, &report, &wanted_picture)
     })?;
     Ok(Exit::Fine)
 }
 
 /// What makes the slow ones slow: a table of causes, and sentences below it.
-pub fn show_causes(context: &App, wanted: &CausesArgs) -> anyhow::Result<Exit> {
-    let (_, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+pub fn show_causes(context: &App, args: &CausesArgs) -> anyhow::Result<Exit> {
+    let (_, report) = analyze_iteration(context, &args.run, &args.which)?;
     print_causes_report(context, &report)?;
     Ok(Exit::Fine)
 }
@@ -505,8 +505,8 @@ pub fn print_causes_report(context: &App, report: &OperationReport) -> anyhow::R
 }
 
 /// The slowest operations, each with what happened in it.
-pub fn show_slowest_operations(context: &App, wanted: &TraceShowArgs) -> anyhow::Result<Exit> {
-    if (wanted.which.above - OperationSelection::ABOVE).abs() > f64::EPSILON {
+pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> anyhow::Result<Exit> {
+    if (args.which.above - OperationSelection::ABOVE).abs() > f64::EPSILON {
         let what =
             "--above says which operations are outliers, and `trace show` lists the slowest, outliers or not";
         return Err(UsageError::new(
@@ -515,16 +515,16 @@ pub fn show_slowest_operations(context: &App, wanted: &TraceShowArgs) -> anyhow:
         )
         .into());
     }
-    let (operations, report) = analyze_iteration(context, &wanted.run, &wanted.which)?;
+    let (operations, report) = analyze_iteration(context, &args.run, &args.which)?;
     probe_conclusions(&report).into_iter().for_each(|sentence| context.note(sentence));
-    context.print_grid(&slowest_grid(&operations, &report, wanted.top))?;
+    context.print_grid(&slowest_grid(&operations, &report, args.top))?;
     Ok(Exit::Fine)
 }
 
 /// Makes a run of a trace file.
-pub fn import_trace_file(context: &App, wanted: &TraceImportArgs) -> anyhow::Result<Exit> {
-    crate::keep::exchange::refuse_endless(&wanted.file)?;
-    let run = import_program_trace(&context.archive()?, &wanted.file, wanted.label.clone())?;
+pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> anyhow::Result<Exit> {
+    crate::keep::exchange::refuse_endless(&args.file)?;
+    let run = import_program_trace(&context.archive()?, &args.file, args.label.clone())?;
     print_trace_summary(context, &run)?;
     Ok(Exit::Fine)
 }

@@ -32,22 +32,22 @@ const ROUND: Duration = Duration::from_millis(20);
 const MEASURED_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches a program, keeps its operations as a run, and says what watching cost.
-pub fn attach_to_program(context: &App, wanted: &AttachArgs) -> anyhow::Result<Exit> {
-    let program = ProbedProgram::read(&find_program_file(wanted)?)?;
-    if wanted.list {
+pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exit> {
+    let program = ProbedProgram::read(&find_program_file(args)?)?;
+    if args.list {
         return list_probe_points(context, &program);
     }
-    if wanted.operation.is_empty() {
+    if args.operation.is_empty() {
         let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list prints what there is";
         return Err(UsageError::new("nothing says what an operation is", hint).into());
     }
     let places =
-        ProbeSites::find(&mut ProgramBinaries::open(program, wanted.pid), &wanted.operation, &wanted.span)?;
+        ProbeSites::find(&mut ProgramBinaries::open(program, args.pid), &args.operation, &args.span)?;
     let limit =
-        wanted.duration.as_deref().map(|text| quantities::parse_time_option("--for", text)).transpose()?;
+        args.duration.as_deref().map(|text| quantities::parse_time_option("--for", text)).transpose()?;
     let limit = limit.map(Duration::from);
     context.archive()?.ensure_writable()?;
-    let slowdown = WatchSlowdown::new(&wanted.max_slowdown)?;
+    let slowdown = WatchSlowdown::new(&args.max_slowdown)?;
     let mut meter = ProbeCostMeter::new(&context.root)?;
     let cost = meter.measure(ProbeCostMeter::FULL_ROUNDS);
     name_costs(&places, &cost).iter().for_each(|one| context.note(one));
@@ -61,11 +61,11 @@ pub fn attach_to_program(context: &App, wanted: &AttachArgs) -> anyhow::Result<E
     )
     .context("cannot make a folder for the trace")?;
     let path = folder.path().join("trace");
-    let mut process = WatchedProcess::from_args(wanted)?;
+    let mut process = WatchedProcess::from_args(args)?;
     let watching = WatchSession::new(context, &path, &places, &mut process, (meter, cost), slowdown);
     let watched =
         watching.and_then(|watching| watching.watch(&stop, limit)).inspect_err(|_| process.kill())?;
-    let ended = process.ended.clone().filter(|_| process.failed || wanted.pid.is_some());
+    let ended = process.ended.clone().filter(|_| process.failed || args.pid.is_some());
     if let Some(ended) = &ended {
         context.note(format!(
             "{} {ended} after {:.3} s of watching",
@@ -79,8 +79,8 @@ pub fn attach_to_program(context: &App, wanted: &AttachArgs) -> anyhow::Result<E
         }
         return Err(no_event_error(&places).into());
     }
-    let record = watched.watched_record(wanted, &places, process.name.clone(), (began, ended));
-    let run = import_probed_program(&context.archive()?, &path, wanted.label.clone(), &record)?;
+    let record = watched.watched_record(args, &places, process.name.clone(), (began, ended));
+    let run = import_probed_program(&context.archive()?, &path, args.label.clone(), &record)?;
     print_trace_summary(context, &run)?;
     watched.entries.iter().for_each(|(name, entries)| context.note(format!("{name}: {entries}")));
     watched.note_watch_cost(context);
@@ -159,8 +159,8 @@ fn taken_off_costs(places: &ProbeSites, cost: &ProbeCost) -> Vec<StampCost> {
 }
 
 /// The file with the program.
-fn find_program_file(wanted: &AttachArgs) -> anyhow::Result<PathBuf> {
-    match (&wanted.program, wanted.pid, wanted.command.first()) {
+fn find_program_file(args: &AttachArgs) -> anyhow::Result<PathBuf> {
+    match (&args.program, args.pid, args.command.first()) {
         (Some(path), _, _) => {
             std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
         }
@@ -432,12 +432,12 @@ impl WatchResult {
     /// What the run keeps besides the trace.
     fn watched_record(
         &self,
-        wanted: &AttachArgs,
+        args: &AttachArgs,
         places: &ProbeSites,
         command: String,
         (began, ended): (Nanos, Option<String>),
     ) -> ProbedRun {
-        let asked: Vec<&str> = wanted.operation.iter().chain(&wanted.span).map(String::as_str).collect();
+        let asked: Vec<&str> = args.operation.iter().chain(&args.span).map(String::as_str).collect();
         let costs = name_costs(places, &self.costs.dearest());
         ProbedRun {
             command,

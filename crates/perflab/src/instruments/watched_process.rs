@@ -154,11 +154,11 @@ pub struct WatchedProcess {
 
 impl WatchedProcess {
     /// The process that was named, or the command: started, and stopped before it becomes the program.
-    pub fn from_args(wanted: &AttachArgs) -> anyhow::Result<Self> {
-        if let Some(pid) = wanted.pid {
+    pub fn from_args(arguments: &AttachArgs) -> anyhow::Result<Self> {
+        if let Some(pid) = arguments.pid {
             return Ok(Self { name: format!("process {pid}"), pid, child: None, failed: false, ended: None });
         }
-        let mut words = command_study::command_words(&wanted.command)?;
+        let mut words = command_study::command_words(&arguments.command)?;
         let name = words.join(" ");
         if let Some(first) = words.first_mut() {
             *first = find_command(OsStr::new(first.as_str()))?.display().to_string();

@@ -28,15 +28,15 @@ const LISTED: usize = 24;
 const SHOWN: usize = 5;
 
 /// `perflab import PATH`
-pub fn import_named_path(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
-    refuse_endless(&wanted.path)?;
-    let foreign = wanted.kind.is_some() || wanted.label.is_some();
-    if !foreign && is_portable_run(&wanted.path) {
-        let run = import_portable_run(&context.archive()?, &wanted.path)?;
+pub fn import_named_path(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+    refuse_endless(&args.path)?;
+    let foreign = args.kind.is_some() || args.label.is_some();
+    if !foreign && is_portable_run(&args.path) {
+        let run = import_portable_run(&context.archive()?, &args.path)?;
         context.print_value("run", run.id())?;
         return Ok(Exit::Fine);
     }
-    import_external(context, wanted)
+    import_external(context, args)
 }
 
 /// Refuses what may be waited for, or read, for ever. A path that is not there is told by who opens it.
@@ -52,23 +52,23 @@ pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
 }
 
 /// Makes runs of what other tools wrote.
-pub fn import_external(context: &App, wanted: &ImportArgs) -> anyhow::Result<Exit> {
-    let kind = wanted.kind.as_deref().map(str::parse::<Importer>).transpose();
+pub fn import_external(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+    let kind = args.kind.as_deref().map(str::parse::<Importer>).transpose();
     let kind = kind.map_err(|error| UsageError::new(error, "leave --kind out to have it guessed"))?;
-    let page_size = wanted.page_size.as_deref().map(Bytes::parse).transpose();
+    let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
     let page_size =
         page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
     let results = kind.map_or_else(
-        || Importer::list_importable(&wanted.path),
-        |kind| Ok(vec![(kind, wanted.path.clone())]),
+        || Importer::list_importable(&args.path),
+        |kind| Ok(vec![(kind, args.path.clone())]),
     )?;
     import_results(
         context,
         &results,
         &ImportOptions {
-            label: wanted.label.clone(),
+            label: args.label.clone(),
             page_size,
-            again: wanted.again,
+            again: args.again,
             ..ImportOptions::default()
         },
     )
@@ -196,14 +196,14 @@ fn folder_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
 const CONFIDENCE: f64 = 0.95;
 
 /// `perflab export RUN [FILE] [--to FORMAT]`
-pub fn export_stored_run(context: &App, wanted: &ExportArgs) -> anyhow::Result<Exit> {
-    if wanted.schema {
+pub fn export_stored_run(context: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
+    if args.schema {
         context.print_text(&serde_json::to_string_pretty(&export_schema())?)?;
         return Ok(Exit::Fine);
     }
-    let run = selection::select_run(&context.archive()?, &wanted.run)?;
-    let file = wanted.file.as_ref().or(wanted.output.as_ref());
-    match &wanted.to {
+    let run = selection::select_run(&context.archive()?, &args.run)?;
+    let file = args.file.as_ref().or(args.output.as_ref());
+    match &args.to {
         None => export_as_portable(context, &run, file),
         Some(format) => {
             let format =

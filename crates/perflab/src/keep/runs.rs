@@ -15,17 +15,17 @@ use crate::see::show;
 use crate::selection;
 
 /// `perflab list`
-pub fn list_runs(context: &App, wanted: &ListArgs) -> anyhow::Result<Exit> {
+pub fn list_runs(context: &App, args: &ListArgs) -> anyhow::Result<Exit> {
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
     let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
     let archive = context.archive()?;
     let mut entries = archive.list_runs()?;
-    if let Some(label) = &wanted.label {
+    if let Some(label) = &args.label {
         entries.retain(|entry| {
             entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
         });
     }
-    let skipped = wanted.last.map_or(0, |last| entries.len().saturating_sub(last));
+    let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));
     for entry in entries.into_iter().skip(skipped) {
         let [label, title, begun, status, iterations] = match &entry.summary {
             Ok(summary) => summary_cells(summary),
@@ -68,10 +68,10 @@ pub fn format_local_time(time: jiff::Timestamp) -> String {
 }
 
 /// `perflab diff A B`
-pub fn diff_runs(context: &App, wanted: &show::DiffArgs) -> anyhow::Result<Exit> {
+pub fn diff_runs(context: &App, args: &show::DiffArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let first = selection::select_run(&archive, &wanted.first)?;
-    let second = selection::select_run(&archive, &wanted.second)?;
+    let first = selection::select_run(&archive, &args.first)?;
+    let second = selection::select_run(&archive, &args.second)?;
     let mut grid = Grid::new(["what", first.short_id(), second.short_id()].map(GridColumn::left));
     for one in run_differences(&first.read_record()?, &second.read_record()?) {
         let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
@@ -84,11 +84,11 @@ pub fn diff_runs(context: &App, wanted: &show::DiffArgs) -> anyhow::Result<Exit>
 }
 
 /// `perflab label RUN NAME`
-pub fn label_run(context: &App, wanted: &LabelArgs) -> anyhow::Result<Exit> {
+pub fn label_run(context: &App, args: &LabelArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let id = find_run_id(&archive, &wanted.run)?;
-    archive.set_label(&id, wanted.name.as_deref())?;
-    match &wanted.name {
+    let id = find_run_id(&archive, &args.run)?;
+    archive.set_label(&id, args.name.as_deref())?;
+    match &args.name {
         Some(name) => context.note_line(&format!("run {id} is labelled {name}")),
         None => context.note(format!("run {id} has no label")),
     }
@@ -96,10 +96,10 @@ pub fn label_run(context: &App, wanted: &LabelArgs) -> anyhow::Result<Exit> {
 }
 
 /// `perflab rm RUN ...`: all are looked for before any goes.
-pub fn remove_runs(context: &App, wanted: &RmArgs) -> anyhow::Result<Exit> {
+pub fn remove_runs(context: &App, args: &RmArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
     let found =
-        wanted.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+        args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
     for id in found.into_iter().collect::<BTreeSet<_>>() {
         archive.remove_run(&id)?;
         context.note(format!("removed run {id}"));
@@ -119,20 +119,20 @@ fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
 }
 
 /// `perflab prune`
-pub fn prune_runs(context: &App, wanted: &PruneArgs) -> anyhow::Result<Exit> {
-    if wanted.keep.is_none() && wanted.older_than.is_none() {
+pub fn prune_runs(context: &App, args: &PruneArgs) -> anyhow::Result<Exit> {
+    if args.keep.is_none() && args.older_than.is_none() {
         return Err(UsageError::new(
             "prune does not know which runs may go",
             "say --keep N or --older-than 30d",
         )
         .into());
     }
-    let older_than = wanted.older_than.as_deref().map(parse_age).transpose()?;
+    let older_than = args.older_than.as_deref().map(parse_age).transpose()?;
     let policy = RetentionPolicy {
-        keep: wanted.keep,
+        keep: args.keep,
         older_than,
-        keep_labelled: !wanted.labelled,
-        dry_run: !wanted.apply,
+        keep_labelled: !args.labelled,
+        dry_run: !args.apply,
     };
     let gone = context.archive()?.prune(&policy)?;
     let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("size")]);
@@ -140,7 +140,7 @@ pub fn prune_runs(context: &App, wanted: &PruneArgs) -> anyhow::Result<Exit> {
         grid.add_row([run.id.as_str().into(), GridCell::with_text(Bytes(run.bytes).to_string(), run.bytes)]);
     }
     context.print_grid(&grid)?;
-    match wanted.apply {
+    match args.apply {
         true => context.note(format!("{} runs removed", gone.runs.len())),
         false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
     }

@@ -12,8 +12,8 @@ use crate::app::App;
 use crate::failure::{Exit, UsageError};
 
 /// Does what was asked for.
-pub fn run_kernel_verb(context: &App, wanted: &KernelArgs) -> anyhow::Result<Exit> {
-    match &wanted.verb {
+pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> anyhow::Result<Exit> {
+    match &args.verb {
         KernelVerb::List => list_kernels(context),
         KernelVerb::Show { name } => show_kernel(context, name),
         KernelVerb::Fetch { name } => make_kernel(context, name, "fetch"),

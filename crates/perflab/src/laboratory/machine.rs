@@ -40,17 +40,17 @@ pub fn remove_unfinished_imports(context: &App) -> Vec<PathBuf> {
 }
 
 /// `perflab undo`
-pub fn undo_settings(context: &App, wanted: &UndoArgs) -> anyhow::Result<Exit> {
+pub fn undo_settings(context: &App, args: &UndoArgs) -> anyhow::Result<Exit> {
     // A signal while things are put back changes nothing of it.
     let stop = std::sync::Arc::default();
     signals::register_stop_signals(&stop)?;
-    if wanted.after_signal.is_some() {
+    if args.after_signal.is_some() {
         signals::unblock_stop_signals()?;
     }
     let (places, boot) = (own_directories::state_directories(), perflab_observe::read_boot_id(&context.root));
     let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
     let EndedExecutions { ended, left_alone } =
-        end_abandoned_executions(&places, &boot, wanted.after_signal.is_some());
+        end_abandoned_executions(&places, &boot, args.after_signal.is_some());
     if ended > 0 {
         context.note(format!("ended {ended} processes of killed runs, which were still running"));
     }
@@ -63,7 +63,7 @@ pub fn undo_settings(context: &App, wanted: &UndoArgs) -> anyhow::Result<Exit> {
         ));
     }
     let mut half_made = remove_unfinished_imports(context);
-    if wanted.after_signal.is_some() {
+    if args.after_signal.is_some() {
         half_made
             .extend(context.archive().map(|archive| archive.remove_own_half_made_runs()).unwrap_or_default());
     }
@@ -94,16 +94,16 @@ pub fn undo_settings(context: &App, wanted: &UndoArgs) -> anyhow::Result<Exit> {
         run.failed.iter().for_each(|setting| stderr_line!("warning: {}: not put back: {setting}", run.run));
         failed |= !run.failed.is_empty();
     }
-    if let Some(signal) = wanted.after_signal {
+    if let Some(signal) = args.after_signal {
         signals::die_of_signal(signal);
     }
     Ok(if failed { Exit::LeftChanged } else { Exit::Fine })
 }
 
 /// `perflab check`
-pub fn check_machine(context: &App, wanted: &CheckArgs) -> anyhow::Result<Exit> {
+pub fn check_machine(context: &App, args: &CheckArgs) -> anyhow::Result<Exit> {
     let facts = perflab_observe::collect_facts(&context.root, None)?;
-    if wanted.facts {
+    if args.facts {
         context.print_grid(&facts_grid(&facts))?;
         return Ok(Exit::Fine);
     }

@@ -21,8 +21,8 @@ use crate::{quantities, selection};
 const FACTOR: &str = "noise";
 
 /// Measures the noise of this machine, or shows its card.
-pub fn measure_or_show_noise(context: &App, wanted: &NoiseArgs) -> anyhow::Result<Exit> {
-    if wanted.show {
+pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> anyhow::Result<Exit> {
+    if args.show {
         let card = read_noise_card(context)?;
         let hint = "measure it with `perflab noise`";
         let card = card.ok_or_else(|| UsageError::new("there is no noise card for this machine", hint))?;
@@ -30,7 +30,7 @@ pub fn measure_or_show_noise(context: &App, wanted: &NoiseArgs) -> anyhow::Resul
         return Ok(Exit::Fine);
     }
     run::undo_leftovers(context);
-    let manifest = run::prepare_manifest(context, &noise_run_args(wanted), use_same_variant_twice)?;
+    let manifest = run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
     let stop = run::stop_on_interrupt()?;
     let host = run::host_target(context, context.catalogue()?)?;
     let (_, directory) = run::execute_study(context, &host, &manifest, &RunPermissions::default(), &stop)?;
@@ -51,14 +51,14 @@ pub fn measure_or_show_noise(context: &App, wanted: &NoiseArgs) -> anyhow::Resul
     Ok(Exit::Fine)
 }
 
-fn noise_run_args(wanted: &NoiseArgs) -> run::RunArgs {
+fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
     run::RunArgs {
-        study: wanted.study.clone(),
+        study: args.study.clone(),
         label: Some(FACTOR.into()),
         set: Vec::new(),
-        only: wanted.only.clone(),
-        seed: wanted.seed,
-        iterations: Some(wanted.iterations),
+        only: args.only.clone(),
+        seed: args.seed,
+        iterations: Some(args.iterations),
         install: false,
         apply: false,
         scratch: None,
@@ -160,14 +160,14 @@ fn print_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
 }
 
 /// Boots and iterations that a wanted precision costs.
-pub fn plan_sample_size(context: &App, wanted: &SampleSizeArgs) -> anyhow::Result<Exit> {
-    let goal = precision_goal(wanted)?;
+pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> anyhow::Result<Exit> {
+    let goal = precision_goal(args)?;
     let archive = context.archive()?;
-    let mut side = ComparisonSide { name: wanted.runs.join(", "), runs: Vec::new() };
-    for name in &wanted.runs {
+    let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
+    for name in &args.runs {
         side.runs.extend(selection::select_side(&archive, name)?.runs);
     }
-    let options = AnalysisOptions { metrics: wanted.metric.clone(), ..AnalysisOptions::default() };
+    let options = AnalysisOptions { metrics: args.metric.clone(), ..AnalysisOptions::default() };
     let (planned, unplanned) = plan_sample_sizes(&side, &goal, &options)?;
     context.print_grid(&sample_size_grid(&planned))?;
     for one in unplanned {
@@ -179,11 +179,11 @@ pub fn plan_sample_size(context: &App, wanted: &SampleSizeArgs) -> anyhow::Resul
     Ok(Exit::Fine)
 }
 
-fn precision_goal(wanted: &SampleSizeArgs) -> Result<SampleSizeOptions, UsageError> {
+fn precision_goal(args: &SampleSizeArgs) -> Result<SampleSizeOptions, UsageError> {
     let choices = [
-        ("--detect", &wanted.detect, SampleSizeAim::Detect),
-        ("--decide", &wanted.decide, SampleSizeAim::Decide),
-        ("--precision", &wanted.precision, SampleSizeAim::Precision),
+        ("--detect", &args.detect, SampleSizeAim::Detect),
+        ("--decide", &args.decide, SampleSizeAim::Decide),
+        ("--precision", &args.precision, SampleSizeAim::Precision),
     ];
     let chosen = choices.into_iter().find_map(|(option, text, aim)| Some((option, text.as_ref()?, aim)));
     let (size, aim) = match chosen {
@@ -199,8 +199,8 @@ fn precision_goal(wanted: &SampleSizeArgs) -> Result<SampleSizeOptions, UsageErr
         }
         None => (0.01, SampleSizeAim::Precision),
     };
-    let boot_cost = quantities::parse_time_option("--boot-cost", &wanted.boot_cost)?;
-    Ok(SampleSizeOptions { size, aim, boot_cost, iterations: wanted.iterations })
+    let boot_cost = quantities::parse_time_option("--boot-cost", &args.boot_cost)?;
+    Ok(SampleSizeOptions { size, aim, boot_cost, iterations: args.iterations })
 }
 
 fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {

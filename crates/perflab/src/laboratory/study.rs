@@ -12,8 +12,8 @@ use crate::output_path::OutputPath;
 use crate::study_source;
 
 /// Does what was asked for.
-pub fn run_study_verb(context: &App, wanted: &StudyArgs) -> anyhow::Result<Exit> {
-    match &wanted.verb {
+pub fn run_study_verb(context: &App, args: &StudyArgs) -> anyhow::Result<Exit> {
+    match &args.verb {
         StudyVerb::Check { study } => check_named_study(context, study)?,
         StudyVerb::Expand { study, set, seed } => expand_study(context, study, set, *seed)?,
         StudyVerb::Schema => {

@@ -23,9 +23,9 @@ use crate::failure::{Exit, UsageError};
 use crate::quantities;
 
 /// Does what was asked for. The exit code is a guest's command's, where there is one.
-pub fn run_vm_verb(context: &App, wanted: &VmArgs) -> anyhow::Result<ExitCode> {
-    match &wanted.verb {
-        VmVerb::Boot(wanted) => boot_described_guest(context, wanted),
+pub fn run_vm_verb(context: &App, args: &VmArgs) -> anyhow::Result<ExitCode> {
+    match &args.verb {
+        VmVerb::Boot(args) => boot_described_guest(context, args),
         VmVerb::List => print_guests(context).map(ExitCode::from),
         VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
         VmVerb::Stop { guest } => {
@@ -38,20 +38,20 @@ pub fn run_vm_verb(context: &App, wanted: &VmArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// `perflab launch`: only its failure comes back.
-pub fn launch_program(wanted: &LaunchArgs) -> ExitCode {
-    let manner = perflab_observe::ChildOptions { read_only: wanted.read_only, stays: wanted.stays };
-    let error = perflab_observe::exec_child(wanted.parent, manner, &wanted.argv);
+pub fn launch_program(args: &LaunchArgs) -> ExitCode {
+    let manner = perflab_observe::ChildOptions { read_only: args.read_only, stays: args.stays };
+    let error = perflab_observe::exec_child(args.parent, manner, &args.argv);
     stderr_line!(
         "error: cannot start {}: {error}",
-        wanted.argv.first().cloned().unwrap_or_default().display()
+        args.argv.first().cloned().unwrap_or_default().display()
     );
     Exit::Unexpected.into()
 }
 
 /// `perflab terminal`: only its failure comes back.
-pub fn open_terminal(wanted: &TerminalArgs) -> ExitCode {
-    let error = perflab_guest::exec_on_terminal(&wanted.device, &wanted.argv);
-    stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
+pub fn open_terminal(args: &TerminalArgs) -> ExitCode {
+    let error = perflab_guest::exec_on_terminal(&args.device, &args.argv);
+    stderr_line!("error: no terminal at {}: {error}", args.device.display());
     Exit::Unexpected.into()
 }
 
@@ -86,19 +86,19 @@ fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn boot_described_guest(context: &App, wanted: &BootArgs) -> anyhow::Result<ExitCode> {
+fn boot_described_guest(context: &App, args: &BootArgs) -> anyhow::Result<ExitCode> {
     // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
-    if wanted.root == "host" {
-        crate::measure::command_study::check_command_exists(&wanted.command)?;
+    if args.root == "host" {
+        crate::measure::command_study::check_command_exists(&args.command)?;
     }
-    let machine = machine_from_args(wanted)?;
-    let logs = GuestLogs::new(context, wanted)?;
-    let work = guest_work(wanted, &machine);
+    let machine = machine_from_args(args)?;
+    let logs = GuestLogs::new(context, args)?;
+    let work = guest_work(args, &machine);
     let stop = crate::measure::run::stop_on_interrupt()?;
     let perflab = std::env::current_exe()?;
-    let around = BootOptions { perflab: &perflab, logs: logs.path(), work, stays: wanted.stay, stop: &stop };
+    let around = BootOptions { perflab: &perflab, logs: logs.path(), work, stays: args.stay, stop: &stop };
     note_machine(context, &machine)?;
-    if matches!(machine.root, GuestRootSource::Host) && uses_host_tmp(wanted) {
+    if matches!(machine.root, GuestRootSource::Host) && uses_host_tmp(args) {
         context.note("the guest has a /tmp of its own: what lies in this host's is not there");
     }
     let begun = std::time::Instant::now();
@@ -112,17 +112,17 @@ fn boot_described_guest(context: &App, wanted: &BootArgs) -> anyhow::Result<Exit
         }
     };
     context.note(format!("{} is ready after {:.1} s", guest.name(), begun.elapsed().as_secs_f64()));
-    run_in_guest(context, wanted, guest, &stop, logs)
+    run_in_guest(context, args, guest, &stop, logs)
 }
 
 fn run_in_guest(
     context: &App,
-    wanted: &BootArgs,
+    args: &BootArgs,
     guest: Guest,
     stop: &StopRequest,
     logs: GuestLogs,
 ) -> anyhow::Result<ExitCode> {
-    if wanted.stay {
+    if args.stay {
         let note = guest.leave_running(logs.keep_if_useful(context))?;
         context.print_value("guest", &note.id)?;
         context.note(format!(
@@ -131,7 +131,7 @@ fn run_in_guest(
         ));
         return Ok(Exit::Fine.into());
     }
-    if wanted.command.is_empty() {
+    if args.command.is_empty() {
         context.note("the shell's end, or ^], ends the guest");
         crate::laboratory::guest_terminal::attach_console(std::os::unix::net::UnixStream::connect(
             guest.shell_socket(),
@@ -146,10 +146,10 @@ fn run_in_guest(
 }
 
 /// Whether the command is given something of the host's /tmp, or starts there.
-fn uses_host_tmp(wanted: &BootArgs) -> bool {
+fn uses_host_tmp(args: &BootArgs) -> bool {
     let here = std::env::current_dir().unwrap_or_default();
     let inside = |path: &Path| path.starts_with("/tmp") && path.exists();
-    inside(&here) || wanted.command.iter().any(|word| inside(Path::new(word)))
+    inside(&here) || args.command.iter().any(|word| inside(Path::new(word)))
 }
 
 fn note_machine(context: &App, machine: &GuestMachine) -> Result<(), GuestError> {
@@ -161,7 +161,7 @@ fn note_machine(context: &App, machine: &GuestMachine) -> Result<(), GuestError>
     Ok(())
 }
 
-fn guest_work(wanted: &BootArgs, machine: &GuestMachine) -> GuestWork {
+fn guest_work(args: &BootArgs, machine: &GuestMachine) -> GuestWork {
     let variable = |name: &str| std::env::var(name).ok().map(|value| (name.to_owned(), value));
     let mut environment: Vec<(String, String)> =
         ["PATH", "TERM", "LANG"].into_iter().filter_map(variable).collect();
@@ -172,13 +172,13 @@ fn guest_work(wanted: &BootArgs, machine: &GuestMachine) -> GuestWork {
         // What this host's perflabs promise to put back is theirs, although the guest sees their journals.
         environment.push(("PERFLAB_STATE".into(), "/run/perflab/state".into()));
     }
-    if wanted.command.is_empty() {
+    if args.command.is_empty() {
         let shell = if bare { "sh" } else { "bash" };
         let shell = std::env::var("SHELL").ok().filter(|_| !bare).unwrap_or_else(|| shell.into());
         let command = GuestCommand { argv: vec![shell], directory, environment };
-        return if wanted.stay { GuestWork::Shells(command) } else { GuestWork::Shell(command) };
+        return if args.stay { GuestWork::Shells(command) } else { GuestWork::Shell(command) };
     }
-    GuestWork::Command(GuestCommand { argv: wanted.command.clone(), directory, environment })
+    GuestWork::Command(GuestCommand { argv: args.command.clone(), directory, environment })
 }
 
 /// Where logs go: where the user said, else a temporary folder that stays only where it is of use.
@@ -188,8 +188,8 @@ enum GuestLogs {
 }
 
 impl GuestLogs {
-    fn new(context: &App, wanted: &BootArgs) -> anyhow::Result<GuestLogs> {
-        if let Some(path) = &wanted.logs {
+    fn new(context: &App, args: &BootArgs) -> anyhow::Result<GuestLogs> {
+        if let Some(path) = &args.logs {
             return Ok(GuestLogs::Given(path.clone()));
         }
         let boot = perflab_observe::read_boot_id(&context.root);
@@ -218,40 +218,40 @@ impl GuestLogs {
 }
 
 /// The machine that the user describes.
-pub fn machine_from_args(wanted: &BootArgs) -> anyhow::Result<GuestMachine> {
-    if let Some(modules) = wanted.modules.as_deref().filter(|modules| !modules.is_dir()) {
+pub fn machine_from_args(args: &BootArgs) -> anyhow::Result<GuestMachine> {
+    if let Some(modules) = args.modules.as_deref().filter(|modules| !modules.is_dir()) {
         let message = format!("there is no folder {} for --modules", modules.display());
         return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
     }
-    let kernel = perflab_guest::find_kernel(&wanted.kernel, wanted.modules.as_deref())?;
-    let name = match &wanted.name {
+    let kernel = perflab_guest::find_kernel(&args.kernel, args.modules.as_deref())?;
+    let name = match &args.name {
         Some(name) => check_guest_name(name)?,
-        None => guest_name_of_kernel(&wanted.kernel),
+        None => guest_name_of_kernel(&args.kernel),
     };
-    let nodes = wanted.node.iter().map(|text| parse_node(text)).collect::<Result<Vec<_>, _>>()?;
+    let nodes = args.node.iter().map(|text| parse_node(text)).collect::<Result<Vec<_>, _>>()?;
     let mut machine = GuestMachine::new(name, kernel);
-    machine.cpus = if nodes.is_empty() { wanted.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
+    machine.cpus = if nodes.is_empty() { args.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
     machine.memory = if nodes.is_empty() {
-        parse_memory_size(&wanted.memory)?
+        parse_memory_size(&args.memory)?
     } else {
         Bytes(nodes.iter().map(|node| node.memory.0).sum())
     };
     machine.nodes = nodes;
-    machine.load = wanted.load.clone();
-    machine.append = wanted.append.clone();
-    machine.root = parse_root(wanted)?;
-    machine.accelerator = match wanted.accelerator {
+    machine.load = args.load.clone();
+    machine.append = args.append.clone();
+    machine.root = parse_root(args)?;
+    machine.accelerator = match args.accelerator {
         AcceleratorName::Best => AcceleratorRequest::Best,
         AcceleratorName::Kvm => AcceleratorRequest::Kvm,
         AcceleratorName::Tcg => AcceleratorRequest::Tcg,
     };
-    machine.model = wanted.cpu_model.clone();
-    let boot_within = wanted.boot_within.as_deref();
+    machine.model = args.cpu_model.clone();
+    let boot_within = args.boot_within.as_deref();
     machine.boot_within =
         boot_within.map(|text| quantities::parse_time_option("--boot-within", text)).transpose()?;
-    machine.pin = wanted.pin.clone();
-    machine.huge_pages = wanted.huge_pages.as_deref().map(parse_memory_size).transpose()?;
-    machine.disks = wanted.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
+    machine.pin = args.pin.clone();
+    machine.huge_pages = args.huge_pages.as_deref().map(parse_memory_size).transpose()?;
+    machine.disks = args.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
     Ok(machine)
 }
 
@@ -281,12 +281,12 @@ fn parse_memory_size(text: &str) -> Result<Bytes, UsageError> {
     Bytes::parse(text).map_err(|error| UsageError::new(error.to_string(), "write, for example, 512MiB"))
 }
 
-fn parse_root(wanted: &BootArgs) -> Result<GuestRootSource, UsageError> {
-    let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
-    let programs: Vec<String> = [command].into_iter().chain(wanted.with.iter().cloned()).collect();
-    GuestRootSource::parse(&wanted.root, &programs).ok_or_else(|| {
+fn parse_root(args: &BootArgs) -> Result<GuestRootSource, UsageError> {
+    let command = args.command.first().cloned().unwrap_or_else(|| "sh".into());
+    let programs: Vec<String> = [command].into_iter().chain(args.with.iter().cloned()).collect();
+    GuestRootSource::parse(&args.root, &programs).ok_or_else(|| {
         UsageError::new(
-            format!("`{}` is no root for a guest", wanted.root),
+            format!("`{}` is no root for a guest", args.root),
             "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
         )
     })

@@ -19,8 +19,8 @@ use crate::failure::{Exit, UsageError};
 use crate::internal;
 
 /// Does what was asked for.
-pub fn run_workload_verb(context: &App, wanted: &WorkloadArgs) -> anyhow::Result<Exit> {
-    match &wanted.verb {
+pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> anyhow::Result<Exit> {
+    match &args.verb {
         WorkloadVerb::List => list_workloads(context),
         WorkloadVerb::Show { name } => show_workload(context, &find_definition(context, name)?),
         WorkloadVerb::Install { name, apply } => {
@@ -33,8 +33,8 @@ pub fn run_workload_verb(context: &App, wanted: &WorkloadArgs) -> anyhow::Result
 }
 
 /// `perflab load NAME …`
-pub fn run_builtin_load(wanted: &internal::BuiltInLoadArgs) -> ExitCode {
-    perflab_workload::run_load(&wanted.arguments)
+pub fn run_builtin_load(args: &internal::BuiltInLoadArgs) -> ExitCode {
+    perflab_workload::run_load(&args.arguments)
 }
 
 fn find_definition(context: &App, name: &str) -> anyhow::Result<WorkloadDefinition> {

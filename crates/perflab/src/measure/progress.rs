@@ -77,12 +77,12 @@ impl ProgressReporter {
 
     fn begin_iteration(&mut self, slot: u32) {
         let Some(manifest) = &self.manifest else { return };
-        let Some(wanted) = manifest.plan.slots.get(slot as usize) else { return };
-        let label = manifest.plan.case(wanted.case).map(perflab_model::Case::label).unwrap_or_default();
+        let Some(requested) = manifest.plan.slots.get(slot as usize) else { return };
+        let label = manifest.plan.case(requested.case).map(perflab_model::Case::label).unwrap_or_default();
         self.bar.set_message(label.clone());
-        self.label = match wanted.warmup {
+        self.label = match requested.warmup {
             true => format!("{label}, warm-up"),
-            false => format!("{label}, iteration {}", wanted.iteration + 1),
+            false => format!("{label}, iteration {}", requested.iteration + 1),
         };
     }
 

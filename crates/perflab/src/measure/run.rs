@@ -26,16 +26,16 @@ use crate::measure::progress::ProgressReporter;
 use crate::{signals, study_source};
 
 /// Runs a study and shows what came out.
-pub fn run_study(context: &App, wanted: &RunArgs) -> anyhow::Result<Exit> {
+pub fn run_study(context: &App, args: &RunArgs) -> anyhow::Result<Exit> {
     undo_leftovers(context);
-    let manifest = prepare_manifest(context, wanted, |_| ())?;
+    let manifest = prepare_manifest(context, args, |_| ())?;
     let stop = stop_on_interrupt()?;
     let host = host_target(context, context.catalogue()?)?;
     let permissions =
-        RunPermissions { apply: wanted.apply, install: wanted.install, scratch: wanted.scratch.clone() };
+        RunPermissions { apply: args.apply, install: args.install, scratch: args.scratch.clone() };
     let (status, run) =
         execute_study(context, &*choose_target(host, &manifest), &manifest, &permissions, &stop)?;
-    crate::see::report::conclude_run(context, &run, wanted.no_report)?;
+    crate::see::report::conclude_run(context, &run, args.no_report)?;
     Ok(exit_of_run(context, status, &run))
 }
 
@@ -81,14 +81,14 @@ pub fn undo_leftovers(context: &App) {
 /// The manifest of the study, as changed by the arguments and by `change`.
 pub fn prepare_manifest(
     context: &App,
-    wanted: &RunArgs,
+    args: &RunArgs,
     change: impl FnOnce(&mut Study),
 ) -> anyhow::Result<Manifest> {
-    let source = study_source::find_study(&wanted.study)?;
+    let source = study_source::find_study(&args.study)?;
     let mut study = source.parse_study()?;
     note_study_warnings(&source, &study);
     change(&mut study);
-    if let Some(iterations) = wanted.iterations {
+    if let Some(iterations) = args.iterations {
         if iterations == 0 {
             let message = "`--iterations 0` would measure nothing";
             return Err(UsageError::new(
@@ -102,12 +102,12 @@ pub fn prepare_manifest(
     }
     let mut facts = perflab_observe::collect_facts(&context.root, study.facts.as_deref())?;
     let catalogue = context.catalogue()?;
-    let seed = wanted.seed.or(study.run.seed).unwrap_or_else(rand::random);
+    let seed = args.seed.or(study.run.seed).unwrap_or_else(rand::random);
     study.run.seed = Some(seed);
     if let Some(profile) = &mut study.profile {
         profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
     }
-    let choices = PlanChoices { set: parse_level_choices(&wanted.set)?, only: wanted.only.clone(), seed };
+    let choices = PlanChoices { set: parse_level_choices(&args.set)?, only: args.only.clone(), seed };
     let plan =
         plan_study(&study, &catalogue, &facts, &choices).map_err(|found| source.place_problems(found))?;
     for name in plan.metrics.keys() {
@@ -120,7 +120,7 @@ pub fn prepare_manifest(
     let study = perflab_conduct::plan::narrow_study(&study, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, &source, &study)?;
-    Ok(build_manifest(&source, study, plan, facts, wanted.label.clone(), &context.root))
+    Ok(build_manifest(&source, study, plan, facts, args.label.clone(), &context.root))
 }
 
 /// Says what is hardly meant, in its place.

@@ -12,24 +12,24 @@ use crate::failure::{Exit, UsageError};
 use crate::selection;
 
 /// Compares runs, or the levels of a factor within one.
-pub fn compare_runs(context: &App, wanted: &CompareArgs) -> anyhow::Result<Exit> {
-    refuse_ineffective_options(wanted)?;
-    let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
-    let statistics = chosen_statistics(wanted)?;
-    if let [first, second] = &wanted.by[..] {
-        return compare_two_factors(context, wanted, [first, second]);
+pub fn compare_runs(context: &App, args: &CompareArgs) -> anyhow::Result<Exit> {
+    refuse_ineffective_options(args)?;
+    let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
+    let statistics = chosen_statistics(args)?;
+    if let [first, second] = &args.by[..] {
+        return compare_two_factors(context, args, [first, second]);
     }
-    let (mut comparison, sides) = build_comparison(context, wanted)?;
+    let (mut comparison, sides) = build_comparison(context, args)?;
     comparison.notes.extend(
-        wanted.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
+        args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
-    context.print_text(&comparison_text(context, wanted, &comparison, &statistics)?)?;
-    if wanted.style == ComparisonStyle::Perflab && wanted.monitor.is_none() {
+    context.print_text(&comparison_text(context, args, &comparison, &statistics)?)?;
+    if args.style == ComparisonStyle::Perflab && args.monitor.is_none() {
         side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
     let found = gate.as_ref().map(|gate| comparison.violations(gate).len()).unwrap_or_default();
     if found > 0 {
-        stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
+        stderr_line!("perflab: --fail-if {}: {found} found", args.fail_if.as_deref().unwrap_or_default());
     }
     let unjudged = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     Ok(match found {
@@ -63,55 +63,55 @@ fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
 }
 
 /// Refuses options that would change nothing of what is printed.
-fn refuse_ineffective_options(wanted: &CompareArgs) -> Result<(), UsageError> {
-    let is_two_factors = wanted.by.len() == 2;
-    let is_tool = matches!(wanted.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
-    let (is_mmtests, has_stat) = (wanted.style == ComparisonStyle::Mmtests, !wanted.stat.is_empty());
-    let has_margin = wanted.margin != MARGIN && wanted.fail_if.is_none();
-    let is_benchstat = wanted.style == ComparisonStyle::Benchstat;
+fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
+    let is_two_factors = args.by.len() == 2;
+    let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
+    let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());
+    let has_margin = args.margin != MARGIN && args.fail_if.is_none();
+    let is_benchstat = args.style == ComparisonStyle::Benchstat;
     let all = [
         (
-            wanted.significance && (!is_mmtests || wanted.ratio || wanted.monitor.is_some()),
+            args.significance && (!is_mmtests || args.ratio || args.monitor.is_some()),
             "--significance adds rows to MMTests' table of metrics",
             "add --style mmtests, and leave --ratio and --monitor out",
         ),
         (
-            is_tool && (wanted.ratio || has_stat),
+            is_tool && (args.ratio || has_stat),
             "the tables of lkp and benchstat have figures of their own",
             "leave --style out, or --ratio and --stat",
         ),
         (
-            wanted.ratio && has_stat,
+            args.ratio && has_stat,
             "--ratio shows gains, and --stat statistics in their place",
             "name one of the two",
         ),
         (
-            wanted.monitor.as_deref() == Some("duration") && !is_mmtests,
+            args.monitor.as_deref() == Some("duration") && !is_mmtests,
             "--monitor duration is a table of MMTests",
             "add --style mmtests",
         ),
         (
-            is_two_factors && wanted.fail_if.is_some(),
+            is_two_factors && args.fail_if.is_some(),
             "two factors have effects and an interaction, and no verdict that --fail-if could look for",
             "name one factor",
         ),
         (
-            is_two_factors && (wanted.ratio || has_stat || wanted.style != ComparisonStyle::Perflab),
+            is_two_factors && (args.ratio || has_stat || args.style != ComparisonStyle::Perflab),
             "two factors have a table of their own",
             "leave --style, --ratio and --stat out, or name one factor",
         ),
         (
-            is_two_factors && wanted.baseline.is_some(),
+            is_two_factors && args.baseline.is_some(),
             "two factors are not compared with one level",
             "leave --baseline out, or name one factor",
         ),
         (
-            has_margin && (wanted.ratio || wanted.style != ComparisonStyle::Perflab),
+            has_margin && (args.ratio || args.style != ComparisonStyle::Perflab),
             "a margin decides verdicts, and this table has none",
             "leave --margin out, or add --fail-if",
         ),
         (
-            is_benchstat && wanted.confidence != CONFIDENCE,
+            is_benchstat && args.confidence != CONFIDENCE,
             "benchstat's intervals are of 95 %",
             "leave --confidence out",
         ),
@@ -124,18 +124,18 @@ fn refuse_ineffective_options(wanted: &CompareArgs) -> Result<(), UsageError> {
 
 fn comparison_text(
     context: &App,
-    wanted: &CompareArgs,
+    args: &CompareArgs,
     comparison: &Comparison,
     statistics: &[SampleStatistic],
 ) -> anyhow::Result<String> {
     let (format, width, colour) = (context.format, context.width, context.colour);
-    Ok(match wanted.style {
-        ComparisonStyle::Mmtests => mmtests_text(wanted, comparison, statistics, format)?,
+    Ok(match args.style {
+        ComparisonStyle::Mmtests => mmtests_text(args, comparison, statistics, format)?,
         ComparisonStyle::Lkp => comparison::render_lkp(&lkp::lkp_tables(comparison), format)?,
         ComparisonStyle::Benchstat => {
             comparison::render_benchstat(&benchstat::benchstat_tables(comparison), format)?
         }
-        ComparisonStyle::Perflab if wanted.ratio => {
+        ComparisonStyle::Perflab if args.ratio => {
             comparison::render_gains(&recap_comparison(comparison), format, width)?
         }
         ComparisonStyle::Perflab if !statistics.is_empty() => {
@@ -146,36 +146,36 @@ fn comparison_text(
 }
 
 fn mmtests_text(
-    wanted: &CompareArgs,
+    args: &CompareArgs,
     comparison: &Comparison,
     statistics: &[SampleStatistic],
     format: OutputFormat,
 ) -> anyhow::Result<String> {
     use comparison::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
-    let text = match wanted.monitor.as_deref() {
+    let text = match args.monitor.as_deref() {
         Some("duration") => render_mmtests_monitor(&mmtests::mmtests_duration_tables(comparison), format)?,
         Some(monitor) => {
             render_mmtests_monitor(&mmtests::mmtests_monitor_tables(comparison, monitor), format)?
         }
-        None if wanted.ratio => render_mmtests_ratios(&mmtests::mmtests_ratio_tables(comparison), format)?,
+        None if args.ratio => render_mmtests_ratios(&mmtests::mmtests_ratio_tables(comparison), format)?,
         None => {
-            render_mmtests(&mmtests::mmtests_tables(comparison, statistics), wanted.significance, format)?
+            render_mmtests(&mmtests::mmtests_tables(comparison, statistics), args.significance, format)?
         }
     };
     Ok(text)
 }
 
-fn chosen_statistics(wanted: &CompareArgs) -> Result<Vec<SampleStatistic>, UsageError> {
+fn chosen_statistics(args: &CompareArgs) -> Result<Vec<SampleStatistic>, UsageError> {
     let read = |text: &String| {
         text.parse::<SampleStatistic>().map_err(|error| UsageError::new(error.to_string(), "see --help"))
     };
-    wanted.stat.iter().map(read).collect()
+    args.stat.iter().map(read).collect()
 }
 
 /// Effects and interaction of two factors within runs that are repetitions of one another.
-fn compare_two_factors(context: &App, wanted: &CompareArgs, factors: [&String; 2]) -> anyhow::Result<Exit> {
-    let side = join_named_runs(context, wanted)?;
-    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(wanted)?)?;
+fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2]) -> anyhow::Result<Exit> {
+    let side = join_named_runs(context, args)?;
+    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(args)?)?;
     context.print_text(&comparison::render_interactions(
         &found,
         context.format,
@@ -186,12 +186,12 @@ fn compare_two_factors(context: &App, wanted: &CompareArgs, factors: [&String; 2
 }
 
 /// All runs that were named, as repetitions of one another.
-fn join_named_runs(context: &App, wanted: &CompareArgs) -> anyhow::Result<ComparisonSide> {
+fn join_named_runs(context: &App, args: &CompareArgs) -> anyhow::Result<ComparisonSide> {
     let archive = context.archive()?;
-    let mut side = ComparisonSide { name: wanted.runs.join(", "), runs: Vec::new() };
-    for name in &wanted.runs {
-        let found = read_compared_side(&archive, name, wanted)?;
-        if wanted.runs.len() == 1 {
+    let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
+    for name in &args.runs {
+        let found = read_compared_side(&archive, name, args)?;
+        if args.runs.len() == 1 {
             side.name = found.name;
         }
         side.runs.extend(found.runs);
@@ -203,10 +203,10 @@ fn join_named_runs(context: &App, wanted: &CompareArgs) -> anyhow::Result<Compar
 fn read_compared_side(
     archive: &perflab_archive::Archive,
     name: &str,
-    wanted: &CompareArgs,
+    args: &CompareArgs,
 ) -> anyhow::Result<ComparisonSide> {
-    match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
-        Some(monitor) if wanted.style == ComparisonStyle::Mmtests => {
+    match args.monitor.as_deref().filter(|monitor| *monitor != "duration") {
+        Some(monitor) if args.style == ComparisonStyle::Mmtests => {
             crate::selection::monitor_readings_side(archive, name, monitor)
         }
         Some(monitor) => crate::selection::monitor_side(archive, name, monitor),
@@ -218,21 +218,21 @@ fn read_compared_side(
 /// The comparison, and its sides.
 fn build_comparison(
     context: &App,
-    wanted: &CompareArgs,
+    args: &CompareArgs,
 ) -> anyhow::Result<(Comparison, Vec<ComparisonSide>)> {
     let options = AnalysisOptions {
         noise: crate::laboratory::noise::read_noise_card(context)?,
-        ..comparison_options(wanted)?
+        ..comparison_options(args)?
     };
-    match &wanted.by[..] {
+    match &args.by[..] {
         [factor] => {
-            let side = join_named_runs(context, wanted)?;
+            let side = join_named_runs(context, args)?;
             Ok((compare_levels(&side, factor, &options)?, vec![side]))
         }
         [] => {
             let archive = context.archive()?;
-            let names = selectors_baseline_first(wanted);
-            let sides = selection::select_sides(&names, |run| read_compared_side(&archive, run, wanted))?;
+            let names = selectors_baseline_first(args);
+            let sides = selection::select_sides(&names, |run| read_compared_side(&archive, run, args))?;
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
                     let found = compare_sides(baseline, candidates, &options)?;
@@ -254,9 +254,9 @@ fn build_comparison(
 }
 
 /// The runs with the wanted baseline in front.
-fn selectors_baseline_first(wanted: &CompareArgs) -> Vec<String> {
-    let mut runs = wanted.runs.clone();
-    let Some(baseline) = &wanted.baseline else { return runs };
+fn selectors_baseline_first(args: &CompareArgs) -> Vec<String> {
+    let mut runs = args.runs.clone();
+    let Some(baseline) = &args.baseline else { return runs };
     match runs.iter().position(|run| run == baseline) {
         Some(at) => runs.get_mut(..=at).unwrap_or_default().rotate_right(1),
         None => runs.insert(0, baseline.clone()),
@@ -264,17 +264,17 @@ fn selectors_baseline_first(wanted: &CompareArgs) -> Vec<String> {
     runs
 }
 
-fn comparison_options(wanted: &CompareArgs) -> Result<AnalysisOptions, UsageError> {
+fn comparison_options(args: &CompareArgs) -> Result<AnalysisOptions, UsageError> {
     Ok(AnalysisOptions {
-        confidence: parse_confidence(&wanted.confidence)?,
-        across: wanted.across,
-        boots_differ: wanted.boots_differ,
+        confidence: parse_confidence(&args.confidence)?,
+        across: args.across,
+        boots_differ: args.boots_differ,
         // Other tools' tables have a line for each column.
-        merge_twins: wanted.monitor.is_some() && wanted.style == ComparisonStyle::Perflab,
-        default_margin: parse_percent_option("--margin", &wanted.margin)?,
-        metrics: wanted.metric.clone(),
-        workloads: wanted.workload.clone(),
-        baseline: wanted.baseline.clone().filter(|_| !wanted.by.is_empty()),
+        merge_twins: args.monitor.is_some() && args.style == ComparisonStyle::Perflab,
+        default_margin: parse_percent_option("--margin", &args.margin)?,
+        metrics: args.metric.clone(),
+        workloads: args.workload.clone(),
+        baseline: args.baseline.clone().filter(|_| !args.by.is_empty()),
         ..AnalysisOptions::default()
     })
 }

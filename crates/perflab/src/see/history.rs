@@ -17,14 +17,14 @@ use crate::output_path::OutputPath;
 use crate::see::report;
 
 /// Metrics over runs.
-pub fn show_history(context: &App, wanted: &HistoryArgs) -> anyhow::Result<Exit> {
-    let runs = read_history_runs(context, &wanted.of, false)?;
-    let found = metric_histories(&history_records(&runs), &history_options(&wanted.of)?)?;
+pub fn show_history(context: &App, args: &HistoryArgs) -> anyhow::Result<Exit> {
+    let runs = read_history_runs(context, &args.of, false)?;
+    let found = metric_histories(&history_records(&runs), &history_options(&args.of)?)?;
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
-        app::write_scene(context, wanted.plot.as_ref(), || history_chart(&found, series))?;
+        app::write_scene(context, args.plot.as_ref(), || history_chart(&found, series))?;
     }
-    write_history_report(context, &wanted.of, &runs, &found)?;
+    write_history_report(context, &args.of, &runs, &found)?;
     Ok(Exit::Fine)
 }
 
@@ -83,10 +83,10 @@ pub fn read_history_runs(
 }
 
 /// Whether a run is of a study, by title, file or file name without its folder and ending.
-fn is_of_study(manifest: &Manifest, wanted: &str) -> bool {
+fn is_of_study(manifest: &Manifest, requested: &str) -> bool {
     let file = manifest.study_file.as_str();
     let base = file.rsplit('/').next().unwrap_or(file);
-    [manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&wanted)
+    [manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&requested)
 }
 
 /// Their records alone.
@@ -146,9 +146,9 @@ pub fn write_history_report(
 }
 
 /// The newest run against its history.
-pub fn guard_newest_run(context: &App, wanted: &GuardArgs) -> anyhow::Result<Exit> {
-    let runs = read_history_runs(context, &wanted.of, true)?;
-    let options = history_options(&wanted.of)?;
+pub fn guard_newest_run(context: &App, args: &GuardArgs) -> anyhow::Result<Exit> {
+    let runs = read_history_runs(context, &args.of, true)?;
+    let options = history_options(&args.of)?;
     let found = metric_histories(&history_records(&runs), &options)?;
     let judged = check_newest_run(&found, &options)?;
     if context.format == OutputFormat::Json {
@@ -160,7 +160,7 @@ pub fn guard_newest_run(context: &App, wanted: &GuardArgs) -> anyhow::Result<Exi
     if !judged.lost.is_empty() {
         stderr_line!("warning: measured before, but not in the newest run: {}", judged.lost.join("; "));
     }
-    write_history_report(context, &wanted.of, &runs, &found)?;
+    write_history_report(context, &args.of, &runs, &found)?;
     let alarms = judged.alarms().len();
     if alarms > 0 {
         stderr_line!(
@@ -172,7 +172,7 @@ pub fn guard_newest_run(context: &App, wanted: &GuardArgs) -> anyhow::Result<Exi
         stderr_line!(
             "perflab: nothing was judged in run {}: {}",
             judged.run,
-            unjudged_reason(&found, &wanted.of)
+            unjudged_reason(&found, &args.of)
         );
     }
     Ok(match alarms {

@@ -14,16 +14,16 @@ use crate::failure::Exit;
 use crate::output_path::OutputPath;
 
 /// Writes one HTML file about runs.
-pub fn report_runs(context: &App, wanted: &ReportArgs) -> anyhow::Result<Exit> {
+pub fn report_runs(context: &App, args: &ReportArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let sides = wanted
+    let sides = args
         .runs
         .iter()
         .map(|name| crate::selection::select_side(&archive, name))
         .collect::<Result<Vec<_>, _>>()?;
-    let found = wanted.runs.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
+    let found = args.runs.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<RunDir> = found.into_iter().flatten().collect();
-    let path = match (&wanted.output, runs.first()) {
+    let path = match (&args.output, runs.first()) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_page_path(context, run, ".html")?,
         (None, None) => OutputPath::File("perflab-report.html".into()),

@@ -16,15 +16,15 @@ use crate::keep::runs::format_local_time;
 use crate::selection;
 
 /// Shows one run from the side that was asked for.
-pub fn show_run(context: &App, wanted: &ShowArgs) -> anyhow::Result<Exit> {
-    let run = selection::select_run(&context.archive()?, &wanted.run)?;
-    if let Some(slot) = wanted.output {
+pub fn show_run(context: &App, args: &ShowArgs) -> anyhow::Result<Exit> {
+    let run = selection::select_run(&context.archive()?, &args.run)?;
+    if let Some(slot) = args.output {
         print_iteration_output(context, &run, slot)?;
-    } else if wanted.iterations {
+    } else if args.iterations {
         context.print_grid(&iteration_grid(&run.read_record()?))?;
-    } else if wanted.facts {
+    } else if args.facts {
         context.print_grid(&crate::laboratory::machine::facts_grid(&run.manifest()?.facts))?;
-    } else if wanted.targets {
+    } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
         print_run_overview(context, &run)?;

@@ -158,14 +158,14 @@ pub(crate) struct ChartAxis {
 }
 
 impl ChartAxis {
-    /// From `low` to `high`, widened to whole ticks, between two pixels, with about `wanted` ticks.
+    /// From `low` to `high`, widened to whole ticks, between two pixels, with about `requested` ticks.
     pub(crate) fn with_rounded_ends(
         unit: &AxisUnit,
         (low, high): (f64, f64),
         pixels: (f64, f64),
-        wanted: usize,
+        requested: usize,
     ) -> Self {
-        let mut axis = ChartAxis::with_exact_ends(unit, (low, high), pixels, wanted);
+        let mut axis = ChartAxis::with_exact_ends(unit, (low, high), pixels, requested);
         axis.low = (axis.low / axis.step + 1e-9).floor() * axis.step;
         axis.high = (axis.high / axis.step - 1e-9).ceil() * axis.step;
         axis
@@ -176,12 +176,12 @@ impl ChartAxis {
         unit: &AxisUnit,
         (low, high): (f64, f64),
         pixels: (f64, f64),
-        wanted: usize,
+        requested: usize,
     ) -> Self {
         let shown = unit.scaled_for(low.abs().max(high.abs()));
         let (low, high) = (low / shown.divisor, high / shown.divisor);
         let high = if high > low { high } else { low + 1.0 };
-        let step = nice_step(high - low, wanted);
+        let step = nice_step(high - low, requested);
         ChartAxis {
             low,
             high,
@@ -194,8 +194,8 @@ impl ChartAxis {
     }
 
     /// Of things that are counted: no tick between two of them.
-    pub(crate) fn for_counts(ends: (f64, f64), pixels: (f64, f64), wanted: usize) -> Self {
-        let axis = ChartAxis::with_exact_ends(&AxisUnit::Plain(String::new()), ends, pixels, wanted);
+    pub(crate) fn for_counts(ends: (f64, f64), pixels: (f64, f64), requested: usize) -> Self {
+        let axis = ChartAxis::with_exact_ends(&AxisUnit::Plain(String::new()), ends, pixels, requested);
         ChartAxis { step: axis.step.max(1.0), ..axis }
     }
 
@@ -218,12 +218,12 @@ impl ChartAxis {
     }
 }
 
-/// The distance between ticks, where about `wanted` of them cover `span`.
-pub(crate) fn nice_step(span: f64, wanted: usize) -> f64 {
+/// The distance between ticks, where about `requested` of them cover `span`.
+pub(crate) fn nice_step(span: f64, requested: usize) -> f64 {
     if span <= 0.0 || !span.is_finite() {
         return 1.0;
     }
-    let rough = span / wanted.max(1) as f64;
+    let rough = span / requested.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
     let nice = [1.0, 2.0, 5.0, 10.0].into_iter().find(|nice| nice * power >= rough * 0.999);
     nice.unwrap_or(10.0) * power

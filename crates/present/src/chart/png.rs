@@ -452,8 +452,8 @@ mod tests {
             runs in proptest::collection::vec((0_u32..1 << 24, 1_usize..50, 0_usize..100), 0..400)
         ) {
             let run = |(colour, n, white)| [vec![colour; n], vec![0x00ff_ffff; white]].concat();
-            let wanted: Vec<u32> = runs.into_iter().flat_map(run).collect();
-            let (bytes, colours) = sample_image(&wanted);
+            let requested: Vec<u32> = runs.into_iter().flat_map(run).collect();
+            let (bytes, colours) = sample_image(&requested);
             let told: Vec<&[u8]> = match &colours {
                 PixelFormat::Many => bytes.chunks(3).collect(),
                 PixelFormat::Few { palette, .. } => {
@@ -461,9 +461,9 @@ mod tests {
                     bytes.iter().map(|index| &palette[usize::from(*index) * 3..][..3]).collect()
                 }
             };
-            prop_assert_eq!(told.len(), wanted.len());
-            for (told, wanted) in told.iter().zip(wanted) {
-                prop_assert_eq!(*told, &wanted.to_le_bytes()[..3]);
+            prop_assert_eq!(told.len(), requested.len());
+            for (told, requested) in told.iter().zip(requested) {
+                prop_assert_eq!(*told, &requested.to_le_bytes()[..3]);
             }
         }
     }

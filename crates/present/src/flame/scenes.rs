@@ -48,17 +48,17 @@ pub struct FlameGraph<'a> {
 
 /// The picture. One of a run without samples says so.
 #[must_use]
-pub fn flame_graph_svg(wanted: &FlameGraph<'_>) -> String {
-    let laid = FlameLayout::new(wanted);
+pub fn flame_graph_svg(requested: &FlameGraph<'_>) -> String {
+    let laid = FlameLayout::new(requested);
     let rows = laid.boxes.iter().map(|one| one.depth + 1).max().unwrap_or(0) as f64;
     let height = HEAD + rows * ROW + 58.0;
     let mut out = String::new();
-    write_graph_head(&mut out, wanted, &laid, height);
+    write_graph_head(&mut out, requested, &laid, height);
     for one in &laid.boxes {
-        let row = if wanted.icicle { one.depth as f64 } else { rows - 1.0 - one.depth as f64 };
-        draw_box(&mut out, wanted, &laid, one, HEAD + row * ROW);
+        let row = if requested.icicle { one.depth as f64 } else { rows - 1.0 - one.depth as f64 };
+        draw_box(&mut out, requested, &laid, one, HEAD + row * ROW);
     }
-    write_legend(&mut out, wanted, &laid, HEAD + rows * ROW + 22.0);
+    write_legend(&mut out, requested, &laid, HEAD + rows * ROW + 22.0);
     out.push_str("</svg>\n");
     out
 }
@@ -81,8 +81,8 @@ struct FlameLayout {
 }
 
 impl FlameLayout {
-    fn new(wanted: &FlameGraph<'_>) -> Self {
-        let joined = wanted.joined;
+    fn new(requested: &FlameGraph<'_>) -> Self {
+        let joined = requested.joined;
         let side = joined.sides.first();
         let own: Vec<u64> = side
             .map(|side| side.own_amounts(joined.nodes.len()).iter().map(|own| own.samples).collect())
@@ -92,7 +92,7 @@ impl FlameLayout {
         let mut laid = FlameLayout { boxes: Vec::new(), own, totals, parts, left_out: 0 };
         let all = laid.node_total(0);
         if all > 0 {
-            let scale = (wanted.width - 2.0 * MARGIN) / all as f64;
+            let scale = (requested.width - 2.0 * MARGIN) / all as f64;
             laid.add_boxes(joined, &sorted_callees(joined), scale);
         }
         laid
@@ -146,9 +146,9 @@ fn share_text(part: u64, all: u64) -> String {
 }
 
 /// Writing to a `String` cannot fail, so results are dropped here and below.
-fn write_graph_head(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, height: f64) {
-    let (width, height) = (format_coordinate(wanted.width), format_coordinate(height));
-    let title = escape_xml(wanted.title);
+fn write_graph_head(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, height: f64) {
+    let (width, height) = (format_coordinate(requested.width), format_coordinate(height));
+    let title = escape_xml(requested.title);
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
@@ -156,9 +156,9 @@ fn write_graph_head(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayou
          font-size=\"{LETTERS}\" fill=\"#1c1a17\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
          <text x=\"{MARGIN}\" y=\"26\" font-size=\"17\">{title}</text>"
     );
-    let told = format!("{}, from {}", sample_account(&laid.parts), wanted.source);
+    let told = format!("{}, from {}", sample_account(&laid.parts), requested.source);
     let told = if laid.boxes.is_empty() { "no samples".into() } else { told };
-    let room = wanted.width - 2.0 * MARGIN;
+    let room = requested.width - 2.0 * MARGIN;
     let _ = writeln!(
         out,
         "<text x=\"{MARGIN}\" y=\"46\" fill-opacity=\"0.68\">{}</text>",
@@ -166,8 +166,8 @@ fn write_graph_head(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayou
     );
 }
 
-fn draw_box(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, one: &FlameBox, top: f64) {
-    let name = function_name(wanted.joined, one.node);
+fn draw_box(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, one: &FlameBox, top: f64) {
+    let name = function_name(requested.joined, one.node);
     let (samples, all) = (laid.node_total(one.node), laid.node_total(0));
     let own = laid.own.get(one.node as usize).copied().unwrap_or(0);
     let word = if samples == 1 { "sample" } else { "samples" };
@@ -182,7 +182,7 @@ fn draw_box(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, one: 
         format_coordinate(top),
         format_coordinate(one.width - gap),
         format_coordinate(ROW - 1.0),
-        box_fill(wanted.categories, one.node, name).hex()
+        box_fill(requested.categories, one.node, name).hex()
     );
     let text =
         if one.width > 24.0 { shorten_to_width(name, LETTERS, one.width - 7.0) } else { String::new() };
@@ -200,15 +200,15 @@ fn box_fill(categories: &FlameCategories, node: u32, name: &str) -> RgbColour {
 }
 
 /// The legend: where samples end, by category.
-fn write_legend(out: &mut String, wanted: &FlameGraph<'_>, laid: &FlameLayout, y: f64) {
-    let mut sums = vec![0_u64; wanted.categories.categories.len()];
-    for (own, category) in laid.own.iter().zip(&wanted.categories.by_node) {
+fn write_legend(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, y: f64) {
+    let mut sums = vec![0_u64; requested.categories.categories.len()];
+    for (own, category) in laid.own.iter().zip(&requested.categories.by_node) {
         if let Some(sum) = sums.get_mut(*category as usize) {
             *sum = own.saturating_add(*sum);
         }
     }
     let mut x = MARGIN;
-    for (category, sum) in wanted.categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
+    for (category, sum) in requested.categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
         let text = format!("{} {}", category.name, share_text(sum, laid.node_total(0)));
         let colour = palette::box_colour(&category.hue, &category.name).hex();
         let _ = writeln!(

@@ -58,13 +58,13 @@ fn the_picture_names_every_box_and_its_shares() {
     let joined = join_profiles(&[vec![(&profile, options)]]);
     let categories = FlameCategories::by_role(&joined);
     let (title, source) = ("before <&\">", "perf.data, cpu-clock at 499 Hz");
-    let wanted =
+    let requested =
         FlameGraph { title, source, joined: &joined, categories: &categories, width: 600.0, icicle: false };
-    insta::assert_snapshot!(flame_graph_svg(&wanted));
-    let icicle = flame_graph_svg(&FlameGraph { icicle: true, ..wanted });
+    insta::assert_snapshot!(flame_graph_svg(&requested));
+    let icicle = flame_graph_svg(&FlameGraph { icicle: true, ..requested });
     assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
     let nothing = join_profiles(&[]);
-    assert!(flame_graph_svg(&FlameGraph { joined: &nothing, ..wanted }).contains("no samples"));
+    assert!(flame_graph_svg(&FlameGraph { joined: &nothing, ..requested }).contains("no samples"));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_rule_table_gives_colours_to_what_it_knows() {
         let name = &joined.functions[node.function as usize].name;
         format!("{name}: {}", categories.categories[*category as usize].name)
     });
-    let wanted = [
+    let requested = [
         "all: all",
         "bench: command",
         "main: user",
@@ -105,5 +105,5 @@ fn a_rule_table_gives_colours_to_what_it_knows() {
         "read: kernel",
         "kfree: free: fast",
     ];
-    assert_eq!(told.collect::<Vec<_>>(), wanted);
+    assert_eq!(told.collect::<Vec<_>>(), requested);
 }

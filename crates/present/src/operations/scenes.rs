@@ -64,15 +64,15 @@ const BODY: RgbColour = RgbColour(0x8f, 0x1d, 0x1d);
 pub fn operation_scene(
     operations: &OperationColumns,
     report: &OperationReport,
-    wanted: &OperationSceneOptions,
+    options: &OperationSceneOptions,
 ) -> Scene {
-    let drawing = OperationDrawing::new(operations, report, wanted);
+    let drawing = OperationDrawing::new(operations, report, options);
     let mut marks = drawing.frame_marks();
     marks.push(drawing.operation_dots());
     marks.extend(drawing.outlier_marks());
     let description = format!(
         "{}: {} operations, the longest {}",
-        wanted.title,
+        options.title,
         report.operations,
         time_text(report.longest as f64)
     );
@@ -101,22 +101,22 @@ impl<'a> OperationDrawing<'a> {
     fn new(
         operations: &'a OperationColumns,
         report: &'a OperationReport,
-        wanted: &'a OperationSceneOptions,
+        requested: &'a OperationSceneOptions,
     ) -> Self {
-        let (low, high) = wanted.time_range.unwrap_or_else(|| common_time_range(&[report]));
+        let (low, high) = requested.time_range.unwrap_or_else(|| common_time_range(&[report]));
         let scale = TimeScale::new(
-            wanted.scale_kind,
+            requested.scale_kind,
             low as f64 * 0.8,
             high as f64 * 1.05,
             pixel_count(BOTTOM - TOP),
         );
-        let named = wanted.x_number.as_deref().and_then(|name| operations.number_values(name));
+        let named = requested.x_number.as_deref().and_then(|name| operations.number_values(name));
         let axis = named.filter(|numbers| numbers.len() == operations.len());
         let last = axis
             .map_or(operations.len() as i64, |axis| axis.iter().map(|(_, value)| value).max().unwrap_or(1));
         let last = last.max(1);
         let columns = PixelColumns::new(last as u64, pixel_count(RIGHT - LEFT) as u64 - 1);
-        OperationDrawing { operations, report, options: wanted, scale, axis, last, columns }
+        OperationDrawing { operations, report, options: requested, scale, axis, last, columns }
     }
 
     fn frame_marks(&self) -> Vec<SceneMark> {
@@ -422,8 +422,8 @@ mod tests {
         #[test]
         fn columns_are_those_of_a_division(last in 1_u64..1 << 40, part in 0_u64..1 << 40, most in 1_u64..4000) {
             let value = part % (last + 1);
-            let wanted = u128::from(value) * u128::from(most) / u128::from(last);
-            prop_assert_eq!(PixelColumns::new(last, most).column_of(value) as u128, wanted);
+            let requested = u128::from(value) * u128::from(most) / u128::from(last);
+            prop_assert_eq!(PixelColumns::new(last, most).column_of(value) as u128, requested);
             prop_assert_eq!(PixelColumns::new(last, most).column_of(last) as u64, most);
         }
     }

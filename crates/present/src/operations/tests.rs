@@ -86,8 +86,8 @@ fn the_longest_are_marks_above_the_dots_and_pixels_of_the_image() {
     times.sort_unstable();
     // The true top k, found without the analysis.
     for (time, row) in times.iter().rev().take(100) {
-        let wanted = format!("operation {row}: ");
-        assert!(marks.iter().any(|title| title.starts_with(&wanted)), "{row} of {time} ns");
+        let requested = format!("operation {row}: ");
+        assert!(marks.iter().any(|title| title.starts_with(&requested)), "{row} of {time} ns");
     }
     let image = tiny_skia::Pixmap::decode_png(&scene.to_png().unwrap()).unwrap();
     assert_eq!((image.width(), image.height()), (2160, 1920));
@@ -139,8 +139,8 @@ fn the_report_holds_every_maximum_within_its_bytes() {
     let operations = spiky_operations();
     let report = analyze_operations(&operations, &OutlierOptions::default()).unwrap();
     let times: Vec<i64> = report.operation_times().map(|(_, time)| time).collect();
-    let mut wanted: Vec<(i64, u32)> = report.operation_times().map(|(row, time)| (time, row)).collect();
-    wanted.sort_unstable_by(|a, b| b.cmp(a));
+    let mut requested: Vec<(i64, u32)> = report.operation_times().map(|(row, time)| (time, row)).collect();
+    requested.sort_unstable_by(|a, b| b.cmp(a));
     for most in [crate::operations::viewer::MOST_BYTES, 60_000, 0] {
         let text = crate::operations::viewer::operation_viewer_data(&operations, &report, "t", most);
         assert!(text.len() <= most || most < 30_001, "{} for {most}", text.len());
@@ -165,7 +165,7 @@ fn the_report_holds_every_maximum_within_its_bytes() {
             row += outliers[at];
             shown.insert((outliers[count + at], row as u32));
         }
-        assert!(wanted.iter().take(200).all(|one| shown.contains(one)), "{most}");
+        assert!(requested.iter().take(200).all(|one| shown.contains(one)), "{most}");
     }
     let fine: serde_json::Value = serde_json::from_str(&crate::operations::viewer::operation_viewer_data(
         &operations,

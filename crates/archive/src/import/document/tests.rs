@@ -112,13 +112,13 @@ fn jobs_of_one_name_are_told_apart_by_what_differs() {
         .map(drop)
         .unwrap();
     let labels: Vec<String> = story.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
-    let wanted = [
+    let requested = [
         "fio job=a way=read bs=4k",
         "fio job=a way=read bs=8k",
         "fio job=a way=read bs=8k numjobs=2",
         "fio job=b way=read",
     ];
-    assert_eq!(labels, wanted);
+    assert_eq!(labels, requested);
 }
 
 #[test]
