@@ -10,7 +10,7 @@ use perflab_model::io_trace::{
 /// Sectors of a 4 KiB block.
 pub(crate) const BLOCK: u64 = PAGE / SECTOR;
 
-/// Stretches that may begin within another one, at most: a block of a folder is told of by itself, too.
+/// Extents that may begin within another one, at most: a block of a folder is listed by itself, too.
 const NESTED: usize = 16;
 
 /// Whose a part of a disk is.
@@ -30,7 +30,7 @@ pub(crate) struct OwnedSectors<'a> {
     pub(crate) owner: Option<BlockOwner<'a>>,
 }
 
-/// A stretch of a disk: its end, and what lies there; of a file, the byte of it with which the stretch begins.
+/// An extent of a disk: its end, and what lies there; of a file, the byte of it with which the extent begins.
 #[derive(Debug, Clone, Copy)]
 struct DiskExtent<'a> {
     end: u64,
@@ -43,10 +43,10 @@ enum ExtentOwner<'a> {
     Metadata(MetadataClass),
 }
 
-/// All stretches of all disks that a recording knows.
+/// All extents of all disks that a recording knows.
 #[derive(Debug, Default)]
 pub(crate) struct BlockOwners<'a> {
-    stretches: HashMap<DeviceNumber, BTreeMap<u64, DiskExtent<'a>>>,
+    extents: HashMap<DeviceNumber, BTreeMap<u64, DiskExtent<'a>>>,
     /// sectors of disks themselves that came into memory, first and end: only a file system's own do
     own: HashMap<DeviceNumber, BTreeMap<u64, u64>>,
 }
@@ -55,15 +55,15 @@ impl<'a> BlockOwners<'a> {
     /// Files over metadata: ext4 calls what it cannot name more closely nothing at all.
     pub(crate) fn new(recording: &'a IoRecording) -> Self {
         let mut map = BlockOwners { own: metadata_blocks(recording), ..BlockOwners::default() };
-        let told = &recording.told;
-        for range in &told.metadata {
-            for place in told.disk_ranges(range.device, range.physical, range.length) {
+        let summary = &recording.told;
+        for range in &summary.metadata {
+            for place in summary.disk_ranges(range.device, range.physical, range.length) {
                 map.add_extent(place.disk, place.physical, place.length, ExtentOwner::Metadata(range.class));
             }
         }
         for file in &recording.files {
             for extent in &file.extents {
-                for place in told.disk_ranges(file.device, extent.physical, extent.length) {
+                for place in summary.disk_ranges(file.device, extent.physical, extent.length) {
                     map.add_extent(
                         place.disk,
                         place.physical,
@@ -78,7 +78,7 @@ impl<'a> BlockOwners<'a> {
 
     fn add_extent(&mut self, disk: DeviceNumber, from: u64, length: u64, of: ExtentOwner<'a>) {
         let end = from.saturating_add(length);
-        self.stretches.entry(disk).or_default().insert(from, DiskExtent { end, of });
+        self.extents.entry(disk).or_default().insert(from, DiskExtent { end, of });
     }
 
     /// A request, in pieces with one owner each.
@@ -109,9 +109,9 @@ impl<'a> BlockOwners<'a> {
         end.min(self.next_extent_start(disk, sector)).max(sector + 1)
     }
 
-    /// The first sector behind this one with which a stretch begins.
+    /// The first sector behind this one with which an extent begins.
     fn next_extent_start(&self, disk: DeviceNumber, sector: u64) -> u64 {
-        let behind = self.stretches.get(&disk).and_then(|all| all.range((sector + 1) * SECTOR..).next());
+        let behind = self.extents.get(&disk).and_then(|all| all.range((sector + 1) * SECTOR..).next());
         behind.map_or(u64::MAX, |(from, _)| from / SECTOR)
     }
 
@@ -122,10 +122,10 @@ impl<'a> BlockOwners<'a> {
         around.or_else(|| own.range(sector..).next().map(|(first, _)| *first)).unwrap_or(u64::MAX)
     }
 
-    /// The stretch that a byte lies in, and where it begins.
+    /// The extent that a byte lies in, and where it begins.
     fn extent_at(&self, disk: DeviceNumber, byte: u64) -> Option<(u64, DiskExtent<'a>)> {
-        let before = self.stretches.get(&disk)?.range(..=byte).rev().take(NESTED);
-        before.into_iter().find(|(_, stretch)| byte < stretch.end).map(|(from, stretch)| (*from, *stretch))
+        let before = self.extents.get(&disk)?.range(..=byte).rev().take(NESTED);
+        before.into_iter().find(|(_, extent)| byte < extent.end).map(|(from, extent)| (*from, *extent))
     }
 
     fn owner_at(&self, event: &IoEvent, byte: u64) -> Option<BlockOwner<'a>> {

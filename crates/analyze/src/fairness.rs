@@ -146,7 +146,7 @@ pub struct StartSkew {
     pub largest: Nanos,
 }
 
-/// The skew of a run's starts, warm-ups included; `None` without two targets in step.
+/// The skew of a run's starts, warm-ups included; `None` without two synchronised targets.
 pub fn start_skew(record: &RunRecord) -> Option<StartSkew> {
     let mut starts: BTreeMap<u32, Vec<Nanos>> = BTreeMap::new();
     let began = |one: &&perflab_model::IterationRecord| one.target.is_some() && one.outcome == Outcome::Ok;

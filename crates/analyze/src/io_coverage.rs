@@ -281,16 +281,16 @@ impl DiskReadBytes {
 
 /// Every read once, and how they were answered.
 fn completed_reads(recording: &IoRecording) -> (Vec<IoEvent>, DiskReadBytes) {
-    let mut course = ReadProgress::default();
+    let mut progress = ReadProgress::default();
     for event in &recording.events {
         match event.kind {
-            IoEventKind::Issued if event.is_read_request() => course.add_issued(event),
-            IoEventKind::Completed if event.is_read_request() => course.add_completed(event),
+            IoEventKind::Issued if event.is_read_request() => progress.add_issued(event),
+            IoEventKind::Completed if event.is_read_request() => progress.add_completed(event),
             _ => {}
         }
     }
-    course.answers.in_flight = course.waiting.values().sum::<u64>() * SECTOR;
-    (course.reads, course.answers)
+    progress.answers.in_flight = progress.waiting.values().sum::<u64>() * SECTOR;
+    (progress.reads, progress.answers)
 }
 
 /// What goes to disks and comes back.
@@ -386,7 +386,7 @@ mod tests {
     }
 
     /// Pages 0..4 of a file lie at blocks 10..14, pages 4..8 at 100..104; a folder at 20; inodes at 30..32, of which one block
-    /// of a folder is told by itself; block 40 came as the disk's own; blocks 50 and 60 are nobody's.
+    /// of a folder is listed by itself; block 40 came as the disk's own; blocks 50 and 60 are nobody's.
     fn make_recording(events: Vec<IoEvent>) -> IoRecording {
         let disk = IoFile {
             device: DISKS,
@@ -548,7 +548,7 @@ mod tests {
         );
     }
 
-    /// Whose a sector is, said anew without any stretch: files by their extents, over ranges of metadata, the narrower first.
+    /// Who owns a sector, found anew without extents: files by their extents, over ranges of metadata, the narrower first.
     fn expected_owner(recording: &IoRecording, start: u64, sector: u64) -> String {
         let Some(byte) = sector.checked_sub(start).map(|sector| sector * 512) else { return String::new() };
         let holds = |from: u64, length: u64| (from..from + length).contains(&byte);

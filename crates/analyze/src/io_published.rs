@@ -191,14 +191,14 @@ struct FirstOffsetMap(HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner
 
 impl FirstOffsetMap {
     fn from_recording(recording: &IoRecording, block_size: u64) -> Self {
-        let told = &recording.told;
+        let summary = &recording.told;
         let mut all: HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner)>> = HashMap::new();
         let mut add = |device: DeviceNumber, physical: u64, length: u64, of: FirstOffsetOwner| {
-            let (disk, start) = told.disk_below(device);
+            let (disk, start) = summary.disk_below(device);
             let first = (start + physical) / SECTOR;
             all.entry(disk).or_default().insert(first, (first + length / SECTOR, of));
         };
-        for range in &told.metadata {
+        for range in &summary.metadata {
             add(range.device, range.physical, range.length, FirstOffsetOwner::Indirect);
         }
         for file in &recording.files {

@@ -14,7 +14,7 @@ pub struct FileIoUse {
     pub device: DeviceNumber,
     /// its number there
     pub inode: u64,
-    /// its path, or the best that can be said
+    /// its path, or the best that is known
     pub name: String,
     /// what it is
     pub class: FileClass,
@@ -165,7 +165,7 @@ pub fn reads_by_directory(files: &[FileIoUse]) -> Vec<DirectoryUse> {
     all
 }
 
-/// What happened in a stretch of time.
+/// What happened in a range of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IoInterval {
     /// its beginning, since tracing began
@@ -182,17 +182,17 @@ pub struct IoInterval {
     pub bytes: u64,
 }
 
-/// As many equal stretches of time as wanted, from the beginning of tracing to its end.
+/// As many equal ranges of time as requested, from the beginning of tracing to its end.
 pub fn reads_over_time(recording: &IoRecording, requested: usize) -> Vec<IoInterval> {
-    let told = &recording.told;
-    let whole = told.ended.since(told.begun).0.max(1);
+    let summary = &recording.told;
+    let whole = summary.ended.since(summary.begun).0.max(1);
     let width = whole.div_ceil(requested.max(1) as u64).max(1);
     let mut ticks: Vec<IoInterval> = (0..whole.div_ceil(width))
         .map(|tick| IoInterval { at: Nanos(tick * width), ..IoInterval::default() })
         .collect();
     let disks = disk_inodes(recording);
     for event in &recording.events {
-        let at = (event.at.since(told.begun).0 / width) as usize;
+        let at = (event.at.since(summary.begun).0 / width) as usize;
         let Some(tick) = ticks.get_mut(at) else { continue };
         match event.kind {
             IoEventKind::Added if disks.contains(&(event.device, event.inode)) => {
@@ -216,12 +216,12 @@ fn disk_inodes(recording: &IoRecording) -> HashSet<(DeviceNumber, u64)> {
     disks.map(|file| (file.device, file.inode)).collect()
 }
 
-/// Requests that went to a stretch of a disk.
+/// Requests that went to a range of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskRegion {
     /// the disk
     pub disk: DeviceNumber,
-    /// first byte of the stretch
+    /// first byte of the range
     pub from: u64,
     /// its length
     pub length: u64,
@@ -233,7 +233,7 @@ pub struct DiskRegion {
     pub seeks: u64,
 }
 
-/// Each disk that was read, from its first byte that was to its last, in as many equal stretches as wanted; those that were
+/// Each disk that was read, from its first byte that was to its last, in as many equal ranges as requested; those that were
 /// not read are left out.
 pub fn reads_over_disk(recording: &IoRecording, requested: usize) -> Vec<DiskRegion> {
     let mut disks: BTreeMap<DeviceNumber, Vec<(u64, u64)>> = BTreeMap::new();

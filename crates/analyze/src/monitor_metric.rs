@@ -129,7 +129,11 @@ fn ran_inside(span: TimeSpan, name: &str, other: TimeSpan, of: &str) -> bool {
 }
 
 /// Rows by the values of their key columns; one empty key where there is none.
-fn rows_by_key(series: &Series, between: &str, told: impl Fn(&str, &str) -> Option<String>) -> KeyedRows {
+fn rows_by_key(
+    series: &Series,
+    between: &str,
+    key_text_of: impl Fn(&str, &str) -> Option<String>,
+) -> KeyedRows {
     let keys: Vec<(&ColumnSpec, &ColumnData)> = series
         .schema
         .columns
@@ -139,7 +143,7 @@ fn rows_by_key(series: &Series, between: &str, told: impl Fn(&str, &str) -> Opti
         .collect();
     let mut found: KeyedRows = BTreeMap::new();
     for row in 0..series.at.len() {
-        let texts = keys.iter().filter_map(|(column, data)| told(&column.name, &key_text(data, row)?));
+        let texts = keys.iter().filter_map(|(column, data)| key_text_of(&column.name, &key_text(data, row)?));
         found.entry(texts.collect::<Vec<_>>().join(between)).or_default().push(row);
     }
     found
@@ -190,10 +194,10 @@ fn summarise_column(
 /// the growth of a counter since the reading before. `vda-w_await`: keys, then the column.
 #[must_use]
 pub fn monitor_readings(record: &RunRecord, series: &Series) -> RunRecord {
-    let told = |column: &str, text: &str| {
+    let shown_key = |column: &str, text: &str| {
         (!["unit", "flags"].contains(&column) && !text.is_empty()).then(|| text.to_owned())
     };
-    let keyed = rows_by_key(series, "-", told);
+    let keyed = rows_by_key(series, "-", shown_key);
     let mut samples: Vec<Sample> = Vec::new();
     for ((case, boot, ..), span) in workload_spans(record) {
         for (key, rows) in &keyed {
@@ -227,7 +231,7 @@ pub fn monitor_readings(record: &RunRecord, series: &Series) -> RunRecord {
 /// Case and boot of a workload's readings, which iterations of imported benchmarks share.
 type WorkloadReadingKey = (u32, u32, Nanos);
 
-/// When each workload ran, each stretch once, in the workload's first case.
+/// When each workload ran, each range once, in the workload's first case.
 fn workload_spans(record: &RunRecord) -> BTreeMap<WorkloadReadingKey, TimeSpan> {
     let plan = &record.manifest.plan;
     let mut first: BTreeMap<&str, u32> = BTreeMap::new();

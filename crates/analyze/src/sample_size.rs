@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 
-/// What is wanted.
+/// What a plan asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleSizeOptions {
     /// The relative size that the goal is about, such as 0.01.

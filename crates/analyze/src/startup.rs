@@ -50,7 +50,7 @@ impl StartupSamples {
     }
 }
 
-/// One application's starts.
+/// One application's startups.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StartupApplication {
     /// As the study calls it.
@@ -76,7 +76,7 @@ impl StartupApplication {
 /// The workload of the catalogue that starts applications as the tests of 2007 did.
 const WORKLOAD_OF_2007: &str = "application-start";
 
-/// The applications of a run that were started in different ways; none where nothing was read ahead.
+/// The applications of a run that were started in several prefetch modes; none where nothing was read ahead.
 pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
     let mut all: BTreeMap<(String, bool), BTreeMap<StartupMode, StartupMeasurements<'_>>> = BTreeMap::new();
     for sample in &record.samples {
@@ -99,7 +99,7 @@ pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
 }
 
 /// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
-/// read ahead may be read twice then, and warm starts may read. It is the place where the kernel says so.
+/// read ahead may be read twice then, and warm startups may read. It is the place where the kernel says so.
 pub fn proactive_reclaim_source(record: &RunRecord) -> Option<&str> {
     let mut damon = record.manifest.facts.0.iter().filter(|(key, _)| key.starts_with("reclaim.damon."));
     let takes = |value: &str| value == "true" || value.split(' ').any(|action| action == "pageout");

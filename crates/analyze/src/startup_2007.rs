@@ -17,7 +17,7 @@ pub enum ClaimStatus {
     Holds,
     /// It lies on the other side.
     Fails,
-    /// It lies on both, or there are too few starts for one.
+    /// It lies on both, or there are too few startups for one.
     Unclear,
     /// The run has not what it takes.
     Unmeasured,
@@ -179,7 +179,7 @@ fn page_fault_claim(of: &StartupApplication) -> HistoricalClaim {
     }
 }
 
-/// How many starts it takes is no question of time: it is how it works.
+/// How many startups it takes is not a question of time: it is how the mode works.
 fn startups_needed_claim() -> HistoricalClaim {
     HistoricalClaim {
         claim: "the first start learns, the second traces, the third gains",

@@ -75,7 +75,7 @@ impl Archive {
         Archive { make_unpack_folder: make, ..self }
     }
 
-    /// Where the archive is: what the user said, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.
+    /// Where the archive is: what the user passed, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.
     pub fn locate(explicit: Option<&Path>) -> PathBuf {
         let variable = || std::env::var_os("PERFLAB_ARCHIVE").filter(|value| !value.is_empty());
         explicit

@@ -22,7 +22,7 @@ pub enum ArchiveError {
     /// The archive's place is taken by something else.
     #[error("the archive {} is not a directory; give --archive DIR", path.display())]
     NoDirectory {
-        /// what the user said
+        /// what the user passed
         path: PathBuf,
     },
     /// Nothing can be recorded into the archive.
@@ -260,8 +260,8 @@ mod tests {
     #[test]
     fn what_is_quoted_is_cut() {
         let long = "é".repeat(500);
-        let told = shorten_quotes(&format!("`{long}` is no `kind`"));
-        assert_eq!(told, format!("`{}…` is no `kind`", "é".repeat(200)));
+        let shortened = shorten_quotes(&format!("`{long}` is no `kind`"));
+        assert_eq!(shortened, format!("`{}…` is no `kind`", "é".repeat(200)));
         assert!(shorten_quotes(&long.repeat(10)).chars().count() <= LONGEST_MESSAGE + 1);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn own_name_prefix() -> String {
 }
 
 /// Where the numbers of processes mean what they mean here: a boot of a machine, and a PID namespace there. Another machine, or a
-/// container, may share the archive. Nothing where that cannot be told.
+/// container, may share the archive. Nothing where that is not known.
 fn read_pid_scope() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;

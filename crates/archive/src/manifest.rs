@@ -1,7 +1,7 @@
 //! `run.json` and `facts/facts.json`, written whole or not at all.
 //!
 //! `run.json` is read with its version first, so that a newer run is called newer and not broken. `facts/facts.json` is
-//! what the target said about itself, for readers who want nothing else of a run.
+//! what the target reported about itself, for readers who want nothing else of a run.
 
 use std::fs::{self, File};
 use std::io::Write;

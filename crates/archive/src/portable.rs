@@ -75,7 +75,7 @@ fn pack_run(run: &RunDir, out: impl io::Write) -> io::Result<()> {
         let mut header = Header::new_gnu();
         header.set_mode(0o644);
         header.set_size(content.metadata()?.len());
-        // A file that grows meanwhile would break the tar: take no more than was announced.
+        // A file that grows in the meantime would break the tar: take no more than was announced.
         let content = io::Read::take(content, header.size()?);
         tar.append_data(&mut header, Path::new(run.id()).join(inner), content)?;
     }

@@ -224,7 +224,7 @@ impl RunDir {
         operations::list_tracers(&self.path)
     }
 
-    /// What a tracer said about each iteration that it traced, in order of time.
+    /// What a tracer reported about each iteration that it traced, in order of time.
     ///
     /// # Errors
     /// [`ArchiveError::NoTrace`]; files that are missing or damaged.
@@ -323,7 +323,7 @@ fn apply_event(record: &mut RunRecord, event: RunEvent) {
     }
 }
 
-/// A gap is told when it opens and again when it closes: the second telling replaces the first.
+/// A gap is recorded when it opens and again when it closes: the second record replaces the first.
 fn record_gap(gaps: &mut Vec<SeriesGap>, gap: SeriesGap) {
     match gaps.iter_mut().find(|old| gap.is_end_of(old)) {
         Some(old) => *old = gap,

@@ -72,7 +72,7 @@ impl App {
         Ok(catalogue)
     }
 
-    /// Prints a grid in the wanted format.
+    /// Prints a grid in the requested format.
     pub fn print_grid(&self, grid: &Grid) -> anyhow::Result<()> {
         self.print_text(&grid.render(self.format, self.width, self.colour)?)
     }
@@ -111,7 +111,7 @@ impl App {
         self.print_text(&serde_json::to_string_pretty(value)?)
     }
 
-    /// Says in words what a table said before it: below the table for people, on stderr where programs read the table.
+    /// Prints in words what a table shows: below the table for people, on stderr where programs read the table.
     pub fn print_conclusion(&self, sentence: &str) -> anyhow::Result<()> {
         match self.format {
             OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),

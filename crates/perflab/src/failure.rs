@@ -209,17 +209,17 @@ fn print_causes(error: &anyhow::Error) {
     stderr_line!("error: {}", causes_text(error));
 }
 
-/// The error with its causes, each of which is said once.
+/// The error with its causes, each of which is printed once.
 fn causes_text(error: &anyhow::Error) -> String {
-    let mut said = String::new();
+    let mut message = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
         // A transparent error repeats its source, and others name it amid their words.
-        if !said.contains(&text) {
-            said = if said.is_empty() { text } else { format!("{said}: {text}") };
+        if !message.contains(&text) {
+            message = if message.is_empty() { text } else { format!("{message}: {text}") };
         }
     }
-    said
+    message
 }
 
 /// For a person, the line of the file with a mark; for a pipe, one line a problem that editors can jump to.

@@ -123,9 +123,7 @@ fn dispatch_verb(arguments: &Cli) -> anyhow::Result<Exit> {
         VerbArgs::Flame(args) => crate::instruments::flame::run_flame_verb(&context, &args.verb),
         VerbArgs::Io(args) => crate::instruments::io::run_io_verb(&context, &args.verb),
         VerbArgs::Startup(args) => crate::instruments::startup::measure_startups(&context, args),
-        VerbArgs::StartOnce(args) => {
-            crate::instruments::startup_once::measure_one_startup(&context, args)
-        }
+        VerbArgs::StartOnce(args) => crate::instruments::startup_once::measure_one_startup(&context, args),
         VerbArgs::Check(args) => crate::laboratory::machine::check_machine(&context, args),
         VerbArgs::Undo(args) => crate::laboratory::machine::undo_settings(&context, args),
         VerbArgs::PrefetchGuard(args) => crate::instruments::prefetch::guard_execs(args),

@@ -154,7 +154,7 @@ fn create_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(parent_folder(path)).map_err(strip_temporary_name)
 }
 
-/// What the system said of a file whose name nobody chose, without that name.
+/// What the system reported of a file whose name nobody chose, without that name.
 fn strip_temporary_name(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|wrapped| wrapped.source());
     let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);

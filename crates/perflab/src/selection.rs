@@ -97,7 +97,7 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Res
         *record = found.record;
         last = Some(directory);
     }
-    // A run among several may have nothing; a side may not.
+    // A run among several may have nothing; a side must not.
     match last.filter(|_| side.runs.iter().all(|record| record.samples.is_empty())) {
         Some(run) => Err(monitor_missing_error(
             &run,

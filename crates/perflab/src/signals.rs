@@ -22,10 +22,10 @@ const SAME_REQUEST_WINDOW: Duration = Duration::from_millis(250);
 /// The archive of this process, in which it may be making a run.
 static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Who is told of a wish.
+/// Who is notified of a stop request.
 static STOP_FLAGS: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
 
-/// Has `stop` set by the first wish. One that comes when nobody is left to be told ends the process.
+/// Has `stop` set by the first stop request. One that comes when nobody is left to be notified ends the process.
 pub fn register_stop_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     registered_stop_flags().push(Arc::downgrade(stop));
     end_with_settings_put_back()
@@ -70,7 +70,7 @@ fn registered_stop_flags() -> MutexGuard<'static, Vec<Weak<AtomicBool>>> {
 
 fn on_stop_signal(signal: i32, last: &mut Option<Instant>) {
     let living: Vec<Arc<AtomicBool>> = registered_stop_flags().iter().filter_map(Weak::upgrade).collect();
-    // Not `any`: all are told.
+    // Not `any`: all are notified.
     let news = living.iter().filter(|stop| !stop.swap(true, Ordering::SeqCst)).count() > 0;
     let is_echo = last.is_some_and(|last| last.elapsed() < SAME_REQUEST_WINDOW);
     if news {

@@ -26,7 +26,7 @@ pub(crate) struct DiagnosticGroup {
 }
 
 /// The warnings, folded by kind, in the order in which the kinds first occur. What several comparisons of the same
-/// runs say is said once.
+/// runs say is printed once.
 pub(crate) fn group_diagnostics(comparisons: &[Comparison]) -> Vec<DiagnosticGroup> {
     let mut kinds: IndexMap<&str, IndexMap<String, &ComparisonDiagnostic>> = IndexMap::new();
     for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {

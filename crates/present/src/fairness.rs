@@ -19,7 +19,7 @@ use crate::run_viewer;
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// What is said of one run.
+/// What the page says of one run.
 #[derive(Debug, Serialize)]
 pub(crate) struct FairnessView {
     run: String,
@@ -174,7 +174,7 @@ fn spread_chart(all: &[TargetFairness]) -> Scene {
 /// More targets than this have no row of their own.
 const LISTED: usize = 8;
 
-/// How far apart the targets of a run began, and how well that is known; `None` without two targets in step.
+/// How far apart the targets of a run began, and how well that is known; `None` without two synchronised targets.
 #[must_use]
 pub fn synchronisation_text(record: &RunRecord) -> Option<String> {
     let skew = perflab_analyze::start_skew(record)?;
@@ -323,8 +323,8 @@ mod tests {
             assert_eq!(picture.matches(&format!("{guest}, boot 0, iteration ")).count(), 6, "{guest}");
         }
         assert!(picture.contains("largest over smallest 1.667 [1.667, 2.000]"), "{picture}");
-        let said = fairness_sentence(&sample_fairness(), &names);
-        assert!(said.contains("guest3 12\u{a0}MB/s"), "{said}");
+        let output = fairness_sentence(&sample_fairness(), &names);
+        assert!(output.contains("guest3 12\u{a0}MB/s"), "{output}");
         assert!(!picture.contains("boot 0</text>"), "there is but one");
         let mut two = sample_fairness();
         two.values.iter_mut().skip(4).for_each(|(boot, _)| *boot = 1);

@@ -128,7 +128,7 @@ pub fn step_change_text(change: MetricChange, unit: &str) -> String {
 pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene {
     let ends = || series.steps.iter().map(|step| step.at).chain([series.points.len()]);
     let starts = || std::iter::once(0).chain(series.steps.iter().map(|step| step.at));
-    let stretches: Vec<(usize, usize)> = starts().zip(ends()).collect();
+    let extents: Vec<(usize, usize)> = starts().zip(ends()).collect();
     let good = if series.direction == perflab_model::Direction::Neither {
         "neither way is better".to_owned()
     } else {
@@ -140,9 +140,9 @@ pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene
         unit: AxisUnit::Plain(series.unit.to_string()),
         x_title: "run, the oldest first".into(),
         dots: value_dots(history, series),
-        levels: stretches.iter().map(|(from, to)| level_line(series, *from, *to)).collect(),
+        levels: extents.iter().map(|(from, to)| level_line(series, *from, *to)).collect(),
         ranges: Vec::new(),
-        bands: step_bands(series, &stretches),
+        bands: step_bands(series, &extents),
         groups: Vec::new(),
     }
     .render()
@@ -170,8 +170,8 @@ fn level_line(series: &MetricHistory, from: usize, to: usize) -> LevelLine {
 }
 
 /// Stretches after a step, named by its size.
-fn step_bands(series: &MetricHistory, stretches: &[(usize, usize)]) -> Vec<AxisBand> {
-    let after = stretches.iter().skip(1).zip(&series.steps);
+fn step_bands(series: &MetricHistory, ranges: &[(usize, usize)]) -> Vec<AxisBand> {
+    let after = ranges.iter().skip(1).zip(&series.steps);
     let span =
         |((from, to), step): (&(usize, usize), &perflab_analyze::history::HistoryChangePoint)| AxisBand {
             from: *from as f64 - 0.5,

@@ -67,7 +67,7 @@ pub fn folders_grid(folders: &[DirectoryUse], top: usize) -> Grid {
     grid
 }
 
-/// One row a stretch of time.
+/// One row per range of time.
 #[must_use]
 pub fn reads_over_time_grid(ticks: &[IoInterval]) -> Grid {
     let mut grid = counted_grid("since", ["requests", "asked for", "pages added", "metadata", "uses"]);
@@ -82,7 +82,7 @@ pub fn reads_over_time_grid(ticks: &[IoInterval]) -> Grid {
     grid
 }
 
-/// One row a stretch of a disk.
+/// One row per range of a disk.
 #[must_use]
 pub fn reads_over_disk_grid(places: &[DiskRegion]) -> Grid {
     let mut grid = counted_grid("disk", ["from", "length", "requests", "asked for", "seeks"]);
@@ -223,10 +223,10 @@ fn busiest_disk(coverage: &TraceCoverage) -> Option<DeviceNumber> {
     sums.into_iter().max_by_key(|(_, sectors)| *sectors).map(|(disk, _)| disk)
 }
 
-/// Places are left out in stretches of this many bytes: less would tear what lies together apart.
+/// Places are left out in ranges of this many bytes: less would tear what lies together apart.
 const GRAIN: u64 = 64 << 10;
 
-/// The stretches of a disk that were asked for, in order; those between are left out of the picture.
+/// The ranges of a disk that were asked for, in order; those between are left out of the picture.
 struct TouchedExtents(Vec<u64>);
 
 impl TouchedExtents {
@@ -260,12 +260,12 @@ pub fn read_positions_chart(coverage: &TraceCoverage, title: &str, names: Covera
     let group = |status: BlockStatus| groups.iter().position(|(of, ..)| *of == status).unwrap_or(0);
     let own = || coverage.blocks.iter().filter(|block| Some(block.disk) == disk);
     let touched = TouchedExtents::from_blocks(own());
-    let stretch = |block: &BlockRead| {
+    let range = |block: &BlockRead| {
         let from = touched.drawn_height(block.sector * SECTOR);
         let (x, to) = (block.at.seconds(), from + (block.sectors * SECTOR) as f64);
         ChartExtent { x, from, to, group: group(block.status) }
     };
-    let stretches: Vec<ChartExtent> = own().map(stretch).collect();
+    let ranges: Vec<ChartExtent> = own().map(range).collect();
     let note = match disk {
         Some(disk) => format!(
             "Every read of disk {disk}, in the order of its places; {} between them are left out.",
@@ -275,7 +275,7 @@ pub fn read_positions_chart(coverage: &TraceCoverage, title: &str, names: Covera
     };
     let groups = groups.into_iter().map(|(_, name, colour)| (name, colour)).collect();
     let (unit, across) = (AxisUnit::Bytes, "seconds".into());
-    ExtentChart { title: title.into(), note, unit, x_title: across, extents: stretches, groups }.render()
+    ExtentChart { title: title.into(), note, unit, x_title: across, extents: ranges, groups }.render()
 }
 
 /// Points in time of a picture of sums.

@@ -44,7 +44,7 @@ struct RunCard {
     failed: usize,
     cost: OverheadText,
     warnings: Vec<PageDiagnostic>,
-    /// What targets said last, where an iteration failed.
+    /// The last output of targets, where an iteration failed.
     console: Option<String>,
     plan: PlanCard,
 }
@@ -127,7 +127,7 @@ const LINES: usize = 60;
 
 const WIDEST: usize = 300;
 
-/// The last lines of what targets said, with what a browser would turn round shown as such; the lines of panics before them stand
+/// The last lines of targets' output, with what a browser would turn round shown as such; the lines of panics before them stand
 /// first.
 fn last_output_lines(text: &str) -> String {
     let shown =

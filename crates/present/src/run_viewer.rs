@@ -134,7 +134,7 @@ pub enum TrackKind {
     Rate,
 }
 
-/// A stretch without rows.
+/// A range without rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ViewerGap {
     /// Since when.

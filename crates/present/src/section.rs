@@ -13,7 +13,7 @@ pub struct ReportRun {
     pub record: RunRecord,
     /// What its monitors recorded; the order is kept.
     pub series: Vec<RowRuns>,
-    /// What its targets said beside their streams (errors, consoles), where an iteration failed: all of it.
+    /// What its targets printed beside their streams (errors, consoles), where an iteration failed: all of it.
     pub consoles: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::number::chart::AxisUnit;
 use crate::number::report::format_quantity;
 use crate::run_viewer;
 
-/// What is said of one application of a run.
+/// What the section says of one application of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct StartupView {
     heading: String,
@@ -39,7 +39,7 @@ struct StartupModeRow {
     then: String,
 }
 
-/// A view for each application of each run that was started in different ways.
+/// A view for each application of each run that was started in several prefetch modes.
 pub(crate) fn startup_views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<StartupView> {
     records
         .flat_map(|record| startup_applications(record).into_iter().map(|one| startup_view(record, &one)))

@@ -95,12 +95,12 @@ impl ProcessTable {
         self.left_out.contains(&pid)
     }
 
-    /// What a process sees; nothing where no record told.
+    /// What a process sees; nothing where no record says.
     pub(crate) fn address_space(&self, pid: i32) -> Rc<AddressSpace> {
         Rc::clone(self.spaces.get(&pid).unwrap_or(&self.nothing))
     }
 
-    /// What a thread calls itself, where a record told.
+    /// What a thread calls itself, where a record says.
     pub(crate) fn thread_name(&self, tid: i32) -> Option<CommId> {
         self.names.get(&tid).copied()
     }

@@ -11,7 +11,7 @@ use perflab_model::{FrameId, FrameKind, NodeId, StackSample};
 
 use crate::profile_selection::ProfileSelection;
 
-/// The rate that is told where the source says none.
+/// The rate that is written where the source has none.
 const RATE: u64 = 1000;
 
 /// The file; times count from the first sample. Samples without a time stand a sampling interval apart.

@@ -188,8 +188,8 @@ impl<'a> PerfDataFile<'a> {
             let by_id =
                 || described.iter().find(|one| one.ids.first().is_some_and(|id| event.ids.contains(id)));
             let same = by_id().or_else(|| described.get(at).filter(|_| is_as_many));
-            let told = same.and_then(|one| one.name.clone()).or_else(|| names.get(at).cloned());
-            event.name = told.or_else(|| event.name.take());
+            let name = same.and_then(|one| one.name.clone()).or_else(|| names.get(at).cloned());
+            event.name = name.or_else(|| event.name.take());
             if let Some(same) = same.filter(|_| event.ids.is_empty()) {
                 event.ids.clone_from(&same.ids);
             }

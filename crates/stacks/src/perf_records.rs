@@ -14,7 +14,7 @@ use perflab_model::Nanos;
 use crate::stack_converter::{AddressSample, MARK_KERNEL, MARK_USER, StackConverter};
 use crate::unwind::{CopiedStack, SampledRegisters};
 
-/// The process number under which the kernel's own mappings are told.
+/// The process number under which the kernel's own mappings are recorded.
 const KERNEL: i32 = -1;
 
 /// Executable, among a mapping's protections.
@@ -29,7 +29,7 @@ const PERFS_OWN: u32 = 64;
 /// The one of perf's own that more bytes follow than its size says: as many as its first number.
 const AUXTRACE: u32 = 71;
 
-/// A mapping is told with the build id of its file.
+/// A mapping is recorded with the build id of its file.
 const MISC_BUILD_ID: u16 = 1 << 14;
 
 /// Where that id's length stands, and the most that it can be.

@@ -240,7 +240,8 @@ impl<'a> PprofMessage<'a> {
     fn to_builder(&self) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
         let mut reading = ProfileBuilder::default();
         reading.about.source = "pprof".into();
-        let counted = |requested: &str| self.types.iter().position(|(kind, _)| self.text_at(*kind) == requested);
+        let counted =
+            |requested: &str| self.types.iter().position(|(kind, _)| self.text_at(*kind) == requested);
         let count = counted("samples").or_else(|| counted("sample"));
         // The last value is the one that pprof shows.
         let weight = self.types.len().saturating_sub(1);

@@ -24,7 +24,7 @@ impl<'a> ProfileSelection<'a> {
         self.selected_pieces().flat_map(|piece| &piece.samples)
     }
 
-    /// What the sampler said of the first piece.
+    /// What the sampler reported of the first batch.
     pub(crate) fn first_profiled(self) -> ProfileSummary {
         self.selected_pieces().next().map(|piece| piece.summary.clone()).unwrap_or_default()
     }

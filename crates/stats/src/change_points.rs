@@ -34,9 +34,9 @@ impl Default for EDivisive {
 }
 
 impl EDivisive {
-    /// The steps of a series in time order, ascending. The best candidate over all stretches is tested by shuffling each
-    /// stretch in itself: p = (b + 1) / (m + 1), where b of m shuffles have a candidate at least as far. An accepted one
-    /// splits its stretch; the first that is not ends the search. So a series without steps has one found with
+    /// The steps of a series in time order, ascending. The best candidate over all ranges is tested by shuffling each
+    /// range in itself: p = (b + 1) / (m + 1), where b of m shuffles have a candidate at least as far. An accepted one
+    /// splits its range; the first that is not ends the search. So a series without steps has one found with
     /// probability `level`. p is that of the step when it was found. Shuffling ends as soon as a step cannot be accepted any more (Besag and
     /// Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991), so a flat series takes a fifth of the time. Time
     /// grows with permutations · n²: 200 values with 199 permutations take about 65 ms, 2,000 a hundred times that. Source: Matteson and James (2014), section 2.
@@ -65,14 +65,14 @@ impl EDivisive {
         Ok(describe_steps(series, &steps))
     }
 
-    /// The farthest candidate of all stretches; `None` where nothing differs.
+    /// The farthest candidate of all ranges; `None` where nothing differs.
     fn best_step(&self, series: &[f64], steps: &[usize]) -> Option<StepCandidate> {
-        let of_stretch = |stretch: std::ops::Range<usize>| {
-            let start = stretch.start;
-            let found = best_candidate(series.get(stretch)?, self.shortest)?;
+        let of_range = |range: std::ops::Range<usize>| {
+            let start = range.start;
+            let found = best_candidate(series.get(range)?, self.shortest)?;
             Some(StepCandidate { index: found.index + start, ..found })
         };
-        let found = segment_ranges(steps, series.len()).into_iter().filter_map(of_stretch);
+        let found = segment_ranges(steps, series.len()).into_iter().filter_map(of_range);
         found.max_by(|a, b| a.distance.total_cmp(&b.distance)).filter(|best| best.distance > 0.0)
     }
 
@@ -81,8 +81,8 @@ impl EDivisive {
         let all = (self.permutations + 1) as f64;
         let mut at_least = 0;
         for _ in 0..self.permutations {
-            for stretch in segment_ranges(steps, series.len()) {
-                if let Some(values) = shuffled.get_mut(stretch) {
+            for range in segment_ranges(steps, series.len()) {
+                if let Some(values) = shuffled.get_mut(range) {
                     values.shuffle(random);
                 }
             }
@@ -195,7 +195,7 @@ pub(crate) fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64]
     if widest > f64::MAX / 1e10 { Err(StatsError::Overflow) } else { Ok(series) }
 }
 
-/// The stretches between steps.
+/// The ranges between steps.
 pub(crate) fn segment_ranges(steps: &[usize], length: usize) -> Vec<std::ops::Range<usize>> {
     let starts = std::iter::once(0).chain(steps.iter().copied());
     starts.zip(steps.iter().copied().chain([length])).map(|(start, end)| start..end).collect()

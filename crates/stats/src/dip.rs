@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::StatsError;
 use crate::error::{check_at_least, sorted_sample};
 
-/// Fewest values of which modes can be told.
+/// Fewest values of which modes can be detected.
 const FEWEST: usize = 4;
 
 /// Most values, as each resample costs as much as the sample.

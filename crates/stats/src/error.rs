@@ -45,7 +45,7 @@ pub enum StatsError {
         /// Length of the second sample.
         right: usize,
     },
-    /// All values are equal, so nothing can be said about their order or relation.
+    /// All values are equal, so nothing follows about their order or relation.
     #[error("all values are equal")]
     NoSpread,
     /// A parameter outside its range.

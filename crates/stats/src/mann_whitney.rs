@@ -68,7 +68,7 @@ pub(crate) fn rank_sum_tails(
 }
 
 /// The smallest two-sided p-value that samples of these sizes can give, 2 / C(m+n, m): above the significance
-/// wanted, no data can be significant and more repetitions are needed.
+/// required, no data can be significant and more repetitions are needed.
 #[must_use]
 pub fn smallest_p(m: usize, n: usize) -> f64 {
     (2.0 / arrangement_count(m, n)).min(1.0)

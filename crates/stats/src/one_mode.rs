@@ -10,7 +10,7 @@ use crate::StatsError;
 use crate::descriptive::sd;
 use crate::error::{check_at_least, sorted_sample};
 
-/// Fewest values of which modes can be told.
+/// Fewest values of which modes can be detected.
 const FEWEST: usize = 8;
 
 /// Most values: each resample takes time with their number times the places looked at.

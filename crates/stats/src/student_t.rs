@@ -237,7 +237,7 @@ impl UncertainMean {
 /// (XY ∓ √((XY)² - (X² - h²)(Y² - g²))) / (X² - h²), where h and g are t times the standard errors of the means X and Y,
 /// with t at the smaller of both degrees of freedom. Source: Fieller, "Some problems in interval estimation", JRSS B 16
 /// (1954); Kalibera and Jones, "Quantifying performance changes with effect size confidence intervals", section 7
-/// (arXiv 2007.10899). Without an interval where X² ≤ h²: the baseline cannot be told from zero.
+/// (arXiv 2007.10899). Without an interval where X² ≤ h²: the baseline does not differ from zero.
 ///
 /// # Errors
 /// A mean or an error that is not a finite number, an error below zero, degrees of freedom or a baseline that are zero,

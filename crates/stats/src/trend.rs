@@ -160,7 +160,7 @@ fn kendall_variance(x: &[f64]) -> Result<f64, StatsError> {
     Ok((of(sorted.len()) - tied) / 18.0)
 }
 
-/// n over the number of independent residuals; 1 where that cannot be told.
+/// n over the number of independent residuals; 1 where that is not known.
 fn variance_inflation(x: &[f64], y: &[f64], slope: f64) -> Result<f64, StatsError> {
     let residuals: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - slope * x).collect();
     let centre = median(&residuals)?;

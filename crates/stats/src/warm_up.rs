@@ -29,7 +29,7 @@ pub struct SteadyState {
     pub pattern: WarmupPattern,
     /// First iteration of the steady state, from 0; `None` without one.
     pub from: Option<usize>,
-    /// The stretches, in iterations as passed.
+    /// The segments, in iterations as passed.
     pub segments: Vec<SeriesSegment>,
     /// Iterations left out of the search as spikes.
     pub spikes: Vec<usize>,
@@ -55,7 +55,7 @@ impl Default for WarmupRules {
 
 impl WarmupRules {
     /// Classifies the iterations of one process. Spikes (beyond median ± 3 (P90 - P10) of the 200 iterations around, the
-    /// first and the last 100 never) are left out, the rest is cut into [`find_segments`], and each stretch is compared with the
+    /// first and the last 100 never) are left out, the rest is cut into [`find_segments`], and each segment is compared with the
     /// last. Source: Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold",
     /// Proceedings of the ACM on Programming Languages 1 (OOPSLA), 2017, sections 4.2 and 4.3.
     ///
@@ -80,8 +80,8 @@ impl WarmupRules {
             segment.start = if segment.start == 0 { 0 } else { kept[segment.start] };
             segment.end = kept.get(segment.end).copied().unwrap_or(values.len());
         }
-        let (course, from) = self.classify_segments(&found, values.len(), better);
-        Ok(SteadyState { pattern: course, from, segments: found, spikes })
+        let (pattern, from) = self.classify_segments(&found, values.len(), better);
+        Ok(SteadyState { pattern, from, segments: found, spikes })
     }
 
     fn classify_segments(
@@ -144,16 +144,16 @@ fn find_spikes(values: &[f64]) -> Result<Vec<usize>, StatsError> {
     Ok(found)
 }
 
-/// Fewest values of a stretch: one has no variance.
+/// Fewest values of a segment: one has no variance.
 const SHORTEST_SEGMENT: usize = 2;
 
 /// Most values: the search takes time with their square where nothing changes.
 const MOST_VALUES: usize = 10_000;
 
-/// Least variance of a stretch, in variances of the whole: a constant stretch must not weigh infinitely much.
+/// Least variance of a segment, in variances of the whole: a constant segment must not weigh infinitely much.
 const LEAST_VARIANCE: f64 = 1e-6;
 
-/// A stretch of iterations with one mean and one variance.
+/// A segment of iterations with one mean and one variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesSegment {
     /// Its first value, from 0.
@@ -166,11 +166,11 @@ pub struct SeriesSegment {
     pub sd: f64,
 }
 
-/// The stretches that minimise Σ n (ln 2πσ̂² + 1) + penalty for each step, in time order: normal values whose mean and
+/// The segments that minimise Σ n (ln 2πσ̂² + 1) + penalty for each step, in time order: normal values whose mean and
 /// variance change together. Found by dynamic programming with the pruning of Killick, Fearnhead and Eckley, "Optimal
 /// detection of changepoints with a linear computational cost" (PELT), Journal of the American Statistical Association
 /// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n, which
-/// [`find_segments_by_default`] does. All values equal are one stretch.
+/// [`find_segments_by_default`] does. All values equal are one segment.
 ///
 /// # Errors
 /// Fewer than two values, more than 10,000, one that is not finite, a penalty that is not above zero, squares that
@@ -210,7 +210,7 @@ fn check_length(values: &[f64]) -> Result<&[f64], StatsError> {
     Ok(values)
 }
 
-/// For each end, where its last stretch starts.
+/// For each end, where its last segment starts.
 fn best_segment_starts(sums: &RunningSums, n: usize, penalty: f64) -> Vec<usize> {
     let mut cost = vec![f64::INFINITY; n + 1];
     let mut starts = vec![0; n + 1];
@@ -223,8 +223,8 @@ fn best_segment_starts(sums: &RunningSums, n: usize, penalty: f64) -> Vec<usize>
                 (cost[end], starts[end]) = (here, start);
             }
         }
-        // A start that is worse than a cut at `cut` stays worse for all ends that leave room for a stretch after it, as
-        // cutting a stretch never costs more but for the penalty.
+        // A start that is worse than a cut at `cut` stays worse for all ends that leave room for a segment after it, as
+        // cutting a segment never costs more but for the penalty.
         let cut = end + 1 - SHORTEST_SEGMENT;
         open.retain(|start| {
             start + SHORTEST_SEGMENT > cut || cost[*start] + sums.cost(*start, cut) < cost[cut]

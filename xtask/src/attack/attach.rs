@@ -105,12 +105,12 @@ fn watch_victim_repeatedly(
     let mut attempts = 0;
     // Once each way at least.
     while attempts < 2 || since.elapsed().as_secs() < u64::from(seconds) {
-        let (watched, said) = if attempts % 2 == 0 {
+        let (watched, output) = if attempts % 2 == 0 {
             watch_from_start(ground, victim, &program, &operation)?
         } else {
             attach_while_running(ground, victim, &program, &operation)?
         };
-        let failure = describe_watch_failure(victim, &alone, &watched, &said);
+        let failure = describe_watch_failure(victim, &alone, &watched, &output);
         counts.lock().map_err(|_| anyhow!("a thread died"))?.count_attempt(failure);
         attempts += 1;
     }
@@ -126,8 +126,8 @@ fn watch_from_start(
 ) -> Result<(Output, Output)> {
     let asked = format!("op={operation}");
     let mut command = attach_command(ground, &["trace", "attach", "--operation", &asked, "--"]);
-    let said = collect_output(command.args(program).arg(victim.calls))?;
-    Ok((said.clone(), said))
+    let output = collect_output(command.args(program).arg(victim.calls))?;
+    Ok((output.clone(), output))
 }
 
 /// What runs already: watched for a part of its time, then left alone.
@@ -149,8 +149,8 @@ fn attach_while_running(
     let asked = format!("op={operation}");
     let pid = child.id().to_string();
     let arguments = ["trace", "attach", "--operation", &asked, "--for", "500ms", "--pid", &pid];
-    let said = collect_output(&mut attach_command(ground, &arguments))?;
-    Ok((child.wait_with_output()?, said))
+    let output = collect_output(&mut attach_command(ground, &arguments))?;
+    Ok((child.wait_with_output()?, output))
 }
 
 /// What was not as it should be.
@@ -158,30 +158,30 @@ fn describe_watch_failure(
     victim: &VictimProgram,
     alone: &Output,
     watched: &Output,
-    said: &Output,
+    output: &Output,
 ) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (requested, found, told) = (text(&alone.stdout), text(&watched.stdout), text(&said.stderr));
+    let (requested, found, reported) = (text(&alone.stdout), text(&watched.stdout), text(&output.stderr));
     let name = victim.name;
     if watched.status.code() != alone.status.code() || !found.contains(requested.trim()) {
         return Some(format!(
-            "{name}: {} and `{}`, alone {} and `{}`; {told}",
+            "{name}: {} and `{}`, alone {} and `{}`; {reported}",
             watched.status,
             found.trim(),
             alone.status,
             requested.trim()
         ));
     }
-    // The process may have ended before it was attached to, or never have come there meanwhile.
-    if ["there is no process", "no event came from"].iter().any(|harmless| told.contains(harmless)) {
+    // The process may have ended before it was attached to, or never have come there.
+    if ["there is no process", "no event came from"].iter().any(|harmless| reported.contains(harmless)) {
         return None;
     }
-    if said.status.code() != Some(0) {
-        return Some(format!("{name}: perflab ended with {}: {told}", said.status));
+    if output.status.code() != Some(0) {
+        return Some(format!("{name}: perflab ended with {}: {reported}", output.status));
     }
-    match told.lines().find(|line| line.starts_with("op: ")).map(has_balanced_entries) {
+    match reported.lines().find(|line| line.starts_with("op: ")).map(has_balanced_entries) {
         Some(Some(true)) => None,
-        _ => Some(format!("{name}: the entries do not add up: {told}")),
+        _ => Some(format!("{name}: the entries do not add up: {reported}")),
     }
 }
 

@@ -178,8 +178,8 @@ impl<'a> DaemonScene<'a> {
         self.daemon = Some(command.spawn().context("cannot start the daemon")?);
         let begun = Instant::now();
         while !self.is_answering() {
-            let said = || fs::read_to_string(folder.join("daemon.log")).unwrap_or_default();
-            ensure!(begun.elapsed() < Duration::from_secs(60), "the daemon does not answer: {}", said());
+            let output = || fs::read_to_string(folder.join("daemon.log")).unwrap_or_default();
+            ensure!(begun.elapsed() < Duration::from_secs(60), "the daemon does not answer: {}", output());
             sleep(Duration::from_millis(50));
         }
         Ok(())
@@ -359,17 +359,17 @@ impl<'a> DaemonScene<'a> {
             sleep(Duration::from_millis(2));
         };
         let took = begun.elapsed();
-        let mut said = String::new();
-        child.stdout.take().context("no output")?.read_to_string(&mut said)?;
+        let mut output = String::new();
+        child.stdout.take().context("no output")?.read_to_string(&mut output)?;
         if took > PROMISE {
             return Ok(Some(format!("an exec took {:.1} s", took.as_secs_f64())));
         }
-        let right = said == format!("program {number}\n");
+        let right = output == format!("program {number}\n");
         // A shell says 2 where it was started for a script that is gone by then.
-        let gone = may_be_gone && matches!(status.code(), Some(2 | 126 | 127)) && said.is_empty();
+        let gone = may_be_gone && matches!(status.code(), Some(2 | 126 | 127)) && output.is_empty();
         // A script that was found and whose file is gone by then prints what it prints.
         let is_well = gone || right && (status.success() || may_be_gone);
-        Ok((!is_well).then(|| format!("program {number} ended with {status} and said {said:?}")))
+        Ok((!is_well).then(|| format!("program {number} ended with {status} and said {output:?}")))
     }
 }
 

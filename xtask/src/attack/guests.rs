@@ -36,7 +36,7 @@ enum GuestHarm {
     Freeze,
     /// or for a second
     Pause,
-    /// an interrupt that its kernel does not know, where it was told to panic then
+    /// an interrupt that its kernel does not know, where it was made to panic then
     Panic,
     /// kill -9 of perflab
     KillPerflab,
@@ -126,16 +126,16 @@ fn attempt_guest_run(ground: &AttackEnvironment, harm: GuestHarm) -> Result<Opti
         run.wait()?;
         wrong.push(format!("it did not end within {END:?}"));
     }
-    let said = fs::read_to_string(ground.folder.join("run.log"))?;
-    wrong.extend(find_leftovers(ground, &said)?);
+    let output = fs::read_to_string(ground.folder.join("run.log"))?;
+    wrong.extend(find_leftovers(ground, &output)?);
     wrong.extend(find_unreadable_runs(
         ground,
         !matches!(harm, GuestHarm::KillPerflab | GuestHarm::Interrupt | GuestHarm::Lie(_)),
     )?);
-    if said.contains("panicked at") {
+    if output.contains("panicked at") {
         wrong.push("perflab itself panicked".into());
     }
-    let last: Vec<&str> = said.lines().rev().take(4).collect();
+    let last: Vec<&str> = output.lines().rev().take(4).collect();
     Ok((!wrong.is_empty()).then(|| format!("{harm:?} after {after:?}: {}; said: {last:?}", wrong.join("; "))))
 }
 
@@ -157,13 +157,13 @@ fn disturb_run(ground: &AttackEnvironment, harm: GuestHarm, run: &mut Child) -> 
     let begun = Instant::now();
     while find_second_guest(ground).is_none() {
         let has_ended = run.try_wait()?.is_some() || begun.elapsed() > COMING;
-        let said = fs::read_to_string(ground.folder.join("run.log"))?;
+        let output = fs::read_to_string(ground.folder.join("run.log"))?;
         // A liar may be found out between two looks.
-        if matches!(harm, GuestHarm::Lie(_)) && said.contains("guest2 ") {
+        if matches!(harm, GuestHarm::Lie(_)) && output.contains("guest2 ") {
             break;
         }
         if has_ended {
-            bail!("the second guest never came, and what is not there cannot be attacked: {said}");
+            bail!("the second guest never came, and what is not there cannot be attacked: {output}");
         }
         sleep(Duration::from_millis(10));
     }
@@ -220,8 +220,8 @@ fn wait_until_ended(run: &mut Child, longest: Duration) -> Result<bool> {
     Ok(true)
 }
 
-/// What is left that should not be: processes, mounts, folders of guests, and temporary folders that nobody was told of.
-fn find_leftovers(ground: &AttackEnvironment, said: &str) -> Result<Vec<String>> {
+/// What is left that should not be: processes, mounts, folders of guests, and temporary folders that were not reported.
+fn find_leftovers(ground: &AttackEnvironment, output: &str) -> Result<Vec<String>> {
     let begun = Instant::now();
     while !list_attack_processes(ground)?.is_empty() && begun.elapsed() < LINGER {
         sleep(Duration::from_millis(50));
@@ -248,7 +248,8 @@ fn find_leftovers(ground: &AttackEnvironment, said: &str) -> Result<Vec<String>>
         sleep(Duration::from_millis(200));
     }
     left.extend(entries(&guests).map(|path| format!("left: {}", path.display())));
-    let untold = entries(&ground.folder.join("tmp")).filter(|path| !said.contains(&*path.to_string_lossy()));
+    let untold =
+        entries(&ground.folder.join("tmp")).filter(|path| !output.contains(&*path.to_string_lossy()));
     left.extend(untold.map(|path| format!("left: {}", path.display())));
     Ok(left)
 }
@@ -263,7 +264,7 @@ fn list_attack_processes(ground: &AttackEnvironment) -> Result<Vec<String>> {
 }
 
 /// Why a run that has begun cannot be read, or what values it has that it should not; where `is_whole`, each value has the company
-/// that its level says (who is interrupted may be told of in part).
+/// that its level says (an interrupted one may be reported in part).
 fn find_unreadable_runs(ground: &AttackEnvironment, is_whole: bool) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let runs = fs::read_dir(ground.folder.join("archive/runs")).into_iter().flatten().flatten();
@@ -319,7 +320,7 @@ fn guest_perflab_command(ground: &AttackEnvironment, arguments: &[&str]) -> Comm
     let mut command = Command::new(&ground.perflab);
     command.args(arguments).current_dir(&ground.folder);
     command.env("PERFLAB_STATE", folder("state")).env("PERFLAB_ARCHIVE", folder("archive"));
-    // Its own kernel, which nobody fetches anew meanwhile.
+    // Its own kernel, which nobody fetches anew in the meantime.
     command.env("PERFLAB_CACHE", folder("cache"));
     command.env("XDG_RUNTIME_DIR", folder("run")).env("TMPDIR", folder("tmp"));
     command.env("PATH", format!("{}:{path}", folder("bin").display()));

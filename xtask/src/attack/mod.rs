@@ -63,7 +63,7 @@ pub struct Attack {
 
 /// Where an attack is carried out.
 pub struct AttackEnvironment {
-    /// The perflab under attack: a copy, so that one who builds meanwhile does not change it.
+    /// The perflab under attack: a copy, so that a build in the meantime does not change it.
     pub perflab: PathBuf,
     /// A copy of this program, which stands in for others.
     pub xtask: PathBuf,

@@ -30,7 +30,7 @@ pub fn run_perflab(ground: &AttackEnvironment, arguments: &[&str]) -> Result<Out
 /// Where perflab's temporary files go.
 pub fn perflab_temporary_folder(ground: &AttackEnvironment) -> PathBuf {
     let folder = ground.folder.join("temporary");
-    // What cannot be made is told by who writes there.
+    // What cannot be made is reported by whoever writes there.
     let _ = fs::create_dir(&folder);
     folder
 }

@@ -232,12 +232,12 @@ fn attempt_killed_run(
         files.extend(strange.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     }
     differences.extend((!files.is_empty()).then(|| format!("left behind: {}", files.join(", "))));
-    let said = String::from_utf8_lossy(&undo.stderr) + String::from_utf8_lossy(&undo.stdout);
+    let output_text = String::from_utf8_lossy(&undo.stderr) + String::from_utf8_lossy(&undo.stdout);
     Ok((!differences.is_empty()).then(|| {
         before.restore();
         let who = if group { "its group" } else { "perflab alone" };
         let how = format!("kill of {who}, one after the other after {killed:?}");
-        format!("{} ({number}, {how}): {differences:?}; undo said: {}", scene.name, said.trim())
+        format!("{} ({number}, {how}): {differences:?}; undo said: {}", scene.name, output_text.trim())
     }))
 }
 
@@ -291,7 +291,7 @@ impl MachineState {
     }
 }
 
-/// The ids of the attack's runs, by which mounts and loop devices of others' are told from its own.
+/// The ids of the attack's runs, by which mounts and loop devices of others' are distinguished from its own.
 fn list_run_ids(ground: &AttackEnvironment) -> Vec<String> {
     let entries = fs::read_dir(ground.folder.join("perflab-archive/runs")).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -322,7 +322,7 @@ fn with_scene_environment(
         };
     }
     if scene.blank {
-        // What cannot be made is told by who writes there.
+        // What cannot be made is reported by whoever writes there.
         let _ = fs::create_dir(strange_folder(ground));
         command.env("TMPDIR", strange_folder(ground));
     }

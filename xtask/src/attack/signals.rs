@@ -40,7 +40,7 @@ key = "vm.vfs_cache_pressure"
 levels = [131, 77]
 "#;
 
-/// What perflab does meanwhile.
+/// What perflab does in the meantime.
 const PHASES: &[&[&str]] = &[
     &["run", "study.toml"],
     &["slab", "record", "--", "sleep", "1"],
@@ -152,12 +152,12 @@ fn attempt_disturbed_phase(
 /// Nothing is left after the next start, and what was kept is read.
 fn find_remaining_damage(ground: &AttackEnvironment) -> Result<Option<String>> {
     for words in [&["undo"][..], &["list"], &["show", "@latest"]] {
-        let told = run_perflab(ground, words)?;
-        if !told.status.success() {
+        let output = run_perflab(ground, words)?;
+        if !output.status.success() {
             return Ok(Some(format!(
                 "{}: {}",
                 words.join(" "),
-                String::from_utf8_lossy(&told.stderr).trim()
+                String::from_utf8_lossy(&output.stderr).trim()
             )));
         }
     }

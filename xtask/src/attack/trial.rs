@@ -95,15 +95,15 @@ impl<'a> TrialBench<'a> {
         if printed(&out).max(printed(&err)) > MOST_PRINTED {
             return Ok(Some(format!("{words:?}: it printed more than {MOST_PRINTED} bytes")));
         }
-        let said = String::from_utf8_lossy(&[fs::read(&out)?, fs::read(&err)?].concat()).into_owned();
-        let end: String = said.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+        let output = String::from_utf8_lossy(&[fs::read(&out)?, fs::read(&err)?].concat()).into_owned();
+        let end: String = output.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
         if !status.code().is_some_and(|code| self.limits.codes.contains(&code)) {
             return Ok(Some(format!("{words:?}: {status}: {end:?}")));
         }
         let commands = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t' | '\r');
-        // What is exported is data; what is said is not.
+        // What is exported is data; messages are not.
         let is_data = words.first() == Some(&"export");
-        Ok((said.contains(commands) && !is_data)
+        Ok((output.contains(commands) && !is_data)
             .then(|| format!("{words:?}: it printed a control character: {end:?}")))
     }
 }

@@ -238,8 +238,8 @@ fn has_run_in_common(ours: &SideSummary, theirs: &SideSummary) -> bool {
 
 /// The runs of values that follow one another, each once.
 fn runs_of_side(side: &SideSummary) -> impl Iterator<Item = u32> {
-    let stretches = side.values.chunk_by(|one, next| one.run == next.run);
-    stretches.filter_map(|points| Some(points.first()?.run))
+    let ranges = side.values.chunk_by(|one, next| one.run == next.run);
+    ranges.filter_map(|points| Some(points.first()?.run))
 }
 
 fn failure_diagnostics(index: &SampleIndex, table: &AlignedSide) -> Vec<ComparisonDiagnostic> {

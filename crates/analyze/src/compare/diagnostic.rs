@@ -104,7 +104,7 @@ pub enum ComparisonDiagnostic {
         rows: usize,
         /// Repetitions of those that have most.
         repetitions: usize,
-        /// The fewest with which a lone change could be told.
+        /// The fewest with which a lone change could be detected.
         needed: usize,
         /// What is repeated: blocks, iterations or boots.
         noun: String,

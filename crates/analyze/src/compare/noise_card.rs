@@ -11,7 +11,7 @@ use crate::compare::comparison::{ChangeScale, Comparison, SideSummary, VerdictRo
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;
 
-/// A card older than this is told to be old.
+/// A card older than this is reported as old.
 pub const LONGEST_CARD_AGE: Nanos = Nanos(30 * 86_400_000_000_000);
 
 /// Iterations a side of the small experiments that are cut out of the run.

@@ -204,7 +204,7 @@ fn edited_repetition_cases(
     candidates.map(|candidate| EditedCases { candidate, cases: cases.clone() }).collect()
 }
 
-/// The levels with the wanted baseline in front.
+/// The levels with the requested baseline in front.
 fn put_baseline_first(
     mut levels: Vec<String>,
     factor: &str,
@@ -212,12 +212,13 @@ fn put_baseline_first(
     options: &AnalysisOptions,
 ) -> Result<Vec<String>, AnalyzeError> {
     let Some(requested) = &options.baseline else { return Ok(levels) };
-    let at = levels.iter().position(|level| level == requested).ok_or_else(|| AnalyzeError::UnknownLevel {
-        factor: factor.into(),
-        level: requested.clone(),
-        side: side.name.clone(),
-        known: levels.clone(),
-    })?;
+    let at =
+        levels.iter().position(|level| level == requested).ok_or_else(|| AnalyzeError::UnknownLevel {
+            factor: factor.into(),
+            level: requested.clone(),
+            side: side.name.clone(),
+            known: levels.clone(),
+        })?;
     levels.get_mut(..=at).unwrap_or_default().rotate_right(1);
     Ok(levels)
 }

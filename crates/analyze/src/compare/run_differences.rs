@@ -129,7 +129,7 @@ fn target_fact_differences(
         let Some(theirs) = candidate.manifest.targets.iter().find(|target| target.name == ours.name) else {
             continue;
         };
-        // One that never came said nothing of itself.
+        // One that never came reported no facts.
         let is_silent = |target: &TargetRecord| target.kernel.is_empty() && target.facts.0.is_empty();
         if is_silent(ours) || is_silent(theirs) {
             continue;

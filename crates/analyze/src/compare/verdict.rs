@@ -63,7 +63,7 @@ impl RowEstimate {
     }
 }
 
-/// Sizes of the two families, and what is to be said of the one that decides.
+/// Sizes of the two families, and a diagnostic about the one that decides.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TestFamilySizes {
     pub(crate) primary: usize,
@@ -139,7 +139,7 @@ const STEPS: f64 = 50.0;
 /// Beyond so many repetitions nothing is significant that was not before.
 const MOST_FOR_FAMILY: usize = 200;
 
-/// What repetitions are wanted for.
+/// What repetitions are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PowerAim {
     Detect,

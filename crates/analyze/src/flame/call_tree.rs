@@ -38,7 +38,7 @@ pub enum FrameRole {
     Kernel,
     /// a function of a process
     User,
-    /// a function; nobody said of what
+    /// a function; of what is not known
     Unknown,
     /// samples without a stack
     Nothing,
@@ -251,7 +251,7 @@ struct CallTreeBuilder<'a> {
     nodes: HashMap<(u32, u32), u32>,
     /// The function of each frame of the profile, once it was met.
     of_frame: Vec<Option<u32>>,
-    /// The node of each stack of the profile, below each command where commands are wanted.
+    /// The node of each stack of the profile, below each command where commands are requested.
     of_stack: HashMap<(CommId, Option<NodeId>), u32>,
 }
 

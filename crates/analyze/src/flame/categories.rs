@@ -58,45 +58,46 @@ pub fn categorise_profile(profile: &Profile, rules: &CategoryRules) -> ProfileCa
     let anchors = profile.iterations.first().map_or(&[][..], |piece| &piece.summary.anchors);
     let window = window_bounds(rules, anchors);
     let range = window.as_ref().ok().copied();
-    let said: Vec<FrameMatch> = profile.frames.iter().map(|frame| match_frame(frame, rules, range)).collect();
+    let matched: Vec<FrameMatch> =
+        profile.frames.iter().map(|frame| match_frame(frame, rules, range)).collect();
     let otherwise = u8::try_from(rules.categories.len().saturating_sub(1)).unwrap_or(0);
     let mut nodes: Vec<StackCategory> = Vec::with_capacity(profile.nodes.len());
     for node in &profile.nodes {
         let caller = node.parent.and_then(|parent| nodes.get(parent.0 as usize)).copied();
         let caller = caller.unwrap_or(StackCategory { category: otherwise, ..StackCategory::default() });
-        let said = said.get(node.frame.0 as usize).copied().unwrap_or_default();
-        nodes.push(inherit_category(caller, said, rules.pick, otherwise));
+        let matched = matched.get(node.frame.0 as usize).copied().unwrap_or_default();
+        nodes.push(inherit_category(caller, matched, rules.pick, otherwise));
     }
     ProfileCategories { nodes, window: window.map(drop), variant: kernel_variant(profile, rules, anchors) }
 }
 
-/// From a caller's verdict and what is said of a frame to the callee's.
+/// From a caller's verdict and a frame's match to the callee's.
 fn inherit_category(
     caller: StackCategory,
-    said: FrameMatch,
+    matched: FrameMatch,
     pick: CategoryPick,
     otherwise: u8,
 ) -> StackCategory {
     let fresh = StackCategory { category: otherwise, ..StackCategory::default() };
-    let before = if said.is_boundary { fresh } else { caller };
-    let mut verdict = StackCategory { leaf: said.leaf, beside: before.beside | said.beside, ..before };
-    verdict.is_suspect |= said.is_suspect;
-    let begins = match (said.operation, before.operation) {
+    let before = if matched.is_boundary { fresh } else { caller };
+    let mut verdict = StackCategory { leaf: matched.leaf, beside: before.beside | matched.beside, ..before };
+    verdict.is_suspect |= matched.is_suspect;
+    let begins = match (matched.operation, before.operation) {
         (None, _) => false,
         (Some(_), None | Some(UNRECOGNISED)) => true,
         (Some(new), Some(old)) => pick == CategoryPick::Innermost && new != old,
     };
     if begins {
-        (verdict.operation, verdict.by_window) = (said.operation, false);
+        (verdict.operation, verdict.by_window) = (matched.operation, false);
         (verdict.category, verdict.overlay) = (otherwise, 0);
         // An innermost part may be a category of its own as well: the function that begins it counts.
         if pick == CategoryPick::Outermost {
             return verdict;
         }
-    } else if verdict.operation.is_none() && said.in_window {
+    } else if verdict.operation.is_none() && matched.in_window {
         (verdict.operation, verdict.by_window) = (Some(UNRECOGNISED), true);
     }
-    if let (Some(_), Some(category)) = (verdict.operation, said.category) {
+    if let (Some(_), Some(category)) = (verdict.operation, matched.category) {
         verdict.category = verdict.category.min(category);
         verdict.overlay |= 1_u32.checked_shl(category.into()).unwrap_or(0);
     }

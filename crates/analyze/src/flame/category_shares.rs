@@ -226,7 +226,7 @@ fn sum_amounts(amounts: impl Iterator<Item = ProfileAmount>) -> ProfileAmount {
     })
 }
 
-/// The sum of a tally's cells whose operation and category are wanted.
+/// The sum of a tally's cells whose operation and category are selected.
 fn sum_cells(tally: &CategoryTally, requested: impl Fn(&(u8, u8)) -> bool) -> ProfileAmount {
     sum_amounts(tally.cells.iter().filter(|(cell, _)| requested(cell)).map(|(_, amount)| *amount))
 }

@@ -152,14 +152,14 @@ mod tests {
     fn category_names(lines: &[&str]) -> Vec<String> {
         let (profile, rules) = (make_profile(&[lines]), slab_rules());
         let found = categorise_profile(&profile, &rules);
-        let said = |leaf: perflab_model::NodeId| {
+        let describe = |leaf: perflab_model::NodeId| {
             let verdict = found.nodes[leaf.0 as usize];
             let category = &rules.categories[verdict.category as usize].name;
             verdict
                 .operation
                 .map_or("-".into(), |at| format!("{}/{category}", rules.operations[at as usize].name))
         };
-        profile.iterations[0].samples.iter().map(|sample| said(sample.leaf.unwrap())).collect()
+        profile.iterations[0].samples.iter().map(|sample| describe(sample.leaf.unwrap())).collect()
     }
 
     #[test]
@@ -314,13 +314,13 @@ mod tests {
             "h;main 1",
         ]]);
         let found = category_shares(&profile, &rules, &CategoryShareOptions::default());
-        let told: Vec<_> = found
+        let names: Vec<_> = found
             .rows
             .iter()
             .filter(|row| row.amount.samples > 0 && row.category.is_some())
             .map(|row| format!("{}/{}", row.operation, row.category.as_deref().unwrap()))
             .collect();
-        assert_eq!(told, ["system-call entry/own work", "scheduler/lock wait", "slab allocator/own work"]);
+        assert_eq!(names, ["system-call entry/own work", "scheduler/lock wait", "slab allocator/own work"]);
     }
 
     #[test]

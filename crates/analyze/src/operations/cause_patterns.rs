@@ -36,7 +36,7 @@ pub struct CauseOnset {
     pub rate_before: f64,
     /// occurrences per operation from there on, up to the next step if there is one
     pub rate_after: f64,
-    /// numbers of the state there, as last told
+    /// numbers of the state there, as last reported
     pub state: Vec<(String, i64)>,
     /// what crossed which value there; the least chance first
     pub crossed: Option<StateCrossing>,
@@ -362,13 +362,13 @@ pub(crate) fn maintenance_costs(
 ) -> Vec<MaintenanceCost> {
     let numbers = operations.numbers.iter().filter(|number| number.name.ends_with("saved"));
     let efficiency = |number: &perflab_model::operation::NumberColumn| {
-        let told: Vec<(u32, i64)> = number
+        let reported: Vec<(u32, i64)> = number
             .values
             .iter()
             .filter_map(|(row, saved)| Some((times.index_of_row(row)? as u32, saved)))
             .collect();
         let together = |cause: &&OperationCause| {
-            told.iter().filter(|(at, _)| cause.time_at(*at as usize).is_some()).count()
+            reported.iter().filter(|(at, _)| cause.time_at(*at as usize).is_some()).count()
         };
         // Of spans that occur with it equally often, the one that occurs least without it.
         let cause = causes
@@ -379,10 +379,10 @@ pub(crate) fn maintenance_costs(
         Some(MaintenanceCost {
             cause: cause.name.clone(),
             number: number.name.clone(),
-            operations: told.len(),
-            in_vain: told.iter().filter(|(_, saved)| *saved == 0).count(),
-            saved: told.iter().map(|(_, saved)| saved).sum(),
-            time: told.iter().filter_map(|(at, _)| cause.time_at(*at as usize)).sum(),
+            operations: reported.len(),
+            in_vain: reported.iter().filter(|(_, saved)| *saved == 0).count(),
+            saved: reported.iter().map(|(_, saved)| saved).sum(),
+            time: reported.iter().filter_map(|(at, _)| cause.time_at(*at as usize)).sum(),
         })
     };
     numbers.filter_map(efficiency).collect()

@@ -26,7 +26,7 @@ const FEWEST: usize = 8;
 pub struct OperationCause {
     /// the span's name, or one of the kernel's causes
     pub name: String,
-    /// whether the kernel told it and not the program
+    /// whether the kernel reported it and not the program
     pub kernel: bool,
     /// place among the operations that are looked at, and nanoseconds; in order
     pub(crate) found: Vec<(u32, i64)>,

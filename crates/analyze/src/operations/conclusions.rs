@@ -187,7 +187,7 @@ fn describe_maintenance_cost(efficiency: &MaintenanceCost) -> String {
 fn describe_modes(report: &OperationReport) -> Vec<String> {
     let mut names: Vec<&str> = report.modes.iter().map(|mode| mode.cause.as_str()).collect();
     names.dedup();
-    let said = |name: &str| {
+    let describe = |name: &str| {
         let of = report.modes.iter().filter(|mode| mode.cause == name);
         let parts: Vec<String> = of
             .map(|mode: &CauseMode| {
@@ -199,15 +199,16 @@ fn describe_modes(report: &OperationReport) -> Vec<String> {
                 )
             })
             .collect();
-        let told: usize = report.modes.iter().filter(|mode| mode.cause == name).map(|mode| mode.count).sum();
-        let rest = report.find_cause(name).map_or(0, |cause| cause.operations.saturating_sub(told));
+        let reported: usize =
+            report.modes.iter().filter(|mode| mode.cause == name).map(|mode| mode.count).sum();
+        let rest = report.find_cause(name).map_or(0, |cause| cause.operations.saturating_sub(reported));
         let rest = match rest {
             0 => String::new(),
             rest => format!("; {} times it took no time that the clock can tell", format_count(rest)),
         };
         format!("`{name}` is {} mechanisms by its time: {}{rest}.", parts.len(), parts.join(", "))
     };
-    names.into_iter().map(said).collect()
+    names.into_iter().map(describe).collect()
 }
 
 fn describe_period(period: &CausePeriod) -> String {
@@ -224,49 +225,51 @@ fn describe_period(period: &CausePeriod) -> String {
 }
 
 fn describe_doubts(report: &OperationReport) -> Vec<String> {
-    let told = &report.told;
+    let summary = &report.told;
     let mut all = Vec::new();
     all.extend(
-        told.cut
+        summary
+            .cut
             .as_ref()
             .map(|reason| format!("The trace is not whole: {reason}. What is before that is used.")),
     );
-    all.extend((told.lost > 0).then(|| format!("The tracer lost {} operations.", told.lost)));
+    all.extend((summary.lost > 0).then(|| format!("The tracer lost {} operations.", summary.lost)));
     all.extend(
-        (told.backwards > 0)
-            .then(|| format!("In {} operations the clock ran backwards; they are left out.", told.backwards)),
+        (summary.backwards > 0).then(|| {
+            format!("In {} operations the clock ran backwards; they are left out.", summary.backwards)
+        }),
     );
-    all.extend((told.beyond > 0).then(|| format!("{} operations had more spans or numbers than the tracer holds; the rest is time of the span around.", told.beyond)));
+    all.extend((summary.beyond > 0).then(|| format!("{} operations had more spans or numbers than the tracer holds; the rest is time of the span around.", summary.beyond)));
     all.extend(
-        (told.unbalanced > 0)
-            .then(|| format!("In {} operations `leave` and `enter` did not match.", told.unbalanced)),
+        (summary.unbalanced > 0)
+            .then(|| format!("In {} operations `leave` and `enter` did not match.", summary.unbalanced)),
     );
     let left = [
-        (told.abandoned, "left without an end"),
-        (told.nested, "inside another"),
-        (told.open, "open at its end"),
+        (summary.abandoned, "left without an end"),
+        (summary.nested, "inside another"),
+        (summary.open, "open at its end"),
     ];
     let left: Vec<String> =
         left.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     all.extend((!left.is_empty()).then(|| format!("Of the operations that began, {}.", left.join(", "))));
-    all.extend((told.rescued > 0).then(|| {
+    all.extend((summary.rescued > 0).then(|| {
         format!(
             "The program ended without closing its trace; its last {} operations are there.",
-            told.rescued
+            summary.rescued
         )
     }));
-    all.extend((told.forks > 0).then(|| {
-        format!("The program forked {} times; what its children did is not in the trace.", told.forks)
+    all.extend((summary.forks > 0).then(|| {
+        format!("The program forked {} times; what its children did is not in the trace.", summary.forks)
     }));
-    all.extend(told.refused.map(|errno| {
+    all.extend(summary.refused.map(|errno| {
         format!(
             "The kernel refused its events (errno {errno}): page faults and time off the CPU are not known. As root, or with \
              kernel.perf_event_paranoid at 2 or below, they are, unless a container's seccomp filter forbids perf_event_open."
         )
     }));
     all.extend(
-        (told.events_lost > 0)
-            .then(|| format!("The kernel had no room for {} of its events.", told.events_lost)),
+        (summary.events_lost > 0)
+            .then(|| format!("The kernel had no room for {} of its events.", summary.events_lost)),
     );
     all
 }

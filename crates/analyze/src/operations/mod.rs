@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(choose_clock(&operations, &OutlierOptions::default()).unwrap(), OperationClock::OnCpu);
     }
 
-    /// What took 1.47 ms was told as 489 ms, with "two mechanisms" that were one and two steps (review-instruments D6).
+    /// What took 1.47 ms was reported as 489 ms, with "two mechanisms" that were one and two steps (review-instruments D6).
     #[test]
     fn what_costs_more_than_it_takes_is_judged_above_ten_times_its_cost_only() {
         let mut operations = quiet_operations(100_000);
@@ -268,9 +268,12 @@ mod tests {
         };
         add_span(&mut operations, "allocate", &(0..25_000).map(|n| (n * 4, time(n))).collect::<Vec<_>>());
         let report = analyze_operations(&operations, &OutlierOptions::default()).unwrap();
-        let told = report.probe_cost.as_ref().unwrap();
-        assert_eq!((told.operation, told.middle_judged, told.judged_above), (9_000, false, 90_000));
-        assert_eq!((told.spans[0].cost, told.spans[0].judged), (5_000, false));
+        let reported = report.probe_cost.as_ref().unwrap();
+        assert_eq!(
+            (reported.operation, reported.middle_judged, reported.judged_above),
+            (9_000, false, 90_000)
+        );
+        assert_eq!((reported.spans[0].cost, reported.spans[0].judged), (5_000, false));
         let allocate = report.find_cause("allocate").unwrap();
         assert_eq!((report.outlier_count, allocate.share.outliers, allocate.operations), (3, 3, 25_000));
         assert!(
@@ -285,8 +288,9 @@ mod tests {
         // Operations inside are dear, too.
         operations.summary.probe_costs =
             vec![TracedProbeCost { own_ns: 40.0, inside_ns: 8_960.0, ..cost("insert", false, 90.0) }];
-        let told = analyze_operations(&operations, &OutlierOptions::default()).unwrap().probe_cost.unwrap();
-        assert_eq!((told.operation, told.inside, told.judged_above), (9_000, 8_960, 90_000));
+        let reported =
+            analyze_operations(&operations, &OutlierOptions::default()).unwrap().probe_cost.unwrap();
+        assert_eq!((reported.operation, reported.inside, reported.judged_above), (9_000, 8_960, 90_000));
         // The same times where probes cost little.
         operations.summary.probe_costs =
             vec![TracedProbeCost { own_ns: 40.0, ..cost("insert", false, 90.0) }];

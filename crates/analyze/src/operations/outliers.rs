@@ -87,7 +87,7 @@ fn explain_outlier(times: &OperationTimes, causes: &[OperationCause], at: usize)
     }
 }
 
-/// Numbers of the state at a row: each as it was last told.
+/// Numbers of the state at a row: each as it was last reported.
 pub(crate) fn state_at(operations: &OperationColumns, row: u32) -> Vec<(String, i64)> {
     let known = |number: &perflab_model::operation::NumberColumn| {
         Some((number.name.clone(), number.values.last_at_or_before(row)?))
@@ -114,7 +114,7 @@ pub struct OutlierShare {
 pub struct OperationCauseRow {
     /// the span's name, or the kernel's cause
     pub name: String,
-    /// whether the kernel told it and not the program
+    /// whether the kernel reported it and not the program
     pub kernel: bool,
     /// operations in which it occurred
     pub operations: usize,

@@ -42,15 +42,15 @@ pub struct SpanProbeCost {
 }
 
 impl OperationProbeCost {
-    /// Of a kind of operation; none where the program itself told of it.
+    /// Of a kind of operation; none where the program itself recorded it.
     pub(crate) fn new(operations: &OperationColumns, times: &OperationTimes, kind: u8) -> Option<Self> {
         let cost = |name: Option<&String>, span: bool| -> Option<&TracedProbeCost> {
             let costs = operations.summary.probe_costs.iter();
             costs.into_iter().find(|cost| cost.span == span && Some(&cost.name) == name)
         };
-        let told = cost(operations.kinds.get(usize::from(kind)), false)?;
-        let inside = told.inside_ns.round() as i64;
-        let own = told.own_ns.round() as i64 + inside;
+        let reported = cost(operations.kinds.get(usize::from(kind)), false)?;
+        let inside = reported.inside_ns.round() as i64;
+        let own = reported.own_ns.round() as i64 + inside;
         let mut each = vec![own; times.len()];
         let mut spans = Vec::new();
         for span in &operations.spans {

@@ -46,7 +46,7 @@ pub enum OperationError {
     /// Nothing to analyse.
     #[error("the trace holds no sound operation{reason}")]
     Empty {
-        /// what the tracer said
+        /// what the tracer reported
         reason: String,
     },
     /// No operation of that name.
@@ -68,7 +68,7 @@ pub struct OperationReport {
     pub clock: OperationClock,
     /// whether that was not asked for, but is the one that explains
     pub clock_chosen: bool,
-    /// what probes cost, which is taken off; none where the program itself told
+    /// what probes cost, which is taken off; none where the program itself recorded
     pub probe_cost: Option<OperationProbeCost>,
     /// how many
     pub operations: usize,
@@ -105,7 +105,7 @@ pub struct OperationReport {
     pub efficiencies: Vec<MaintenanceCost>,
     /// what is left out of times: preempted and waiting, in nanoseconds, and in how many operations
     pub off_cpu: (i64, usize),
-    /// what the tracer said
+    /// what the tracer reported
     pub told: OperationTraceSummary,
     /// times of all operations that were looked at, for comparisons
     #[serde(skip)]
@@ -119,7 +119,7 @@ pub struct OperationReport {
 /// stand out by it; else the CPU's, as what other programs took is in no operation.
 ///
 /// # Errors
-/// No operation of the wanted name.
+/// No operation of the requested name.
 pub fn choose_clock(
     operations: &OperationColumns,
     options: &OutlierOptions,
@@ -150,7 +150,7 @@ pub fn choose_clock(
 /// Analyses the operations of one kind.
 ///
 /// # Errors
-/// No operation with sound times, or none of the wanted name.
+/// No operation with sound times, or none of the requested name.
 pub fn analyze_operations(
     operations: &OperationColumns,
     options: &OutlierOptions,
@@ -204,7 +204,7 @@ pub fn analyze_operations(
     })
 }
 
-/// The kind that is wanted: by name, or the most frequent.
+/// The requested kind: by name, or the most frequent.
 fn operation_kind(operations: &OperationColumns, name: Option<&str>) -> Result<u8, OperationError> {
     if let Some(name) = name {
         let found = operations.kinds.iter().position(|kind| kind == name);

@@ -18,7 +18,7 @@ pub struct SlabGrowthOptions {
     pub baseline_until: Option<Nanos>,
     /// The end begins here; without it, where the last iteration ended, or with the last tenth.
     pub end_from: Option<Nanos>,
-    /// Caches that are told one by one.
+    /// Caches that are listed one by one.
     pub top: usize,
     /// Tell these caches (see [`SlabRecording::find_caches`]) in place of those that grew most.
     pub only: Option<Vec<usize>>,
@@ -66,7 +66,7 @@ pub struct PhaseGrowth {
     pub growth: i64,
 }
 
-/// A stretch of ticks; its bytes are the median over them.
+/// A range of ticks; its bytes are the median over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TickWindow {
     /// First tick.

@@ -93,7 +93,8 @@ impl NotebookFrame {
 
     /// Why any mean over these rows is not ours.
     fn mean_differences(&self) -> Vec<NotebookDifference> {
-        let count = |requested: &dyn Fn(&&NotebookToolRow) -> bool| self.rows.iter().filter(requested).count();
+        let count =
+            |requested: &dyn Fn(&&NotebookToolRow) -> bool| self.rows.iter().filter(requested).count();
         let above = count(&|row| row.percent > MOST_PERCENT);
         let other = count(&|row| row.kb.is_none());
         let dropped = (above > 0).then_some(NotebookDifference::AboveHundredDropped { rows: above });

@@ -260,7 +260,7 @@ pub struct SlabRowFlags {
     pub torn: bool,
     /// The kernel extrapolated `active_objs` (more than 10,000 partial slabs on a node, 6.12 and later).
     pub approximate: bool,
-    /// The source said that a field of it was broken.
+    /// The source marked a field of it as broken.
     pub malformed: bool,
     /// Fewer slots than slabs * objs_per_slab: some slabs are of a smaller order, S is an upper bound.
     pub smaller_slabs: bool,

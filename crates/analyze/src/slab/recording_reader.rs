@@ -87,7 +87,7 @@ impl<'a> SlabRecordingReader<'a> {
         CacheContext { scans: self.scans.of_cache(name), held: self.held.of_cache(name) }
     }
 
-    /// Hands on a row for all its ticks; in several stretches, where what other series know of its cache changed
+    /// Hands on a row for all its ticks; in several ranges, where what other series know of its cache changed
     /// meanwhile. Nothing stands for a row that cannot be used.
     fn emit_row(
         &self,
@@ -96,7 +96,7 @@ impl<'a> SlabRecordingReader<'a> {
         known: &CacheContext,
         mut take: impl FnMut(Option<SlabRow>, usize),
     ) {
-        let mut stretch: Option<(Option<SlabRow>, Range<usize>)> = None;
+        let mut pending: Option<(Option<SlabRow>, Range<usize>)> = None;
         let mut begin = span.start;
         while begin < span.end {
             let now = self.spans.ticks.get(begin).copied().unwrap_or_default();
@@ -104,7 +104,7 @@ impl<'a> SlabRecordingReader<'a> {
             let news = known.next_change(now);
             let end = begin + 1 + news.map_or(ticks.len(), |news| ticks.partition_point(|tick| *tick < news));
             let found = self.read_row(row, known, now);
-            stretch = Some(match stretch {
+            pending = Some(match pending {
                 Some((before, range)) if before == found => (found, range.start..end),
                 before => {
                     emit_span(before, &mut take);
@@ -113,7 +113,7 @@ impl<'a> SlabRecordingReader<'a> {
             });
             begin = end;
         }
-        emit_span(stretch, &mut take);
+        emit_span(pending, &mut take);
     }
 
     fn read_row(&self, row: usize, known: &CacheContext, now: Nanos) -> Option<SlabRow> {
@@ -153,7 +153,7 @@ struct CacheContext<'a> {
 }
 
 impl CacheContext<'_> {
-    /// When it is next told, after `now`.
+    /// When it is next reported, after `now`.
     fn next_change(&self, now: Nanos) -> Option<Nanos> {
         let scan =
             self.scans.get(self.scans.partition_point(|(time, _)| *time <= now)).map(|(time, _)| *time);
@@ -162,11 +162,8 @@ impl CacheContext<'_> {
     }
 }
 
-fn emit_span(
-    stretch: Option<(Option<SlabRow>, Range<usize>)>,
-    take: &mut impl FnMut(Option<SlabRow>, usize),
-) {
-    if let Some((found, ticks)) = stretch {
+fn emit_span(span: Option<(Option<SlabRow>, Range<usize>)>, take: &mut impl FnMut(Option<SlabRow>, usize)) {
+    if let Some((found, ticks)) = span {
         let found = found.map(|found| SlabRow { tick: ticks.start, last: ticks.end - 1, ..found });
         take(found, ticks.len());
     }

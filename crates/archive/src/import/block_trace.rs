@@ -139,7 +139,7 @@ fn read_block_trace(
 }
 
 /// A recording of what counts: when requests came to a disk, were sent and were answered. Disks that merge nothing and those
-/// below which others lie (device mapper, RAID) are told only what was queued, and then that stands for sending, too.
+/// below which others lie (device mapper, RAID) only record what was queued, and then that stands for sending, too.
 fn build_recording(read: &mut BlockTrace, note: impl FnOnce(&str)) -> IoRecording {
     let issues: BTreeSet<DeviceNumber> =
         read.seen.iter().filter(|seen| seen.action == BlockAction::Issued).map(|seen| seen.device).collect();
@@ -152,7 +152,7 @@ fn build_recording(read: &mut BlockTrace, note: impl FnOnce(&str)) -> IoRecordin
     seen.sort_by_key(|seen| seen.at);
     let span = (seen.first().map_or(Nanos(0), |seen| seen.at), seen.last().map_or(Nanos(0), |seen| seen.at));
     let names = std::mem::take(&mut read.names);
-    let told = IoTraceSummary { begun: span.0, ended: span.1, names, ..IoTraceSummary::default() };
+    let summary = IoTraceSummary { begun: span.0, ended: span.1, names, ..IoTraceSummary::default() };
     let event = |seen: BlockTraceRecord| {
         let kind = match seen.action {
             BlockAction::Queued if issues.contains(&seen.device) => IoEventKind::Queued,
@@ -162,7 +162,7 @@ fn build_recording(read: &mut BlockTrace, note: impl FnOnce(&str)) -> IoRecordin
         let BlockTraceRecord { at, pid, device, first, count, flags, .. } = seen;
         IoEvent { at, pid, kind, device, inode: 0, first, count, name: Some(flags) }
     };
-    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), told }
+    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), told: summary }
 }
 
 /// The file, and where blktrace made one for each CPU (`NAME.blktrace.CPU`), the others of them.
@@ -208,7 +208,7 @@ const NOTIFY_TIME: u32 = 1;
 /// The bit of the lower half that says that the bytes behind begin with a control group's number.
 const CGROUP: u32 = 1 << 8;
 
-/// Bits of the upper half that may stand together, in the order in which blkparse spells them; then those that may not.
+/// Bits of the upper half that may stand together, in the order in which blkparse spells them; then those that must not.
 const FLAGS: [(u32, char); 4] = [(1 << 15, 'F'), (1 << 11, 'A'), (1 << 3, 'S'), (1 << 12, 'M')];
 
 const WRITE: u32 = 1 << 1;
@@ -396,7 +396,7 @@ fn format_request_flags(kind: u32, bytes: u64) -> String {
     text
 }
 
-/// Lines that are looked at: blkparse may have said first which files it reads.
+/// Lines that are looked at: blkparse may have printed first which files it reads.
 const LOOKED_AT: usize = 20;
 
 /// Bytes of text that are read: six million lines, which are held in memory.
@@ -745,9 +745,9 @@ fn add_mapped_files(recording: &mut IoRecording, map: BlockMapText, found: FileS
         extents,
     };
     recording.files.extend(extents.into_iter().map(file));
-    let told = &mut recording.told;
-    told.partitions.push(DiskPartition { device, disk: found.disk, start: found.start * SECTOR });
-    told.block_map = Some(ImportedBlockMap { block_size: found.block_size });
+    let summary = &mut recording.told;
+    summary.partitions.push(DiskPartition { device, disk: found.disk, start: found.start * SECTOR });
+    summary.block_map = Some(ImportedBlockMap { block_size: found.block_size });
 }
 
 #[cfg(test)]
@@ -923,13 +923,13 @@ mod tests {
     fn a_map_gives_a_trace_its_files_and_where_their_file_system_begins() {
         let (recording, took) = import_with_map("partition.map", BlockMapFile::default()).unwrap();
         let disk = DeviceNumber::new(7, 0);
-        let told = &recording.told;
+        let summary = &recording.told;
         assert_eq!(
-            told.disk_below(disk),
+            summary.disk_below(disk),
             (disk, 63 * 512),
             "a partition of 2007 begins at sector 63: {took:?}"
         );
-        assert_eq!(told.block_map.map(|map| map.block_size), Some(4096));
+        assert_eq!(summary.block_map.map(|map| map.block_size), Some(4096));
         assert!(took.notes[0].contains("sector 63 of 7:0") && took.notes[0].contains("100.0 %"), "{took:?}");
         assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
         let big = recording.files.iter().find(|file| file.path.as_deref() == Some("/lib/big")).unwrap();
@@ -938,7 +938,7 @@ mod tests {
             (13, 6, Some((128 + 3) << 12))
         );
         assert!(recording.files.iter().any(|file| file.path.as_deref() == Some("Inode 2")));
-        assert_eq!(told.metadata.len(), 3, "blocks that say where others lie");
+        assert_eq!(summary.metadata.len(), 3, "blocks that say where others lie");
         // The other form lists extents in the order of the disk, and names the same.
         let (times, took) = import_with_map("partition.times", BlockMapFile::default()).unwrap();
         assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
@@ -969,10 +969,10 @@ mod tests {
             .unwrap();
             super::add_block_map(&mut recording, &file).map(drop)
         };
-        let said = other("/a (ino 5):\n  900000+77 0\n  1000000+99 77\n").unwrap_err().to_string();
-        assert!(said.contains("another trace") && said.contains("--partition-start"), "{said}");
-        let said = other("something else\n").unwrap_err().to_string();
-        assert!(said.contains("PATH (ino N):"), "{said}");
+        let message = other("/a (ino 5):\n  900000+77 0\n  1000000+99 77\n").unwrap_err().to_string();
+        assert!(message.contains("another trace") && message.contains("--partition-start"), "{message}");
+        let message = other("something else\n").unwrap_err().to_string();
+        assert!(message.contains("PATH (ino N):"), "{message}");
         let start = |start| BlockMapFile { partition_start: Some(start), ..BlockMapFile::default() };
         let (recording, took) = import_with_map("partition.map", start(2048)).unwrap();
         assert_eq!(recording.told.disk_below(DeviceNumber::new(7, 0)).1, 2048 * 512);

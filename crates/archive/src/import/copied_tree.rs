@@ -119,7 +119,8 @@ pub(crate) fn open_slab_tree(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
-    let requested = || ArchiveError::not_importable(path, None, "there is no directory of a slab cache in it");
+    let requested =
+        || ArchiveError::not_importable(path, None, "there is no directory of a slab cache in it");
     let root = slab_directory(path).ok_or_else(requested)?;
     let mut caches = list_copied_caches(&root)?;
     let mut story = RunMetadata {
@@ -129,9 +130,9 @@ pub(crate) fn open_slab_tree(
         ..RunMetadata::default()
     };
     story.notes.extend(unread_entries(path, &root));
-    let told = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
-    let page = page_size::settle_page_size(told.clone(), &[], &mut story);
-    let listed = open_copied_slabinfo(path, told)?;
+    let reported = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
+    let page = page_size::settle_page_size(reported.clone(), &[], &mut story);
+    let listed = open_copied_slabinfo(path, reported)?;
     let names = listed.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from);
     let names: Vec<String> = names.collect();
     caches.iter_mut().for_each(|cache| cache.choose_name(&names));
@@ -231,7 +232,7 @@ fn attribute_cell(cache: &CopiedCache, column: &ColumnSpec, page: u64) -> TableC
 /// What a cache's shape is made of.
 const SHAPE: [&str; 4] = ["object_size", "slab_size", "objs_per_slab", "order"];
 
-/// A directory without sizes is said to be one; a cache keeps its row.
+/// A directory without sizes is flagged as one; a cache keeps its row.
 fn cache_flag(cache: &CopiedCache) -> &'static str {
     if SHAPE.iter().all(|name| cache.read_number(name).is_some()) { "" } else { "malformed" }
 }

@@ -109,7 +109,7 @@ impl<F: ReadingParser> DumpLog<F> {
         Ok(ended)
     }
 
-    /// A dump is held in memory, so it may not go on for ever.
+    /// A dump is held in memory, so it must not go on for ever.
     fn check_dump_size(&self, number: u64) -> Result<(), ArchiveError> {
         let Some(open) = &self.open else { return Ok(()) };
         if number - open.line > LONGEST_TICK {
@@ -253,7 +253,7 @@ pub(crate) trait ReadingParser {
     /// Where the numbers came from on the recorded machine.
     const SOURCE: &'static str;
 
-    /// Whether dumps without rows are nothing to remark on.
+    /// Whether dumps without rows need no remark.
     const MAY_BE_EMPTY: bool = false;
 
     /// Whether dumps begin with lines that name version or columns.

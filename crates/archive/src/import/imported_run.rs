@@ -24,7 +24,7 @@ use crate::import::importer::{HASH, ImportOptions, Importer, hash_imported_files
 use crate::import::log_stream::{LogStream, unify_columns};
 use crate::run_id::new_run_id;
 
-/// Files of an import whose rows are told one by one.
+/// Files of an import whose rows are reported one by one.
 const MANY: usize = 32;
 
 /// The events of an import.

@@ -25,7 +25,7 @@ use crate::recorder::BulkRecorder;
 use crate::run_dir::RunDir;
 use crate::run_id::new_run_id;
 
-/// A kind of foreign result.
+/// A format that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Importer {
     /// The log directory of one MMTests run.
@@ -256,7 +256,7 @@ pub struct BlockTraceFileSystem {
     pub find: fn(&mut IoRecording, &Path),
 }
 
-/// A run that was made of foreign files.
+/// A run that was made of other tools' files.
 #[derive(Debug)]
 pub struct ImportOutcome {
     /// The run, closed.

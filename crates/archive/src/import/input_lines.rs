@@ -278,7 +278,7 @@ fn require_regular_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The first of these places where a file is; else the first that has the name and is none, so that it is told why.
+/// The first of these places where a file is; else the first that has the name and is none, so that the error says why.
 pub(crate) fn first_existing_file(places: &[PathBuf]) -> Option<&PathBuf> {
     let file = places.iter().find(|place| place.is_file());
     file.or_else(|| places.iter().find(|place| place.symlink_metadata().is_ok()))

@@ -53,8 +53,8 @@ pub(crate) fn open_kernel_dump(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
-    let told = options.page_size.map(stated_page_size);
-    let feed = LogStream::from_source(open_dump_log(path, told.clone())?)?;
+    let reported = options.page_size.map(stated_page_size);
+    let feed = LogStream::from_source(open_dump_log(path, reported.clone())?)?;
     if feed.is_finished() {
         return Err(ArchiveError::not_importable(path, None, no_dump_reason(&feed)));
     }
@@ -65,7 +65,7 @@ pub(crate) fn open_kernel_dump(
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    page_size::settle_page_size(told, &[&feed], &mut story);
+    page_size::settle_page_size(reported, &[&feed], &mut story);
     Ok(Box::new(ImportedRun::new(Importer::Dump, path, options, story, vec![feed])))
 }
 
@@ -76,7 +76,7 @@ fn no_dump_reason(feed: &LogStream) -> String {
     }
 }
 
-/// What the user said.
+/// What the user passed.
 pub(crate) fn stated_page_size(bytes: Bytes) -> MachinePageSize {
     MachinePageSize { bytes: bytes.0, source: "--page-size".into() }
 }

@@ -178,9 +178,9 @@ fn read_lkp_run(
     let result = papers.keep_text(path, "job", false)?;
     let report = fs_mark::parse_fs_mark_report(&papers.keep_text(path, "fsmark", true)?);
     let time = gnu_time::parse_gnu_time(&papers.keep_text(path, "fsmark.time", true)?);
-    let told = options.page_size.map(kernel_dump::stated_page_size);
+    let reported = options.page_size.map(kernel_dump::stated_page_size);
     let stated = time.page_size.map(|bytes| MachinePageSize { bytes, source: "fsmark.time".into() });
-    let page = told.or(stated);
+    let page = reported.or(stated);
     let mut story = RunMetadata { results, ..job_metadata(path, &job, &result) };
     let kernel = story.facts.value("kernel.release").map(ToString::to_string);
     let mut feeds = open_lkp_logs(path, page.as_ref(), kernel.as_deref())?;

@@ -190,7 +190,7 @@ impl LogStream {
         Some(if self.last.is_some_and(|last| at <= last) { after } else { at })
     }
 
-    /// The stretch before its next tick, where that is much longer than an interval: since its own last one, or since
+    /// The range before its next tick, where that is much longer than an interval: since its own last one, or since
     /// `before`, the last one of an earlier log of the same series.
     pub(crate) fn gap_before_next(&self, anchor: Nanos, before: Option<Nanos>) -> Option<SeriesGap> {
         let (from, to) = (self.last.or(before)?, self.next_time(anchor)?);

@@ -26,7 +26,7 @@ pub(crate) struct NumberedLog<'a> {
 }
 
 impl PackedFolder {
-    /// The files of `path`; none where it is not there. One that cannot be read is told to `took`.
+    /// The files of `path`; none where it is not there. One that cannot be read is noted in `took`.
     pub(crate) fn open(path: &Path, took: &mut Vec<FileReport>) -> Self {
         let mut files = match list_plain_names(path) {
             Ok(files) => files,

@@ -174,7 +174,7 @@ fn append_operations(
     let numbers = place(&own.numbers, &words.numbers, FIXED.len() + 2 * words.spans.len(), 1);
     let mut row = Vec::new();
     let mut failed = None;
-    let told = file.read_operations(|operation| {
+    let reported = file.read_operations(|operation| {
         row.clear();
         row.resize(FIXED.len() + 2 * words.spans.len() + words.numbers.len(), StoredCell::Missing);
         fill_operation_row(&mut row, slot, operation, own, (&spans, &numbers));
@@ -182,8 +182,8 @@ fn append_operations(
             failed = table.push_row(row.iter().copied()).err();
         }
     });
-    let told = told.map_err(ArchiveError::Trace)?;
-    failed.map_or(Ok(trace_summary(slot, told, own)), Err)
+    let reported = reported.map_err(ArchiveError::Trace)?;
+    failed.map_or(Ok(trace_summary(slot, reported, own)), Err)
 }
 
 fn fill_operation_row<'a>(
@@ -227,7 +227,7 @@ fn fill_operation_row<'a>(
     }
 }
 
-fn trace_summary(slot: u32, told: TraceFileSummary, words: &Vocabulary) -> OperationTraceSummary {
+fn trace_summary(slot: u32, summary: TraceFileSummary, words: &Vocabulary) -> OperationTraceSummary {
     let costs = |names: &[String], costs: &[optrace::StampCost], span: bool| -> Vec<TracedProbeCost> {
         let cost = |(name, cost): (&String, &optrace::StampCost)| TracedProbeCost {
             name: name.clone(),
@@ -238,33 +238,33 @@ fn trace_summary(slot: u32, told: TraceFileSummary, words: &Vocabulary) -> Opera
         };
         names.iter().zip(costs).map(cost).collect()
     };
-    let mut probe_costs = costs(&words.operations, &told.operation_costs, false);
-    for (cost, (operations, inside)) in probe_costs.iter_mut().zip(&told.inside) {
+    let mut probe_costs = costs(&words.operations, &summary.operation_costs, false);
+    for (cost, (operations, inside)) in probe_costs.iter_mut().zip(&summary.inside) {
         cost.inside_ns = *inside as f64 / (*operations).max(1) as f64;
     }
-    probe_costs.extend(costs(&words.spans, &told.span_costs, true));
+    probe_costs.extend(costs(&words.spans, &summary.span_costs, true));
     OperationTraceSummary {
         probe_costs,
         slot,
-        operations: told.operations,
-        lost: told.lost,
-        cut: told.cut,
-        backwards: told.backwards,
-        beyond: told.beyond,
-        unbalanced: told.unbalanced,
-        abandoned: told.entries.abandoned,
-        nested: told.entries.nested,
-        open: told.entries.open,
-        rescued: told.rescued,
-        forks: told.forks,
-        waits: told.waits,
-        waited_ns: told.waited,
-        threads: told.threads,
-        events: told.events,
-        events_lost: told.events_lost,
-        refused: told.refused,
-        operation_cost_ns: told.operation_cost,
-        span_cost_ns: told.span_cost,
+        operations: summary.operations,
+        lost: summary.lost,
+        cut: summary.cut,
+        backwards: summary.backwards,
+        beyond: summary.beyond,
+        unbalanced: summary.unbalanced,
+        abandoned: summary.entries.abandoned,
+        nested: summary.entries.nested,
+        open: summary.entries.open,
+        rescued: summary.rescued,
+        forks: summary.forks,
+        waits: summary.waits,
+        waited_ns: summary.waited,
+        threads: summary.threads,
+        events: summary.events,
+        events_lost: summary.events_lost,
+        refused: summary.refused,
+        operation_cost_ns: summary.operation_cost,
+        span_cost_ns: summary.span_cost,
     }
 }
 
@@ -293,17 +293,17 @@ fn open_operation_table(
         return Err(ArchiveError::NoTrace { id: id.into(), what: tracer.into() });
     }
     let table = ParquetReader::open(run, events_path(tracer))?;
-    let told = serde_json::from_str(table.metadata(TOLD_KEY).unwrap_or_default());
-    Ok((table, told.map_err(ArchiveError::damaged(&path))?))
+    let reported = serde_json::from_str(table.metadata(TOLD_KEY).unwrap_or_default());
+    Ok((table, reported.map_err(ArchiveError::damaged(&path))?))
 }
 
-/// What the tracer said about each iteration.
+/// What the tracer reported about each iteration.
 pub(crate) fn read_trace_summaries(
     run: &Path,
     id: &str,
     tracer: &str,
 ) -> Result<Vec<OperationTraceSummary>, ArchiveError> {
-    open_operation_table(run, id, tracer).map(|(_, told)| told)
+    open_operation_table(run, id, tracer).map(|(_, summaries)| summaries)
 }
 
 /// Every operation of one iteration.
@@ -313,12 +313,12 @@ pub(crate) fn read_operations(
     tracer: &str,
     slot: u32,
 ) -> Result<OperationColumns, ArchiveError> {
-    let (table, told) = open_operation_table(run, id, tracer)?;
+    let (table, summaries) = open_operation_table(run, id, tracer)?;
     let none = || ArchiveError::NoTrace { id: id.into(), what: format!("{tracer} in slot {slot}") };
-    let at = told.iter().position(|told| told.slot == slot).ok_or_else(none)?;
-    let first = told.iter().take(at).map(|told| told.operations).sum();
-    let told = told.into_iter().nth(at).ok_or_else(none)?;
-    let groups = table.row_group_range(first, told.operations);
+    let at = summaries.iter().position(|summary| summary.slot == slot).ok_or_else(none)?;
+    let first = summaries.iter().take(at).map(|summary| summary.operations).sum();
+    let summary = summaries.into_iter().nth(at).ok_or_else(none)?;
+    let groups = table.row_group_range(first, summary.operations);
     let (kinds, kind) = read_operation_kinds(&table, groups.clone())?;
     let sparse = |name: &str| table.sparse_column(name, groups.clone());
     let names: Vec<String> = table.columns()?.into_iter().map(|column| column.name).collect();
@@ -344,7 +344,7 @@ pub(crate) fn read_operations(
         flags: sparse("flags")?,
         spans,
         numbers,
-        summary: told,
+        summary,
     })
 }
 

@@ -100,7 +100,7 @@ impl SeriesTableWriter {
         rows.iter().try_for_each(|row| sink.push_row(at, row)).map(|()| true)
     }
 
-    /// Something was lost of the stream: what changed since cannot be told.
+    /// Something was lost of the stream: what changed since is not known.
     pub(crate) fn mark_lost(&mut self) {
         self.latest.clear();
     }

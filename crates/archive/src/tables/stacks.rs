@@ -215,7 +215,7 @@ pub(crate) fn journal_profiled_cases(
     Ok(cases.into_iter().collect())
 }
 
-/// The profile of `case` from the tables of the closed run at `run`; what the samplers said is in its journal.
+/// The profile of `case` from the tables of the closed run at `run`; what the samplers reported is in its journal.
 pub(crate) fn read_profile(run: &Path, case: u32, journal: JournalReader) -> Result<Profile, ArchiveError> {
     let frames = read_frames(run)?;
     let nodes = read_stack_tree(run, frames.len())?;

@@ -331,8 +331,7 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> anyhow::Res
     let imported = perflab_stacks::read_profile_file(&args.file, &options)?;
     let parts = imported.sample_parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
-    let (run, warnings) =
-        import_profile_run(&context.archive()?, &args.file, imported, args.label.clone())?;
+    let (run, warnings) = import_profile_run(&context.archive()?, &args.file, imported, args.label.clone())?;
     for remark in remarks {
         stderr_line!("warning: {}:{}: {}", args.file.display(), remark.place, remark.reason);
     }
@@ -466,8 +465,7 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> anyhow::Result<E
     let selected = args.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
     let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
     let colours = read_colour_rules(&args.rules)?;
-    let (picture, shared) =
-        join_selected_profiles(&selected, args.case, colours.as_ref(), args.by_command)?;
+    let (picture, shared) = join_selected_profiles(&selected, args.case, colours.as_ref(), args.by_command)?;
     let html = render_flame_page(writer, &picture)?;
     let path = match (&args.output, selected.first().and_then(|side| side.runs.first())) {
         (Some(path), _) => path.clone(),
@@ -580,7 +578,7 @@ impl ProfiledSide {
     }
 }
 
-/// All selected runs, and all of their cases or the one that is wanted, over one tree; and the commands that share a box
+/// All selected runs, and all of their cases or the requested one, over one tree; and the commands that share a box
 /// in it, which none do where commands are to stay apart.
 pub fn join_selected_profiles(
     selected: &[SelectedProfiles],

@@ -307,16 +307,16 @@ fn note_io_recording(context: &App, recording: &IoRecording) {
     };
     let requests = recording.events.iter().filter(|event| event.is_disk_read());
     let (count, sectors) = requests.fold((0, 0), |(count, sum), event| (count + 1, sum + event.count));
-    let told = &recording.told;
+    let summary = &recording.told;
     context.note(format!(
         "{} events, {} lost: {} came into the page cache; {count} requests read {}; reading the trace took {} of CPU",
         recording.events.len(),
-        told.lost,
+        summary.lost,
         Bytes(sum(IoEventKind::Added) * PAGE),
         Bytes(sectors * SECTOR),
-        told.cost,
+        summary.cost,
     ));
-    for missing in &told.missing {
+    for missing in &summary.missing {
         context.note(format!("warning: this kernel lacks {missing}"));
     }
 }
@@ -326,9 +326,7 @@ pub fn show_reads(context: &App, args: &IoShowArgs) -> anyhow::Result<Exit> {
     let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
     let grid = match args.by {
         IoGrouping::File => io::files_grid(&reads_by_file(&recording), args.top),
-        IoGrouping::Directory => {
-            io::folders_grid(&reads_by_directory(&reads_by_file(&recording)), args.top)
-        }
+        IoGrouping::Directory => io::folders_grid(&reads_by_directory(&reads_by_file(&recording)), args.top),
         IoGrouping::Time => io::reads_over_time_grid(&reads_over_time(&recording, args.top)),
         IoGrouping::Disk => io::reads_over_disk_grid(&reads_over_disk(&recording, args.top)),
     };
@@ -396,7 +394,7 @@ fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &perf
     ));
 }
 
-/// What cannot be told apart where uses of pages were not recorded.
+/// What is the same where uses of pages were not recorded.
 fn note_unrecorded_uses(context: &App, found: &perflab_analyze::TraceCoverage) {
     if found.bytes.get(&BlockStatus::NotInTrace).is_some_and(|bytes| *bytes > 0) {
         context.note(

@@ -334,8 +334,7 @@ pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<E
         }
         PrefetchVerb::Daemon(args) => run_prefetch_daemon(context, store, args).map(ExitCode::from),
         PrefetchVerb::Status(args) => {
-            crate::instruments::prefetch_store::show_daemon_status(context, &store, args)
-                .map(ExitCode::from)
+            crate::instruments::prefetch_store::show_daemon_status(context, &store, args).map(ExitCode::from)
         }
     }
 }
@@ -473,7 +472,7 @@ fn learn_startup(
     Ok((child, perflab_prefetch::build_trace(&recording)))
 }
 
-/// Waits for the end of a program, or of a time; calls `meanwhile` all the time.
+/// Waits for the end of a program, or of a time; calls `meanwhile` again and again.
 fn wait_for_program(
     child: &mut Child,
     limit: Nanos,
@@ -565,7 +564,7 @@ pub fn prepare_replay(start: StartupTrace, rules: ReplayRules) -> ReplaySession 
 }
 
 impl ReplaySession {
-    /// Reads what is to be there before the program starts, and waits for it; nothing where all of it is in memory.
+    /// Reads what must be there before the program starts, and waits for it; nothing where all of it is in memory.
     pub fn read_before_start(mut self) -> Self {
         let plan = self.rules.mode.plan_replay(&self.start, self.rules.order, self.rules.memory);
         self.outcome = match is_plan_resident(&plan) {
@@ -575,7 +574,7 @@ impl ReplaySession {
         self
     }
 
-    /// Reads all of it before the program starts, to the last page: where a few pages have left memory, a look at some tells of none.
+    /// Reads all of it before the program starts, to the last page: where a few pages have left memory, sampling some shows none.
     pub fn read_all_before_start(mut self) -> Self {
         let plan = self.rules.mode.plan_replay(&self.start, self.rules.order, self.rules.memory);
         self.outcome = replay_plan_part(&plan, self.rules, 0, &self.stop);
@@ -812,7 +811,7 @@ fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
 /// The unit that is shipped.
 const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
 
-/// Reads ahead for every program until it is told to end.
+/// Reads ahead for every program until a stop request.
 pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) -> anyhow::Result<Exit> {
     if args.print_unit {
         context.print_value("unit", UNIT)?;
@@ -891,6 +890,6 @@ pub fn lower_read_ahead(context: &App, program: &Path) -> anyhow::Result<Tempora
     let now: Option<u64> = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
     // Where it is as low already, too: who holds a setting keeps it, though another who set it ends before.
     let value = now.map_or(SMALL_READ_AHEAD, |now| now.min(SMALL_READ_AHEAD)).to_string();
-    let knob = Setting::File { name: path.display().to_string(), path, value };
-    TemporarySettings::apply(context, &[knob]).context("--fine turns read-ahead down, which needs root")
+    let setting = Setting::File { name: path.display().to_string(), path, value };
+    TemporarySettings::apply(context, &[setting]).context("--fine turns read-ahead down, which needs root")
 }

@@ -201,7 +201,7 @@ fn note_daemon_status(context: &App, status: &DaemonStatus) {
 /// Programs that are listed where not all are asked for.
 const LISTED: usize = 20;
 
-/// Those for which most was read ahead, then those with most starts; all where they are asked for, or a tool reads them.
+/// Those for which most was read ahead, then those with most startups; all where they are asked for, or a tool reads them.
 fn select_shown_programs<'a>(context: &App, status: &'a DaemonStatus, all: bool) -> Vec<&'a ProgramStatus> {
     let mut programs: Vec<_> = status.programs.iter().collect();
     if all || context.format == OutputFormat::Json || programs.len() <= LISTED {
@@ -250,7 +250,7 @@ fn replay_cost_cell(cost: Option<u64>, delays: bool) -> GridCell {
     cost.map_or_else(GridCell::missing, |cost| GridCell::with_text(shown(cost), cost))
 }
 
-/// How much of what was asked for lay in files that the starts opened.
+/// How much of what was asked for lay in files that the startups opened.
 fn used_share_cell(program: &ProgramRecord) -> GridCell {
     match program.ahead.judged {
         0 => GridCell::missing(),

@@ -497,7 +497,7 @@ fn probe_stem(begin: &str) -> &str {
 
 /// The USDT probe that ends what another one begins.
 fn find_end_probe(program: &ProbedProgram, begin: &str) -> anyhow::Result<String> {
-    // A probe that is not there is told as such.
+    // A probe that is not there is reported as such.
     program.probe_point(begin, None)?;
     let ends = PAIRS.iter().filter_map(|(word, ends)| Some((begin.strip_suffix(word)?, ends)));
     let named = ends.flat_map(|(stem, ends)| ends.iter().map(move |end| format!("{stem}{end}")));

@@ -262,7 +262,7 @@ pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> anyhow::Result<Exit> {
     }
 }
 
-/// What root adds; said where it is missing.
+/// What root adds; printed where it is missing.
 pub(crate) const WITHOUT_ROOT: &str = "\
 without root only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
 As root, perflab also records: every cache's objects, slabs and bytes (/proc/slabinfo, mode 0400), and object
@@ -319,7 +319,7 @@ fn slab_monitors(every: &str, is_root: bool) -> String {
     text + &format!("meminfo = \"{totals}\"\nvmstat = \"{SLOW}\"\n")
 }
 
-/// Rows of the table, and bars of the picture, where no other number is wanted.
+/// Rows of the table, and bars of the picture, where no other number is requested.
 const TOP: usize = 20;
 
 pub(crate) const CACHE_BARS: usize = 15;
@@ -386,7 +386,7 @@ fn note_column_meanings(context: &App) {
     context.note(format!("the notebook's names (in brackets the slabinfo tool's): {}", names.join("; ")));
 }
 
-/// What eighty columns have room for, unless the terminal has more or all is wanted; programs get everything.
+/// What eighty columns have room for, unless the terminal has more or all is requested; programs get everything.
 pub fn grid_width(context: &App, is_all_wanted: bool) -> present::GridWidth {
     let has_room = context.width.is_some_and(|columns| columns >= 150);
     if is_all_wanted || has_room || context.format != OutputFormat::Table {
@@ -669,7 +669,7 @@ pub fn show_what_if(context: &App, args: &WhatIfArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// The cache in the wanted layout; in each other order where none is named. What is impossible is an error only
+/// The cache in the requested layout; in each other order where none is named. What is impossible is an error only
 /// where it was asked for.
 fn layouts_of_cache(
     recording: &SlabRecording,
@@ -732,7 +732,7 @@ impl StoredSlabRun {
         Ok(StoredSlabRun { record: run.read_record()?, slabinfo, series })
     }
 
-    /// Says which iterations did not end well: their slabs are those of something else than was wanted.
+    /// Says which iterations did not end well: their slabs are those of something else than was asked for.
     pub fn note_failures(&self, context: &App) {
         let id = self.record.manifest.id.as_str();
         let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);

@@ -11,7 +11,7 @@ use crate::instruments::slab::{
     NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs, StoredSlabRun,
 };
 
-/// Rows of the notebook's table, where no other number is wanted.
+/// Rows of the notebook's table, where no other number is requested.
 const LOWEST: usize = 30;
 
 /// Its table of the least efficient caches.

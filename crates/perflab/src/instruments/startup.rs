@@ -16,10 +16,10 @@ use crate::failure::{Exit, UsageError};
 use crate::instruments::startup_once::StartupCommand;
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
 
-/// What one start prints is a metric of the workload that starts applications, whose last part says so.
+/// What one startup prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
 
-/// Measures starts, and compares the modes.
+/// Measures startups, and compares the modes.
 pub fn measure_startups(context: &App, args: &StartupArgs) -> anyhow::Result<Exit> {
     let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
     if args.reader.is_some() != args.prefetch.contains(&PrefetchModeName::Reader) {

@@ -98,7 +98,7 @@ pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Measures one start, while the kernel counts waiting for disks, where it may be told to.
+/// Measures one startup, while the kernel counts waiting for disks, where it can be made to.
 pub fn measure_one_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
     let _counting = enable_delay_accounting(context);
     measure_and_print_startup(context, args)
@@ -106,13 +106,13 @@ pub fn measure_one_startup(context: &App, args: &StartOnceArgs) -> anyhow::Resul
 
 /// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14.
 fn enable_delay_accounting(context: &App) -> Option<TemporarySettings> {
-    let knob = Setting::File {
+    let setting = Setting::File {
         name: "sysctl kernel.task_delayacct".into(),
         path: context.root.path("/proc/sys/kernel/task_delayacct"),
         value: "1".into(),
     };
-    // Who may not is told nothing of waiting, and of everything else.
-    rustix::process::geteuid().is_root().then(|| TemporarySettings::apply(context, &[knob]).ok())?
+    // Without the right, waiting is missing and everything else is there.
+    rustix::process::geteuid().is_root().then(|| TemporarySettings::apply(context, &[setting]).ok())?
 }
 
 fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
@@ -212,7 +212,7 @@ fn fail_startup(started: &StartupResult) -> Exit {
     Exit::WorkloadFailed
 }
 
-/// Brings caches to what is wanted, and looks. Another program may have dropped them, or pushed out what lay there, since the
+/// Brings caches to the requested state, and checks. Another program may have dropped them, or pushed out what lay there, since the
 /// start before: what a trace knows is made warm again. Looking brings inodes into memory, and pages that survive being dropped once
 /// survive it twice: so pages go first, then it is looked, then everything goes.
 fn set_cache_state(
@@ -270,7 +270,7 @@ impl StartupCommand {
         Ok(StartupCommand { command: command.into(), disk, program, trace, inside: None, ready_when, limit })
     }
 
-    /// The same, on another disk where that is wanted.
+    /// The same, on another disk where that is requested.
     pub fn from_args(args: &StartOnceArgs) -> anyhow::Result<Self> {
         let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
         let Some(disk) = &args.inside else { return Ok(subject) };

@@ -294,18 +294,18 @@ pub fn print_trace_summary(context: &App, found: &RunDir) -> anyhow::Result<()> 
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
     let traced = found.read_trace_summaries(TRACER)?;
     if context.format == OutputFormat::Json {
-        let counts = |told: &OperationTraceSummary| json!({ "slot": told.slot, "operations": told.operations, "lost": told.lost });
+        let counts = |summary: &OperationTraceSummary| json!({ "slot": summary.slot, "operations": summary.operations, "lost": summary.lost });
         context.print_json(
             &json!({ "run": found.id(), "traced": traced.iter().map(counts).collect::<Vec<_>>() }),
         )?;
     }
-    for told in traced {
-        let whole = told.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
+    for summary in traced {
+        let whole = summary.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
         let parts = [
-            (told.abandoned, "left without an end"),
-            (told.nested, "inside another"),
-            (told.open, "open at the end"),
-            (told.rescued, "of them found in the memory of a program that did not close its trace"),
+            (summary.abandoned, "left without an end"),
+            (summary.nested, "inside another"),
+            (summary.open, "open at the end"),
+            (summary.rescued, "of them found in the memory of a program that did not close its trace"),
         ];
         let parts: String = parts
             .iter()
@@ -314,7 +314,7 @@ pub fn print_trace_summary(context: &App, found: &RunDir) -> anyhow::Result<()> 
             .collect();
         context.note(format!(
             "{} operations of {} threads, {} lost{parts}{whole}",
-            told.operations, told.threads, told.lost
+            summary.operations, summary.threads, summary.lost
         ));
     }
     context.note(format!("`perflab trace causes {}` says what makes the slow ones slow", found.short_id()));
@@ -423,7 +423,7 @@ fn read_whole_run(
     Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), concatenate_operations(run, &slots)?))
 }
 
-/// Whether a quantile rose by more than was said, and clearly.
+/// Whether a quantile rose by more than the limit, and clearly.
 fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> anyhow::Result<Exit> {
     let Some(text) = requested else { return Ok(Exit::Fine) };
     let wrong =
@@ -441,11 +441,8 @@ const ELEMENTS: &str = "elements";
 /// Draws every operation of an iteration.
 pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> anyhow::Result<Exit> {
     let (operations, report) = analyze_iteration(context, &args.run, &args.which)?;
-    let with: Vec<Vec<String>> = args
-        .with
-        .iter()
-        .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
-        .collect();
+    let with: Vec<Vec<String>> =
+        args.with.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect();
     if with.len() > PALETTE.len() {
         let message =
             format!("--with {} times: no more than {} have a colour of their own", with.len(), PALETTE.len());
@@ -482,9 +479,7 @@ pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> anyhow::Resul
         x_number: Some(args.over.clone().unwrap_or_else(|| ELEMENTS.into())),
         time_range: other.as_ref().map(|(_, other)| common_time_range(&[other, &report])),
     };
-    app::write_scene(context, Some(&args.output), || {
-        operation_scene(&operations, &report, &wanted_picture)
-    })?;
+    app::write_scene(context, Some(&args.output), || operation_scene(&operations, &report, &wanted_picture))?;
     Ok(Exit::Fine)
 }
 
@@ -560,13 +555,13 @@ pub fn read_iteration(
     which: &OperationSelection,
 ) -> anyhow::Result<OperationColumns> {
     let run = crate::selection::select_run(&context.archive()?, run)?;
-    let told = run.read_trace_summaries(TRACER)?;
-    let slot = which.slot.or_else(|| told.first().map(|told| told.slot)).unwrap_or(0);
-    if which.slot.is_none() && told.len() > 1 {
-        let slots: Vec<String> = told.iter().map(|told| told.slot.to_string()).collect();
+    let summaries = run.read_trace_summaries(TRACER)?;
+    let slot = which.slot.or_else(|| summaries.first().map(|summary| summary.slot)).unwrap_or(0);
+    if which.slot.is_none() && summaries.len() > 1 {
+        let slots: Vec<String> = summaries.iter().map(|summary| summary.slot.to_string()).collect();
         context.note(format!(
             "iteration {slot} of {} that were traced: --slot {}",
-            told.len(),
+            summaries.len(),
             slots.join(", ")
         ));
     }
@@ -597,8 +592,8 @@ pub fn concatenate_operations(run: &RunDir, slots: &[u32]) -> anyhow::Result<Ope
 }
 
 /// The slots that were traced whole, or at least in part.
-pub fn traced_slots(told: &[OperationTraceSummary]) -> Vec<u32> {
-    told.iter().filter(|told| told.operations > 0).map(|told| told.slot).collect()
+pub fn traced_slots(summaries: &[OperationTraceSummary]) -> Vec<u32> {
+    summaries.iter().filter(|summary| summary.operations > 0).map(|summary| summary.slot).collect()
 }
 
 /// The answer about one iteration of a run, with its operations.
@@ -671,7 +666,7 @@ fn draw_level(level: &TracedLevel, spread: ScaleKind, causes: bool, range: (i64,
     )
 }
 
-/// What a person is told at the end of a run: the sentences of the report.
+/// What is printed at the end of a run: the sentences of the report.
 pub fn conclude_operations(context: &App, run: &RunDir) -> anyhow::Result<Vec<String>> {
     if context.format != OutputFormat::Table {
         return Ok(Vec::new());

@@ -25,7 +25,7 @@ use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
 use crate::measure::run;
 use crate::quantities;
 
-/// How often what the kernel told is taken out of its buffers.
+/// How often what the kernel recorded is taken out of its buffers.
 const ROUND: Duration = Duration::from_millis(20);
 
 /// How often what an event costs is measured again.
@@ -294,7 +294,7 @@ impl<'a> WatchSession<'a> {
         }
         let since = Instant::now();
         self.process.resume()?;
-        let (mut round, mut said) = (Instant::now(), false);
+        let (mut round, mut is_reported) = (Instant::now(), false);
         while self.process.is_alive()?
             && !stop.is_requested()
             && limit.is_none_or(|limit| since.elapsed() < limit)
@@ -308,8 +308,8 @@ impl<'a> WatchSession<'a> {
                 self.measure_event_cost(ProbeCostMeter::QUICK_ROUNDS);
             }
             self.account_probe_cost(&mut round);
-            if !said && self.slowdown.is_known() {
-                said = true;
+            if !is_reported && self.slowdown.is_known() {
+                is_reported = true;
                 self.context.note(format!(
                     "while it is watched the program is {} slower",
                     self.slowdown.text_while_watched()
@@ -413,7 +413,7 @@ impl<'a> WatchSession<'a> {
         self.others += others;
     }
 
-    /// That it became another program is told once for each time.
+    /// That it became another program is reported once for each time.
     fn note_execs(&mut self) {
         for _ in 0..std::mem::take(&mut self.writer.execs) {
             let name = self.process.program_name();
@@ -532,9 +532,9 @@ impl<'a> ProbeTraceWriter<'a> {
     /// What events cost from now on.
     fn set_event_cost(&mut self, cost: &ProbeCost) {
         // Those of places with a condition are counted by the kernel, with those that did not meet it.
-        let told = self.sites.places.iter().map(|place| if place.condition.is_none() { 1.0 } else { 0.0 });
+        let shares = self.sites.places.iter().map(|place| if place.condition.is_none() { 1.0 } else { 0.0 });
         let costs = name_costs(self.sites, cost).into_iter().flat_map(|cost| [cost.entry, cost.exit]);
-        self.costs = costs.zip(told).map(|(cost, told)| cost * told).collect();
+        self.costs = costs.zip(shares).map(|(cost, share)| cost * share).collect();
     }
 
     /// What is taken off all that was written.

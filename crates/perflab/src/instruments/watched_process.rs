@@ -20,10 +20,10 @@ use crate::measure::command_study;
 const LEAST: Duration = Duration::from_millis(100);
 
 /// So many times a program's own share is the most that probes are taken to cost: beyond it the program's own share cannot
-/// be told from the error of the estimate, and nobody's probes are taken off for an error.
+/// be distinguished from the error of the estimate, and nobody's probes are taken off for an error.
 const MOST_TIMES: f64 = 50.0;
 
-/// The least CPU time of the program from which an estimate is told.
+/// The least CPU time of the program from which an estimate is given.
 const ENOUGH: Duration = Duration::from_millis(50);
 
 /// What watching costs a program.
@@ -79,7 +79,7 @@ impl WatchSlowdown {
         }
     }
 
-    /// Probes are being put on, or taken off, and are passed meanwhile though they tell nothing: what that cost is what they
+    /// Probes are being put on, or taken off, and are passed in the meantime though they record nothing: what that cost is what they
     /// cost of the program's time when it was last watched.
     pub fn add_probe_change(&mut self, cpu: Option<u64>, took: Duration) {
         let before = self.cpu;
@@ -235,7 +235,7 @@ impl WatchedProcess {
 }
 
 /// How a process ended that is not our child: while nobody waited for it, /proc has its status as the last number.
-/// Whether it failed; that it is gone, where nothing says how, is told as well.
+/// Whether it failed; that it is gone, where nothing says how, is reported as well.
 fn foreign_process_end(pid: i32) -> (bool, String) {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
     let status = stat.as_deref().and_then(|text| text.split_whitespace().next_back()?.parse::<i32>().ok());
@@ -298,7 +298,7 @@ mod tests {
     }
 
     /// On a busy machine probes were taken to cost more than all of the program's time, and were taken off whatever was asked:
-    /// of 10,000 calls 357 were told, none as lost.
+    /// of 10,000 calls 357 were recorded, none as lost.
     #[test]
     fn an_estimate_above_what_can_be_told_takes_no_probes_off() {
         let mut slowdown = WatchSlowdown::new("5000%").unwrap();

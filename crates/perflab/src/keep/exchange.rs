@@ -21,7 +21,7 @@ use crate::failure::{Exit, UsageError};
 use crate::output_path::OutputPath;
 use crate::selection;
 
-/// Files that are listed one by one; more are told by folder.
+/// Files that are listed one by one; more are listed by folder.
 const LISTED: usize = 24;
 
 /// Lines of a file that are shown with what is wrong with them; all are counted.
@@ -39,7 +39,7 @@ pub fn import_named_path(context: &App, args: &ImportArgs) -> anyhow::Result<Exi
     import_external(context, args)
 }
 
-/// Refuses what may be waited for, or read, for ever. A path that is not there is told by who opens it.
+/// Refuses what may be waited for, or read, for ever. A path that is not there is reported by whoever opens it.
 pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
     let is_finite = |found: std::fs::Metadata| found.is_file() || found.is_dir();
     // Calls itself a regular file, and waits for the kernel to say something.
@@ -58,10 +58,8 @@ pub fn import_external(context: &App, args: &ImportArgs) -> anyhow::Result<Exit>
     let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
     let page_size =
         page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
-    let results = kind.map_or_else(
-        || Importer::list_importable(&args.path),
-        |kind| Ok(vec![(kind, args.path.clone())]),
-    )?;
+    let results = kind
+        .map_or_else(|| Importer::list_importable(&args.path), |kind| Ok(vec![(kind, args.path.clone())]))?;
     import_results(
         context,
         &results,

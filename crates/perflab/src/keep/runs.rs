@@ -98,8 +98,7 @@ pub fn label_run(context: &App, args: &LabelArgs) -> anyhow::Result<Exit> {
 /// `perflab rm RUN ...`: all are looked for before any goes.
 pub fn remove_runs(context: &App, args: &RmArgs) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let found =
-        args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+    let found = args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
     for id in found.into_iter().collect::<BTreeSet<_>>() {
         archive.remove_run(&id)?;
         context.note(format!("removed run {id}"));
@@ -128,12 +127,8 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> anyhow::Result<Exit> {
         .into());
     }
     let older_than = args.older_than.as_deref().map(parse_age).transpose()?;
-    let policy = RetentionPolicy {
-        keep: args.keep,
-        older_than,
-        keep_labelled: !args.labelled,
-        dry_run: !args.apply,
-    };
+    let policy =
+        RetentionPolicy { keep: args.keep, older_than, keep_labelled: !args.labelled, dry_run: !args.apply };
     let gone = context.archive()?.prune(&policy)?;
     let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("size")]);
     for run in &gone.runs {

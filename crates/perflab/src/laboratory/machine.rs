@@ -30,8 +30,8 @@ pub fn list_monitors(context: &App) -> anyhow::Result<Exit> {
 pub fn put_back_leftovers(context: &App) -> Vec<RecoveredRun> {
     let boot = perflab_observe::read_boot_id(&context.root);
     let places = own_directories::state_directories();
-    let told = places.iter().flat_map(|place| recover_killed_runs(place, &boot));
-    told.chain(remove_dead_emulated_disks()).collect()
+    let reported = places.iter().flat_map(|place| recover_killed_runs(place, &boot));
+    reported.chain(remove_dead_emulated_disks()).collect()
 }
 
 /// What killed imports left in the archive, removed.

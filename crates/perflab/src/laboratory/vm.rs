@@ -41,10 +41,7 @@ pub fn run_vm_verb(context: &App, args: &VmArgs) -> anyhow::Result<ExitCode> {
 pub fn launch_program(args: &LaunchArgs) -> ExitCode {
     let manner = perflab_observe::ChildOptions { read_only: args.read_only, stays: args.stays };
     let error = perflab_observe::exec_child(args.parent, manner, &args.argv);
-    stderr_line!(
-        "error: cannot start {}: {error}",
-        args.argv.first().cloned().unwrap_or_default().display()
-    );
+    stderr_line!("error: cannot start {}: {error}", args.argv.first().cloned().unwrap_or_default().display());
     Exit::Unexpected.into()
 }
 
@@ -181,7 +178,7 @@ fn guest_work(args: &BootArgs, machine: &GuestMachine) -> GuestWork {
     GuestWork::Command(GuestCommand { argv: args.command.clone(), directory, environment })
 }
 
-/// Where logs go: where the user said, else a temporary folder that stays only where it is of use.
+/// Where logs go: where the user asked, else a temporary folder that stays only where it is of use.
 enum GuestLogs {
     Given(PathBuf),
     Temporary(TemporaryFolder),

@@ -194,12 +194,12 @@ fn parse_parameters(parameters: &[String]) -> Result<IndexMap<String, Scalar>, U
 }
 
 fn parameter_error(found: &[Problem]) -> UsageError {
-    let said = |problem: &Problem| match &problem.hint {
+    let describe = |problem: &Problem| match &problem.hint {
         Some(hint) => format!("`{}`: {}; {hint}", problem.key, problem.message),
         None => format!("`{}`: {}", problem.key, problem.message),
     };
     UsageError::new(
-        found.iter().map(said).collect::<Vec<_>>().join("\n"),
+        found.iter().map(describe).collect::<Vec<_>>().join("\n"),
         "`perflab workload show` lists the parameters",
     )
 }

@@ -18,7 +18,7 @@ use crate::failure::{Exit, UsageError};
 use crate::measure::run;
 use crate::quantities;
 
-/// A command, or a stretch of time, that an instrument records.
+/// A command, or a range of time, that an instrument records.
 pub struct RecordedCommand<'a> {
     /// the verb: `flame record`
     pub verb: &'a str,

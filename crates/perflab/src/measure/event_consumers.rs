@@ -126,7 +126,7 @@ impl PrecisionWatch {
         }
     }
 
-    /// Everything of the slots so far was told: perhaps a block is complete.
+    /// Everything of the slots so far has come: perhaps a block is complete.
     fn check_precision(&mut self, until: StoppingRule) {
         let cases = self.cases;
         let complete: Vec<u32> =

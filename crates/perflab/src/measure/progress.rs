@@ -21,11 +21,11 @@ pub struct ProgressReporter {
     manifest: Option<Box<Manifest>>,
     failed: u32,
     label: String,
-    /// Whom the others wait for, since when, and whether that was said.
+    /// Whom the others wait for, since when, and whether that was reported.
     awaited: Option<(String, Nanos, bool)>,
 }
 
-/// Where there is no bar to look at: how long one may keep the others waiting before that is said.
+/// Where there is no bar to look at: how long one may keep the others waiting before that is reported.
 const WORTH_A_LINE: Nanos = Nanos(10_000_000_000);
 
 const STYLE: &str = "{spinner:.dim} {bar:32.cyan/dim} {pos}/{len}  {prefix}  {wide_msg:.dim}";
@@ -86,7 +86,7 @@ impl ProgressReporter {
         };
     }
 
-    /// Where the targets are; one that keeps the others waiting for long is said once even without a bar.
+    /// Where the targets are; one that keeps the others waiting for long is reported once even without a bar.
     fn show_target_states(&mut self, all: &[TargetStatus], now: Nanos) {
         let line = target_states_line(all, now);
         self.bar.set_message(if self.label.is_empty() {
@@ -96,8 +96,11 @@ impl ProgressReporter {
         });
         let late = awaited_targets(all);
         match (&mut self.awaited, late) {
-            (Some((known, since, said)), Some(late)) if *known == late => {
-                if now.since(*since) > WORTH_A_LINE && !std::mem::replace(said, true) && !self.is_terminal {
+            (Some((known, since, is_reported)), Some(late)) if *known == late => {
+                if now.since(*since) > WORTH_A_LINE
+                    && !std::mem::replace(is_reported, true)
+                    && !self.is_terminal
+                {
                     self.print_line(&line);
                 }
             }
@@ -239,8 +242,8 @@ pub fn awaited_targets(all: &[TargetStatus]) -> Option<String> {
     Some(names)
 }
 
-fn target_state_word(doing: TargetState) -> &'static str {
-    match doing {
+fn target_state_word(state: TargetState) -> &'static str {
+    match state {
         TargetState::Starts => "starts",
         TargetState::Prepares => "prepares",
         TargetState::Sets => "sets",
@@ -257,19 +260,19 @@ fn target_state_word(doing: TargetState) -> &'static str {
 mod tests {
     use super::*;
 
-    fn states_of_targets(doing: &[TargetState]) -> Vec<TargetStatus> {
-        let one = |(index, doing): (usize, &TargetState)| TargetStatus {
+    fn states_of_targets(states: &[TargetState]) -> Vec<TargetStatus> {
+        let one = |(index, state): (usize, &TargetState)| TargetStatus {
             name: format!("guest{}", index + 1),
-            doing: *doing,
+            doing: *state,
             since: Nanos(1_000_000_000),
         };
-        doing.iter().enumerate().map(one).collect()
+        states.iter().enumerate().map(one).collect()
     }
 
     #[test]
     fn each_with_what_it_does_and_the_slowest_by_name() {
         let text =
-            |doing: &[TargetState]| target_states_line(&states_of_targets(doing), Nanos(4_200_000_000));
+            |states: &[TargetState]| target_states_line(&states_of_targets(states), Nanos(4_200_000_000));
         use TargetState::{Done, Lost, Starts, Works};
         assert_eq!(
             text(&[Done, Works, Lost]),

@@ -44,7 +44,7 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Lines about how evenly targets were served that are said of a comparison.
+/// Lines about how evenly targets were served below a comparison.
 const MOST_FAIRNESS_LINES: usize = 12;
 
 /// How evenly the targets of each side were served.
@@ -158,9 +158,7 @@ fn mmtests_text(
             render_mmtests_monitor(&mmtests::mmtests_monitor_tables(comparison, monitor), format)?
         }
         None if args.ratio => render_mmtests_ratios(&mmtests::mmtests_ratio_tables(comparison), format)?,
-        None => {
-            render_mmtests(&mmtests::mmtests_tables(comparison, statistics), args.significance, format)?
-        }
+        None => render_mmtests(&mmtests::mmtests_tables(comparison, statistics), args.significance, format)?,
     };
     Ok(text)
 }
@@ -216,10 +214,7 @@ fn read_compared_side(
 }
 
 /// The comparison, and its sides.
-fn build_comparison(
-    context: &App,
-    args: &CompareArgs,
-) -> anyhow::Result<(Comparison, Vec<ComparisonSide>)> {
+fn build_comparison(context: &App, args: &CompareArgs) -> anyhow::Result<(Comparison, Vec<ComparisonSide>)> {
     let options = AnalysisOptions {
         noise: crate::laboratory::noise::read_noise_card(context)?,
         ..comparison_options(args)?
@@ -253,7 +248,7 @@ fn build_comparison(
     }
 }
 
-/// The runs with the wanted baseline in front.
+/// The runs with the requested baseline in front.
 fn selectors_baseline_first(args: &CompareArgs) -> Vec<String> {
     let mut runs = args.runs.clone();
     let Some(baseline) = &args.baseline else { return runs };
@@ -356,7 +351,7 @@ pub struct CompareArgs {
     pub margin: String,
 }
 
-/// What `compare` takes where nothing else is wanted.
+/// What `compare` takes where nothing else is requested.
 pub const CONFIDENCE: &str = "95%";
 
 /// The same of the change that matters.

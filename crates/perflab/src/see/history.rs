@@ -34,7 +34,7 @@ pub struct HistoryRun {
     pub record: RunRecord,
 }
 
-/// The runs that the arguments choose, the oldest first; what cannot be read is said, not passed over. With `needs_newest`, the
+/// The runs that the arguments choose, the oldest first; what cannot be read is reported, not passed over. With `needs_newest`, the
 /// newest must be readable: what is judged is not silently another one.
 pub fn read_history_runs(
     context: &App,
@@ -126,7 +126,7 @@ fn print_history(context: &App, found: &MetricHistories) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The page with the newest run, where one is wanted.
+/// The page with the newest run, where one is requested.
 pub fn write_history_report(
     context: &App,
     of: &HistorySelection,

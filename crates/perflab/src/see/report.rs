@@ -60,7 +60,7 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> anyhow::Res
     Ok(())
 }
 
-/// Where a page about a run goes that nobody said a place for.
+/// Where a page about a run goes without `--output`.
 pub fn default_page_path(context: &App, run: &RunDir, ending: &str) -> anyhow::Result<OutputPath> {
     let directory = context.archive_path().join("reports");
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;

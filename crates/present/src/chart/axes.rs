@@ -10,7 +10,7 @@ use crate::chart::scene::{
 use crate::chart::typeface;
 use crate::number::chart::AxisUnit;
 
-/// A stretch of the horizontal axis that has a name: a phase of the run.
+/// A range of the horizontal axis that has a name: a phase of the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AxisBand {
     /// where it begins

@@ -16,7 +16,7 @@ use crate::number::chart::{AxisUnit, format_significant};
 pub struct ChartBar {
     /// Its name.
     pub name: String,
-    /// Its parts, in the order of [`BarChart::parts`]. One part may be negative, several may not.
+    /// Its parts, in the order of [`BarChart::parts`]. One part may be negative, several must not.
     pub parts: Vec<f64>,
     /// The ends of an interval of the whole.
     pub interval: Option<(f64, f64)>,

@@ -24,11 +24,11 @@ pub struct ChartDot {
     pub interval: Option<(f64, f64)>,
     /// Index of its group: its colour.
     pub group: usize,
-    /// What a pointer is told.
+    /// What a pointer shows.
     pub name: String,
 }
 
-/// A level that holds over a stretch.
+/// A level that holds over a range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelLine {
     /// where it begins
@@ -67,7 +67,7 @@ pub struct DotChart {
     pub levels: Vec<LevelLine>,
     /// Rules behind the values, from the least to the most of a place.
     pub ranges: Vec<RangeLine>,
-    /// Named stretches.
+    /// Named ranges.
     pub bands: Vec<AxisBand>,
     /// Names of the groups, in the order of their indexes; no legend where empty.
     pub groups: Vec<String>,
@@ -158,7 +158,7 @@ fn dot_marks(dot: &ChartDot, x: &ChartAxis, y: &ChartAxis) -> Vec<SceneMark> {
     bar.into_iter().chain([square]).collect()
 }
 
-/// One stretch.
+/// One extent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChartExtent {
     /// When.
@@ -182,13 +182,13 @@ pub struct ExtentChart {
     pub unit: AxisUnit,
     /// What the horizontal axis counts.
     pub x_title: String,
-    /// The stretches; later ones lie over earlier ones.
+    /// The extents; later ones lie over earlier ones.
     pub extents: Vec<ChartExtent>,
     /// Names and colours of the groups, in the order of their indexes.
     pub groups: Vec<(String, RgbColour)>,
 }
 
-/// Pixels of a moment, and at least of a stretch.
+/// Pixels of a moment, and at least of an extent.
 const DOT: f64 = 2.0;
 
 impl ExtentChart {
@@ -209,8 +209,8 @@ impl ExtentChart {
     fn axes(&self, frame: &ChartFrame) -> Option<(ChartAxis, ChartAxis)> {
         let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         let empty = (f64::INFINITY, f64::NEG_INFINITY);
-        let (_, last) = self.extents.iter().map(|stretch| stretch.x).fold(empty, ends);
-        let places = self.extents.iter().flat_map(|stretch| [stretch.from, stretch.to]);
+        let (_, last) = self.extents.iter().map(|extent| extent.x).fold(empty, ends);
+        let places = self.extents.iter().flat_map(|extent| [extent.from, extent.to]);
         let (low, high) = places.fold(empty, ends);
         if low > high {
             return None;
@@ -228,12 +228,12 @@ impl ExtentChart {
     fn extent_marks(&self, x: &ChartAxis, y: &ChartAxis) -> Vec<SceneMark> {
         let mut drawn = BTreeSet::new();
         let mut marks = Vec::new();
-        for stretch in &self.extents {
-            let (left, low, high) = (x.pixel_of(stretch.x), y.pixel_of(stretch.from), y.pixel_of(stretch.to));
+        for extent in &self.extents {
+            let (left, low, high) = (x.pixel_of(extent.x), y.pixel_of(extent.from), y.pixel_of(extent.to));
             let top = high.min(low - DOT);
             let whole = |pixels: f64| (pixels / DOT).round() as i64;
-            if drawn.insert((whole(left), whole(low), whole(top), stretch.group)) {
-                let colour = self.groups.get(stretch.group).map_or(OTHERS_COLOUR, |(_, colour)| *colour);
+            if drawn.insert((whole(left), whole(low), whole(top), extent.group)) {
+                let colour = self.groups.get(extent.group).map_or(OTHERS_COLOUR, |(_, colour)| *colour);
                 marks.push(rect_mark((left, low), (left + DOT, top), MarkInk::Own(colour), ""));
             }
         }

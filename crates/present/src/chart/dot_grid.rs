@@ -23,7 +23,7 @@ const ALONE: usize = 4_000_000;
 const MOST: usize = 8;
 
 /// Cells of a column that are looked at together.
-const STRETCH: usize = 16;
+const STRIP: usize = 16;
 
 /// A grid of dots. Columns lie one behind the other: dots come in order of x, and each column fits the first cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl DotGrid {
         }
     }
 
-    /// Adds this many dots: `draw` is told which of them to add to which grid. Where they are many, every processor draws a part.
+    /// Adds this many dots: `draw` gets which of them to add to which grid. Where they are many, every processor draws a part.
     pub fn draw_parallel(&mut self, dots: usize, draw: impl Fn(Range<usize>, &mut Self) + Sync) {
         let processors = thread::available_parallelism().map_or(1, usize::from).min(MOST);
         self.draw_parts(dots, if dots < ALONE { 1 } else { processors }, &draw);
@@ -102,17 +102,17 @@ impl DotGrid {
         u32::from(self.cells.get(column * self.height + row).copied().unwrap_or(0) & COUNT)
     }
 
-    /// The stretches that hold a dot or lie beside one that does: what is not among them is empty.
+    /// The strips that hold a dot or lie beside one that does: what is not among them is empty.
     pub(crate) fn occupied_cells(&self) -> OccupiedCells {
-        let stretches = self.height.div_ceil(STRETCH);
-        let mut busy = vec![false; self.width * stretches];
+        let strips = self.height.div_ceil(STRIP);
+        let mut busy = vec![false; self.width * strips];
         for (at, column) in self.cells.chunks_exact(self.height.max(1)).enumerate() {
             let dots =
-                column.chunks(STRETCH).enumerate().filter(|(_, cells)| cells.iter().any(|cell| *cell > 0));
-            for (stretch, _) in dots {
+                column.chunks(STRIP).enumerate().filter(|(_, cells)| cells.iter().any(|cell| *cell > 0));
+            for (strip, _) in dots {
                 for near in at.saturating_sub(1)..(at + 2).min(self.width) {
-                    let around = near * stretches + stretch.saturating_sub(1)
-                        ..near * stretches + (stretch + 2).min(stretches);
+                    let around =
+                        near * strips + strip.saturating_sub(1)..near * strips + (strip + 2).min(strips);
                     busy.get_mut(around).unwrap_or_default().fill(true);
                 }
             }
@@ -128,7 +128,7 @@ impl DotGrid {
         rows: Range<usize>,
         mut tell: impl FnMut(usize, usize, usize),
     ) {
-        let stretches = self.height.div_ceil(STRETCH);
+        let strips = self.height.div_ceil(STRIP);
         let nothing = vec![0; self.height];
         let column = |at: Option<usize>| {
             let begin = at.map(|at| at * self.height);
@@ -137,9 +137,9 @@ impl DotGrid {
         let last = rows.end.min(self.height);
         for at in 0..self.width {
             let near = [column(at.checked_sub(1)), column(Some(at)), column(Some(at + 1))];
-            for stretch in rows.start / STRETCH..last.div_ceil(STRETCH) {
-                if busy.0.get(at * stretches + stretch).is_some_and(|busy| *busy) {
-                    for row in (stretch * STRETCH).max(rows.start)..((stretch + 1) * STRETCH).min(last) {
+            for strip in rows.start / STRIP..last.div_ceil(STRIP) {
+                if busy.0.get(at * strips + strip).is_some_and(|busy| *busy) {
+                    for row in (strip * STRIP).max(rows.start)..((strip + 1) * STRIP).min(last) {
                         if let Some(shade) = shade_index(visible_cell(near, row)) {
                             tell(at, row, shade);
                         }
@@ -173,7 +173,7 @@ impl DotGrid {
     }
 }
 
-/// Which stretches of the columns are to be looked at, column by column.
+/// Which strips of the columns are to be looked at, column by column.
 #[derive(Debug)]
 pub(crate) struct OccupiedCells(Vec<bool>);
 

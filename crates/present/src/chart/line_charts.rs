@@ -41,7 +41,7 @@ pub struct LineChart {
     pub times: Vec<f64>,
     /// The quantities.
     pub lines: Vec<ChartLine>,
-    /// Named stretches of time.
+    /// Named ranges of time.
     pub bands: Vec<AxisBand>,
 }
 
@@ -85,7 +85,7 @@ impl LineChart {
         Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 
-    /// The line, one mark for each stretch without a hole.
+    /// The line, one mark for each segment without a gap.
     fn line_marks(
         &self,
         line: &ChartLine,
@@ -104,7 +104,7 @@ impl LineChart {
         pieces.into_iter().filter(|points| points.len() > 1).map(mark).collect()
     }
 
-    /// The shade between low ends and values, one mark for each stretch where both are known.
+    /// The shade between low ends and values, one mark for each segment where both are known.
     fn interval_marks(
         &self,
         line: &ChartLine,
@@ -128,16 +128,16 @@ impl LineChart {
 
     /// The places of values, apart where one is missing.
     fn unbroken_points(&self, values: &[Option<f64>], x: &ChartAxis, y: &ChartAxis) -> Vec<Vec<ScenePoint>> {
-        let mut stretches = vec![Vec::new()];
+        let mut segments = vec![Vec::new()];
         for (at, value) in self.times.iter().zip(values) {
-            match (value, stretches.last_mut()) {
-                (Some(value), Some(stretch)) => {
-                    stretch.push(ScenePoint { x: x.pixel_of(*at), y: y.pixel_of(*value) })
+            match (value, segments.last_mut()) {
+                (Some(value), Some(segment)) => {
+                    segment.push(ScenePoint { x: x.pixel_of(*at), y: y.pixel_of(*value) })
                 }
-                _ => stretches.push(Vec::new()),
+                _ => segments.push(Vec::new()),
             }
         }
-        stretches.into_iter().map(|stretch| keep_pixel_extremes(&stretch)).collect()
+        segments.into_iter().map(|segment| keep_pixel_extremes(&segment)).collect()
     }
 }
 
@@ -177,7 +177,7 @@ pub struct StackedChart {
     pub times: Vec<f64>,
     /// From the bottom.
     pub layers: Vec<ChartLayer>,
-    /// Named stretches of time.
+    /// Named ranges of time.
     pub bands: Vec<AxisBand>,
 }
 

@@ -454,16 +454,16 @@ mod tests {
             let run = |(colour, n, white)| [vec![colour; n], vec![0x00ff_ffff; white]].concat();
             let requested: Vec<u32> = runs.into_iter().flat_map(run).collect();
             let (bytes, colours) = sample_image(&requested);
-            let told: Vec<&[u8]> = match &colours {
+            let drawn_pixels: Vec<&[u8]> = match &colours {
                 PixelFormat::Many => bytes.chunks(3).collect(),
                 PixelFormat::Few { palette, .. } => {
                     prop_assert_eq!(&palette[..3], &[255; 3]);
                     bytes.iter().map(|index| &palette[usize::from(*index) * 3..][..3]).collect()
                 }
             };
-            prop_assert_eq!(told.len(), requested.len());
-            for (told, requested) in told.iter().zip(requested) {
-                prop_assert_eq!(*told, &requested.to_le_bytes()[..3]);
+            prop_assert_eq!(drawn_pixels.len(), requested.len());
+            for (drawn_pixels, requested) in drawn_pixels.iter().zip(requested) {
+                prop_assert_eq!(*drawn_pixels, &requested.to_le_bytes()[..3]);
             }
         }
     }

@@ -62,7 +62,7 @@ pub enum SceneMark {
         height: f64,
         /// its colour
         ink: MarkInk,
-        /// what a pointer is told
+        /// what a pointer shows
         title: String,
     },
     /// A filled polygon.
@@ -71,7 +71,7 @@ pub enum SceneMark {
         points: Vec<ScenePoint>,
         /// its colour
         ink: MarkInk,
-        /// what a pointer is told
+        /// what a pointer shows
         title: String,
     },
     /// A line through points.
@@ -84,7 +84,7 @@ pub enum SceneMark {
         width: f64,
         /// broken into dashes
         dashed: bool,
-        /// what a pointer is told
+        /// what a pointer shows
         title: String,
     },
     /// Very many dots, as an image.

@@ -10,13 +10,13 @@ const TEXT_WIDTH: usize = 100;
 /// Means from here on have no decimals,
 const LARGE: f64 = 1e3;
 
-/// below this are told with an exponent,
+/// below this are printed with an exponent,
 const SMALL: f64 = 1e-4;
 
-/// and above this are told with an exponent.
+/// and above this are printed with an exponent.
 const LARGEST: f64 = 1e8;
 
-/// Changes from here on, in percent, are told with an exponent.
+/// Changes from here on, in percent, are printed with an exponent.
 const LARGE_CHANGE: f64 = 1e5;
 
 /// Deviations up to this, in percent, are left out.

@@ -125,7 +125,7 @@ fn right_aligned_grid(titles: &[&str]) -> Grid {
     Grid::new(titles.iter().map(|title| GridColumn::left(title)))
 }
 
-/// Tables one below the other; several are told apart by their names.
+/// Tables one below the other; several are distinguished by their names.
 fn stack_tables(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
     let many = tables.len() > 1;
     let mut lines = Vec::new();

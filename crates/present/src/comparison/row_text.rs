@@ -46,7 +46,7 @@ impl RowText {
     }
 }
 
-/// The metric, and those that are the same number; a key that they share is said once.
+/// The metric, and those that are the same number; a key that they share is printed once.
 fn metric_names(row: &VerdictRow) -> String {
     let (bare, key) = row.metric.split_once(' ').map_or((row.metric.as_str(), ""), |(bare, key)| (bare, key));
     let twin = |twin: &String| match twin.split_once(' ') {

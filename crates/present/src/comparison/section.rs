@@ -107,14 +107,14 @@ fn row_case_name(row: &VerdictRow, comparison: &Comparison) -> String {
     }
 }
 
-/// All comparisons, ready for the template. What an earlier one has warned of is not said again: two factors of
+/// All comparisons, ready for the template. What an earlier one has warned of is not repeated: two factors of
 /// one run share its gaps.
 pub(crate) fn comparison_views(comparisons: &[Comparison]) -> Vec<ComparisonView> {
-    let mut said: Vec<DiagnosticFinding> = Vec::new();
+    let mut shown: Vec<DiagnosticFinding> = Vec::new();
     let mut views: Vec<ComparisonView> = comparisons.iter().map(comparison_view).collect();
     for view in &mut views {
-        view.warnings.retain(|finding| !said.contains(finding));
-        said.extend(view.warnings.iter().cloned());
+        view.warnings.retain(|finding| !shown.contains(finding));
+        shown.extend(view.warnings.iter().cloned());
     }
     views
 }

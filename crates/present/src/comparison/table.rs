@@ -36,7 +36,7 @@ pub fn render_comparison(
     }
 }
 
-/// Several comparisons of the same runs (one a factor): their tables one below the other, then what is to be said of
+/// Several comparisons of the same runs (one a factor): their tables one below the other, then the remarks on
 /// them, once. In JSON a list.
 ///
 /// # Errors

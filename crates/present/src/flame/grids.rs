@@ -151,11 +151,11 @@ pub fn sample_account(parts: &SampleCounts) -> String {
     if all == 0 {
         return "no sample was taken: nothing ran, or not for long enough".into();
     }
-    let told = |(name, count): (&str, u64)| {
+    let part_text = |(name, count): (&str, u64)| {
         (count > 0).then(|| format!("{count} {name} ({:.2} %)", 100.0 * count as f64 / all as f64))
     };
-    let told: Vec<String> = named_sample_parts(parts).into_iter().filter_map(told).collect();
-    format!("{all} samples: {}", told.join(", "))
+    let parts: Vec<String> = named_sample_parts(parts).into_iter().filter_map(part_text).collect();
+    format!("{all} samples: {}", parts.join(", "))
 }
 
 /// Where samples come from, in a line: `perf.data, cpu-clock at 499 Hz`.

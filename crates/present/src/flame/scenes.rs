@@ -156,13 +156,13 @@ fn write_graph_head(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLa
          font-size=\"{LETTERS}\" fill=\"#1c1a17\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
          <text x=\"{MARGIN}\" y=\"26\" font-size=\"17\">{title}</text>"
     );
-    let told = format!("{}, from {}", sample_account(&laid.parts), requested.source);
-    let told = if laid.boxes.is_empty() { "no samples".into() } else { told };
+    let account = format!("{}, from {}", sample_account(&laid.parts), requested.source);
+    let account = if laid.boxes.is_empty() { "no samples".into() } else { account };
     let room = requested.width - 2.0 * MARGIN;
     let _ = writeln!(
         out,
         "<text x=\"{MARGIN}\" y=\"46\" fill-opacity=\"0.68\">{}</text>",
-        escape_xml(&shorten_to_width(&told, LETTERS, room))
+        escape_xml(&shorten_to_width(&account, LETTERS, room))
     );
 }
 
@@ -171,13 +171,13 @@ fn draw_box(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, on
     let (samples, all) = (laid.node_total(one.node), laid.node_total(0));
     let own = laid.own.get(one.node as usize).copied().unwrap_or(0);
     let word = if samples == 1 { "sample" } else { "samples" };
-    let told =
+    let account =
         format!("{name}: {samples} {word}, {}, self {}", share_text(samples, all), share_text(own, all));
     let gap = if one.width > 3.0 { 1.0 } else { 0.0 };
     let _ = write!(
         out,
         "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"1.5\" fill=\"{}\"/>",
-        escape_xml(&told),
+        escape_xml(&account),
         format_coordinate(one.left),
         format_coordinate(top),
         format_coordinate(one.width - gap),

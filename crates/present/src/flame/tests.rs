@@ -91,7 +91,7 @@ fn a_rule_table_gives_colours_to_what_it_knows() {
     let joined = join_profiles(&[vec![(&profile, options)]]);
     let rules = CategoryRules::load_shipped("slab").unwrap().unwrap();
     let categories = FlameCategories::by_rules(&joined, &rules);
-    let told = joined.nodes.iter().zip(&categories.by_node).map(|(node, category)| {
+    let shown = joined.nodes.iter().zip(&categories.by_node).map(|(node, category)| {
         let name = &joined.functions[node.function as usize].name;
         format!("{name}: {}", categories.categories[*category as usize].name)
     });
@@ -105,5 +105,5 @@ fn a_rule_table_gives_colours_to_what_it_knows() {
         "read: kernel",
         "kfree: free: fast",
     ];
-    assert_eq!(told.collect::<Vec<_>>(), requested);
+    assert_eq!(shown.collect::<Vec<_>>(), requested);
 }

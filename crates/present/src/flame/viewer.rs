@@ -88,7 +88,7 @@ fn flame_side(joined: &JoinedProfiles<'_>, side: &JoinedSide<'_>, name: String) 
 
 /// Samples by cell; `None` unless all have a time.
 fn sample_times(side: &JoinedSide<'_>) -> Option<SampleTimes> {
-    let (mut stretches, mut entries, mut seconds) = (Vec::new(), Vec::new(), 0_u32);
+    let (mut ranges, mut entries, mut seconds) = (Vec::new(), Vec::new(), 0_u32);
     for (number, run) in side.runs.iter().enumerate() {
         for (at, leaves) in run.leaves.iter().enumerate().filter(|(_, leaves)| !leaves.is_empty()) {
             let cells = piece_time_cells(run, at, leaves)?;
@@ -96,7 +96,7 @@ fn sample_times(side: &JoinedSide<'_>) -> Option<SampleTimes> {
             let name =
                 if side.runs.len() > 1 { format!("run {}", number + 1) } else { format!("{}", at + 1) };
             let length = u32::try_from(length).ok()?;
-            stretches.push((name, length));
+            ranges.push((name, length));
             let base = u64::from(seconds) * ROWS;
             seconds = seconds.checked_add(length)?;
             entries.extend(cells.into_iter().map(|(cell, node, count)| (base + cell, node, count)));
@@ -110,7 +110,7 @@ fn sample_times(side: &JoinedSide<'_>) -> Option<SampleTimes> {
     });
     (!entries.is_empty()).then(|| SampleTimes {
         rows: ROWS as u32,
-        stretches,
+        stretches: ranges,
         cell: pack_ascending(entries.iter().map(|(cell, _, _)| *cell)),
         node: pack_unsigned(entries.iter().map(|(_, node, _)| u64::from(*node))),
         count: pack_unsigned(entries.iter().map(|(_, _, count)| *count)),
@@ -232,7 +232,7 @@ pub struct FlameSide {
     pub time: Option<SampleTimes>,
 }
 
-/// Samples over time, in cells of a fiftieth of a second; each stretch begins a second of its own.
+/// Samples over time, in cells of a fiftieth of a second; each range begins a second of its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleTimes {
     /// Cells in a second.
@@ -321,8 +321,9 @@ impl FlameCategories {
         let mut seen = vec![false; joined.nodes.len()];
         for run in joined.sides.iter().flat_map(|side| &side.runs) {
             let verdicts = categorise_profile(run.profile, rules).nodes;
-            let number =
-                |node: NodeId| verdicts.get(node.0 as usize).and_then(|said| category_number(rules, said));
+            let number = |node: NodeId| {
+                verdicts.get(node.0 as usize).and_then(|category| category_number(rules, category))
+            };
             categories.number_nodes(joined, run, &mut seen, number);
         }
         categories
@@ -369,12 +370,12 @@ fn rule_categories(rules: &CategoryRules) -> Vec<FlameCategory> {
 }
 
 /// The number of a verdict as a category; `None` outside of every operation.
-fn category_number(rules: &CategoryRules, said: &StackCategory) -> Option<u32> {
-    let operation = match said.operation? {
+fn category_number(rules: &CategoryRules, stack_category: &StackCategory) -> Option<u32> {
+    let operation = match stack_category.operation? {
         UNRECOGNISED => rules.operations.len(),
         operation => usize::from(operation),
     };
-    let at = ROLES.len() + operation * rules.categories.len().max(1) + usize::from(said.category);
+    let at = ROLES.len() + operation * rules.categories.len().max(1) + usize::from(stack_category.category);
     u32::try_from(at).ok()
 }
 

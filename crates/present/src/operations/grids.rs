@@ -115,12 +115,12 @@ pub(crate) fn operation_description(operations: &OperationColumns, row: u32) -> 
 }
 
 fn span_text(operations: &OperationColumns, row: u32) -> String {
-    let told = operations.spans.iter().filter_map(|span| {
+    let texts = operations.spans.iter().filter_map(|span| {
         let count =
             span.count.get(row).filter(|count| *count > 1).map_or(String::new(), |n| format!(" ({n})"));
         Some(format!("{} {}{count}", span.name, GridCell::quantity(span.time.get(row)? as f64, "ns").text()))
     });
-    told.collect::<Vec<_>>().join(", ")
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn kernel_event_text(operations: &OperationColumns, row: u32) -> String {
@@ -134,11 +134,11 @@ fn kernel_event_text(operations: &OperationColumns, row: u32) -> String {
 }
 
 fn attribute_text(operations: &OperationColumns, row: u32) -> String {
-    let told = operations
+    let texts = operations
         .numbers
         .iter()
         .filter_map(|number| Some(format!("{} {}", number.name, number.values.get(row)?)));
-    told.collect::<Vec<_>>().join(", ")
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Quantiles before and after, then outliers by cause.

@@ -20,7 +20,7 @@ pub struct OperationSceneOptions {
     pub scale_kind: ScaleKind,
     /// Spans whose own times are drawn too, one set of dots for each list.
     pub drawn_spans: Vec<Vec<String>>,
-    /// The number that is the horizontal axis; how manieth operation it is, where left out or not told by each.
+    /// The number that is the horizontal axis; the operation's position, where left out or not recorded by each.
     pub x_number: Option<String>,
     /// Give each outlier the colour of its cause.
     pub colour_by_cause: bool,

@@ -144,10 +144,10 @@ fn the_report_holds_every_maximum_within_its_bytes() {
     for most in [crate::operations::viewer::MOST_BYTES, 60_000, 0] {
         let text = crate::operations::viewer::operation_viewer_data(&operations, &report, "t", most);
         assert!(text.len() <= most || most < 30_001, "{} for {most}", text.len());
-        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let width = told["width"].as_u64().unwrap() as usize;
+        let data: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let width = data["width"].as_u64().unwrap() as usize;
         let bins = times.len().div_ceil(width);
-        let all = read_packed_column(told["bins"].as_str().unwrap(), 0, bins * 4);
+        let all = read_packed_column(data["bins"].as_str().unwrap(), 0, bins * 4);
         let mut longest = Vec::new();
         for bin in 0..bins {
             let inside = &times[bin * width..((bin + 1) * width).min(times.len())];
@@ -158,8 +158,8 @@ fn the_report_holds_every_maximum_within_its_bytes() {
             longest.push((high, bin * width));
         }
         // The true top k are among the outliers, whatever was left out.
-        let count = told["outlier_count"].as_u64().unwrap() as usize;
-        let outliers = read_packed_column(told["outliers"].as_str().unwrap(), 0, count * 3);
+        let count = data["outlier_count"].as_u64().unwrap() as usize;
+        let outliers = read_packed_column(data["outliers"].as_str().unwrap(), 0, count * 3);
         let (mut row, mut shown) = (0, std::collections::BTreeSet::new());
         for at in 0..count {
             row += outliers[at];

@@ -36,7 +36,7 @@ struct OperationViewerData<'a> {
     width: u32,
     low: f64,
     ratio: f64,
-    /// a byte a row; empty where single operations are not told
+    /// a byte a row; empty where single operations are left out
     steps: String,
     bins: String,
     /// the longest outliers in the order of rows: rows (differences), then times, then causes

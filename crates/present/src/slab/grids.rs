@@ -367,7 +367,7 @@ pub fn row_histogram_chart(histogram: &EfficiencyHistogram) -> Scene {
     .render()
 }
 
-/// One row a cache; those that did not change only where `all` is wanted.
+/// One row a cache; those that did not change only where `all` is set.
 #[must_use]
 pub fn slab_comparison_grid(comparison: &SlabComparison, all: bool) -> Grid {
     let named = NamedColumns::from_comparison(comparison);
@@ -407,7 +407,7 @@ impl NamedColumns {
     }
 }
 
-/// Whether anything is to be said of a cache beyond "as before".
+/// Whether there is anything to say of a cache beyond "as before".
 fn has_news(change: &CacheChange) -> bool {
     let moved = change.bytes.is_some_and(|bytes| bytes.value.abs() > change.floor);
     moved || matches!(change.verdict, Verdict::Better | Verdict::Worse)

@@ -63,7 +63,7 @@ fn elapsed_seconds(points: &[UsagePoint], begun: Nanos) -> Vec<f64> {
     points.iter().map(|point| point.at.since(begun).seconds()).collect()
 }
 
-/// Phases as named stretches of the time axis.
+/// Phases as named ranges of the time axis.
 fn phase_bands(phases: &[IterationSpan], begun: Nanos) -> Vec<AxisBand> {
     let span = |phase: &IterationSpan| AxisBand {
         from: phase.start.since(begun).seconds(),

@@ -112,18 +112,18 @@ impl Hunter {
         let mut steps: Vec<usize> = Vec::new();
         loop {
             let mut best: Option<(f64, usize, Range<usize>)> = None;
-            for stretch in segment_ranges(&steps, window.len()) {
+            for range in segment_ranges(&steps, window.len()) {
                 let Some(found) =
-                    window.get(stretch.clone()).and_then(|part| best_candidate(part, self.shortest))
+                    window.get(range.clone()).and_then(|part| best_candidate(part, self.shortest))
                 else {
                     continue;
                 };
                 if best.as_ref().is_none_or(|(distance, ..)| found.distance > *distance) {
-                    best = Some((found.distance, found.index + stretch.start, stretch));
+                    best = Some((found.distance, found.index + range.start, range));
                 }
             }
-            let Some((_, index, stretch)) = best else { return steps };
-            if self.p_value(&window[stretch.start..index], &window[index..stretch.end]) > self.weak_level() {
+            let Some((_, index, range)) = best else { return steps };
+            if self.p_value(&window[range.start..index], &window[index..range.end]) > self.weak_level() {
                 return steps;
             }
             steps.push(index);

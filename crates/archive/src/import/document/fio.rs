@@ -142,8 +142,8 @@ fn add_fio_figures(
     story: &mut RunMetadata,
 ) {
     let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
-    let told = options.all.iter().filter(|(name, _)| options.names.contains(*name));
-    point.extend(told.map(|(name, value)| (name.clone(), value.clone())));
+    let reported = options.all.iter().filter(|(name, _)| options.names.contains(*name));
+    point.extend(reported.map(|(name, value)| (name.clone(), value.clone())));
     let results = &mut story.results;
     let case = results.find_or_add_case("fio", point);
     results.add_parameters(case, options.all.clone());
@@ -153,16 +153,16 @@ fn add_fio_figures(
         |figure: &str, name: &str| Some(finite_json_number(figures.get(figure)?.get(name))? / MICROSECOND);
     let percentile =
         |key| Some(finite_json_number(figures.get("clat_ns")?.get("percentile")?.get(key))? / MICROSECOND);
-    let mut told = vec![
+    let mut reported = vec![
         ("bandwidth", "bytes/s", Direction::Higher, true, finite_json_number(figures.get("bw_bytes"))),
         ("iops", "ops/s", Direction::Higher, true, finite_json_number(figures.get("iops"))),
         ("latency-mean", "us", Direction::Lower, false, latency("lat_ns", "mean")),
         ("latency-max", "us", Direction::Lower, false, latency("lat_ns", "max")),
     ];
-    told.extend(
+    reported.extend(
         PERCENTILES.iter().map(|(key, name)| (*name, "us", Direction::Lower, false, percentile(*key))),
     );
-    for (name, unit, direction, primary, value) in told {
+    for (name, unit, direction, primary, value) in reported {
         let Some(value) = value else { continue };
         let id = results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
         results.add_sample(execution, id, value, None);

@@ -51,8 +51,8 @@ fn unwrap_go_test_lines(document: &InputDocument) -> (Vec<GoBenchText<'_>>, Vec<
     let mut broken = Vec::new();
     for (number, text, _) in document.numbered_lines() {
         match serde_json::from_str::<GoTestEvent>(text) {
-            Ok(said) if said.action == "output" => {
-                packages.entry(said.package).or_default().push_output(&said.output, number);
+            Ok(event) if event.action == "output" => {
+                packages.entry(event.package).or_default().push_output(&event.output, number);
             }
             Ok(_) => {}
             Err(_) => broken.push(number),

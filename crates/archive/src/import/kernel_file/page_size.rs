@@ -69,10 +69,10 @@ pub(crate) struct MachinePageSize {
     pub(crate) source: String,
 }
 
-/// Decides the page size of a run and writes it into its story: what was told, else what the rows fit,
+/// Decides the page size of a run and writes it into its metadata: what was stated, else what the rows fit,
 /// else 4096 with a warning.
 pub(crate) fn settle_page_size(
-    told: Option<MachinePageSize>,
+    reported: Option<MachinePageSize>,
     feeds: &[&LogStream],
     story: &mut RunMetadata,
 ) -> u64 {
@@ -80,7 +80,7 @@ pub(crate) fn settle_page_size(
         let source = format!("how many objects fill a slab in {}", feed.file_report().file_name());
         Some(MachinePageSize { bytes: feed.page_size()?, source })
     };
-    let known = told.or_else(|| feeds.iter().find_map(of_rows));
+    let known = reported.or_else(|| feeds.iter().find_map(of_rows));
     if known.is_none() {
         story.notes.push((
             "the page size is not known: 4096 bytes are assumed, and all bytes of slabs depend on it".into(),

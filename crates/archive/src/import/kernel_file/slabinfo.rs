@@ -67,12 +67,12 @@ impl SlabinfoParser {
     }
 
     fn page_size_contradiction(&self, winner: u64) -> String {
-        let told = self.page.as_ref().map(|page| format!("{} ({})", page.bytes, page.source));
-        let told = told.or_else(|| self.found.map(|found| format!("{found} (the dumps before it)")));
+        let reported = self.page.as_ref().map(|page| format!("{} ({})", page.bytes, page.source));
+        let reported = reported.or_else(|| self.found.map(|found| format!("{found} (the dumps before it)")));
         format!(
             "the slabs of this dump fit pages of {winner} bytes and not {}: import logs of different machines \
              one by one, each with its --page-size",
-            told.unwrap_or_default()
+            reported.unwrap_or_default()
         )
     }
 }

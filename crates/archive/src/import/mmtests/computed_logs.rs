@@ -57,8 +57,8 @@ pub(crate) fn read_netperf(
 ) -> Result<(), ArchiveError> {
     let mut units: Vec<&str> = Vec::new();
     for (protocol, size, path) in folder.iter().filter_map(|(name, path)| split_netperf_name(name, path)) {
-        let said = read_netperf_file(protocol, size, path, bench)?;
-        units.extend(said);
+        let output = read_netperf_file(protocol, size, path, bench)?;
+        units.extend(output);
         units.dedup();
     }
     if let (Some(took), 2..) = (bench.took.last_mut(), units.len()) {
@@ -83,15 +83,15 @@ fn read_netperf_file(
     bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<Option<&'static str>, ArchiveError> {
     let udp = protocol == "UDP_STREAM";
-    let mut said = NetperfOutput::default();
-    let mut took = bench.read_lines(path, |_, line| said.take_line(line, udp))?;
+    let mut output = NetperfOutput::default();
+    let mut took = bench.read_lines(path, |_, line| output.take_line(line, udp))?;
     let usual = if protocol.ends_with("_RR") { "trans/s" } else { "Mbit/s" };
-    if said.unit.is_none() && said.sent.is_some() {
+    if output.unit.is_none() && output.sent.is_some() {
         took.add_note(format!("no head names a unit: taken as {usual}"));
     }
-    said.add_samples(&protocol.to_lowercase().replace('_', ""), size, said.unit.unwrap_or(usual), bench);
+    output.add_samples(&protocol.to_lowercase().replace('_', ""), size, output.unit.unwrap_or(usual), bench);
     bench.keep_report(took);
-    Ok(said.sent.and(said.unit))
+    Ok(output.sent.and(output.unit))
 }
 
 impl NetperfOutput {
@@ -127,12 +127,12 @@ impl NetperfOutput {
         let case = bench.case_at(&[("size", size)]);
         let execution = bench.next_execution(case);
         let loss = self.received.map(|received| sent - received).filter(|loss| *loss > sent * LOSS);
-        let told = [
+        let reported = [
             ("send", Some(sent), Direction::Higher),
             ("recv", self.received, Direction::Higher),
             ("loss", loss, Direction::Lower),
         ];
-        for (which, value, direction) in told {
+        for (which, value, direction) in reported {
             let Some(value) = value else { continue };
             let metric = bench.metric_named(case, &format!("{protocol}-{which}"), unit, direction, true);
             bench.add_sample(execution, metric, value);
@@ -248,7 +248,7 @@ fn parse_pgbench_interval(line: LogLine<'_>) -> Result<(u64, f64), String> {
     Ok((at, count as f64))
 }
 
-/// `tps = 1234.5 (…)`: without connections being established, where both are told.
+/// `tps = 1234.5 (…)`: without connections being established, where both are printed.
 fn read_pgbench_summary(
     file: &Path,
     (case, execution): (ImportedCaseId, ImportedExecutionId),

@@ -410,7 +410,7 @@ fn parse_fact_value(text: &str) -> Scalar {
     text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int)
 }
 
-/// The first lines of a file; none where it cannot be read, which `took` is told.
+/// The first lines of a file; none where it cannot be read, which is noted in `took`.
 fn read_first_lines(file: &Path, took: &mut Vec<FileReport>) -> Vec<String> {
     let mut lines = InputLines::open_optional(file);
     took.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(file, reason)));

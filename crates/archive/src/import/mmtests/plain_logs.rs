@@ -183,7 +183,7 @@ pub(crate) fn read_hackbench(
         let mut begun = 0;
         let mut took = bench.read_lines(log.path, |bench, line| {
             begun += u64::from(line.text.starts_with("# Running") || line.text.starts_with("Running in"));
-            // Hundreds of thousands of lines: those that hold no time are told by their first letter.
+            // Hundreds of thousands of lines: those that hold no time are recognised by their first letter.
             let text = line.text.trim_ascii_start();
             let rest = text.strip_prefix("Total time:").or_else(|| text.strip_prefix("Time:"))?;
             let value = parse_whole_number(line, rest);
@@ -389,12 +389,12 @@ fn read_dbench_report(
 ) -> Result<(), ArchiveError> {
     let took = bench.read_lines(path, |bench, line| {
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
-        let said = match parse_dbench_line(&words)? {
+        let output = match parse_dbench_line(&words)? {
             _ if !line.whole => return Some(LineOutcome::Unusable("the line is cut off".into())),
             Err(reason) => return Some(LineOutcome::Unusable(reason)),
-            Ok(said) => said,
+            Ok(output) => output,
         };
-        let (metric, value) = match said {
+        let (metric, value) = match output {
             DbenchLine::Loadfile(value) => (bench.primary_metric(case, LOADFILE), value),
             DbenchLine::Throughput(value) => (bench.primary_metric(case, THROUGHPUT), value),
             DbenchLine::Operation(name, value) => {
@@ -666,9 +666,9 @@ mod tests {
             super::parse_memtier_totals(&head, &values, &mut found),
             crate::import::import_report::LineOutcome::Used
         );
-        let told: Vec<(&str, f64)> = found.iter().map(|((name, ..), value)| (*name, *value)).collect();
+        let reported: Vec<(&str, f64)> = found.iter().map(|((name, ..), value)| (*name, *value)).collect();
         assert_eq!(
-            told,
+            reported,
             [("ops/sec", 52011.41), ("misses/sec", 47278.84), ("latency", 3.84), ("kb/sec", 2089.4)]
         );
     }

@@ -55,13 +55,13 @@ impl ReadingParser for PerfStatParser {
             return LineOutcome::Unusable("it is not `VALUE [UNIT] EVENT`".into());
         };
         let value_missing = value.is_none();
-        let told = if value_missing { "not counted" } else { "" };
+        let remark = if value_missing { "not counted" } else { "" };
         let value = value.map_or(TableCell::Missing, TableCell::Float);
         rows.push(vec![
             TableCell::Text(event.into()),
             value,
             TableCell::Text(unit.into()),
-            TableCell::Text(told.into()),
+            TableCell::Text(remark.into()),
         ]);
         if value_missing && self.uncounted.len() < EVENTS {
             self.uncounted.insert(event.into());
