@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("../../kernels");
+    let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("kernels");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files: Vec<PathBuf> =
         fs::read_dir(&folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;

@@ -7,7 +7,7 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let crate_root = PathBuf::from(read_build_variable("CARGO_MANIFEST_DIR")?);
-    let folder = crate_root.join("../../workloads");
+    let folder = crate_root.join("workloads");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files: Vec<PathBuf> =
         fs::read_dir(&folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;

@@ -17,27 +17,21 @@ pub struct ShippedStudy {
 
 /// All of them; a test holds this table against the folder.
 pub const STUDIES: &[ShippedStudy] = &[
-    ShippedStudy { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
-    ShippedStudy { name: "memory", text: include_str!("../../../studies/memory.toml") },
-    ShippedStudy { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
-    ShippedStudy { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
-    ShippedStudy { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
-    ShippedStudy { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
-    ShippedStudy {
-        name: "slablist-insertion",
-        text: include_str!("../../../studies/slablist-insertion.toml"),
-    },
-    ShippedStudy {
-        name: "application-startup",
-        text: include_str!("../../../studies/application-startup.toml"),
-    },
-    ShippedStudy { name: "vm-fairness", text: include_str!("../../../studies/vm-fairness.toml") },
-    ShippedStudy { name: "stream-4vms", text: include_str!("../../../studies/stream-4vms.toml") },
-    ShippedStudy { name: "patch-matrix", text: include_str!("../../../studies/patch-matrix.toml") },
+    ShippedStudy { name: "quickstart", text: include_str!("../studies/quickstart.toml") },
+    ShippedStudy { name: "memory", text: include_str!("../studies/memory.toml") },
+    ShippedStudy { name: "scheduler", text: include_str!("../studies/scheduler.toml") },
+    ShippedStudy { name: "slab-filesystems", text: include_str!("../studies/slab-filesystems.toml") },
+    ShippedStudy { name: "slab-efficiency", text: include_str!("../studies/slab-efficiency.toml") },
+    ShippedStudy { name: "hackbench-profile", text: include_str!("../studies/hackbench-profile.toml") },
+    ShippedStudy { name: "slablist-insertion", text: include_str!("../studies/slablist-insertion.toml") },
+    ShippedStudy { name: "application-startup", text: include_str!("../studies/application-startup.toml") },
+    ShippedStudy { name: "vm-fairness", text: include_str!("../studies/vm-fairness.toml") },
+    ShippedStudy { name: "stream-4vms", text: include_str!("../studies/stream-4vms.toml") },
+    ShippedStudy { name: "patch-matrix", text: include_str!("../studies/patch-matrix.toml") },
 ];
 
 /// What `perflab study new` writes.
-pub const STARTER: &str = include_str!("../../../studies/starter.toml");
+pub const STARTER: &str = include_str!("../studies/starter.toml");
 
 /// The study that the user named: a file, else a shipped one.
 pub fn find_study(name: &str) -> anyhow::Result<TomlSource> {
@@ -71,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_table_holds_the_whole_folder() {
-        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies")).unwrap();
+        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/studies")).unwrap();
         let files: BTreeSet<String> = folder
             .filter_map(|entry| {
                 entry.unwrap().file_name().to_str().unwrap().strip_suffix(".toml").map(str::to_owned)

@@ -9,10 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// The tables that come with perflab: name and text.
-pub const SHIPPED_RULES: [(&str, &str); 2] = [
-    ("slab", include_str!("../../../../rules/slab.toml")),
-    ("kernel", include_str!("../../../../rules/kernel.toml")),
-];
+pub const SHIPPED_RULES: [(&str, &str); 2] =
+    [("slab", include_str!("../../rules/slab.toml")), ("kernel", include_str!("../../rules/kernel.toml"))];
 
 /// A mistake in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

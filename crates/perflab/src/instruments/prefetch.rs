@@ -809,7 +809,7 @@ fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
 }
 
 /// The unit that is shipped.
-const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
+const UNIT: &str = include_str!("../../contrib/perflab-prefetch.service");
 
 /// Reads ahead for every program until a stop request.
 pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) -> anyhow::Result<Exit> {

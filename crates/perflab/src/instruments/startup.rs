@@ -17,7 +17,7 @@ use crate::instruments::startup_once::StartupCommand;
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
 
 /// What one startup prints is a metric of the workload that starts applications, whose last part says so.
-const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
+const APPLICATION_START: &str = include_str!("../../workloads/application-start.toml");
 
 /// Measures startups, and compares the modes.
 pub fn measure_startups(context: &App, args: &StartupArgs) -> anyhow::Result<Exit> {

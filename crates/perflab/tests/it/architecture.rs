@@ -137,3 +137,78 @@ fn every_dependency_has_its_line() {
         }
     }
 }
+
+/// Private crates: chores, and what only tests use.
+const UNPUBLISHED: &[&str] = &["xtask", "fixtures", "perflab-fixtures"];
+
+#[test]
+fn every_crate_that_is_published_says_what_it_is_and_needs_no_unpublished_one() {
+    let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().unwrap();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let is_published = package.publish.as_ref().is_none_or(|registries| !registries.is_empty());
+        assert_eq!(is_published, !UNPUBLISHED.contains(&name), "publish of {name}");
+        if !is_published {
+            continue;
+        }
+        assert!(package.description.is_some() && package.license.is_some(), "{name} lacks a description");
+        assert!(package.repository.is_some() && package.rust_version.is_some(), "{name} lacks its origin");
+        let readme = package.readme().unwrap_or_else(|| panic!("{name} has no readme"));
+        assert!(readme.is_file(), "{name}: no {readme}");
+        for used in package.dependencies.iter().filter(|one| one.path.is_some()) {
+            // A path alone is dropped from what is published, which only a dependency of tests survives.
+            let is_tests = used.kind == cargo_metadata::DependencyKind::Development;
+            assert!(
+                is_tests || used.req.to_string() != "*",
+                "{name} uses {} without a version beside its path",
+                used.name
+            );
+            assert!(
+                is_tests || !UNPUBLISHED.contains(&used.name.as_str()),
+                "{name} needs {}, which is not published",
+                used.name
+            );
+        }
+    }
+}
+
+/// What a published crate compiles in lies in its own folder, if by a symbolic link: cargo packs nothing else.
+#[test]
+fn no_crate_includes_what_lies_outside_its_folder() {
+    let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().unwrap();
+    let mut seen = 0;
+    for package in metadata.packages.iter().filter(|package| !UNPUBLISHED.contains(&package.name.as_str())) {
+        let home = package.manifest_path.parent().unwrap();
+        for (file, text) in rust_files(home.join("src").as_std_path()) {
+            // A module of tests at the end of a file is not compiled into anything that is published.
+            let shipped = text.split("#[cfg(test)]").next().unwrap();
+            if file.ends_with("tests.rs") {
+                continue;
+            }
+            for rest in
+                ["include_str!(\"", "include_bytes!(\""].iter().flat_map(|call| shipped.split(call).skip(1))
+            {
+                let target = rest.split('"').next().unwrap();
+                let depth = file.parent().unwrap().strip_prefix(home).unwrap().components().count();
+                let up = target.split('/').take_while(|part| *part == "..").count();
+                assert!(up <= depth, "{} includes {target}", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} inclusions found");
+}
+
+fn rust_files(folder: &std::path::Path) -> Vec<(std::path::PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            files.push((path, text));
+        }
+    }
+    files
+}
