@@ -4,6 +4,7 @@
 //! [`ListCursor`] is at a position. It survives no insertion, removal, sort or reap, since its position may then
 //! mean another element; replacing elements in place leaves it valid. Both say so with a [`StaleCursor`].
 
+use crate::comparator::Comparator;
 use crate::error::StaleCursor;
 use crate::list::SlabList;
 use crate::policy::ReapPolicy;
@@ -33,7 +34,7 @@ pub struct SetCursor<K> {
     key: K,
 }
 
-impl<K: Copy + Ord> SetCursor<K> {
+impl<K: Copy> SetCursor<K> {
     /// The key that it was put on. O(1), and also of a stale one.
     #[must_use]
     pub fn key(&self) -> K {
@@ -44,9 +45,9 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// [`StaleCursor`] if the key was removed, or the cursor is of another set.
-    pub fn position<R: ReapPolicy, P: SlabProbe>(
+    pub fn position<R: ReapPolicy, P: SlabProbe, C: Comparator<K>>(
         &self,
-        set: &SlabSet<K, R, P>,
+        set: &SlabSet<K, R, P, C>,
     ) -> Result<usize, StaleCursor> {
         if self.list != set.tree.id {
             return Err(StaleCursor::OtherList);
@@ -58,9 +59,9 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// As [`position`](Self::position). [`SlabSet::first_above`] goes on from a removed key.
-    pub fn next<R: ReapPolicy, P: SlabProbe>(
+    pub fn next<R: ReapPolicy, P: SlabProbe, C: Comparator<K>>(
         &self,
-        set: &SlabSet<K, R, P>,
+        set: &SlabSet<K, R, P, C>,
     ) -> Result<Option<Self>, StaleCursor> {
         let at = self.position(set)?;
         Ok(set.cursor_at(at + 1))
@@ -70,16 +71,16 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// As [`position`](Self::position).
-    pub fn previous<R: ReapPolicy, P: SlabProbe>(
+    pub fn previous<R: ReapPolicy, P: SlabProbe, C: Comparator<K>>(
         &self,
-        set: &SlabSet<K, R, P>,
+        set: &SlabSet<K, R, P, C>,
     ) -> Result<Option<Self>, StaleCursor> {
         let at = self.position(set)?;
         Ok(at.checked_sub(1).and_then(|at| set.cursor_at(at)))
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
+impl<K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> SlabSet<K, R, P, C> {
     /// A cursor on `key`, if it is there. O(log n).
     #[must_use]
     pub fn cursor(&self, key: &K) -> Option<SetCursor<K>> {

@@ -1,5 +1,6 @@
 //! What must hold of a tree whatever was done to it, checked one by one.
 
+use crate::comparator::Comparator;
 use crate::error::InvariantViolation;
 use crate::node::{IndexNode, NodeChildren};
 use crate::probe::SlabProbe;
@@ -83,8 +84,9 @@ impl<T: Copy, R, P: SlabProbe> SlabTree<T, R, P> {
 }
 
 /// Order inside slabs, between them, and against every separator above them.
-pub(crate) fn check_order<K: Ord + Copy>(
+pub(crate) fn check_order<K: Copy, C: Comparator<K>>(
     node: &IndexNode<K>,
+    order: C,
     above: Option<K>,
     upto: Option<K>,
 ) -> Result<(), InvariantViolation> {
@@ -94,15 +96,17 @@ pub(crate) fn check_order<K: Ord + Copy>(
     match &node.kids {
         NodeChildren::Nodes(kids) => kids.iter().enumerate().try_for_each(|(at, kid)| {
             let (above, upto) = bounds(at);
-            check_order(kid, above, upto)
+            check_order(kid, order, above, upto)
         }),
         NodeChildren::Slabs(slabs) => slabs.iter().enumerate().try_for_each(|(at, slab)| {
             let (above, upto) = bounds(at);
-            ensure_holds(slab.is_sorted_by(|a, b| a < b), || "a slab out of order".to_owned())?;
-            ensure_holds(slab.first().zip(above).is_none_or(|(k, sep)| *k > sep), || {
+            ensure_holds(slab.is_sorted_by(|a, b| order.is_below(a, b)), || {
+                "a slab out of order".to_owned()
+            })?;
+            ensure_holds(slab.first().zip(above).is_none_or(|(k, sep)| order.is_below(&sep, k)), || {
                 "a key below its slab".to_owned()
             })?;
-            ensure_holds(slab.last().zip(upto).is_none_or(|(k, sep)| *k <= sep), || {
+            ensure_holds(slab.last().zip(upto).is_none_or(|(k, sep)| order.is_upto(k, &sep)), || {
                 "a key beyond its slab".to_owned()
             })
         }),

@@ -1,6 +1,7 @@
 //! An ordered set, and an ordered list, of fixed-size elements in page-sized slabs.
 //!
-//! A [`SlabSet`] holds keys that are `Copy + Ord` (integers, byte arrays, floats as [`F64`]) in *slabs*: sorted
+//! A [`SlabSet`] holds keys that are `Copy + Ord` (integers, byte arrays, floats as [`F64`], or any in the order of a
+//! [`Comparator`]) in *slabs*: sorted
 //! arrays of about a kilobyte and a half, with an index above them. A full slab first spills to its neighbours, so
 //! slabs stay some 85 % full; a fold over all keys runs at the speed of memory. [`SlabList`] is its sibling for
 //! elements by position. Up to 64 elements either is one growing vector.
@@ -39,6 +40,7 @@
 #![deny(unsafe_code)]
 
 mod cache_prefetch;
+mod comparator;
 mod cursor;
 mod error;
 mod insert;
@@ -62,6 +64,7 @@ mod tree;
 #[cfg(feature = "usdt")]
 mod usdt;
 
+pub use comparator::{Comparator, NaturalOrder};
 pub use cursor::{ListCursor, SetCursor};
 pub use error::{InvariantViolation, NotSorted, OutOfBounds, StaleCursor};
 pub use iter::{ElementIntoIter, ElementIter, SlabIter};

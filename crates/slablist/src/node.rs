@@ -1,5 +1,6 @@
 //! The shape of the tree: index nodes over slabs, read without changing anything but elements in place.
 
+use crate::comparator::Comparator;
 use crate::route::{AccessRoute, TreeRoute, lower_bound, slab_near, slot_near};
 use crate::search::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};
 
@@ -115,32 +116,47 @@ impl<T> IndexNode<T> {
 
 /// Elements below `key` in the slab that is this child of a node with these separators.
 #[inline]
-fn find_slot<K: Copy + Ord>(slab: &[K], seps: &[K], child: usize, key: &K) -> Option<usize> {
+fn find_slot<K: Copy, C: Comparator<K>>(
+    slab: &[K],
+    seps: &[K],
+    child: usize,
+    key: &K,
+    order: C,
+) -> Option<usize> {
     let low = child.checked_sub(1).map_or(slab.first(), |at| seps.get(at))?;
     let high = seps.get(child).or(slab.last())?;
-    Some(match interpolate_slot(slab.len(), low, key, high) {
-        Some(guess) => slot_near(slab, key, guess),
-        None => lower_bound(slab, key),
+    Some(match interpolate_slot::<K, C>(slab.len(), low, key, high) {
+        Some(guess) => slot_near(slab, key, guess, order),
+        None => lower_bound(slab, key, order),
     })
 }
 
 /// The slab that `key` belongs into, without which there is none, and which child of the node it is.
 #[inline]
-fn find_slab<'a, K: Copy + Ord>(seps: &[K], slabs: &'a [Vec<K>], key: &K) -> Option<(&'a [K], usize)> {
-    let child = slab_near(seps, slabs, key);
+fn find_slab<'a, K: Copy, C: Comparator<K>>(
+    seps: &[K],
+    slabs: &'a [Vec<K>],
+    key: &K,
+    order: C,
+) -> Option<(&'a [K], usize)> {
+    let child = slab_near(seps, slabs, key, order);
     Some((slabs.get(child)?, child))
 }
 
-impl<K: Copy + Ord> IndexNode<K> {
+impl<K: Copy> IndexNode<K> {
     #[inline]
-    pub fn find(&self, key: &K) -> Option<&K> {
+    pub fn find<C: Comparator<K>>(&self, key: &K, order: C) -> Option<&K> {
         let mut node = self;
         loop {
             match &node.kids {
-                NodeChildren::Nodes(kids) => node = kids.get(node.seps.partition_point(|sep| sep < key))?,
+                NodeChildren::Nodes(kids) => {
+                    node = kids.get(node.seps.partition_point(|sep| order.is_below(sep, key)))?
+                }
                 NodeChildren::Slabs(slabs) => {
-                    let (slab, child) = find_slab(&node.seps, slabs, key)?;
-                    return slab.get(find_slot(slab, &node.seps, child, key)?).filter(|found| *found <= key);
+                    let (slab, child) = find_slab(&node.seps, slabs, key, order)?;
+                    return slab
+                        .get(find_slot(slab, &node.seps, child, key, order)?)
+                        .filter(|found| order.is_upto(found, key));
                 }
             }
         }
@@ -148,23 +164,23 @@ impl<K: Copy + Ord> IndexNode<K> {
 
     /// Whether `key` is there: known from above wherever there is a key for each number.
     #[inline]
-    pub fn contains(&self, key: &K) -> bool {
+    pub fn contains<C: Comparator<K>>(&self, key: &K, order: C) -> bool {
         let mut node = self;
         loop {
             match &node.kids {
                 NodeChildren::Nodes(kids) => {
-                    let child = node.seps.partition_point(|sep| sep < key);
+                    let child = node.seps.partition_point(|sep| order.is_below(sep, key));
                     match kids.get(child) {
-                        Some(kid) if !is_filled(kid.len, &node.seps, child) => node = kid,
+                        Some(kid) if !is_filled::<K, C>(kid.len, &node.seps, child) => node = kid,
                         kid => return kid.is_some(),
                     }
                 }
                 NodeChildren::Slabs(slabs) => {
-                    return find_slab(&node.seps, slabs, key).is_some_and(|(slab, child)| {
-                        is_filled(slab.len(), &node.seps, child)
-                            || find_slot(slab, &node.seps, child, key)
+                    return find_slab(&node.seps, slabs, key, order).is_some_and(|(slab, child)| {
+                        is_filled::<K, C>(slab.len(), &node.seps, child)
+                            || find_slot(slab, &node.seps, child, key, order)
                                 .and_then(|at| slab.get(at))
-                                .is_some_and(|found| found <= key)
+                                .is_some_and(|found| order.is_upto(found, key))
                     });
                 }
             }
@@ -172,17 +188,17 @@ impl<K: Copy + Ord> IndexNode<K> {
     }
 
     /// Elements below `key`, and whether `key` itself is there.
-    pub fn rank(&self, key: &K) -> (usize, bool) {
+    pub fn rank<C: Comparator<K>>(&self, key: &K, order: C) -> (usize, bool) {
         let (mut node, mut below) = (self, 0);
         loop {
-            let child = lower_bound(&node.seps, key);
+            let child = lower_bound(&node.seps, key, order);
             let len = match &node.kids {
                 NodeChildren::Nodes(kids) => count_before(kids, child, |kid| kid.len, &mut below),
                 NodeChildren::Slabs(slabs) => count_before(slabs, child, Vec::len, &mut below),
             };
             if let Some(above) = child.checked_sub(1).and_then(|before| node.seps.get(before))
-                && is_filled(len, &node.seps, child)
-                && let Some(offset) = numbers_between(above, key)
+                && is_filled::<K, C>(len, &node.seps, child)
+                && let Some(offset) = numbers_between::<K, C>(above, key)
             {
                 return (below + offset, true);
             }
@@ -193,8 +209,8 @@ impl<K: Copy + Ord> IndexNode<K> {
                 },
                 NodeChildren::Slabs(slabs) => {
                     let Some(slab) = slabs.get(child) else { return (below, false) };
-                    let at = lower_bound(slab, key);
-                    return (below + at, slab.get(at).is_some_and(|found| found <= key));
+                    let at = lower_bound(slab, key, order);
+                    return (below + at, slab.get(at).is_some_and(|found| order.is_upto(found, key)));
                 }
             }
         }
@@ -203,8 +219,8 @@ impl<K: Copy + Ord> IndexNode<K> {
 
 /// Whether a child of so many keys has one for each number between the separators on either side of it.
 #[inline]
-fn is_filled<K: Copy>(len: usize, seps: &[K], child: usize) -> bool {
-    matches!(seps.get(child.wrapping_sub(1)..).unwrap_or_default(), [above, upto, ..] if is_dense_span(len, above, upto))
+fn is_filled<K: Copy, C: Comparator<K>>(len: usize, seps: &[K], child: usize) -> bool {
+    matches!(seps.get(child.wrapping_sub(1)..).unwrap_or_default(), [above, upto, ..] if is_dense_span::<K, C>(len, above, upto))
 }
 
 /// Adds the elements of the children before `child` to `below`; those of the child itself are returned.

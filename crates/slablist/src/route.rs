@@ -1,6 +1,7 @@
 //! The way down, by key or by position, with the searches inside a node and inside a slab.
 
 use crate::cache_prefetch::prefetch_slice;
+use crate::comparator::Comparator;
 use crate::node::IndexNode;
 use crate::search::{GuessTrust, interpolate_slot};
 
@@ -23,21 +24,23 @@ const STRIDE: usize = 8;
 /// First counts over every eighth element, then within one stride: the loads of a stage do not depend on each
 /// other, so their cache misses overlap, while those of a binary search queue up.
 #[inline]
-pub(crate) fn lower_bound<K: Ord>(keys: &[K], key: &K) -> usize {
-    let strides: usize =
-        keys.chunks_exact(STRIDE).map(|c| usize::from(c.last().is_some_and(|k| k < key))).sum();
+pub(crate) fn lower_bound<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> usize {
+    let strides: usize = keys
+        .chunks_exact(STRIDE)
+        .map(|c| usize::from(c.last().is_some_and(|k| order.is_below(k, key))))
+        .sum();
     let start = strides * STRIDE;
     let rest = keys.get(start..).unwrap_or_default();
     let rest = rest.get(..STRIDE).unwrap_or(rest);
-    start + rest.iter().map(|k| usize::from(k < key)).sum::<usize>()
+    start + rest.iter().map(|k| usize::from(order.is_below(k, key))).sum::<usize>()
 }
 
 /// As [`lower_bound`], of keys that end up at an end, as those do that rise or fall.
 #[inline]
-fn bound_at_ends<K: Ord>(keys: &[K], key: &K) -> Option<usize> {
+fn bound_at_ends<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> Option<usize> {
     match keys {
-        [.., last] if last < key => Some(keys.len()),
-        [first, ..] if key <= first => Some(0),
+        [.., last] if order.is_below(last, key) => Some(keys.len()),
+        [first, ..] if order.is_upto(key, first) => Some(0),
         _ => None,
     }
 }
@@ -57,46 +60,54 @@ const MOVED: usize = 12;
 /// The cache lines of `WINDOW` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
 /// few enough instructions follow for the processor to begin the next lookup at the same time.
 #[inline]
-fn lower_bound_near<const WINDOW: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
+fn lower_bound_near<const WINDOW: usize, K, C: Comparator<K>>(
+    keys: &[K],
+    key: &K,
+    guess: usize,
+    order: C,
+) -> usize {
     let from = guess.saturating_sub(WINDOW / 2).min(keys.len().saturating_sub(WINDOW));
-    let Some((before, rest)) = keys.split_at_checked(from) else { return lower_bound_far(keys, key) };
-    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else { return lower_bound_far(keys, key) };
+    let Some((before, rest)) = keys.split_at_checked(from) else { return lower_bound_far(keys, key, order) };
+    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else {
+        return lower_bound_far(keys, key, order);
+    };
     let (strides, _) = near.as_chunks::<STRIDE>();
-    let passed = strides.iter().map(|stride| usize::from(stride[STRIDE - 1] < *key)).sum::<usize>();
-    let Some(stride) = strides.get(passed) else { return from + WINDOW + lower_bound_far(after, key) };
-    match passed * STRIDE + bound_in_stride(stride, key) {
-        0 => lower_bound_far(before, key),
+    let passed =
+        strides.iter().map(|stride| usize::from(order.is_below(&stride[STRIDE - 1], key))).sum::<usize>();
+    let Some(stride) = strides.get(passed) else { return from + WINDOW + lower_bound_far(after, key, order) };
+    match passed * STRIDE + bound_in_stride(stride, key, order) {
+        0 => lower_bound_far(before, key, order),
         below => from + below,
     }
 }
 
 /// The number of leading elements of a slab below `key`, which is probably about `guess`.
 #[inline]
-pub(crate) fn slot_near<K: Ord>(slab: &[K], key: &K, guess: usize) -> usize {
-    lower_bound_near::<NEAR, _>(slab, key, guess)
+pub(crate) fn slot_near<K, C: Comparator<K>>(slab: &[K], key: &K, guess: usize, order: C) -> usize {
+    lower_bound_near::<NEAR, _, _>(slab, key, guess, order)
 }
 
 /// The guess was bad: kept out of the way of the good ones.
 #[cold]
 #[inline(never)]
-fn lower_bound_far<K: Ord>(keys: &[K], key: &K) -> usize {
-    lower_bound(keys, key)
+fn lower_bound_far<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> usize {
+    lower_bound(keys, key, order)
 }
 
 /// The number of leading elements below `key`, which the last is not.
 #[inline]
-fn bound_in_stride<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
-    let fourth = 4 * usize::from(stride[3] < *key);
-    let second = fourth + 2 * usize::from(stride[fourth + 1] < *key);
-    second + usize::from(stride[second] < *key)
+fn bound_in_stride<K, C: Comparator<K>>(stride: &[K; STRIDE], key: &K, order: C) -> usize {
+    let fourth = 4 * usize::from(order.is_below(&stride[3], key));
+    let second = fourth + 2 * usize::from(order.is_below(&stride[fourth + 1], key));
+    second + usize::from(order.is_below(&stride[second], key))
 }
 
 /// Which of the slabs between `seps` holds `key` if they lie evenly. Where that one and its neighbours are kept is asked for
 /// before it is known which it is: two misses that would wait for each other become one.
 #[inline]
-fn prefetch_guessed_slab<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
+fn prefetch_guessed_slab<K: Copy, C: Comparator<K>>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
     let [low, .., high] = seps else { return None };
-    let guess = interpolate_slot(seps.len(), low, key, high)?;
+    let guess = interpolate_slot::<K, C>(seps.len(), low, key, high)?;
     for at in [guess.saturating_sub(3), guess, guess.saturating_add(3)] {
         prefetch_slice::<1, _>(slabs.get(at..).unwrap_or_default());
     }
@@ -105,45 +116,46 @@ fn prefetch_guessed_slab<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Opti
 
 /// The slab that `key` belongs into, for lookups.
 #[inline]
-pub(crate) fn slab_near<K: Copy + Ord>(seps: &[K], slabs: &[Vec<K>], key: &K) -> usize {
-    match prefetch_guessed_slab(seps, slabs, key) {
-        Some(guess) => lower_bound_near::<NEAR_SEPS, _>(seps, key, guess),
-        None => seps.partition_point(|sep| sep < key),
+pub(crate) fn slab_near<K: Copy, C: Comparator<K>>(seps: &[K], slabs: &[Vec<K>], key: &K, order: C) -> usize {
+    match prefetch_guessed_slab::<K, C>(seps, slabs, key) {
+        Some(guess) => lower_bound_near::<NEAR_SEPS, _, _>(seps, key, guess, order),
+        None => seps.partition_point(|sep| order.is_below(sep, key)),
     }
 }
 
 /// By key: separators are upper bounds of the child before them.
-pub(crate) struct KeyRoute<'a, K> {
+pub(crate) struct KeyRoute<'a, K, C> {
     key: &'a K,
+    order: C,
     /// The separators on either side of the slab, once it is known and has two.
     around: Option<(K, K)>,
 }
 
-impl<'a, K: Copy> KeyRoute<'a, K> {
-    pub fn new(key: &'a K) -> Self {
-        Self { key, around: None }
+impl<'a, K: Copy, C: Comparator<K>> KeyRoute<'a, K, C> {
+    pub fn new(key: &'a K, order: C) -> Self {
+        Self { key, order, around: None }
     }
 
     /// Where `key` is in the slab if it lies evenly. What is behind it an insertion will move: that is asked for.
     #[inline]
     fn prefetch_guessed_slot(&self, slab: &[K]) -> Option<usize> {
         let (low, high) = self.around.as_ref()?;
-        let guess = interpolate_slot(slab.len(), low, self.key, high)?;
+        let guess = interpolate_slot::<K, C>(slab.len(), low, self.key, high)?;
         prefetch_slice::<MOVED, _>(slab.get(guess.saturating_sub(NEAR / 2)..)?);
         Some(guess)
     }
 }
 
 /// The searches for keys that are at neither end. They are calls, so that keys at an end get by with few instructions.
-impl<K: Copy + Ord> KeyRoute<'_, K> {
+impl<K: Copy, C: Comparator<K>> KeyRoute<'_, K, C> {
     /// The slab of a key that is at neither end of the node.
     #[inline(never)]
     fn find_inner_slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut GuessTrust) -> usize {
         if !trust.should_guess() {
-            return lower_bound(seps, self.key);
+            return lower_bound(seps, self.key, self.order);
         }
-        prefetch_guessed_slab(seps, slabs, self.key);
-        let child = lower_bound(seps, self.key);
+        prefetch_guessed_slab::<K, C>(seps, slabs, self.key);
+        let child = lower_bound(seps, self.key, self.order);
         if let Some([low, high, ..]) = seps.get(child.wrapping_sub(1)..) {
             self.around = Some((*low, *high));
         }
@@ -153,26 +165,28 @@ impl<K: Copy + Ord> KeyRoute<'_, K> {
     /// The slot of a key that is at neither end of the slab.
     #[inline(never)]
     fn find_inner_slot(&self, slab: &[K], trust: &mut GuessTrust) -> usize {
-        let Some(guess) = self.prefetch_guessed_slot(slab) else { return lower_bound(slab, self.key) };
-        let at = slot_near(slab, self.key, guess);
+        let Some(guess) = self.prefetch_guessed_slot(slab) else {
+            return lower_bound(slab, self.key, self.order);
+        };
+        let at = slot_near(slab, self.key, guess, self.order);
         trust.learn(at.abs_diff(guess) <= NEAR / 2);
         at
     }
 }
 
-impl<K: Copy + Ord> TreeRoute<K> for KeyRoute<'_, K> {
+impl<K: Copy, C: Comparator<K>> TreeRoute<K> for KeyRoute<'_, K, C> {
     #[inline]
     fn choose_child(&mut self, seps: &[K], _: &[IndexNode<K>]) -> usize {
-        bound_at_ends(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
+        bound_at_ends(seps, self.key, self.order).unwrap_or_else(|| lower_bound(seps, self.key, self.order))
     }
     #[inline]
     fn choose_slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut GuessTrust) -> usize {
-        bound_at_ends(seps, self.key).unwrap_or_else(|| self.find_inner_slab(seps, slabs, trust))
+        bound_at_ends(seps, self.key, self.order).unwrap_or_else(|| self.find_inner_slab(seps, slabs, trust))
     }
     #[inline]
     fn choose_slot(&self, slab: &[K], trust: &mut GuessTrust) -> Result<usize, usize> {
-        let at = bound_at_ends(slab, self.key).unwrap_or_else(|| self.find_inner_slot(slab, trust));
-        if slab.get(at).is_some_and(|k| k <= self.key) { Ok(at) } else { Err(at) }
+        let at = bound_at_ends(slab, self.key, self.order).unwrap_or_else(|| self.find_inner_slot(slab, trust));
+        if slab.get(at).is_some_and(|k| self.order.is_upto(k, self.key)) { Ok(at) } else { Err(at) }
     }
 }
 

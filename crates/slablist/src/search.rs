@@ -5,6 +5,8 @@
 
 use castaway::match_type;
 
+use crate::comparator::Comparator;
+
 /// The number that a key is: two keys have it in common only if they are equal, and it rises as keys do. `None` for
 /// types that have none, which is known when the program is compiled.
 #[inline]
@@ -38,13 +40,17 @@ fn ordering_number<K: Copy>(key: &K) -> Option<u64> {
 
 /// Whether `len` keys that differ, above `above` and not above `upto`, leave no number between these out.
 #[inline]
-pub(crate) fn is_dense_span<K: Copy>(len: usize, above: &K, upto: &K) -> bool {
-    matches!((exact_number(above), exact_number(upto)), (Some(above), Some(upto)) if upto.wrapping_sub(above) == len as u64)
+pub(crate) fn is_dense_span<K: Copy, C: Comparator<K>>(len: usize, above: &K, upto: &K) -> bool {
+    C::IS_NATURAL
+        && matches!((exact_number(above), exact_number(upto)), (Some(above), Some(upto)) if upto.wrapping_sub(above) == len as u64)
 }
 
 /// How many numbers lie between two keys that are numbers.
 #[inline]
-pub(crate) fn numbers_between<K: Copy>(above: &K, key: &K) -> Option<usize> {
+pub(crate) fn numbers_between<K: Copy, C: Comparator<K>>(above: &K, key: &K) -> Option<usize> {
+    if !C::IS_NATURAL {
+        return None;
+    }
     Some(exact_number(key)?.wrapping_sub(exact_number(above)?).wrapping_sub(1) as usize)
 }
 
@@ -81,9 +87,18 @@ impl GuessTrust {
     }
 }
 
-/// How many of `len` keys from `low` to `high` are below `key` if they lie evenly. `None` where keys have no numbers.
+/// How many of `len` keys from `low` to `high` are below `key` if they lie evenly. `None` where keys have no numbers, or are in
+/// another order than these.
 #[inline]
-pub(crate) fn interpolate_slot<K: Copy>(len: usize, low: &K, key: &K, high: &K) -> Option<usize> {
+pub(crate) fn interpolate_slot<K: Copy, C: Comparator<K>>(
+    len: usize,
+    low: &K,
+    key: &K,
+    high: &K,
+) -> Option<usize> {
+    if !C::IS_NATURAL {
+        return None;
+    }
     let (low, key, high) = (ordering_number(low)?, ordering_number(key)?, ordering_number(high)?);
     // Halved, for it is signed numbers that the processor makes floats of at once.
     let above_low = |number: u64| (number.saturating_sub(low) >> 1).cast_signed() as f64;
@@ -92,7 +107,20 @@ pub(crate) fn interpolate_slot<K: Copy>(len: usize, low: &K, key: &K, high: &K) 
 
 #[cfg(test)]
 mod tests {
-    use super::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};
+    use super::GuessTrust;
+    use crate::comparator::NaturalOrder;
+
+    fn interpolate_slot<K: Copy + Ord>(len: usize, low: &K, key: &K, high: &K) -> Option<usize> {
+        super::interpolate_slot::<K, NaturalOrder>(len, low, key, high)
+    }
+
+    fn is_dense_span<K: Copy + Ord>(len: usize, above: &K, upto: &K) -> bool {
+        super::is_dense_span::<K, NaturalOrder>(len, above, upto)
+    }
+
+    fn numbers_between<K: Copy + Ord>(above: &K, key: &K) -> Option<usize> {
+        super::numbers_between::<K, NaturalOrder>(above, key)
+    }
 
     #[test]
     fn even_keys_are_where_they_are_guessed() {

@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use crate::comparator::{Comparator, NaturalOrder};
 use crate::error::{InvariantViolation, NotSorted};
 use crate::invariants::check_order;
 use crate::iter::{ElementIntoIter, ElementIter, SlabIter};
@@ -14,11 +15,13 @@ use crate::tree::{SlabLoader, SlabTree};
 /// An ordered set of fixed-size keys in slabs.
 ///
 /// `R` decides when slabs are given back ([`BoundedReap`] unless said otherwise), `P` receives what happens inside
-/// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`ListShape`]), "O(log n)"
+/// ([`NoProbe`]), `C` orders the keys ([`NaturalOrder`], by their type's [`Ord`]). With n keys, slabs of c keys and index
+/// nodes of f children (constants of the [`ListShape`]), "O(log n)"
 /// below is O(f log n / log f + c) without the policy's work, which [`ReapPolicy`]'s implementations state.
 #[derive(Clone)]
-pub struct SlabSet<K: Copy, R = BoundedReap, P: SlabProbe = NoProbe> {
+pub struct SlabSet<K: Copy, R = BoundedReap, P: SlabProbe = NoProbe, C = NaturalOrder> {
     pub(crate) tree: SlabTree<K, R, P>,
+    pub(crate) order: C,
 }
 
 impl<K: Copy + Ord> SlabSet<K> {
@@ -43,7 +46,46 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// An empty set of this shape, policy and probe. Allocates nothing.
     #[must_use]
     pub fn with_shape(shape: ListShape, reap: R, probe: P) -> Self {
-        Self { tree: SlabTree::new(shape, reap, probe) }
+        Self { tree: SlabTree::new(shape, reap, probe), order: NaturalOrder }
+    }
+}
+
+impl<K: Copy, C: Comparator<K>> SlabSet<K, BoundedReap, NoProbe, C> {
+    /// An empty set with an order of the user's, and the default shape and policy. Allocates nothing.
+    ///
+    /// ```
+    /// use slablist::SlabSet;
+    ///
+    /// // The largest first.
+    /// let mut set = SlabSet::with_comparator(|a: &u64, b: &u64| b.cmp(a));
+    /// for key in [20, 10, 30] {
+    ///     set.insert(key);
+    /// }
+    /// assert!(set.iter().eq(&[30, 20, 10]));
+    /// assert!(set.range(..=20).eq(&[30, 20]));
+    ///
+    /// // Keys that have no order of their own.
+    /// let mut reals = SlabSet::with_comparator(f64::total_cmp);
+    /// reals.insert_all(vec![2.0, -1.0, 0.5]);
+    /// assert_eq!(reals.first(), Some(&-1.0));
+    /// ```
+    #[must_use]
+    pub fn with_comparator(order: C) -> Self {
+        Self::with_shape_and_comparator(ListShape::DEFAULT, BoundedReap::default(), NoProbe, order)
+    }
+}
+
+impl<K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> SlabSet<K, R, P, C> {
+    /// An empty set of this shape, policy, probe and order. Allocates nothing.
+    #[must_use]
+    pub fn with_shape_and_comparator(shape: ListShape, reap: R, probe: P, order: C) -> Self {
+        Self { tree: SlabTree::new(shape, reap, probe), order }
+    }
+
+    /// What orders the keys.
+    #[must_use]
+    pub fn comparator(&self) -> C {
+        self.order
     }
 
     /// Keys in the set. O(1).
@@ -61,12 +103,12 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// Adds `key`; `false`, and nothing changes, if an equal one is there. O(log n).
     #[inline]
     pub fn insert(&mut self, key: K) -> bool {
-        self.tree.insert(KeyRoute::new(&key), key)
+        self.tree.insert(KeyRoute::new(&key, self.order), key)
     }
 
     /// Adds `key`, or replaces an equal one, which is returned. O(log n).
     pub fn replace(&mut self, key: K) -> Option<K> {
-        match self.tree.root.find_mut(KeyRoute::new(&key)) {
+        match self.tree.root.find_mut(KeyRoute::new(&key, self.order)) {
             Some(old) => Some(std::mem::replace(old, key)),
             None => {
                 self.insert(key);
@@ -82,7 +124,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
 
     /// Removes and returns the key equal to `key`. O(log n).
     pub fn take(&mut self, key: &K) -> Option<K> {
-        self.tree.remove(KeyRoute::new(key))
+        self.tree.remove(KeyRoute::new(key, self.order))
     }
 
     /// Removes and returns the first key. O(log n).
@@ -101,14 +143,14 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     #[must_use]
     #[inline]
     pub fn contains(&self, key: &K) -> bool {
-        self.tree.root.contains(key)
+        self.tree.root.contains(key, self.order)
     }
 
     /// The key equal to `key`. O(log n).
     #[must_use]
     #[inline]
     pub fn find(&self, key: &K) -> Option<&K> {
-        self.tree.root.find(key)
+        self.tree.root.find(key, self.order)
     }
 
     /// The key at a position, counted from 0. O(log n).
@@ -122,7 +164,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// # Errors
     /// The position at which `key` would be inserted, if it is not there.
     pub fn position(&self, key: &K) -> Result<usize, usize> {
-        match self.tree.root.rank(key) {
+        match self.tree.root.rank(key, self.order) {
             (at, true) => Ok(at),
             (at, false) => Err(at),
         }
@@ -149,20 +191,20 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// The last key below `key`, which need not be there. O(log n).
     #[must_use]
     pub fn last_below(&self, key: &K) -> Option<&K> {
-        self.get(self.tree.root.rank(key).0.checked_sub(1)?)
+        self.get(self.tree.root.rank(key, self.order).0.checked_sub(1)?)
     }
 
     /// The positions of a range of keys; an empty one where the bounds cross.
     pub(crate) fn positions_of_range(&self, range: impl RangeBounds<K>) -> (usize, usize) {
         let upto = |key: &K| self.position(key).map_or_else(|at| at, |at| at + 1);
         let from = match range.start_bound() {
-            Bound::Included(key) => self.tree.root.rank(key).0,
+            Bound::Included(key) => self.tree.root.rank(key, self.order).0,
             Bound::Excluded(key) => upto(key),
             Bound::Unbounded => 0,
         };
         let to = match range.end_bound() {
             Bound::Included(key) => upto(key),
-            Bound::Excluded(key) => self.tree.root.rank(key).0,
+            Bound::Excluded(key) => self.tree.root.rank(key, self.order).0,
             Bound::Unbounded => self.len(),
         };
         (from, to.max(from))
@@ -263,7 +305,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// The first invariant that does not hold.
     pub fn check(&self) -> Result<(), InvariantViolation> {
         self.tree.check_structure()?;
-        check_order(&self.tree.root, None, None)
+        check_order(&self.tree.root, self.order, None, None)
     }
 
     pub(crate) fn new_loader(&self) -> SlabLoader<K> {
@@ -277,7 +319,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     pub fn load_sorted(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), NotSorted> {
         let mut loader = self.new_loader();
         for (at, key) in keys.into_iter().enumerate() {
-            if loader.last().is_some_and(|last| *last >= key) {
+            if loader.last().is_some_and(|last| self.order.is_upto(&key, last)) {
                 return Err(NotSorted { at });
             }
             loader.push(&[key]);
@@ -287,7 +329,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> IntoIterator for SlabSet<K, R, P> {
+impl<K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> IntoIterator for SlabSet<K, R, P, C> {
     type Item = K;
     type IntoIter = ElementIntoIter<K>;
 
@@ -296,7 +338,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> IntoIterator for SlabSet<K, R, 
     }
 }
 
-impl<'a, K: Copy + Ord, R: ReapPolicy, P: SlabProbe> IntoIterator for &'a SlabSet<K, R, P> {
+impl<'a, K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> IntoIterator for &'a SlabSet<K, R, P, C> {
     type Item = &'a K;
     type IntoIter = ElementIter<'a, K>;
 

@@ -5,13 +5,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::RangeBounds;
 
+use crate::comparator::Comparator;
 use crate::list::SlabList;
 use crate::policy::{BoundedReap, ReapPolicy};
 use crate::probe::{NoProbe, SlabProbe};
 use crate::set::SlabSet;
 use crate::shape::ListShape;
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
+impl<K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> SlabSet<K, R, P, C> {
     /// Removes the keys of a range; each is shown to `sink`, slab by slab, before it goes. Returns how many there
     /// were. O(k + log n * slabs of the range).
     ///
@@ -27,8 +28,8 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     }
 
     /// Takes the keys of a range out, as a set of the default shape and policy. O(k + log n * slabs of the range).
-    pub fn extract(&mut self, range: impl RangeBounds<K>) -> SlabSet<K> {
-        let mut set = SlabSet::new();
+    pub fn extract(&mut self, range: impl RangeBounds<K>) -> SlabSet<K, BoundedReap, NoProbe, C> {
+        let mut set = SlabSet::with_comparator(self.order);
         let mut loader = set.new_loader();
         self.remove_range(range, |keys| loader.push(keys));
         set.tree.load(loader);
@@ -42,14 +43,18 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     }
 
     /// Adds the keys of another set; where both have one, ours stays. Returns how many were new. O(n + m), or
-    /// O(m log n) where that is less.
-    pub fn merge<R2: ReapPolicy, P2: SlabProbe>(&mut self, other: &SlabSet<K, R2, P2>) -> usize {
+    /// O(m log n) where that is less; with a comparator of the user's as [`insert_all`](Self::insert_all).
+    pub fn merge<R2: ReapPolicy, P2: SlabProbe>(&mut self, other: &SlabSet<K, R2, P2, C>) -> usize {
+        // Two functions are of one type and may be two orders.
+        if !C::IS_NATURAL {
+            return self.insert_all(other.iter().copied().collect());
+        }
         let before = self.len();
         if other.len().saturating_mul(16) < before {
             other.iter().for_each(|key| _ = self.insert(*key));
         } else {
             let mut loader = self.new_loader();
-            merge_sorted(self.iter().copied(), other.iter().copied(), |key| loader.push(&[key]));
+            merge_sorted(self.iter().copied(), other.iter().copied(), self.order, |key| loader.push(&[key]));
             self.tree.load(loader);
         }
         self.len() - before
@@ -59,14 +64,14 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     /// Returns how many were new. O(m log m) and then as [`merge`](Self::merge).
     pub fn insert_all(&mut self, mut keys: Vec<K>) -> usize {
         // Stable, and the first of equal ones stays: as if inserted one after the other.
-        keys.sort();
-        keys.dedup();
+        keys.sort_by(|a, b| self.order.compare(a, b));
+        keys.dedup_by(|a, b| self.order.compare(a, b).is_eq());
         let before = self.len();
         if keys.len().saturating_mul(16) < before {
             keys.into_iter().for_each(|key| _ = self.insert(key));
         } else {
             let mut loader = self.new_loader();
-            merge_sorted(self.iter().copied(), keys.into_iter(), |key| loader.push(&[key]));
+            merge_sorted(self.iter().copied(), keys.into_iter(), self.order, |key| loader.push(&[key]));
             self.tree.load(loader);
         }
         self.len() - before
@@ -80,7 +85,10 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
     }
 
     /// Lexicographic order of the keys, whatever shapes and policies. O(n).
-    pub fn compare<R2: ReapPolicy, P2: SlabProbe>(&self, other: &SlabSet<K, R2, P2>) -> Ordering {
+    pub fn compare<R2: ReapPolicy, P2: SlabProbe>(&self, other: &SlabSet<K, R2, P2, C>) -> Ordering
+    where
+        K: Ord,
+    {
         self.iter().cmp(other.iter())
     }
 
@@ -102,15 +110,16 @@ impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> SlabSet<K, R, P> {
 }
 
 /// The union of two rising sequences; of equal keys the one of `ours`.
-fn merge_sorted<K: Ord>(
+fn merge_sorted<K, C: Comparator<K>>(
     ours: impl Iterator<Item = K>,
     theirs: impl Iterator<Item = K>,
+    by: C,
     mut sink: impl FnMut(K),
 ) {
     let (mut ours, mut theirs) = (ours.peekable(), theirs.peekable());
     loop {
         let order = match (ours.peek(), theirs.peek()) {
-            (Some(a), Some(b)) => a.cmp(b),
+            (Some(a), Some(b)) => by.compare(a, b),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return,
@@ -123,7 +132,7 @@ fn merge_sorted<K: Ord>(
     }
 }
 
-impl<K: Copy + Ord + fmt::Debug, R: ReapPolicy, P: SlabProbe> fmt::Debug for SlabSet<K, R, P> {
+impl<K: Copy + fmt::Debug, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> fmt::Debug for SlabSet<K, R, P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self).finish()
     }
@@ -144,40 +153,41 @@ impl<K: Copy + Ord> FromIterator<K> for SlabSet<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Extend<K> for SlabSet<K, R, P> {
+impl<K: Copy, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> Extend<K> for SlabSet<K, R, P, C> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         self.insert_all(keys.into_iter().collect());
     }
 }
 
-impl<K: Copy + Ord, R, P, R2, P2> PartialEq<SlabSet<K, R2, P2>> for SlabSet<K, R, P>
+impl<K: Copy + PartialEq, R, P, R2, P2, C> PartialEq<SlabSet<K, R2, P2, C>> for SlabSet<K, R, P, C>
 where
     R: ReapPolicy,
     P: SlabProbe,
     R2: ReapPolicy,
     P2: SlabProbe,
+    C: Comparator<K>,
 {
-    fn eq(&self, other: &SlabSet<K, R2, P2>) -> bool {
+    fn eq(&self, other: &SlabSet<K, R2, P2, C>) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Eq for SlabSet<K, R, P> {}
+impl<K: Copy + Eq, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> Eq for SlabSet<K, R, P, C> {}
 
-impl<K: Copy + Ord + Hash, R: ReapPolicy, P: SlabProbe> Hash for SlabSet<K, R, P> {
+impl<K: Copy + Hash, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> Hash for SlabSet<K, R, P, C> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.len());
         self.iter().for_each(|key| key.hash(state));
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> PartialOrd for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> PartialOrd for SlabSet<K, R, P, C> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe> Ord for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: SlabProbe, C: Comparator<K>> Ord for SlabSet<K, R, P, C> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other)
     }

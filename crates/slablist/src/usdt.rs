@@ -5,7 +5,7 @@
 //! The other events are `slab_freed`, `node_made`, `node_freed`, `index_grown`, `index_shrunk`, `became_slabs` and
 //! `became_small`.
 
-use crate::probe::{Event, Probe, Work};
+use crate::probe::{SlabEvent, SlabProbe, SlabWork};
 
 /// Fires a USDT probe for each event; arguments are the event's fields in the order of their declaration.
 ///
@@ -13,33 +13,33 @@ use crate::probe::{Event, Probe, Work};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usdt;
 
-impl Probe for Usdt {
+impl SlabProbe for Usdt {
     #[inline]
-    fn begin(&mut self, work: Work) {
+    fn begin(&mut self, work: SlabWork) {
         match work {
-            Work::MakeSlab => probe::probe!(slablist, slab_made_begin),
-            Work::Spill => probe::probe!(slablist, spilled_begin),
-            Work::Shift => probe::probe!(slablist, shifted_begin),
-            Work::Reap { level } => probe::probe!(slablist, reaped_begin, level),
+            SlabWork::MakeSlab => probe::probe!(slablist, slab_made_begin),
+            SlabWork::Spill => probe::probe!(slablist, spilled_begin),
+            SlabWork::Shift => probe::probe!(slablist, shifted_begin),
+            SlabWork::Reap { level } => probe::probe!(slablist, reaped_begin, level),
         }
     }
 
     #[inline]
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SlabEvent) {
         match event {
-            Event::SlabMade { slabs } => probe::probe!(slablist, slab_made, slabs),
-            Event::SlabFreed { slabs } => probe::probe!(slablist, slab_freed, slabs),
-            Event::Spilled { moved } => probe::probe!(slablist, spilled, moved),
-            Event::Shifted { moved } => probe::probe!(slablist, shifted, moved),
-            Event::NodeMade { nodes } => probe::probe!(slablist, node_made, nodes),
-            Event::NodeFreed { nodes } => probe::probe!(slablist, node_freed, nodes),
-            Event::IndexGrown { levels } => probe::probe!(slablist, index_grown, levels),
-            Event::IndexShrunk { levels } => probe::probe!(slablist, index_shrunk, levels),
-            Event::Reaped { level, examined, saved, moved } => {
+            SlabEvent::SlabMade { slabs } => probe::probe!(slablist, slab_made, slabs),
+            SlabEvent::SlabFreed { slabs } => probe::probe!(slablist, slab_freed, slabs),
+            SlabEvent::Spilled { moved } => probe::probe!(slablist, spilled, moved),
+            SlabEvent::Shifted { moved } => probe::probe!(slablist, shifted, moved),
+            SlabEvent::NodeMade { nodes } => probe::probe!(slablist, node_made, nodes),
+            SlabEvent::NodeFreed { nodes } => probe::probe!(slablist, node_freed, nodes),
+            SlabEvent::IndexGrown { levels } => probe::probe!(slablist, index_grown, levels),
+            SlabEvent::IndexShrunk { levels } => probe::probe!(slablist, index_shrunk, levels),
+            SlabEvent::Reaped { level, examined, saved, moved } => {
                 probe::probe!(slablist, reaped, level, examined, saved, moved);
             }
-            Event::BecameSlabs => probe::probe!(slablist, became_slabs),
-            Event::BecameSmall => probe::probe!(slablist, became_small),
+            SlabEvent::BecameSlabs => probe::probe!(slablist, became_slabs),
+            SlabEvent::BecameSmall => probe::probe!(slablist, became_small),
         }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic, also in its helpers")]
 
 mod chance;
+mod comparator;
 mod cursors;
 mod defects;
 mod dense;

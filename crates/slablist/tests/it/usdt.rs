@@ -1,10 +1,10 @@
 //! The USDT probes are in the binary, under their names.
 
-use slablist::{Bounded, Shape, SlabSet, Usdt};
+use slablist::{BoundedReap, ListShape, SlabSet, Usdt};
 
 #[test]
 fn sites_are_in_the_binary() {
-    let mut set = SlabSet::with(Shape::new(64, 4, 4), Bounded::default(), Usdt);
+    let mut set = SlabSet::with_shape(ListShape::new(64, 4, 4), BoundedReap::default(), Usdt);
     (0..2_000_u64).for_each(|key| _ = set.insert(key * 7_919 % 2_003));
     while set.pop_first().is_some() {}
     let binary = std::fs::read(std::env::current_exe().unwrap()).unwrap();
