@@ -139,7 +139,7 @@ fn every_dependency_has_its_line() {
 }
 
 /// Private crates: chores, and what only tests use.
-const UNPUBLISHED: &[&str] = &["xtask", "fixtures", "perflab-fixtures"];
+const UNPUBLISHED: &[&str] = &["xtask", "fixtures", "fuzz-decoders"];
 
 #[test]
 fn every_crate_that_is_published_says_what_it_is_and_needs_no_unpublished_one() {
