@@ -185,7 +185,8 @@ impl<K: Copy, C: Comparator<K>> TreeRoute<K> for KeyRoute<'_, K, C> {
     }
     #[inline]
     fn choose_slot(&self, slab: &[K], trust: &mut GuessTrust) -> Result<usize, usize> {
-        let at = bound_at_ends(slab, self.key, self.order).unwrap_or_else(|| self.find_inner_slot(slab, trust));
+        let at =
+            bound_at_ends(slab, self.key, self.order).unwrap_or_else(|| self.find_inner_slot(slab, trust));
         if slab.get(at).is_some_and(|k| self.order.is_upto(k, self.key)) { Ok(at) } else { Err(at) }
     }
 }
