@@ -50,28 +50,28 @@ pub(crate) fn open_block_trace(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
-    let (mut recording, read, mut took) = read_block_trace(kind, path)?;
+    let (mut recording, read, mut report) = read_block_trace(kind, path)?;
     if let Some(on) = &options.on {
         (on.find)(&mut recording, &on.mount_point);
     }
     if let Some(map) = &options.block_map {
-        took.push(add_block_map(&mut recording, map)?);
+        report.push(add_block_map(&mut recording, map)?);
     }
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: format!("Block trace {name}"),
         description: format!("Disk requests that {} saw, imported from {}.", kind.name(), path.display()),
         target: "imported".into(),
         begun: read.begun,
-        took,
+        report,
         ..RunMetadata::default()
     };
-    let case = story.results.find_or_add_case("block-trace", Default::default());
+    let case = metadata.results.find_or_add_case("block-trace", Default::default());
     let begun = read.begun.unwrap_or_default();
     let whole = recording.told.ended.since(recording.told.begun);
-    story.results.next_execution(case, 0, read.begun.map(|_| (begun, Nanos(begun.0 + whole.0))));
-    story.recording = Some(keep_recording(path, &recording)?);
-    Ok(Box::new(ImportedRun::new(kind, path, options, story, Vec::new())))
+    metadata.results.next_execution(case, 0, read.begun.map(|_| (begun, Nanos(begun.0 + whole.0))));
+    metadata.recording = Some(keep_recording(path, &recording)?);
+    Ok(Box::new(ImportedRun::new(kind, path, options, metadata, Vec::new())))
 }
 
 /// The recording as a file, which the recorder takes into the run.
@@ -130,12 +130,12 @@ fn read_block_trace(
     kind: Importer,
     path: &Path,
 ) -> Result<(IoRecording, BlockTrace, Vec<FileReport>), ArchiveError> {
-    let (mut read, mut took) = match kind {
+    let (mut read, mut report) = match kind {
         Importer::Blktrace => read_blktrace(path)?,
         _ => read_blkparse(path)?,
     };
-    let note = |note: &str| took.iter_mut().take(1).for_each(|took| took.add_note(note));
-    Ok((build_recording(&mut read, note), read, took))
+    let note = |note: &str| report.iter_mut().take(1).for_each(|report| report.add_note(note));
+    Ok((build_recording(&mut read, note), read, report))
 }
 
 /// A recording of what counts: when requests came to a disk, were sent and were answered. Disks that merge nothing and those
@@ -266,15 +266,15 @@ struct BlktraceRecord<'a> {
 
 /// Reads the file of a CPU and those of the others.
 fn read_blktrace(path: &Path) -> Result<(BlockTrace, Vec<FileReport>), ArchiveError> {
-    let (mut all, mut took, mut left) = (BlockTrace::default(), Vec::new(), MAX_BLKTRACE_BYTES);
+    let (mut all, mut report, mut left) = (BlockTrace::default(), Vec::new(), MAX_BLKTRACE_BYTES);
     for file in list_cpu_files(path) {
         let bytes = read_finite_file(&file, left).map_err(|error| blktrace_size_error(&file, error))?;
         left -= bytes.len() as u64;
-        took.push(read_blktrace_file(&file, &bytes, &mut all)?);
+        report.push(read_blktrace_file(&file, &bytes, &mut all)?);
     }
     let first = all.seen.iter().map(|seen| seen.at).min().unwrap_or_default();
     all.seen.iter_mut().for_each(|seen| seen.at = seen.at.since(first));
-    Ok((all, took))
+    Ok((all, report))
 }
 
 /// A trace is held in memory, several times over as it is made into requests.
@@ -290,7 +290,7 @@ fn blktrace_size_error(file: &Path, error: io::Error) -> ArchiveError {
 }
 
 fn read_blktrace_file(file: &Path, bytes: &[u8], all: &mut BlockTrace) -> Result<FileReport, ArchiveError> {
-    let mut took = FileReport::new(file, "io");
+    let mut report = FileReport::new(file, "io");
     let (mut rest, mut number) = (bytes, 0);
     while !rest.is_empty() {
         number += 1;
@@ -299,15 +299,15 @@ fn read_blktrace_file(file: &Path, bytes: &[u8], all: &mut BlockTrace) -> Result
             // Behind a damaged record nothing says where the next begins.
             Err(reason) if number > 1 => {
                 let left = format!("{reason}; the {} bytes from record {number} on are left out", rest.len());
-                took.count_row(0, import_report::LineOutcome::Unusable(left));
-                return Ok(took);
+                report.count_row(0, import_report::LineOutcome::Unusable(left));
+                return Ok(report);
             }
             Err(reason) => return Err(ArchiveError::not_importable(file, None, reason)),
         };
-        took.count_row(number, take_blktrace_record(&record, all));
+        report.count_row(number, take_blktrace_record(&record, all));
         rest = rest.get(size..).unwrap_or_default();
     }
-    Ok(took)
+    Ok(report)
 }
 
 /// The record that bytes begin with, and its length.
@@ -416,7 +416,7 @@ fn is_blkparse(path: &Path) -> bool {
 
 /// Reads the text of one or more disks.
 fn read_blkparse(path: &Path) -> Result<(BlockTrace, Vec<FileReport>), ArchiveError> {
-    let (mut all, mut took) = (BlockTrace::default(), FileReport::new(path, "io"));
+    let (mut all, mut report) = (BlockTrace::default(), FileReport::new(path, "io"));
     let mut lines = InputLines::open(path)?.with_size_limit(MAX_BLKPARSE_BYTES);
     let mut is_over = false;
     while let Some(line) = lines.next_line()? {
@@ -425,10 +425,10 @@ fn read_blkparse(path: &Path) -> Result<(BlockTrace, Vec<FileReport>), ArchiveEr
         if is_over || line.text.trim().is_empty() || line.text.starts_with("Input file ") {
             continue;
         }
-        took.count_row(line.number, take_blkparse_line(line.text, &mut all));
+        report.count_row(line.number, take_blkparse_line(line.text, &mut all));
     }
-    took.note_early_end(&lines);
-    Ok((all, vec![took]))
+    report.note_early_end(&lines);
+    Ok((all, vec![report]))
 }
 
 fn take_blkparse_line(text: &str, all: &mut BlockTrace) -> import_report::LineOutcome {
@@ -553,7 +553,7 @@ struct FileSystemPlacement {
 
 /// Gives a recording the files of a map.
 fn add_block_map(recording: &mut IoRecording, file: &BlockMapFile) -> Result<FileReport, ArchiveError> {
-    let (map, mut took) = read_block_map(&file.path)?;
+    let (map, mut report) = read_block_map(&file.path)?;
     if map.extents.is_empty() {
         let reason = "it is no map from blocks to files: e2block2file writes `PATH (ino N):`, then lines of `BLOCK+COUNT OFFSET`";
         return Err(ArchiveError::not_importable(&file.path, None, reason));
@@ -570,7 +570,7 @@ fn add_block_map(recording: &mut IoRecording, file: &BlockMapFile) -> Result<Fil
     };
     if !given || found.share < ENOUGH {
         let how = if given { "as was said" } else { "found by the requests" };
-        took.add_note(format!(
+        report.add_note(format!(
             "the file system begins at sector {} of {} and has blocks of {} bytes, {how}: {:.1} % of the map's blocks were asked for there",
             found.start,
             found.disk,
@@ -579,11 +579,11 @@ fn add_block_map(recording: &mut IoRecording, file: &BlockMapFile) -> Result<Fil
         ));
     }
     add_mapped_files(recording, map, found);
-    Ok(took)
+    Ok(report)
 }
 
 fn read_block_map(path: &Path) -> Result<(BlockMapText, FileReport), ArchiveError> {
-    let (mut map, mut took) = (BlockMapText::default(), FileReport::new(path, "io"));
+    let (mut map, mut report) = (BlockMapText::default(), FileReport::new(path, "io"));
     let mut lines = InputLines::open(path)?;
     let mut inode = None;
     while let Some(line) = lines.next_line()? {
@@ -603,10 +603,10 @@ fn read_block_map(path: &Path) -> Result<(BlockMapText, FileReport), ArchiveErro
                 LineOutcome::Used
             }
         };
-        took.count_row(number, read);
+        report.count_row(number, read);
     }
-    took.note_early_end(&lines);
-    Ok((map, took))
+    report.note_early_end(&lines);
+    Ok((map, report))
 }
 
 /// A line, understood.
@@ -779,11 +779,11 @@ mod tests {
     /// The same trace, read from the kernel's records and from what blkparse makes of them, is the same recording.
     #[test]
     fn records_are_understood_as_blkparse_does() {
-        let (ours, _, took) =
+        let (ours, _, report) =
             read_block_trace(Importer::Blktrace, &recorded_trace("cat.blktrace.1")).unwrap();
         let (theirs, ..) = read_block_trace(Importer::Blkparse, &recorded_trace("cat.blkparse")).unwrap();
-        assert_eq!(took.len(), 2, "the files of both CPUs");
-        assert!(took.iter().all(|took| took.rows_unusable == 0), "{took:?}");
+        assert_eq!(report.len(), 2, "the files of both CPUs");
+        assert!(report.iter().all(|report| report.rows_unusable == 0), "{report:?}");
         assert_eq!(ours.events.len(), theirs.events.len());
         // Of two events of one moment on two CPUs either may come first.
         let sorted = |mut recording: IoRecording| {
@@ -798,8 +798,8 @@ mod tests {
         let text = std::fs::read(recorded_trace("cat.blkparse")).unwrap();
         let packed = zstd::encode_all(text.as_slice(), 3).unwrap();
         let (_home, half) = write_trace_file("half.zst", &packed[..packed.len() - 30]);
-        let (.., took) = read_block_trace(Importer::Blkparse, &half).unwrap();
-        assert!(took[0].notes.iter().any(|note| note.contains("breaks off")), "{took:?}");
+        let (.., report) = read_block_trace(Importer::Blkparse, &half).unwrap();
+        assert!(report[0].notes.iter().any(|note| note.contains("breaks off")), "{report:?}");
     }
 
     /// blkparse's own sums: 1,548 KiB read in 24 requests, all of them answered; three flushes are among its reads.
@@ -834,7 +834,7 @@ mod tests {
         \x20 9,0    3        5     1.000000007   698  Q   R 12 + 8 [a name [x]]\n\
         nonsense\nCPU3 (sda):\n Reads Queued: 0\n";
         let (_home, path) = write_trace_file("x", lines.as_bytes());
-        let (recording, _, took) = read_block_trace(Importer::Blkparse, &path).unwrap();
+        let (recording, _, report) = read_block_trace(Importer::Blkparse, &path).unwrap();
         let seen: Vec<_> =
             recording.events.iter().map(|event| (event.at.0, event.kind, event.device)).collect();
         let (disk, raid) = (DeviceNumber::new(8, 0), DeviceNumber::new(9, 0));
@@ -850,8 +850,8 @@ mod tests {
         );
         assert_eq!(recording.told.names[&697], "kjournald");
         assert_eq!(recording.told.names[&698], "a name [x]");
-        assert_eq!((took[0].rows_unusable, took[0].unusable[0].line), (1, 7));
-        assert!(took[0].notes[0].contains("queueing"), "{took:?}");
+        assert_eq!((report[0].rows_unusable, report[0].unusable[0].line), (1, 7));
+        assert!(report[0].notes[0].contains("queueing"), "{report:?}");
     }
 
     /// One record, and a message that tells when it all began, by a machine of the other byte order.
@@ -871,7 +871,7 @@ mod tests {
             record((1 | 1 << 6) << 16 | 7, 8 << 20, b""),
         ];
         let (_home, path) = write_trace_file("big", &bytes.concat());
-        let (recording, read, took) = read_block_trace(Importer::Blktrace, &path).unwrap();
+        let (recording, read, report) = read_block_trace(Importer::Blktrace, &path).unwrap();
         let event = &recording.events[0];
         assert_eq!(
             (event.first, event.count, event.device, event.pid),
@@ -879,7 +879,7 @@ mod tests {
         );
         assert_eq!(event.name.as_deref(), Some("R"));
         assert_eq!((read.begun, recording.told.names[&77].as_str()), (Some(Nanos(7_000_000_009)), "dd"));
-        assert_eq!((took[0].rows_used, took[0].rows_unusable), (1, 0));
+        assert_eq!((report[0].rows_used, report[0].rows_unusable), (1, 0));
     }
 
     #[test]
@@ -915,23 +915,26 @@ mod tests {
         let place = |name: &str| recorded_trace("../blktrace-2007").join(name);
         let (mut recording, ..) =
             read_block_trace(Importer::Blktrace, &place("partition.blktrace.0")).unwrap();
-        let took = super::add_block_map(&mut recording, &BlockMapFile { path: place(map), ..file })?;
-        Ok((recording, took))
+        let report = super::add_block_map(&mut recording, &BlockMapFile { path: place(map), ..file })?;
+        Ok((recording, report))
     }
 
     #[test]
     fn a_map_gives_a_trace_its_files_and_where_their_file_system_begins() {
-        let (recording, took) = import_with_map("partition.map", BlockMapFile::default()).unwrap();
+        let (recording, report) = import_with_map("partition.map", BlockMapFile::default()).unwrap();
         let disk = DeviceNumber::new(7, 0);
         let summary = &recording.told;
         assert_eq!(
             summary.disk_below(disk),
             (disk, 63 * 512),
-            "a partition of 2007 begins at sector 63: {took:?}"
+            "a partition of 2007 begins at sector 63: {report:?}"
         );
         assert_eq!(summary.block_map.map(|map| map.block_size), Some(4096));
-        assert!(took.notes[0].contains("sector 63 of 7:0") && took.notes[0].contains("100.0 %"), "{took:?}");
-        assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
+        assert!(
+            report.notes[0].contains("sector 63 of 7:0") && report.notes[0].contains("100.0 %"),
+            "{report:?}"
+        );
+        assert_eq!((report.rows_used, report.rows_unusable), (22, 0));
         let big = recording.files.iter().find(|file| file.path.as_deref() == Some("/lib/big")).unwrap();
         assert_eq!(
             (big.inode, big.extents.len(), big.disk_offset_of_page(131)),
@@ -940,8 +943,8 @@ mod tests {
         assert!(recording.files.iter().any(|file| file.path.as_deref() == Some("Inode 2")));
         assert_eq!(summary.metadata.len(), 3, "blocks that say where others lie");
         // The other form lists extents in the order of the disk, and names the same.
-        let (times, took) = import_with_map("partition.times", BlockMapFile::default()).unwrap();
-        assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
+        let (times, report) = import_with_map("partition.times", BlockMapFile::default()).unwrap();
+        assert_eq!((report.rows_used, report.rows_unusable), (22, 0));
         let sorted = |recording: &IoRecording| {
             let files = recording.files.iter();
             let named = files.map(|file| {
@@ -974,9 +977,12 @@ mod tests {
         let message = other("something else\n").unwrap_err().to_string();
         assert!(message.contains("PATH (ino N):"), "{message}");
         let start = |start| BlockMapFile { partition_start: Some(start), ..BlockMapFile::default() };
-        let (recording, took) = import_with_map("partition.map", start(2048)).unwrap();
+        let (recording, report) = import_with_map("partition.map", start(2048)).unwrap();
         assert_eq!(recording.told.disk_below(DeviceNumber::new(7, 0)).1, 2048 * 512);
-        assert!(took.notes[0].contains("as was said") && !took.notes[0].contains("100.0 %"), "{took:?}");
+        assert!(
+            report.notes[0].contains("as was said") && !report.notes[0].contains("100.0 %"),
+            "{report:?}"
+        );
         assert!(import_with_map("partition.map", start(u64::MAX)).is_err(), "no disk has such a sector");
     }
 
@@ -985,8 +991,8 @@ mod tests {
         let lines = "  8,0 0 1 0.000000000 7 D R 18446744073709551615 + 8 [x]\n  8,0 0 2 0.000000001 7 D R 8 + 4294967296 [x]\n\
                  \x20 8,0 0 3 0.000000002 7 D R 8 + 8 [x]\n";
         let (_home, path) = write_trace_file("x", lines.as_bytes());
-        let (recording, _, took) = read_block_trace(Importer::Blkparse, &path).unwrap();
-        assert_eq!((recording.events.len(), took[0].rows_unusable), (1, 2));
+        let (recording, _, report) = read_block_trace(Importer::Blkparse, &path).unwrap();
+        assert_eq!((recording.events.len(), report[0].rows_unusable), (1, 2));
     }
 
     static TRACE: std::sync::LazyLock<IoRecording> = std::sync::LazyLock::new(|| {

@@ -64,7 +64,7 @@ pub(crate) fn slab_tree_series(
 ) -> Result<[LogStream; 2], ArchiveError> {
     let mut caches = list_copied_caches(root)?;
     let names: Vec<String> =
-        logs.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from).collect();
+        logs.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from).collect();
     caches.iter_mut().for_each(|cache| cache.choose_name(&names));
     Ok([slab_cache_stream(root, &caches, page), slab_exact_stream(root, &caches)])
 }
@@ -123,22 +123,22 @@ pub(crate) fn open_slab_tree(
         || ArchiveError::not_importable(path, None, "there is no directory of a slab cache in it");
     let root = slab_directory(path).ok_or_else(requested)?;
     let mut caches = list_copied_caches(&root)?;
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: "Imported /sys/kernel/slab".into(),
         description: format!("A copy of /sys/kernel/slab, imported from {}: one moment.", path.display()),
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    story.notes.extend(unread_entries(path, &root));
+    metadata.notes.extend(unread_entries(path, &root));
     let reported = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
-    let page = page_size::settle_page_size(reported.clone(), &[], &mut story);
+    let page = page_size::settle_page_size(reported.clone(), &[], &mut metadata);
     let listed = open_copied_slabinfo(path, reported)?;
-    let names = listed.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from);
+    let names = listed.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from);
     let names: Vec<String> = names.collect();
     caches.iter_mut().for_each(|cache| cache.choose_name(&names));
     let fixed = [slab_cache_stream(&root, &caches, page), slab_exact_stream(&root, &caches)];
-    let feeds = fixed.into_iter().chain(listed).collect();
-    Ok(Box::new(ImportedRun::new(Importer::Sysfs, path, options, story, feeds)))
+    let streams = fixed.into_iter().chain(listed).collect();
+    Ok(Box::new(ImportedRun::new(Importer::Sysfs, path, options, metadata, streams)))
 }
 
 /// What lies beside the caches, and beside the way to them.
@@ -202,19 +202,19 @@ fn list_copied_caches(root: &Path) -> Result<Vec<CopiedCache>, ArchiveError> {
 
 fn slab_cache_stream(root: &Path, caches: &[CopiedCache], page: u64) -> LogStream {
     let columns = slab_columns::slab_cache_columns();
-    let mut took = FileReport::new(root, "slab-caches");
+    let mut report = FileReport::new(root, "slab-caches");
     let merged = |cache: &CopiedCache| cache.directory.starts_with(':');
     if caches.iter().any(merged) && caches.iter().all(|cache| cache.aliases.is_empty()) {
-        took.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
+        report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
     }
     let row = |cache: &CopiedCache| {
         let row: CellRow = columns.iter().map(|column| attribute_cell(cache, column, page)).collect();
-        took.count_row(0, cache_row_outcome(cache, &row));
+        report.count_row(0, cache_row_outcome(cache, &row));
         row
     };
     let rows = caches.iter().map(row).collect();
-    took.ticks = 1;
-    LogStream::from_rows("slab-caches", "/sys/kernel/slab", columns, rows, took)
+    report.ticks = 1;
+    LogStream::from_rows("slab-caches", "/sys/kernel/slab", columns, rows, report)
 }
 
 fn attribute_cell(cache: &CopiedCache, column: &ColumnSpec, page: u64) -> TableCell {
@@ -247,18 +247,18 @@ fn cache_row_outcome(cache: &CopiedCache, row: &CellRow) -> LineOutcome {
 }
 
 fn slab_exact_stream(root: &Path, caches: &[CopiedCache]) -> LogStream {
-    let mut took = FileReport::new(root, "slab-exact");
+    let mut report = FileReport::new(root, "slab-exact");
     let mut rows = Vec::new();
     for cache in caches {
         for row in node_rows(cache) {
             let torn = row.last() == Some(&TableCell::Text("torn".into()));
             let why = || format!("torn: {}: objects do not agree with slabs", cache.directory);
-            took.count_row(0, if torn { LineOutcome::Flagged(why()) } else { LineOutcome::Used });
+            report.count_row(0, if torn { LineOutcome::Flagged(why()) } else { LineOutcome::Used });
             rows.push(row);
         }
     }
-    took.ticks = 1;
-    LogStream::from_rows("slab-exact", "/sys/kernel/slab", slab_columns::slab_exact_columns(), rows, took)
+    report.ticks = 1;
+    LogStream::from_rows("slab-exact", "/sys/kernel/slab", slab_columns::slab_exact_columns(), rows, report)
 }
 
 /// A row for all nodes, and one for each that the kernel names: `278754 N0=278754`.

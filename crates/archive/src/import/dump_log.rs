@@ -38,7 +38,7 @@ struct OpenDump {
 pub(crate) struct DumpLog<F> {
     lines: InputLines,
     format: F,
-    took: FileReport,
+    report: FileReport,
     open: Option<OpenDump>,
     over: bool,
     headless: bool,
@@ -56,8 +56,8 @@ impl<F: ReadingParser> DumpLog<F> {
     }
 
     pub(crate) fn from_lines(lines: InputLines, format: F) -> Self {
-        let took = FileReport::new(lines.path(), F::SERIES);
-        DumpLog { lines, format, took, open: None, over: false, headless: false, begun: None }
+        let report = FileReport::new(lines.path(), F::SERIES);
+        DumpLog { lines, format, report, open: None, over: false, headless: false, begun: None }
     }
 
     /// The same, of a log that begins then, should its dumps not say when they were made.
@@ -103,7 +103,7 @@ impl<F: ReadingParser> DumpLog<F> {
         if matches!(role, LogLineRole::Row | LogLineRole::HeadRow) {
             self.headless |= F::HEADED && !open.headed;
             let read = parse_dump_row(open, line, &mut self.format);
-            self.took.count_row(number, read);
+            self.report.count_row(number, read);
         }
         self.check_dump_size(number)?;
         Ok(ended)
@@ -124,16 +124,16 @@ impl<F: ReadingParser> DumpLog<F> {
     fn close_dump(&mut self, mut open: OpenDump) -> Result<Option<LoggedReading>, ArchiveError> {
         self.format.end_reading(&mut open.rows).map_err(|reason| self.line_error(open.line, reason))?;
         if let Err(reason) = open.time {
-            self.took.add_note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
+            self.report.add_note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
             return Ok(None);
         }
         if open.rows.is_empty() && F::MAY_BE_EMPTY {
             return Ok(None);
         }
         if open.rows.is_empty() {
-            self.took.add_note(format!("line {}: this dump has no rows", open.line));
+            self.report.add_note(format!("line {}: this dump has no rows", open.line));
         }
-        self.took.ticks += 1;
+        self.report.ticks += 1;
         let time = open.time.unwrap_or_default().or_else(|| self.assumed_time());
         Ok(Some(LoggedReading { time, rows: open.rows }))
     }
@@ -141,9 +141,9 @@ impl<F: ReadingParser> DumpLog<F> {
     /// A second after the other, from when the log is known to have begun.
     fn assumed_time(&mut self) -> Option<Nanos> {
         let begun = self.begun?;
-        let passed = self.took.ticks.saturating_mul(1_000_000_000);
-        if self.took.ticks == 1 {
-            self.took.add_note(
+        let passed = self.report.ticks.saturating_mul(1_000_000_000);
+        if self.report.ticks == 1 {
+            self.report.add_note(
                 "its lines carry no time: taken as one a second from the beginning of its benchmark",
             );
         }
@@ -156,10 +156,10 @@ impl<F: ReadingParser> DumpLog<F> {
 
     /// Notes that can only be made at the end.
     fn add_closing_notes(&mut self) {
-        self.took.note_early_end(&self.lines);
-        self.format.closing_note().into_iter().for_each(|remark| self.took.add_note(remark));
+        self.report.note_early_end(&self.lines);
+        self.format.closing_note().into_iter().for_each(|remark| self.report.add_note(remark));
         if std::mem::take(&mut self.headless) {
-            self.took
+            self.report
                 .add_note("some dumps lack the lines that name version and columns: taken as the usual ones");
         }
     }
@@ -192,11 +192,11 @@ impl<F: ReadingParser> ReadingSource for DumpLog<F> {
     }
 
     fn report_mut(&mut self) -> &mut FileReport {
-        &mut self.took
+        &mut self.report
     }
 
     fn file_report(&self) -> &FileReport {
-        &self.took
+        &self.report
     }
 }
 
@@ -316,7 +316,7 @@ pub(crate) struct FixedReadings {
     source: &'static str,
     columns: Vec<ColumnSpec>,
     ticks: VecDeque<LoggedReading>,
-    took: FileReport,
+    report: FileReport,
 }
 
 impl FixedReadings {
@@ -325,10 +325,10 @@ impl FixedReadings {
         source: &'static str,
         columns: Vec<ColumnSpec>,
         ticks: Vec<LoggedReading>,
-        mut took: FileReport,
+        mut report: FileReport,
     ) -> Self {
-        took.ticks = ticks.len() as u64;
-        FixedReadings { series, source, columns, ticks: ticks.into(), took }
+        report.ticks = ticks.len() as u64;
+        FixedReadings { series, source, columns, ticks: ticks.into(), report }
     }
 }
 
@@ -354,11 +354,11 @@ impl ReadingSource for FixedReadings {
     }
 
     fn report_mut(&mut self) -> &mut FileReport {
-        &mut self.took
+        &mut self.report
     }
 
     fn file_report(&self) -> &FileReport {
-        &self.took
+        &self.report
     }
 }
 
@@ -444,7 +444,7 @@ mod tests {
 
     struct ParsedLog {
         ticks: Vec<LoggedReading>,
-        took: FileReport,
+        report: FileReport,
         columns: Vec<ColumnSpec>,
     }
 
@@ -455,7 +455,7 @@ mod tests {
         while let Some(tick) = log.next_reading()? {
             ticks.push(tick);
         }
-        Ok(ParsedLog { ticks, columns: log.columns(), took: log.report_mut().clone() })
+        Ok(ParsedLog { ticks, columns: log.columns(), report: log.report_mut().clone() })
     }
 
     #[test]
@@ -487,16 +487,16 @@ mod tests {
         let Ok(outcome) = parse_log(text, format) else { return };
         let rows: Vec<&CellRow> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
         assert!(rows.iter().all(|row| fits_columns(row, &outcome.columns)), "{rows:?}");
-        let took = &outcome.took;
-        assert_eq!(took.rows_read, took.rows_used + took.rows_unusable);
-        assert!(took.rows_flagged <= took.rows_used);
+        let report = &outcome.report;
+        assert_eq!(report.rows_read, report.rows_used + report.rows_unusable);
+        assert!(report.rows_flagged <= report.rows_used);
         // A dump of these two is one row, whatever its lines.
         if !["meminfo", "proc-vmstat"].contains(&F::SERIES) {
-            assert_eq!(rows.len() as u64, took.rows_used, "a used row is in a tick");
+            assert_eq!(rows.len() as u64, report.rows_used, "a used row is in a tick");
             let missing = rows.iter().filter(|row| row.contains(&TableCell::Missing)).count();
             let uncounted =
                 rows.iter().filter(|row| row.contains(&TableCell::Text("not counted".into()))).count();
-            assert!(missing as u64 <= took.rows_flagged + uncounted as u64, "no hole without a flag");
+            assert!(missing as u64 <= report.rows_flagged + uncounted as u64, "no hole without a flag");
         }
     }
 
@@ -575,14 +575,14 @@ mod tests {
             };
             let lost = others(&before).into_iter().filter(|row| !others(&after).contains(row)).count();
             prop_assert_eq!(lost, 0);
-            prop_assert!(after.took.rows_read >= before.took.rows_read - 1);
+            prop_assert!(after.report.rows_read >= before.report.rows_read - 1);
         }
     }
 
     #[test]
     fn rows_are_read_from_their_marks() {
         let outcome = parse_log(DUMP.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
-        assert_eq!(outcome.took.format_counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
+        assert_eq!(outcome.report.format_counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
         let TableCell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
         assert_eq!(name, "ext4 inode cache");
         let numbers = [0, 1040, 1080, 1088, 30, 8, 36, 36].map(TableCell::Int);
@@ -627,7 +627,7 @@ mod tests {
         for end in 1..line.len() {
             let text = line.get(..end).unwrap();
             let outcome = parse_log(text.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
-            assert_eq!(outcome.took.rows_read, u64::from(!text.trim().is_empty()), "{text}");
+            assert_eq!(outcome.report.rows_read, u64::from(!text.trim().is_empty()), "{text}");
             for row in outcome.ticks.iter().flat_map(|tick| &tick.rows) {
                 let same =
                     |(cell, whole): (&TableCell, &TableCell)| *cell == TableCell::Missing || cell == whole;

@@ -120,8 +120,8 @@ fn keep_remark(remarks: &mut Vec<LineRemark>, line: u64, reason: String) {
 }
 
 /// The error of the first file that the system did not let be read, if there is one.
-pub(crate) fn first_unreadable(took: &[FileReport]) -> Option<ArchiveError> {
-    let (file, reason) = took.iter().find_map(|took| Some((&took.file, took.refused.as_ref()?)))?;
+pub(crate) fn first_unreadable(report: &[FileReport]) -> Option<ArchiveError> {
+    let (file, reason) = report.iter().find_map(|report| Some((&report.file, report.refused.as_ref()?)))?;
     Some(ArchiveError::not_importable(file, None, format!("it cannot be read: {reason}")))
 }
 

@@ -29,10 +29,10 @@ const MANY: usize = 32;
 
 /// The events of an import.
 pub(crate) struct ImportedRun {
-    story: RunMetadata,
+    metadata: RunMetadata,
     root: PathBuf,
     anchor: Nanos,
-    feeds: Vec<LogStream>,
+    streams: Vec<LogStream>,
     queue: VecDeque<RunEvent>,
     results: Option<Box<dyn Iterator<Item = RunEvent>>>,
     /// The last tick of each series.
@@ -46,24 +46,24 @@ impl ImportedRun {
         kind: Importer,
         path: &Path,
         options: &ImportOptions,
-        mut story: RunMetadata,
-        mut feeds: Vec<LogStream>,
+        mut metadata: RunMetadata,
+        mut streams: Vec<LogStream>,
     ) -> Self {
-        unify_columns(&mut feeds);
-        let times = feeds
+        unify_columns(&mut streams);
+        let times = streams
             .iter()
             .filter_map(LogStream::first_time)
-            .chain(story.results.first_time())
-            .chain(story.begun);
-        let anchor = times.min().unwrap_or_else(|| file_time(path, &mut story, !feeds.is_empty()));
-        story.facts.add("import.kind", kind.name(), "perflab");
-        story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
-        let manifest = import_manifest(path, options, &story, &feeds, anchor);
+            .chain(metadata.results.first_time())
+            .chain(metadata.begun);
+        let anchor = times.min().unwrap_or_else(|| file_time(path, &mut metadata, !streams.is_empty()));
+        metadata.facts.add("import.kind", kind.name(), "perflab");
+        metadata.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+        let manifest = import_manifest(path, options, &metadata, &streams, anchor);
         let mut session = ImportedRun {
-            story,
+            metadata,
             root: path.into(),
             anchor,
-            feeds,
+            streams,
             queue: VecDeque::new(),
             results: None,
             lasts: BTreeMap::new(),
@@ -80,25 +80,29 @@ impl ImportedRun {
 
     fn queue_opening(&mut self, manifest: Manifest) {
         self.queue_event(RunEventKind::Began(Box::new(manifest)));
-        for (name, of_benchmark, text) in std::mem::take(&mut self.story.texts) {
+        for (name, of_benchmark, text) in std::mem::take(&mut self.metadata.texts) {
             self.queue_event(RunEventKind::Output { slot: of_benchmark.then_some(0), name, text });
         }
-        if let Some(file) = self.story.recording.take() {
+        if let Some(file) = self.metadata.recording.take() {
             self.queue_event(RunEventKind::Traced { slot: 0, tracer: crate::tables::io::IO.into(), file });
         }
-        let schemas: Vec<_> =
-            self.feeds.iter().filter(|feed| !feed.is_finished()).map(LogStream::series_schema).collect();
+        let schemas: Vec<_> = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.is_finished())
+            .map(LogStream::series_schema)
+            .collect();
         schemas.into_iter().for_each(|schema| self.queue_event(RunEventKind::SeriesOpened(schema)));
     }
 
     /// The next tick of all logs, in order of time.
     fn next_reading_event(&mut self) -> Result<Option<RunEvent>, ArchiveError> {
         let anchor = self.anchor;
-        let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_time(anchor)?, feed)));
-        let Some((_, feed)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
-        let (series, monitor) = (feed.series_name(), feed.series_name().to_owned());
-        let hole = feed.gap_before_next(anchor, self.lasts.get(series).copied());
-        let tick = feed.next_reading(anchor)?;
+        let times = self.streams.iter_mut().filter_map(|stream| Some((stream.next_time(anchor)?, stream)));
+        let Some((_, stream)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
+        let (series, monitor) = (stream.series_name(), stream.series_name().to_owned());
+        let hole = stream.gap_before_next(anchor, self.lasts.get(series).copied());
+        let tick = stream.next_reading(anchor)?;
         hole.into_iter()
             .for_each(|gap| self.queue.push_back(RunEvent::new(self.last, RunEventKind::Gap(gap))));
         Ok(tick.map(|(at, rows)| {
@@ -110,13 +114,13 @@ impl ImportedRun {
 
     fn queue_closing(&mut self) {
         self.over = true;
-        let took = self.file_reports();
-        let mut counts = count_facts(&took);
-        if let Some(hash) = hash_imported_files(&took) {
+        let report = self.file_reports();
+        let mut counts = count_facts(&report);
+        if let Some(hash) = hash_imported_files(&report) {
             counts.add(HASH, hash.as_str(), "the files");
         }
-        report_warnings(&took, &self.root).into_iter().for_each(|warning| self.queue_event(warning));
-        for (message, advice) in std::mem::take(&mut self.story.notes) {
+        report_warnings(&report, &self.root).into_iter().for_each(|warning| self.queue_event(warning));
+        for (message, advice) in std::mem::take(&mut self.metadata.notes) {
             self.queue_event(RunEventKind::Warning { message, advice });
         }
         self.queue_event(RunEventKind::Facts(counts));
@@ -126,10 +130,10 @@ impl ImportedRun {
 
     /// What the benchmarks reported, once the logs are over.
     fn result_events(&mut self) -> &mut dyn Iterator<Item = RunEvent> {
-        let (story, last) = (&mut self.story, &mut self.last);
+        let (metadata, last) = (&mut self.metadata, &mut self.last);
         let anchor = self.anchor;
         self.results.get_or_insert_with(|| {
-            let results = std::mem::take(&mut story.results);
+            let results = std::mem::take(&mut metadata.results);
             let ended = results.last_time().map_or(Nanos(0), |time| time.since(anchor));
             *last = (*last).max(ended);
             Box::new(results.into_events(anchor, *last, (Nanos(0), *last)))
@@ -163,15 +167,15 @@ impl Iterator for ImportedRun {
 
 impl ImportSource for ImportedRun {
     fn file_reports(&self) -> Vec<FileReport> {
-        self.feeds.iter().map(LogStream::file_report).chain(self.story.took.iter().cloned()).collect()
+        self.streams.iter().map(LogStream::file_report).chain(self.metadata.report.iter().cloned()).collect()
     }
 }
 
 /// Without any time in the files, the run is dated by the file's own.
-fn file_time(path: &Path, story: &mut RunMetadata, logs: bool) -> Nanos {
+fn file_time(path: &Path, run_metadata: &mut RunMetadata, logs: bool) -> Nanos {
     let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-    story.notes.push((
+    run_metadata.notes.push((
         "the files give no time: the run is dated by the file's last change".into(),
         match logs {
             true => {
@@ -185,30 +189,30 @@ fn file_time(path: &Path, story: &mut RunMetadata, logs: bool) -> Nanos {
 }
 
 /// How many rows each file gave; of many files, what they gave together.
-fn count_facts(took: &[FileReport]) -> Facts {
+fn count_facts(report: &[FileReport]) -> Facts {
     let mut counts = Facts::default();
-    if took.len() > MANY {
-        let used: u64 = took.iter().map(|took| took.rows_used).sum();
-        let unusable: u64 = took.iter().map(|took| took.rows_unusable).sum();
-        let text = format!("{} files, {used} rows used, {unusable} unusable", took.len());
+    if report.len() > MANY {
+        let used: u64 = report.iter().map(|report| report.rows_used).sum();
+        let unusable: u64 = report.iter().map(|report| report.rows_unusable).sum();
+        let text = format!("{} files, {used} rows used, {unusable} unusable", report.len());
         counts.add("import.rows", text.as_str(), "perflab");
         return counts;
     }
-    for took in took {
-        let key = format!("import.rows.{}", took.file_name());
+    for report in report {
+        let key = format!("import.rows.{}", report.file_name());
         // A tree of sysfs becomes two series.
-        let key = if counts.value(&key).is_some() { format!("{key}.{}", took.became) } else { key };
-        counts.add(&key, took.format_counts().as_str(), "perflab");
+        let key = if counts.value(&key).is_some() { format!("{key}.{}", report.became) } else { key };
+        counts.add(&key, report.format_counts().as_str(), "perflab");
     }
     counts
 }
 
 /// What is wrong with rows, file by file; and what is to be known of files, once for all of which it is.
-fn report_warnings(took: &[FileReport], root: &Path) -> Vec<RunEventKind> {
+fn report_warnings(report: &[FileReport], root: &Path) -> Vec<RunEventKind> {
     let mut notes: IndexMap<&str, Vec<String>> = IndexMap::new();
-    for took in took {
-        for note in &took.notes {
-            let (files, file) = (notes.entry(note).or_default(), path_within(took, root));
+    for report in report {
+        for note in &report.notes {
+            let (files, file) = (notes.entry(note).or_default(), path_within(report, root));
             if files.last() != Some(&file) {
                 files.push(file);
             }
@@ -218,15 +222,15 @@ fn report_warnings(took: &[FileReport], root: &Path) -> Vec<RunEventKind> {
         message: format!("{}: {note}", format_file_list(&files)),
         advice: "take it into account when reading this run".into(),
     };
-    let refused = took.iter().filter_map(|took| refused_file_warning(took, root));
-    let unusable = took.iter().filter_map(|took| unusable_rows_warning(took, root));
+    let refused = report.iter().filter_map(|report| refused_file_warning(report, root));
+    let unusable = report.iter().filter_map(|report| unusable_rows_warning(report, root));
     refused.chain(unusable).chain(notes.into_iter().map(note)).collect()
 }
 
 /// The path of a file within what is imported.
-fn path_within(took: &FileReport, root: &Path) -> String {
-    let inner = took.file.strip_prefix(root).unwrap_or(&took.file);
-    if inner.as_os_str().is_empty() { took.file_name() } else { inner.display().to_string() }
+fn path_within(report: &FileReport, root: &Path) -> String {
+    let inner = report.file.strip_prefix(root).unwrap_or(&report.file);
+    if inner.as_os_str().is_empty() { report.file_name() } else { inner.display().to_string() }
 }
 
 /// `a`, `a, b and 3 more`
@@ -237,19 +241,19 @@ fn format_file_list(files: &[String]) -> String {
     }
 }
 
-fn refused_file_warning(took: &FileReport, root: &Path) -> Option<RunEventKind> {
-    let reason = took.refused.as_ref()?;
+fn refused_file_warning(report: &FileReport, root: &Path) -> Option<RunEventKind> {
+    let reason = report.refused.as_ref()?;
     let message =
-        format!("{} cannot be read: {reason}; nothing of it is in this run", path_within(took, root));
+        format!("{} cannot be read: {reason}; nothing of it is in this run", path_within(report, root));
     Some(RunEventKind::Warning { message, advice: "import again once it can be, for what it holds".into() })
 }
 
-fn unusable_rows_warning(took: &FileReport, root: &Path) -> Option<RunEventKind> {
-    let first = took.unusable.first().or(took.flagged.first())?;
-    let (file, counts) = (path_within(took, root), took.format_counts());
+fn unusable_rows_warning(report: &FileReport, root: &Path) -> Option<RunEventKind> {
+    let first = report.unusable.first().or(report.flagged.first())?;
+    let (file, counts) = (path_within(report, root), report.format_counts());
     let place = if first.line > 0 { format!(" at line {}", first.line) } else { String::new() };
     let message = format!("{file}: {counts}; the first{place}: {}", first.reason);
-    let advice = match took.became {
+    let advice = match report.became {
         "slabinfo-tool" => {
             "flagged rows are used as they are; the tool reads a file for each number, one after the other"
         }
@@ -283,7 +287,7 @@ pub(crate) struct RunMetadata {
     /// A recording of disk requests, as a file that the run takes.
     pub(crate) recording: Option<PathBuf>,
     /// What was taken of files that are no logs.
-    pub(crate) took: Vec<FileReport>,
+    pub(crate) report: Vec<FileReport>,
     /// What a person should know: what, and what to do.
     pub(crate) notes: Vec<(String, String)>,
 }
@@ -292,8 +296,8 @@ pub(crate) struct RunMetadata {
 pub(crate) fn import_manifest(
     path: &Path,
     options: &ImportOptions,
-    story: &RunMetadata,
-    feeds: &[LogStream],
+    metadata: &RunMetadata,
+    streams: &[LogStream],
     anchor: Nanos,
 ) -> Manifest {
     Manifest {
@@ -301,13 +305,13 @@ pub(crate) fn import_manifest(
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
         id: options.id.clone().unwrap_or_else(new_run_id),
         label: options.label.clone(),
-        study: import_study(story, feeds),
-        study_text: story.study_text.clone(),
+        study: import_study(metadata, streams),
+        study_text: metadata.study_text.clone(),
         study_file: path.to_string_lossy().into(),
-        plan: story.results.to_plan(),
-        facts: story.facts.clone(),
+        plan: metadata.results.to_plan(),
+        facts: metadata.facts.clone(),
         boot_id: String::new(),
-        target: story.target.clone(),
+        target: metadata.target.clone(),
         targets: Vec::new(),
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: anchor },
         status: RunStatus::Running,
@@ -316,20 +320,20 @@ pub(crate) fn import_manifest(
 }
 
 /// The study that it was: what ran, and what was recorded. Nothing of it can be run again by perflab.
-fn import_study(story: &RunMetadata, feeds: &[LogStream]) -> Study {
+fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
     let used = |(workload, parameters): (&str, &IndexMap<String, Scalar>)| {
         (workload.to_owned(), WorkloadSpec { parameters: parameters.clone(), ..WorkloadSpec::default() })
     };
     let monitor =
-        |feed: &LogStream| (feed.series_name().to_owned(), DurationText(feed.series_schema().interval));
-    let logs = feeds.iter().filter(|feed| !feed.is_finished());
+        |stream: &LogStream| (stream.series_name().to_owned(), DurationText(stream.series_schema().interval));
+    let logs = streams.iter().filter(|stream| !stream.is_finished());
     Study {
-        title: story.title.clone(),
-        description: Some(story.description.clone()),
-        reference: story.reference.clone(),
+        title: metadata.title.clone(),
+        description: Some(metadata.description.clone()),
+        reference: metadata.reference.clone(),
         values: IndexMap::new(),
         run: RunRules { iterations: 1, warmup: 0, order: SlotOrder::Sequential, ..RunRules::default() },
-        workload: story.results.workloads().map(used).collect(),
+        workload: metadata.results.workloads().map(used).collect(),
         factor: IndexMap::new(),
         monitors: logs.map(monitor).collect(),
         facts: None,

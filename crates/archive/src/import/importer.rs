@@ -295,9 +295,9 @@ pub fn import_as_run(
             warnings.push(RunWarning { message, advice });
         }
     }
-    let took = source.file_reports();
-    if took.iter().all(|took| took.rows_used == 0) {
-        return Err(unreadable_error(path, &took));
+    let report = source.file_reports();
+    if report.iter().all(|report| report.rows_used == 0) {
+        return Err(unreadable_error(path, &report));
     }
     let twin = hash.and_then(|hash| find_earlier_import(archive, &hash, label.as_deref()));
     if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
@@ -312,7 +312,7 @@ pub fn import_as_run(
         run: recorder.finish(&archive.runs_directory())?,
         label,
         kind,
-        file_reports: took,
+        file_reports: report,
         warnings,
     })
 }
@@ -380,9 +380,9 @@ fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> Archi
 }
 
 /// The hash of all files that something was taken of; none where one cannot be read, or they are long.
-pub(crate) fn hash_imported_files(took: &[FileReport]) -> Option<String> {
+pub(crate) fn hash_imported_files(report: &[FileReport]) -> Option<String> {
     let files: BTreeSet<&Path> =
-        took.iter().map(|took| took.file.as_path()).filter(|file| file.is_file()).collect();
+        report.iter().map(|report| report.file.as_path()).filter(|file| file.is_file()).collect();
     let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
     if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
         return None;
@@ -410,11 +410,11 @@ fn begin_imported_run(
     Ok((recorder, manifest.label.clone()))
 }
 
-fn unreadable_error(path: &Path, took: &[FileReport]) -> ArchiveError {
-    if let Some(refused) = first_unreadable(took) {
+fn unreadable_error(path: &Path, report: &[FileReport]) -> ArchiveError {
+    if let Some(refused) = first_unreadable(report) {
         return refused;
     }
-    let first = took.iter().find_map(|took| Some((&took.file, took.unusable.first()?)));
+    let first = report.iter().find_map(|report| Some((&report.file, report.unusable.first()?)));
     first.map_or_else(
         || empty_import_error(path),
         |(file, first)| {

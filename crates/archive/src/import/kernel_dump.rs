@@ -54,23 +54,23 @@ pub(crate) fn open_kernel_dump(
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
     let reported = options.page_size.map(stated_page_size);
-    let feed = LogStream::from_source(open_dump_log(path, reported.clone())?)?;
-    if feed.is_finished() {
-        return Err(ArchiveError::not_importable(path, None, no_dump_reason(&feed)));
+    let stream = LogStream::from_source(open_dump_log(path, reported.clone())?)?;
+    if stream.is_finished() {
+        return Err(ArchiveError::not_importable(path, None, no_dump_reason(&stream)));
     }
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let mut story = RunMetadata {
-        title: format!("Imported {} of {name}", feed.series_name()),
+    let mut metadata = RunMetadata {
+        title: format!("Imported {} of {name}", stream.series_name()),
         description: format!("One log, imported from {}; what ran meanwhile is not known.", path.display()),
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    page_size::settle_page_size(reported, &[&feed], &mut story);
-    Ok(Box::new(ImportedRun::new(Importer::Dump, path, options, story, vec![feed])))
+    page_size::settle_page_size(reported, &[&stream], &mut metadata);
+    Ok(Box::new(ImportedRun::new(Importer::Dump, path, options, metadata, vec![stream])))
 }
 
-fn no_dump_reason(feed: &LogStream) -> String {
-    match feed.file_report().unusable.first() {
+fn no_dump_reason(stream: &LogStream) -> String {
+    match stream.file_report().unusable.first() {
         Some(first) => format!("no dump in it can be read; line {}: {}", first.line, first.reason),
         None => "it is empty: there is no dump in it".into(),
     }
@@ -107,7 +107,7 @@ const LONGEST: usize = 1024;
 /// The file as rows of `slab-caches`.
 pub(crate) fn open_orders(path: &Path, page: u64) -> Result<LogStream, ArchiveError> {
     let mut lines = InputLines::open_optional(path);
-    let (mut took, mut rows) = (FileReport::new(path, "slab-caches"), Vec::new());
+    let (mut report, mut rows) = (FileReport::new(path, "slab-caches"), Vec::new());
     while let Some(line) = lines.next_line()? {
         let number = line.number;
         if number > NAMES {
@@ -119,17 +119,17 @@ pub(crate) fn open_orders(path: &Path, page: u64) -> Result<LogStream, ArchiveEr
         }
         if !line.text.trim_ascii().is_empty() {
             let read = parse_orders_line(line, page, &mut rows);
-            took.count_row(number, read);
+            report.count_row(number, read);
         }
     }
-    took.note_early_end(&lines);
-    took.ticks = 1;
+    report.note_early_end(&lines);
+    report.ticks = 1;
     Ok(LogStream::from_rows(
         "slab-caches",
         "/sys/kernel/slab/*/order",
         slab_columns::slab_cache_columns(),
         rows,
-        took,
+        report,
     ))
 }
 

@@ -91,7 +91,7 @@ fn numbered_folders(path: &Path) -> Vec<PathBuf> {
 #[derive(Default)]
 struct AuxiliaryFiles {
     texts: Vec<(String, bool, String)>,
-    took: Vec<FileReport>,
+    report: Vec<FileReport>,
 }
 
 impl AuxiliaryFiles {
@@ -100,7 +100,7 @@ impl AuxiliaryFiles {
         let Some(file) = find_packed_member(path, name) else { return Ok(String::new()) };
         let mut lines = InputLines::open_optional(&file);
         if let Some(reason) = lines.unreadable_reason() {
-            self.took.push(FileReport::unreadable(&file, reason));
+            self.report.push(FileReport::unreadable(&file, reason));
             return Ok(String::new());
         }
         let mut text = String::new();
@@ -127,13 +127,13 @@ impl AuxiliaryFiles {
         missing: Option<&str>,
     ) {
         let Some(file) = find_packed_member(path, name) else { return };
-        if self.took.iter().any(|took| took.file == file) {
+        if self.report.iter().any(|report| report.file == file) {
             return;
         }
-        let mut took = FileReport::new(&file, became);
-        (0..read).for_each(|_| took.count_row(0, LineOutcome::Used));
-        missing.into_iter().for_each(|note| took.add_note(note));
-        self.took.push(took);
+        let mut report = FileReport::new(&file, became);
+        (0..read).for_each(|_| report.count_row(0, LineOutcome::Used));
+        missing.into_iter().for_each(|note| report.add_note(note));
+        self.report.push(report);
     }
 }
 
@@ -143,26 +143,27 @@ pub(crate) fn open_lkp_result(
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
     let mut whole: Option<RunMetadata> = None;
-    let mut feeds = Vec::new();
+    let mut streams = Vec::new();
     for (boot, folder) in (0..).zip(lkp_runs(path)) {
-        let results = whole.as_mut().map(|story| std::mem::take(&mut story.results)).unwrap_or_default();
-        let (mut story, of_run) = read_lkp_run(&folder, boot, results, options)?;
-        feeds.extend(of_run);
+        let results =
+            whole.as_mut().map(|metadata| std::mem::take(&mut metadata.results)).unwrap_or_default();
+        let (mut metadata, of_run) = read_lkp_run(&folder, boot, results, options)?;
+        streams.extend(of_run);
         if let Some(first) = &mut whole {
-            first.results = std::mem::take(&mut story.results);
-            first.took.append(&mut story.took);
-            first.notes.append(&mut story.notes);
+            first.results = std::mem::take(&mut metadata.results);
+            first.report.append(&mut metadata.report);
+            first.notes.append(&mut metadata.notes);
         } else {
-            whole = Some(story);
+            whole = Some(metadata);
         }
     }
-    let mut story = whole.unwrap_or_default();
-    story.took.extend(unreadable_lkp_runs(path));
-    if feeds.iter().all(LogStream::is_finished) && story.results.is_empty() {
-        return Err(empty_lkp_error(path, &story, &feeds));
+    let mut metadata = whole.unwrap_or_default();
+    metadata.report.extend(unreadable_lkp_runs(path));
+    if streams.iter().all(LogStream::is_finished) && metadata.results.is_empty() {
+        return Err(empty_lkp_error(path, &metadata, &streams));
     }
-    story.notes.dedup();
-    Ok(Box::new(ImportedRun::new(Importer::Lkp, path, options, story, feeds)))
+    metadata.notes.dedup();
+    Ok(Box::new(ImportedRun::new(Importer::Lkp, path, options, metadata, streams)))
 }
 
 /// One run's result.
@@ -181,17 +182,17 @@ fn read_lkp_run(
     let reported = options.page_size.map(kernel_dump::stated_page_size);
     let stated = time.page_size.map(|bytes| MachinePageSize { bytes, source: "fsmark.time".into() });
     let page = reported.or(stated);
-    let mut story = RunMetadata { results, ..job_metadata(path, &job, &result) };
-    let kernel = story.facts.value("kernel.release").map(ToString::to_string);
-    let mut feeds = open_lkp_logs(path, page.as_ref(), kernel.as_deref())?;
-    if !feeds.is_empty() {
-        note_missing_files(path, &mut story);
+    let mut metadata = RunMetadata { results, ..job_metadata(path, &job, &result) };
+    let kernel = metadata.facts.value("kernel.release").map(ToString::to_string);
+    let mut streams = open_lkp_logs(path, page.as_ref(), kernel.as_deref())?;
+    if !streams.is_empty() {
+        note_missing_files(path, &mut metadata);
     }
     let orders = find_packed_member(path, "orders");
     // Nothing depends on it where there is no log of slabs or pages.
-    let asked = page.is_some() || !feeds.is_empty() || orders.is_some();
+    let asked = page.is_some() || !streams.is_empty() || orders.is_some();
     let page =
-        asked.then(|| page_size::settle_page_size(page, &feeds.iter().collect::<Vec<_>>(), &mut story));
+        asked.then(|| page_size::settle_page_size(page, &streams.iter().collect::<Vec<_>>(), &mut metadata));
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
     papers.add_report(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.add_report(
@@ -202,33 +203,33 @@ fn read_lkp_run(
         (values == 0).then_some("it has no line of results"),
     );
     papers.add_report(path, "fsmark.time", "samples", read, (read == 0).then_some("it has no known line"));
-    let span = benchmark_span(&report, &feeds);
-    add_fs_mark_results(report, time, span, boot, &mut story.results);
-    (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
-    lkp_stats::read_lkp_stats_beside(path, boot, &mut story);
-    machine_facts(&mut story, &job, &feeds, span);
+    let span = benchmark_span(&report, &streams);
+    add_fs_mark_results(report, time, span, boot, &mut metadata.results);
+    (metadata.texts, metadata.report, metadata.study_text) = (papers.texts, papers.report, study_text);
+    lkp_stats::read_lkp_stats_beside(path, boot, &mut metadata);
+    machine_facts(&mut metadata, &job, &streams, span);
     let tree = copied_tree::slab_directory_beside(path);
     if let Some((root, page)) = tree.as_ref().zip(page) {
-        let series = copied_tree::slab_tree_series(root, &feeds, page)?;
-        feeds.extend(series);
+        let series = copied_tree::slab_tree_series(root, &streams, page)?;
+        streams.extend(series);
     }
     if let Some((file, page)) = orders.zip(page) {
-        feeds.insert(0, kernel_dump::open_orders(&file, page)?);
+        streams.insert(0, kernel_dump::open_orders(&file, page)?);
     }
-    story.notes.extend(note_unread_entries(path, |name| {
+    metadata.notes.extend(note_unread_entries(path, |name| {
         let plain = name.strip_suffix(".gz").unwrap_or(name);
         let of_tree = tree.as_ref().and_then(|tree| tree.strip_prefix(path).ok()?.iter().next());
         MEMBERS.contains(&plain) || of_tree.is_some_and(|first| first == name)
     }));
-    Ok((story, feeds))
+    Ok((metadata, streams))
 }
 
 /// Why there is nothing in it.
-fn empty_lkp_error(path: &Path, story: &RunMetadata, feeds: &[LogStream]) -> ArchiveError {
-    let took: Vec<FileReport> =
-        feeds.iter().map(LogStream::file_report).chain(story.took.iter().cloned()).collect();
-    let empty: Vec<String> = feeds.iter().map(|feed| feed.file_report().file_name()).collect();
-    first_unreadable(&took).unwrap_or_else(|| {
+fn empty_lkp_error(path: &Path, metadata: &RunMetadata, streams: &[LogStream]) -> ArchiveError {
+    let report: Vec<FileReport> =
+        streams.iter().map(LogStream::file_report).chain(metadata.report.iter().cloned()).collect();
+    let empty: Vec<String> = streams.iter().map(|stream| stream.file_report().file_name()).collect();
+    first_unreadable(&report).unwrap_or_else(|| {
         let reason = match empty.is_empty() {
             true => "there is no slabinfo, slabinfo_tool, meminfo, orders or fsmark in it".into(),
             false => format!("its logs are empty: {}", empty.join(", ")),
@@ -257,24 +258,24 @@ fn open_lkp_logs(
 }
 
 /// What the lack of a file means, where somebody might look for it.
-fn note_missing_files(path: &Path, story: &mut RunMetadata) {
+fn note_missing_files(path: &Path, metadata: &mut RunMetadata) {
     let lacks = |name| find_packed_member(path, name).is_none();
     if lacks("orders") && !lacks("slabinfo") {
         let message =
             "there is no file `orders`: orders are those of slabinfo's column pagesperslab (2 to the order)";
         let advice = "nothing is lost, unless an analysis by the notebook's own method is wanted";
-        story.notes.push((message.into(), advice.into()));
+        metadata.notes.push((message.into(), advice.into()));
     }
     if lacks("slabinfo") {
         let advice =
             "the other logs are imported; copy the monitor's log beside them for bytes and occupancy";
-        story.notes.push(("there is no log of /proc/slabinfo in this folder".into(), advice.into()));
+        metadata.notes.push(("there is no log of /proc/slabinfo in this folder".into(), advice.into()));
     }
 }
 
 /// When the benchmark ran.
-fn benchmark_span(report: &fs_mark::FsMarkReport, feeds: &[LogStream]) -> Option<TimeRange> {
-    feeds.iter().filter_map(LogStream::first_time).min().and_then(|near| report.run_span(near))
+fn benchmark_span(report: &fs_mark::FsMarkReport, streams: &[LogStream]) -> Option<TimeRange> {
+    streams.iter().filter_map(LogStream::first_time).min().and_then(|near| report.run_span(near))
 }
 
 /// What fs_mark and GNU time say of one run.
@@ -312,7 +313,7 @@ fn job_metadata(path: &Path, job: &LkpJob, result: &str) -> RunMetadata {
     let machine = known.as_ref().map(|known| known.machine.clone());
     let machine = machine.or_else(|| job.get("testbox").map(String::from));
     let which = known.as_ref().map_or(String::new(), |known| format!(" (run {})", known.run));
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title,
         description: format!("Imported from {}: the result of lkp-tests{which}.", path.display()),
         reference: job.get("job_origin").map(String::from),
@@ -320,37 +321,37 @@ fn job_metadata(path: &Path, job: &LkpJob, result: &str) -> RunMetadata {
         ..RunMetadata::default()
     };
     for (key, value) in &job.0 {
-        story.facts.add(&format!("job.{key}"), value.as_str(), "job.yaml");
+        metadata.facts.add(&format!("job.{key}"), value.as_str(), "job.yaml");
     }
     if let Some(known) = known {
-        story.facts.add("kernel.release", known.commit.as_str(), "result path of the job");
-        story.facts.add("job.run", known.run.as_str(), "result path of the job");
+        metadata.facts.add("kernel.release", known.commit.as_str(), "result path of the job");
+        metadata.facts.add("job.run", known.run.as_str(), "result path of the job");
     } else if let Some(commit) = job.get("commit") {
-        story.facts.add("kernel.release", commit, "job.yaml: commit");
+        metadata.facts.add("kernel.release", commit, "job.yaml: commit");
     }
-    story
+    metadata
 }
 
 /// What the machine was.
-fn machine_facts(story: &mut RunMetadata, job: &LkpJob, feeds: &[LogStream], span: Option<TimeRange>) {
+fn machine_facts(metadata: &mut RunMetadata, job: &LkpJob, streams: &[LogStream], span: Option<TimeRange>) {
     if let Some(cpus) = job.get("nr_cpu").and_then(|cpus| cpus.parse::<i64>().ok()) {
-        story.facts.add("cpu.online", cpus, "job.yaml: nr_cpu");
+        metadata.facts.add("cpu.online", cpus, "job.yaml: nr_cpu");
     }
     if let Some(arch) = job.get("arch") {
-        story.facts.add("cpu.architecture", arch, "job.yaml: arch");
+        metadata.facts.add("cpu.architecture", arch, "job.yaml: arch");
     }
-    let total = feeds
+    let total = streams
         .iter()
-        .filter(|feed| feed.series_name() == "meminfo")
-        .find_map(|feed| feed.first_cell("MemTotal"));
+        .filter(|stream| stream.series_name() == "meminfo")
+        .find_map(|stream| stream.first_cell("MemTotal"));
     if let Some(TableCell::Int(total)) = total {
-        story.facts.add("memory.total", Scalar::Int(*total), "meminfo: MemTotal");
+        metadata.facts.add("memory.total", Scalar::Int(*total), "meminfo: MemTotal");
     }
-    let begun = feeds.iter().filter_map(LogStream::first_time).min().unwrap_or(Nanos(0));
+    let begun = streams.iter().filter_map(LogStream::first_time).min().unwrap_or(Nanos(0));
     if let Some((begin, end)) = span {
         let text = format!("{} to {} from the first dump", begin.since(begun), end.since(begun));
         let source = "fsmark: its local time moved by whole quarters of an hour; files / files/s";
-        story.facts.add("import.benchmark", text.as_str(), source);
+        metadata.facts.add("import.benchmark", text.as_str(), source);
     }
 }
 

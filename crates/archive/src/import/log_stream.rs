@@ -40,20 +40,20 @@ struct ColumnOrder {
 }
 
 /// Gives logs of one series the columns of all of them; what a log lacks is missing in its rows.
-pub(crate) fn unify_columns(feeds: &mut [LogStream]) {
+pub(crate) fn unify_columns(streams: &mut [LogStream]) {
     let mut series: IndexMap<&'static str, Vec<ColumnSpec>> = IndexMap::new();
-    for feed in feeds.iter().filter(|feed| !feed.is_finished()) {
-        let columns = series.entry(feed.series_name()).or_default();
+    for stream in streams.iter().filter(|stream| !stream.is_finished()) {
+        let columns = series.entry(stream.series_name()).or_default();
         let new =
-            feed.ticks.columns().into_iter().filter(|column| !columns.contains(column)).collect::<Vec<_>>();
+            stream.ticks.columns().into_iter().filter(|column| !columns.contains(column)).collect::<Vec<_>>();
         columns.extend(new);
     }
-    for feed in feeds.iter_mut().filter(|feed| !feed.is_finished()) {
-        let own = feed.ticks.columns();
-        let columns = series.get(feed.series_name()).cloned().unwrap_or_default();
+    for stream in streams.iter_mut().filter(|stream| !stream.is_finished()) {
+        let own = stream.ticks.columns();
+        let columns = series.get(stream.series_name()).cloned().unwrap_or_default();
         if own != columns {
             let places = columns.iter().map(|column| own.iter().position(|one| one == column)).collect();
-            feed.order = Some(ColumnOrder { columns, places });
+            stream.order = Some(ColumnOrder { columns, places });
         }
     }
 }
@@ -72,7 +72,7 @@ impl LogStream {
     /// Reads the first two ticks.
     pub(crate) fn from_source(ticks: Box<dyn ReadingSource>) -> Result<Self, ArchiveError> {
         let ahead = VecDeque::new();
-        let mut feed = LogStream {
+        let mut stream = LogStream {
             ticks,
             ahead,
             timed: false,
@@ -82,11 +82,11 @@ impl LogStream {
             interval: Nanos(SECOND),
             order: None,
         };
-        feed.read_ahead()?;
-        feed.timed = feed.ahead.iter().any(|tick| tick.time.is_some());
-        feed.interval = feed.measured_interval().unwrap_or(feed.interval);
-        feed.note_timing();
-        Ok(feed)
+        stream.read_ahead()?;
+        stream.timed = stream.ahead.iter().any(|tick| tick.time.is_some());
+        stream.interval = stream.measured_interval().unwrap_or(stream.interval);
+        stream.note_timing();
+        Ok(stream)
     }
 
     /// Rows that are known at once and belong to the beginning.
@@ -95,9 +95,9 @@ impl LogStream {
         source: &'static str,
         columns: Vec<ColumnSpec>,
         rows: Vec<CellRow>,
-        took: FileReport,
+        report: FileReport,
     ) -> Self {
-        let ticks = Box::new(ExhaustedReadings { series, source, columns, took });
+        let ticks = Box::new(ExhaustedReadings { series, source, columns, report });
         let ahead = VecDeque::from([LoggedReading { time: None, rows }]);
         LogStream {
             ticks,
@@ -222,15 +222,15 @@ impl LogStream {
 
     /// What was taken of it; complete once it is over.
     pub(crate) fn file_report(&self) -> FileReport {
-        let mut took = self.ticks.file_report().clone();
+        let mut report = self.ticks.file_report().clone();
         if self.displaced > 0 {
-            took.add_note(format!(
+            report.add_note(format!(
                 "dumps without a time of their own, or with one that is not after the dump before: {}; they stand \
                  1 ms after it (1 s before the next at the beginning)",
                 self.displaced
             ));
         }
-        took
+        report
     }
 
     /// The name of its series.
@@ -248,7 +248,7 @@ struct ExhaustedReadings {
     series: &'static str,
     source: &'static str,
     columns: Vec<ColumnSpec>,
-    took: FileReport,
+    report: FileReport,
 }
 
 impl ReadingSource for ExhaustedReadings {
@@ -273,10 +273,10 @@ impl ReadingSource for ExhaustedReadings {
     }
 
     fn report_mut(&mut self) -> &mut FileReport {
-        &mut self.took
+        &mut self.report
     }
 
     fn file_report(&self) -> &FileReport {
-        &self.took
+        &self.report
     }
 }

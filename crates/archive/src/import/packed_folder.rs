@@ -26,12 +26,12 @@ pub(crate) struct NumberedLog<'a> {
 }
 
 impl PackedFolder {
-    /// The files of `path`; none where it is not there. One that cannot be read is noted in `took`.
-    pub(crate) fn open(path: &Path, took: &mut Vec<FileReport>) -> Self {
+    /// The files of `path`; none where it is not there. One that cannot be read is noted in `report`.
+    pub(crate) fn open(path: &Path, report: &mut Vec<FileReport>) -> Self {
         let mut files = match list_plain_names(path) {
             Ok(files) => files,
             Err(error) => {
-                took.push(FileReport::unreadable(path, error));
+                report.push(FileReport::unreadable(path, error));
                 return PackedFolder::default();
             }
         };

@@ -25,9 +25,9 @@ pub fn import_profile_run(
     let warnings: Vec<RunWarning> = profile_warnings(&imported)
         .map(|note| RunWarning { message: note.message, advice: note.advice })
         .collect();
-    let story = profile_metadata(path, &imported);
+    let metadata = profile_metadata(path, &imported);
     let options = ImportOptions { label, ..ImportOptions::default() };
-    let manifest = import_manifest(path, &options, &story, &[], imported.begun.unwrap_or(Nanos(0)));
+    let manifest = import_manifest(path, &options, &metadata, &[], imported.begun.unwrap_or(Nanos(0)));
     let mut recorder = BulkRecorder::begin(&archive.runs_directory(), &manifest)?;
     let mut tell = |at: Nanos, what: RunEventKind| recorder.record(&RunEvent::new(at, what));
     let end = imported.batch.samples.iter().filter_map(|sample| sample.at).max().unwrap_or_default();

@@ -61,43 +61,43 @@ pub fn import_probed_program(
     label: Option<String>,
     watched: &ProbedRun,
 ) -> Result<RunDir, ArchiveError> {
-    let mut story = program_trace_metadata(path);
-    story.title = format!("Operations of `{}`", watched.command);
-    story.description = "Operations that probes in a program told of".into();
-    story.facts = Default::default();
-    story.facts.add("trace.command", watched.command.as_str(), "perflab");
-    story.facts.add("trace.places", watched.places.as_str(), "perflab");
+    let mut metadata = program_trace_metadata(path);
+    metadata.title = format!("Operations of `{}`", watched.command);
+    metadata.description = "Operations that probes in a program told of".into();
+    metadata.facts = Default::default();
+    metadata.facts.add("trace.command", watched.command.as_str(), "perflab");
+    metadata.facts.add("trace.places", watched.places.as_str(), "perflab");
     for (name, cost) in ["", ".before", ".at-end"].into_iter().zip(watched.event_costs) {
-        story.facts.add(&format!("trace.event-cost-ns{name}"), cost.round() as i64, "perflab");
+        metadata.facts.add(&format!("trace.event-cost-ns{name}"), cost.round() as i64, "perflab");
     }
     for (name, entry, exit) in &watched.costs {
-        story.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
-        story.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");
+        metadata.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
+        metadata.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");
     }
     for (name, entries) in &watched.entries {
-        story.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
+        metadata.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
     }
-    story.facts.add("trace.slowdown", watched.slowdown.as_str(), "perflab");
+    metadata.facts.add("trace.slowdown", watched.slowdown.as_str(), "perflab");
     if let Some(share) = watched.share {
-        story.facts.add("trace.watched-percent", (share * 100.0).round() as i64, "perflab");
+        metadata.facts.add("trace.watched-percent", (share * 100.0).round() as i64, "perflab");
     }
     if let Some(ended) = &watched.ended {
-        story.facts.add("trace.ended", ended.as_str(), "perflab");
+        metadata.facts.add("trace.ended", ended.as_str(), "perflab");
     }
-    record_program_trace(archive, path, label, story, watched.began)
+    record_program_trace(archive, path, label, metadata, watched.began)
 }
 
 fn record_program_trace(
     archive: &Archive,
     path: &Path,
     label: Option<String>,
-    story: RunMetadata,
+    metadata: RunMetadata,
     began: Nanos,
 ) -> Result<RunDir, ArchiveError> {
     // Looked at first: no run is to be left behind for what is no trace.
     optrace::TraceFile::open(path).map_err(ArchiveError::Trace)?;
     let options = ImportOptions { label, ..ImportOptions::default() };
-    let manifest = import_manifest(path, &options, &story, &[], began);
+    let manifest = import_manifest(path, &options, &metadata, &[], began);
     let mut recorder = BulkRecorder::begin(&archive.runs_directory(), &manifest)?;
     let copy = tempfile::NamedTempFile::new().map_err(ArchiveError::io("create", path))?;
     std::fs::copy(path, copy.path()).map_err(ArchiveError::io("read", path))?;
@@ -118,13 +118,13 @@ fn program_trace_metadata(path: &Path) -> RunMetadata {
     let mut results = BenchmarkResults::default();
     let case = results.find_or_add_case("program", Default::default());
     results.next_execution(case, 0, None);
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: format!("Operations {name}"),
         description: "Operations that a program recorded of itself".into(),
         results,
         ..RunMetadata::default()
     };
-    story.facts.add("import.kind", "optrace", "perflab");
-    story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
-    story
+    metadata.facts.add("import.kind", "optrace", "perflab");
+    metadata.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+    metadata
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Scalar as Parameter};
+use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
 use crate::error::ArchiveError;
@@ -77,7 +77,7 @@ pub(crate) fn open_criterion_folder(
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: "Criterion benchmarks".into(),
         description: format!("Samples of Criterion, imported from {}.", path.display()),
         target: "imported".into(),
@@ -85,60 +85,61 @@ pub(crate) fn open_criterion_folder(
     };
     let found = find_criterion_results(path);
     for folder in &found.results {
-        let took = read_criterion_result(folder, &mut story);
-        story.took.push(took);
+        let report = read_criterion_result(folder, &mut metadata);
+        metadata.report.push(report);
     }
     let folder = criterion_results_folder(path);
     let name = |other: &PathBuf| other.strip_prefix(&folder).unwrap_or(other).display().to_string();
-    story.notes.extend(note_unread_names(&folder, found.others.iter().map(name).collect()));
-    if story.results.is_empty() {
+    metadata.notes.extend(note_unread_names(&folder, found.others.iter().map(name).collect()));
+    if metadata.results.is_empty() {
         return Err(ArchiveError::not_importable(
             path,
             None,
             "there is no `new/sample.json` of Criterion's in it",
         ));
     }
-    Ok(Box::new(ImportedRun::new(Importer::Criterion, path, options, story, Vec::new())))
+    Ok(Box::new(ImportedRun::new(Importer::Criterion, path, options, metadata, Vec::new())))
 }
 
-fn read_criterion_result(folder: &Path, story: &mut RunMetadata) -> FileReport {
+fn read_criterion_result(folder: &Path, metadata: &mut RunMetadata) -> FileReport {
     let file = folder.join("sample.json");
-    let mut took = FileReport::new(&file, "samples");
+    let mut report = FileReport::new(&file, "samples");
     let named = folder.join("benchmark.json");
     let (about, sample) = match (InputDocument::read_optional(&named), InputDocument::read_optional(&file)) {
         (Ok(about), Ok(sample)) => (about, sample),
         (Err(reason), _) | (_, Err(reason)) => {
-            took.refused = Some(reason);
-            return took;
+            report.refused = Some(reason);
+            return report;
         }
     };
     let (Some(sample), Some(about)) = (sample.json(), about.json()) else {
-        count_unusable(&mut took, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
-        return took;
+        count_unusable(&mut report, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
+        return report;
     };
     let pairs = [("function", "function_id"), ("value", "value_str")];
-    let value = |text: &str| text.parse().map_or_else(|_| Parameter::from(text), Parameter::Int);
+    let value = |text: &str| text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int);
     let point = pairs.iter().map(|(ours, theirs)| ((*ours).to_owned(), json_text(about, theirs)));
     let point = point.filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, value(text)));
     let case =
-        story.results.find_or_add_case(json_text(about, "group_id"), point.collect::<IndexMap<_, _>>());
-    let time = story.results.find_or_add_metric(case, imported_metric("time", "ns", Direction::Lower, true));
+        metadata.results.find_or_add_case(json_text(about, "group_id"), point.collect::<IndexMap<_, _>>());
+    let time =
+        metadata.results.find_or_add_metric(case, imported_metric("time", "ns", Direction::Lower, true));
     let numbers = |name: &str| sample.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let (counts, times) = (numbers("iters"), numbers("times"));
     if counts.len() != times.len() {
         let reason = format!("it has {} counts of iterations and {} times", counts.len(), times.len());
-        count_unusable(&mut took, 0, reason);
-        return took;
+        count_unusable(&mut report, 0, reason);
+        return report;
     }
     for (count, total) in counts.iter().zip(times) {
         match (count.as_f64(), total.as_f64()) {
             (Some(count), Some(total)) if count >= 1.0 => {
-                let execution = story.results.next_execution(case, 0, None);
-                story.results.add_sample(execution, time, total / count, None);
-                took.count_row(0, LineOutcome::Used);
+                let execution = metadata.results.next_execution(case, 0, None);
+                metadata.results.add_sample(execution, time, total / count, None);
+                report.count_row(0, LineOutcome::Used);
             }
-            _ => count_unusable(&mut took, 0, "a sample has no iterations or no time".into()),
+            _ => count_unusable(&mut report, 0, "a sample has no iterations or no time".into()),
         }
     }
-    took
+    report
 }

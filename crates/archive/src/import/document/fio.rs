@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Direction, Nanos, Scalar as Parameter};
+use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::import::benchmark_results::{ImportedCaseId, ImportedExecutionId, TimeRange};
@@ -31,14 +31,14 @@ pub(crate) fn is_fio_document(document: &InputDocument) -> bool {
 
 pub(crate) fn read_fio_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     if let Some(version) = document.member("fio version").and_then(Value::as_str) {
-        story.facts.add("import.version", version, "fio version");
+        metadata.facts.add("import.version", version, "fio version");
     }
     if document.text.matches("\"fio version\"").nth(1).is_some() {
-        took.add_note(
+        report.add_note(
             "it holds reports of one execution every few seconds: the last, which holds the others, is taken",
         );
     }
@@ -51,8 +51,8 @@ pub(crate) fn read_fio_document(
     let mut executions: HashMap<ImportedCaseId, ImportedExecutionId> = HashMap::new();
     // The sum of all clients repeats them.
     let jobs: Vec<&Value> = jobs.iter().filter(|job| json_text(job, "jobname") != "All clients").collect();
-    let all: Vec<IndexMap<String, Parameter>> = jobs.iter().map(|job| job_options(document, job)).collect();
-    let mut twins: HashMap<&str, Vec<&IndexMap<String, Parameter>>> = HashMap::new();
+    let all: Vec<IndexMap<String, Scalar>> = jobs.iter().map(|job| job_options(document, job)).collect();
+    let mut twins: HashMap<&str, Vec<&IndexMap<String, Scalar>>> = HashMap::new();
     for (job, options) in jobs.iter().zip(&all) {
         twins.entry(json_text(job, "jobname")).or_default().push(options);
     }
@@ -61,20 +61,20 @@ pub(crate) fn read_fio_document(
     let none = IndexSet::new();
     for (job, all) in jobs.iter().zip(&all) {
         let names = names.get(json_text(job, "jobname")).unwrap_or(&none);
-        read_fio_job(job, &FioJobOptions { all, names }, ended, &mut executions, story, took);
+        read_fio_job(job, &FioJobOptions { all, names }, ended, &mut executions, metadata, report);
     }
     Ok(Vec::new())
 }
 
 /// The options in which jobs of one name differ: what tells them apart is part of their name here.
-fn differing_options(twins: &[&IndexMap<String, Parameter>]) -> IndexSet<String> {
+fn differing_options(twins: &[&IndexMap<String, Scalar>]) -> IndexSet<String> {
     let pairs = twins.iter().flat_map(|twin| twin.iter());
     varied_names(pairs, twins.len(), |_| false).into_iter().cloned().collect()
 }
 
 /// The options of a job.
 struct FioJobOptions<'a> {
-    all: &'a IndexMap<String, Parameter>,
+    all: &'a IndexMap<String, Scalar>,
     /// those in which it differs from others of its name
     names: &'a IndexSet<String>,
 }
@@ -96,7 +96,7 @@ const ELSEWHERE: [&str; 12] = [
 ];
 
 /// What a job was to do: its own options over those of all.
-fn job_options(document: &InputDocument, job: &Value) -> IndexMap<String, Parameter> {
+fn job_options(document: &InputDocument, job: &Value) -> IndexMap<String, Scalar> {
     let global = document.member("global options").and_then(Value::as_object);
     let own = job.get("job options").and_then(Value::as_object);
     let all = global.into_iter().chain(own).flatten();
@@ -104,7 +104,7 @@ fn job_options(document: &InputDocument, job: &Value) -> IndexMap<String, Parame
         |name: &str| !ELSEWHERE.contains(&name) && !name.starts_with("write_") && !name.starts_with("log_");
     let parameter = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text.parse().map_or_else(|_| Parameter::Text(text.clone()), Parameter::Int)
+        text.parse().map_or_else(|_| Scalar::Text(text.clone()), Scalar::Int)
     };
     all.filter(|(name, _)| says(name)).map(|(name, value)| (name.clone(), parameter(value))).collect()
 }
@@ -114,21 +114,21 @@ fn read_fio_job(
     options: &FioJobOptions<'_>,
     ended: Option<Nanos>,
     executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) {
     let name = json_text(job, "jobname");
     let error = finite_json_number(job.get("error")).unwrap_or(0.0);
     if error != 0.0 {
-        return count_unusable(took, 0, format!("job `{name}` ended with error {error}"));
+        return count_unusable(report, 0, format!("job `{name}` ended with error {error}"));
     }
     let length = finite_json_number(job.get("job_runtime")).map_or(0, |ms| (ms.max(0.0) * 1e6) as u64);
     let span = ended.map(|end| (Nanos(end.0.saturating_sub(length)), end));
     for way in WAYS {
         let Some(figures) = job.get(way) else { continue };
         if finite_json_number(figures.get("io_bytes")).is_some_and(|bytes| bytes > 0.0) {
-            add_fio_figures(figures, (name, way), options, span, executions, story);
-            took.count_row(0, LineOutcome::Used);
+            add_fio_figures(figures, (name, way), options, span, executions, metadata);
+            report.count_row(0, LineOutcome::Used);
         }
     }
 }
@@ -139,12 +139,12 @@ fn add_fio_figures(
     options: &FioJobOptions<'_>,
     span: Option<TimeRange>,
     executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
-    story: &mut RunMetadata,
+    metadata: &mut RunMetadata,
 ) {
     let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
     let reported = options.all.iter().filter(|(name, _)| options.names.contains(*name));
     point.extend(reported.map(|(name, value)| (name.clone(), value.clone())));
-    let results = &mut story.results;
+    let results = &mut metadata.results;
     let case = results.find_or_add_case("fio", point);
     results.add_parameters(case, options.all.clone());
     // Jobs of one name ran beside each other: one execution with several values.

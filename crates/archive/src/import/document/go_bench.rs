@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Scalar as Parameter};
+use perflab_model::{Direction, Scalar};
 use serde::Deserialize;
 
 use crate::import::document::input_document::InputDocument;
@@ -99,35 +99,35 @@ struct GoBenchLine<'a> {
 
 pub(crate) fn read_go_bench_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let (lines, broken) = unwrap_go_test_lines(document);
-    broken.into_iter().for_each(|number| count_unusable(took, number, "it is no whole JSON".into()));
+    broken.into_iter().for_each(|number| count_unusable(report, number, "it is no whole JSON".into()));
     let packages = lines.iter().filter(|line| line.text.starts_with("pkg: ")).count();
     let mut package = "";
     for GoBenchText { number, text, whole } in &lines {
         let (number, whole) = (*number, *whole);
         match text.split_once(": ") {
             Some(("pkg", name)) => package = name.trim(),
-            Some((name, value)) => add_go_fact(name, value.trim(), story),
+            Some((name, value)) => add_go_fact(name, value.trim(), metadata),
             None => {}
         }
         match parse_go_bench_line(text, whole) {
             None => {}
-            Some(Err(reason)) => count_unusable(took, number, reason),
+            Some(Err(reason)) => count_unusable(report, number, reason),
             Some(Ok(line)) => {
-                add_go_results(&line, (packages > 1).then_some(package), story);
-                took.count_row(number, LineOutcome::Used);
+                add_go_results(&line, (packages > 1).then_some(package), metadata);
+                report.count_row(number, LineOutcome::Used);
             }
         }
     }
     Ok(Vec::new())
 }
 
-fn add_go_fact(name: &str, value: &str, story: &mut RunMetadata) {
+fn add_go_fact(name: &str, value: &str, metadata: &mut RunMetadata) {
     if let Some((_, ours)) = FACTS.iter().find(|(theirs, _)| *theirs == name) {
-        story.facts.add(ours, value, "go test");
+        metadata.facts.add(ours, value, "go test");
     }
 }
 
@@ -153,15 +153,15 @@ fn parse_go_bench_line(text: &str, whole: bool) -> Option<Result<GoBenchLine<'_>
     }
 }
 
-fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, story: &mut RunMetadata) {
+fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, metadata: &mut RunMetadata) {
     let (name, procs) = match line.name.rsplit_once('-') {
         Some((name, procs)) if procs.parse::<u32>().is_ok() => (name, procs),
         _ => (line.name, "1"),
     };
     let mut parts = name.split('/');
     let workload = parts.next().unwrap_or(name);
-    let value = |text: &str| text.parse().map_or_else(|_| Parameter::from(text), Parameter::Int);
-    let mut point: IndexMap<String, Parameter> =
+    let value = |text: &str| text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int);
+    let mut point: IndexMap<String, Scalar> =
         package.map(|name| ("pkg".to_owned(), name.into())).into_iter().collect();
     for (place, part) in parts.enumerate() {
         let (key, text) = part
@@ -170,12 +170,12 @@ fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, story: &mut Run
         point.insert(key, value(text));
     }
     point.insert("procs".into(), value(procs));
-    let case = story.results.find_or_add_case(workload, point);
-    let execution = story.results.next_execution(case, 0, None);
+    let case = metadata.results.find_or_add_case(workload, point);
+    let execution = metadata.results.next_execution(case, 0, None);
     for (value, unit) in &line.pairs {
         let (name, direction, primary) = go_unit_meaning(unit);
-        let id = story.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
-        story.results.add_sample(execution, id, *value, None);
+        let id = metadata.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
+        metadata.results.add_sample(execution, id, *value, None);
     }
 }
 

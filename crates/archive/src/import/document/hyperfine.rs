@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Scalar as Parameter};
+use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
 use crate::import::document::input_document::{InputDocument, finite_json_number, json_text};
@@ -29,8 +29,8 @@ const MOST_PARAMETERS: usize = 100;
 
 pub(crate) fn read_hyperfine_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let results = document.list_member("results");
     let mut names: HashSet<String> = HashSet::new();
@@ -52,15 +52,15 @@ pub(crate) fn read_hyperfine_document(
         }
     }
     for (result, place) in results.iter().zip(hyperfine_cases(results)) {
-        read_hyperfine_result(result, place, story, took);
+        read_hyperfine_result(result, place, metadata, report);
     }
-    took.add_note("means of user and system time are left out, as they are of no single run");
+    report.add_note("means of user and system time are left out, as they are of no single run");
     Ok(Vec::new())
 }
 
 /// Where a result stands: what it is a case of, and the levels of what was varied.
 struct HyperfineCase {
-    point: IndexMap<String, Parameter>,
+    point: IndexMap<String, Scalar>,
     levels: Vec<(String, String)>,
 }
 
@@ -87,7 +87,7 @@ fn hyperfine_cases(results: &[Value]) -> Vec<HyperfineCase> {
         let (mut point, mut levels) = (IndexMap::new(), Vec::new());
         match is_varied {
             true => levels.push(("command".to_owned(), command)),
-            false => drop(point.insert("command".to_owned(), Parameter::from(command.as_str()))),
+            false => drop(point.insert("command".to_owned(), Scalar::from(command.as_str()))),
         }
         for (name, value) in result_parameters(result) {
             match varied.contains(&name) {
@@ -113,8 +113,8 @@ fn common_beginning(commands: &[String]) -> String {
     }
 }
 
-fn to_parameter(value: String) -> Parameter {
-    value.parse().map_or_else(|_| Parameter::Text(value), Parameter::Int)
+fn to_parameter(value: String) -> Scalar {
+    value.parse().map_or_else(|_| Scalar::Text(value), Scalar::Int)
 }
 
 /// The parameters of a result, as text.
@@ -155,32 +155,35 @@ fn command_template(result: &Value) -> String {
 fn read_hyperfine_result(
     result: &Value,
     place: HyperfineCase,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) {
     let name: String = json_text(result, "command").chars().take(SHOWN).collect();
     let levels: Vec<(&str, &str)> =
         place.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str())).collect();
-    let case = story.results.find_or_add_case_at("hyperfine", place.point, &levels);
-    let time = story.results.find_or_add_metric(case, imported_metric("time", "s", Direction::Lower, true));
+    let case = metadata.results.find_or_add_case_at("hyperfine", place.point, &levels);
+    let time =
+        metadata.results.find_or_add_metric(case, imported_metric("time", "s", Direction::Lower, true));
     let Some(times) = result.get("times").and_then(Value::as_array) else {
-        return count_unusable(took, 0, format!("`{name}` has no `times`: its mean alone is no sample"));
+        return count_unusable(report, 0, format!("`{name}` has no `times`: its mean alone is no sample"));
     };
     let codes = result.get("exit_codes").and_then(Value::as_array);
     for (place, value) in times.iter().enumerate() {
-        let execution = story.results.next_execution(case, 0, None);
+        let execution = metadata.results.next_execution(case, 0, None);
         let code = codes.and_then(|codes| codes.get(place)?.as_i64()).unwrap_or(0);
         match finite_json_number(Some(value)) {
             Some(value) if code == 0 => {
-                story.results.add_sample(execution, time, value, None);
-                took.count_row(0, LineOutcome::Used);
+                metadata.results.add_sample(execution, time, value, None);
+                report.count_row(0, LineOutcome::Used);
             }
             Some(_) => {
                 let reason = format!("run {place} of `{name}` ended with status {code}");
-                story.results.mark_failed(execution, &reason);
-                count_unusable(took, 0, reason);
+                metadata.results.mark_failed(execution, &reason);
+                count_unusable(report, 0, reason);
             }
-            None => count_unusable(took, 0, format!("run {place} of `{name}` has a time that is no number")),
+            None => {
+                count_unusable(report, 0, format!("run {place} of `{name}` has a time that is no number"))
+            }
         }
     }
 }

@@ -73,32 +73,32 @@ pub(crate) fn is_lkp_stats_document(document: &InputDocument) -> bool {
 
 pub(crate) fn read_lkp_stats_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
-    story.title = "lkp statistics".into();
-    add_lkp_stats(document, 0, story, took);
+    metadata.title = "lkp statistics".into();
+    add_lkp_stats(document, 0, metadata, report);
     Ok(Vec::new())
 }
 
 /// Reads a file that lies in a result folder; nothing where it is not there. One that is damaged costs itself only.
-pub(crate) fn read_lkp_stats_beside(folder: &Path, boot: u32, story: &mut RunMetadata) {
+pub(crate) fn read_lkp_stats_beside(folder: &Path, boot: u32, metadata: &mut RunMetadata) {
     let places =
         ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"].map(|name| folder.join(name));
     let Some(file) = first_existing_file(&places) else { return };
-    let mut took = FileReport::new(file, "samples");
+    let mut report = FileReport::new(file, "samples");
     match InputDocument::read_optional(file).map(|document| (document.json_error(), document)) {
-        Ok((None, document)) => add_lkp_stats(&document, boot, story, &mut took),
-        Ok((Some(fault), _)) => count_unusable(&mut took, fault.line.unwrap_or(0), fault.reason),
-        Err(reason) => took.refused = Some(reason),
+        Ok((None, document)) => add_lkp_stats(&document, boot, metadata, &mut report),
+        Ok((Some(fault), _)) => count_unusable(&mut report, fault.line.unwrap_or(0), fault.reason),
+        Err(reason) => report.refused = Some(reason),
     }
-    story.took.push(took);
+    metadata.report.push(report);
 }
 
 /// Where lkp-tests keeps which files a matrix was made of.
 const SOURCES: &str = "stats_source";
 
-fn add_lkp_stats(document: &InputDocument, boot: u32, story: &mut RunMetadata, took: &mut FileReport) {
+fn add_lkp_stats(document: &InputDocument, boot: u32, metadata: &mut RunMetadata, report: &mut FileReport) {
     // One execution a program a run.
     let mut executions: IndexMap<(String, u32), ImportedExecutionId> = IndexMap::new();
     for (name, value) in document.json().and_then(Value::as_object).into_iter().flatten() {
@@ -106,18 +106,18 @@ fn add_lkp_stats(document: &InputDocument, boot: u32, story: &mut RunMetadata, t
             continue;
         }
         let Some((program, statistic)) = name.split_once('.') else {
-            count_unusable(took, 0, format!("`{name}` names no program"));
+            count_unusable(report, 0, format!("`{name}` names no program"));
             continue;
         };
         let single = std::slice::from_ref(value);
         let runs = value.as_array().map_or(single, Vec::as_slice);
         for (run, value) in (0..).zip(runs) {
             let Some(value) = finite_json_number(Some(value)) else {
-                count_unusable(took, 0, format!("`{name}` is no number in run {run}: {value}"));
+                count_unusable(report, 0, format!("`{name}` is no number in run {run}: {value}"));
                 continue;
             };
-            let case = story.results.find_or_add_case(program, IndexMap::new());
-            let results = &mut story.results;
+            let case = metadata.results.find_or_add_case(program, IndexMap::new());
+            let results = &mut metadata.results;
             let key = (program.to_owned(), run);
             let execution =
                 *executions.entry(key).or_insert_with(|| results.next_execution(case, boot + run, None));
@@ -125,7 +125,7 @@ fn add_lkp_stats(document: &InputDocument, boot: u32, story: &mut RunMetadata, t
             let primary = direction != Direction::Neither && !MONITORS.contains(&program);
             let id = results.find_or_add_metric(case, imported_metric(statistic, unit, direction, primary));
             results.add_sample(execution, id, value, None);
-            took.count_row(0, LineOutcome::Used);
+            report.count_row(0, LineOutcome::Used);
         }
     }
 }

@@ -71,7 +71,7 @@ fn varied_names<N: Hash + Eq, V: PartialEq>(
 struct DocumentImporter {
     kind: Importer,
     looks: fn(&InputDocument) -> bool,
-    /// Reads it into the story; gives the series that it holds.
+    /// Reads it into the metadata; gives the series that it holds.
     read: fn(&InputDocument, &mut RunMetadata, &mut FileReport) -> Result<Vec<LogStream>, DocumentError>,
 }
 
@@ -147,29 +147,29 @@ pub(crate) fn open_document(
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
     let document = InputDocument::read(path)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: format!("Imported from {name}"),
         description: format!("What {} measured, imported from {}.", kind.name(), path.display()),
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    let mut took = FileReport::new(path, "samples");
+    let mut report = FileReport::new(path, "samples");
     let Some(tool) = TOOLS.iter().find(|tool| tool.kind == kind) else {
         return Err(ArchiveError::not_importable(path, None, "it is no document"));
     };
-    let read = (tool.read)(&document, &mut story, &mut took);
-    let feeds = read.map_err(|fault| ArchiveError::not_importable(path, fault.line, fault.reason))?;
-    if story.results.is_empty() && feeds.is_empty() {
-        let first = took.unusable.first().map_or("there is no result in it", |first| first.reason.as_str());
+    let read = (tool.read)(&document, &mut metadata, &mut report);
+    let streams = read.map_err(|fault| ArchiveError::not_importable(path, fault.line, fault.reason))?;
+    if metadata.results.is_empty() && streams.is_empty() {
+        let first = report.unusable.first().map_or("there is no result in it", |first| first.reason.as_str());
         return Err(ArchiveError::not_importable(path, None, first));
     }
-    if took.rows_read > 0 || feeds.is_empty() {
-        story.took.push(took);
+    if report.rows_read > 0 || streams.is_empty() {
+        metadata.report.push(report);
     }
-    Ok(Box::new(ImportedRun::new(kind, path, options, story, feeds)))
+    Ok(Box::new(ImportedRun::new(kind, path, options, metadata, streams)))
 }
 
 /// Counts a result that is left out.
-fn count_unusable(took: &mut FileReport, line: u64, reason: String) {
-    took.count_row(line, LineOutcome::Unusable(reason));
+fn count_unusable(report: &mut FileReport, line: u64, reason: String) {
+    report.count_row(line, LineOutcome::Unusable(reason));
 }

@@ -56,28 +56,28 @@ pub(crate) fn is_perf_stat_document(document: &InputDocument) -> bool {
 
 pub(crate) fn read_perf_stat_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let mut counters = Vec::new();
     for (number, text, whole) in document.numbered_lines() {
         match parse_perf_counter(text, whole) {
             None => {}
-            Some(Err(reason)) => count_unusable(took, number, reason),
+            Some(Err(reason)) => count_unusable(report, number, reason),
             Some(Ok(counter)) => {
                 let missing = counter.value.is_none().then(|| format!("`{}` was not counted", counter.event));
-                took.count_row(number, missing.map_or(LineOutcome::Used, LineOutcome::Flagged));
+                report.count_row(number, missing.map_or(LineOutcome::Used, LineOutcome::Flagged));
                 counters.push(counter);
             }
         }
     }
     let begun = document.text.lines().find_map(|line| parse_perf_stat_start(line.strip_prefix(STARTED)?));
     if counters.iter().any(|counter| counter.interval.is_some()) {
-        let empty = FileReport::new(&took.file, took.became);
-        let own = FileReport { became: "perf-stat", ..std::mem::replace(took, empty) };
-        return counter_stream(counters, begun, own).map(|feed| vec![feed]);
+        let empty = FileReport::new(&report.file, report.became);
+        let own = FileReport { became: "perf-stat", ..std::mem::replace(report, empty) };
+        return counter_stream(counters, begun, own).map(|stream| vec![stream]);
     }
-    add_counter_samples(&counters, begun, story);
+    add_counter_samples(&counters, begun, metadata);
     Ok(Vec::new())
 }
 
@@ -207,11 +207,11 @@ fn perf_stat_unit(text: &str) -> String {
     }
 }
 
-fn add_counter_samples(counters: &[PerfCounter], begun: Option<Nanos>, story: &mut RunMetadata) {
+fn add_counter_samples(counters: &[PerfCounter], begun: Option<Nanos>, metadata: &mut RunMetadata) {
     for counter in counters {
         let Some(value) = counter.value else { continue };
         let point = (!counter.place.is_empty()).then(|| ("place".to_owned(), counter.place.as_str().into()));
-        let results = &mut story.results;
+        let results = &mut metadata.results;
         let case = results.find_or_add_case("perf-stat", point.into_iter().collect::<IndexMap<_, _>>());
         let execution = results.only_execution(case, begun.map(|at| (at, at)));
         let id = results.find_or_add_metric(
@@ -225,7 +225,7 @@ fn add_counter_samples(counters: &[PerfCounter], begun: Option<Nanos>, story: &m
 fn counter_stream(
     counters: Vec<PerfCounter>,
     begun: Option<Nanos>,
-    took: FileReport,
+    report: FileReport,
 ) -> Result<LogStream, DocumentError> {
     let columns = vec![
         ColumnSpec::key("event"),
@@ -255,6 +255,6 @@ fn counter_stream(
             None => ticks.push(LoggedReading { time, rows: vec![row] }),
         }
     }
-    let given = FixedReadings::new("perf-stat", "perf stat -I", columns, ticks, took);
+    let given = FixedReadings::new("perf-stat", "perf stat -I", columns, ticks, report);
     LogStream::from_source(Box::new(given)).map_err(|error| DocumentError::new(error.to_string()))
 }

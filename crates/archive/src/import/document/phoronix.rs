@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use perflab_model::{Direction, Nanos, Scalar as Parameter};
+use perflab_model::{Direction, Nanos, Scalar};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -37,18 +37,18 @@ impl PhoronixTest {
 
 pub(crate) fn read_phoronix_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let PhoronixSuite { tests, title, begun } = parse_phoronix_suite(&document.text)?;
     if let Some(title) = title {
-        story.title = format!("Phoronix {title}");
+        metadata.title = format!("Phoronix {title}");
     }
     if begun.is_some() {
-        story.begun = begun;
-        took.add_note("its times name no zone: taken as UTC");
+        metadata.begun = begun;
+        report.add_note("its times name no zone: taken as UTC");
     }
-    tests.iter().for_each(|test| read_phoronix_test(test, story, took));
+    tests.iter().for_each(|test| read_phoronix_test(test, metadata, report));
     Ok(Vec::new())
 }
 
@@ -145,7 +145,7 @@ fn parse_phoronix_time(text: &str) -> Option<Nanos> {
     u64::try_from(time.timestamp().as_nanosecond()).ok().map(Nanos)
 }
 
-fn read_phoronix_test(test: &PhoronixTest, story: &mut RunMetadata, took: &mut FileReport) {
+fn read_phoronix_test(test: &PhoronixTest, metadata: &mut RunMetadata, report: &mut FileReport) {
     let identifier = test.field("Identifier");
     let workload = if identifier.is_empty() { test.field("Title") } else { identifier };
     let direction = match test.field("Proportion") {
@@ -158,21 +158,24 @@ fn read_phoronix_test(test: &PhoronixTest, story: &mut RunMetadata, took: &mut F
         let raw = Some(field("RawString")).filter(|raw| !raw.is_empty()).unwrap_or_else(|| field("Value"));
         let system = field("Identifier");
         let text = test.field("Description");
-        let point = (!text.is_empty()).then(|| ("test".to_owned(), Parameter::from(text)));
-        let case =
-            story.results.find_or_add_case_at(workload, point.into_iter().collect(), &[("system", system)]);
-        let id = story
+        let point = (!text.is_empty()).then(|| ("test".to_owned(), Scalar::from(text)));
+        let case = metadata.results.find_or_add_case_at(
+            workload,
+            point.into_iter().collect(),
+            &[("system", system)],
+        );
+        let id = metadata
             .results
             .find_or_add_metric(case, imported_metric("result", test.field("Scale"), direction, true));
         for word in raw.split(':').map(str::trim) {
             match word.parse::<f64>().ok().filter(|value| value.is_finite()) {
                 Some(value) => {
-                    let execution = story.results.next_execution(case, 0, None);
-                    story.results.add_sample(execution, id, value, None);
-                    took.count_row(0, LineOutcome::Used);
+                    let execution = metadata.results.next_execution(case, 0, None);
+                    metadata.results.add_sample(execution, id, value, None);
+                    report.count_row(0, LineOutcome::Used);
                 }
                 None => count_unusable(
-                    took,
+                    report,
                     0,
                     format!("{workload} on {system} has the result `{word}`, which is no number"),
                 ),

@@ -19,8 +19,8 @@ pub(crate) fn is_pyperf_document(document: &InputDocument) -> bool {
 
 pub(crate) fn read_pyperf_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let common = document.member("metadata").unwrap_or(&Value::Null);
     let facts =
@@ -28,18 +28,18 @@ pub(crate) fn read_pyperf_document(
     for (theirs, ours) in facts {
         let value = json_text(common, theirs);
         if !value.is_empty() {
-            story.facts.add(ours, value, "metadata");
+            metadata.facts.add(ours, value, "metadata");
         }
     }
     if let Some(cpus) = common.get("cpu_count").and_then(Value::as_i64) {
-        story.facts.add("cpu.online", cpus, "metadata: cpu_count");
+        metadata.facts.add("cpu.online", cpus, "metadata: cpu_count");
     }
     let mut warmups = 0;
     for benchmark in document.list_member("benchmarks") {
-        warmups += read_pyperf_benchmark(benchmark, common, story, took);
+        warmups += read_pyperf_benchmark(benchmark, common, metadata, report);
     }
     if warmups > 0 {
-        took.add_note(format!("{warmups} values of warm-ups and calibration are left out"));
+        report.add_note(format!("{warmups} values of warm-ups and calibration are left out"));
     }
     Ok(Vec::new())
 }
@@ -54,8 +54,8 @@ fn metadata_text<'a>(benchmark: &'a Value, common: &'a Value, name: &str) -> &'a
 fn read_pyperf_benchmark(
     benchmark: &Value,
     common: &Value,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> usize {
     let name =
         Some(metadata_text(benchmark, common, "name")).filter(|name| !name.is_empty()).unwrap_or("benchmark");
@@ -64,8 +64,8 @@ fn read_pyperf_benchmark(
         "integer" => ("value", "1"),
         _ => ("time", "s"),
     };
-    let case = story.results.find_or_add_case(name, IndexMap::new());
-    let id = story.results.find_or_add_metric(case, imported_metric(what, unit, Direction::Lower, true));
+    let case = metadata.results.find_or_add_case(name, IndexMap::new());
+    let id = metadata.results.find_or_add_metric(case, imported_metric(what, unit, Direction::Lower, true));
     let runs = benchmark.get("runs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let (mut warmups, mut process) = (0, 0);
     for run in runs {
@@ -74,11 +74,11 @@ fn read_pyperf_benchmark(
         for value in values {
             match finite_json_number(Some(value)) {
                 Some(value) => {
-                    let execution = story.results.next_execution(case, process, None);
-                    story.results.add_sample(execution, id, value, None);
-                    took.count_row(0, LineOutcome::Used);
+                    let execution = metadata.results.next_execution(case, process, None);
+                    metadata.results.add_sample(execution, id, value, None);
+                    report.count_row(0, LineOutcome::Used);
                 }
-                None => count_unusable(took, 0, format!("a value of `{name}` is no number: {value}")),
+                None => count_unusable(report, 0, format!("a value of `{name}` is no number: {value}")),
             }
         }
         process += 1;

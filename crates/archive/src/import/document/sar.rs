@@ -57,19 +57,19 @@ pub(crate) fn is_sar_document(document: &InputDocument) -> bool {
 
 pub(crate) fn read_sar_document(
     document: &InputDocument,
-    story: &mut RunMetadata,
-    took: &mut FileReport,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let hosts = document.member("sysstat").and_then(|sysstat| sysstat.get("hosts")?.as_array());
     let Some([host]) = hosts.map(Vec::as_slice) else {
         return Err(DocumentError::new("it is not of exactly one host"));
     };
-    add_host_facts(host, story);
+    add_host_facts(host, metadata);
     let (mut groups, mut unknown) = (IndexMap::<&str, SarGroup>::new(), Vec::<String>::new());
     let statistics = host.get("statistics").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (place, statistic) in statistics.iter().enumerate() {
         let Some(time) = statistic.get("timestamp").and_then(parse_sar_time) else {
-            took.add_note(format!("statistics[{place}] have no time and are left out"));
+            report.add_note(format!("statistics[{place}] have no time and are left out"));
             continue;
         };
         for (name, value) in
@@ -78,29 +78,29 @@ pub(crate) fn read_sar_document(
             add_sar_statistics(name, value, time, &mut groups, &mut unknown);
         }
     }
-    let file = took.file.clone();
-    let mut feeds = Vec::new();
+    let file = report.file.clone();
+    let mut streams = Vec::new();
     for group in groups.into_values() {
-        feeds
+        streams
             .push(group.into_stream(&file, &unknown).map_err(|error| DocumentError::new(error.to_string()))?);
     }
-    Ok(feeds)
+    Ok(streams)
 }
 
-fn add_host_facts(host: &Value, story: &mut RunMetadata) {
+fn add_host_facts(host: &Value, metadata: &mut RunMetadata) {
     for (theirs, ours) in [("release", "kernel.release"), ("machine", "cpu.architecture")] {
         let value = json_text(host, theirs);
         if !value.is_empty() {
-            story.facts.add(ours, value, "sysstat");
+            metadata.facts.add(ours, value, "sysstat");
         }
     }
     if let Some(cpus) = host.get("number-of-cpus").and_then(Value::as_i64) {
-        story.facts.add("cpu.online", cpus, "sysstat: number-of-cpus");
+        metadata.facts.add("cpu.online", cpus, "sysstat: number-of-cpus");
     }
     let name = json_text(host, "nodename");
     if !name.is_empty() {
-        story.target = name.into();
-        story.title = format!("sar of {name}");
+        metadata.target = name.into();
+        metadata.title = format!("sar of {name}");
     }
 }
 
@@ -165,17 +165,18 @@ impl SarGroup {
         let width = self.columns.len();
         let rows = self.ticks.iter_mut().flat_map(|tick| &mut tick.rows);
         rows.for_each(|row| row.resize(width, TableCell::Missing));
-        let mut took = FileReport::new(file, self.series);
-        (0..self.rows).for_each(|_| took.count_row(0, LineOutcome::Used));
+        let mut report = FileReport::new(file, self.series);
+        (0..self.rows).for_each(|_| report.count_row(0, LineOutcome::Used));
         if !unknown.is_empty() {
-            took.add_note(format!("groups of statistics that perflab does not read: {}", unknown.join(", ")));
+            report
+                .add_note(format!("groups of statistics that perflab does not read: {}", unknown.join(", ")));
         }
         LogStream::from_source(Box::new(FixedReadings::new(
             self.series,
             "sadf -j",
             self.columns,
             self.ticks,
-            took,
+            report,
         )))
     }
 }

@@ -34,12 +34,12 @@ fn check_every_tool(text: &str) {
     let document = InputDocument::from_text(text);
     for tool in TOOLS {
         let _ = (tool.looks)(&document);
-        let (mut story, mut took) =
+        let (mut metadata, mut report) =
             (RunMetadata::default(), FileReport::new(Path::new("document"), "samples"));
-        let read = (tool.read)(&document, &mut story, &mut took);
-        assert_eq!(took.rows_read, took.rows_used + took.rows_unusable, "{:?}", tool.kind);
-        if let Ok(feeds) = read {
-            assert!(feeds.iter().all(|feed| !feed.series_schema().columns.is_empty()));
+        let read = (tool.read)(&document, &mut metadata, &mut report);
+        assert_eq!(report.rows_read, report.rows_used + report.rows_unusable, "{:?}", tool.kind);
+        if let Ok(streams) = read {
+            assert!(streams.iter().all(|stream| !stream.series_schema().columns.is_empty()));
         }
     }
 }
@@ -86,14 +86,18 @@ proptest! {
 #[test]
 fn as_many_names_as_a_file_likes_are_each_found_once() {
     let units: String = (0..3000).map(|n| format!(" 1.5 u{n}")).collect();
-    let mut story = RunMetadata::default();
+    let mut metadata = RunMetadata::default();
     let document = InputDocument::from_text(&format!("BenchmarkX 1{units}\nBenchmarkX 1{units}\n"));
-    go_bench::read_go_bench_document(&document, &mut story, &mut FileReport::new(Path::new("f"), "samples"))
-        .map(drop)
-        .unwrap();
-    let plan = story.results.to_plan();
+    go_bench::read_go_bench_document(
+        &document,
+        &mut metadata,
+        &mut FileReport::new(Path::new("f"), "samples"),
+    )
+    .map(drop)
+    .unwrap();
+    let plan = metadata.results.to_plan();
     assert_eq!((plan.metrics["X"].len(), plan.cases.len(), plan.slots.len()), (3000, 1, 2));
-    assert_eq!(story.results.len(), 6000);
+    assert_eq!(metadata.results.len(), 6000);
 }
 
 #[test]
@@ -107,11 +111,12 @@ fn jobs_of_one_name_are_told_apart_by_what_differs() {
     jobs.extend([job("a", r#""bs":"8k","rw":"read","numjobs":"2""#), job("b", r#""bs":"16k""#)]);
     let document =
         InputDocument::from_text(&format!(r#"{{"fio version":"fio-3","jobs":[{}]}}"#, jobs.join(",")));
-    let mut story = RunMetadata::default();
-    fio::read_fio_document(&document, &mut story, &mut FileReport::new(Path::new("f"), "samples"))
+    let mut metadata = RunMetadata::default();
+    fio::read_fio_document(&document, &mut metadata, &mut FileReport::new(Path::new("f"), "samples"))
         .map(drop)
         .unwrap();
-    let labels: Vec<String> = story.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
+    let labels: Vec<String> =
+        metadata.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
     let requested = [
         "fio job=a way=read bs=4k",
         "fio job=a way=read bs=8k",
@@ -127,10 +132,10 @@ fn a_command_that_nobody_started_is_refused() {
         let text = format!(
             r#"{{"results":[{{"command":"{command}","times":[1.0],"parameters":{{{parameters}}}}}]}}"#
         );
-        let mut story = RunMetadata::default();
+        let mut metadata = RunMetadata::default();
         let read = hyperfine::read_hyperfine_document(
             &InputDocument::from_text(&text),
-            &mut story,
+            &mut metadata,
             &mut FileReport::new(Path::new("f"), "samples"),
         );
         read.map(drop).map_err(|fault| fault.reason)

@@ -73,22 +73,22 @@ pub(crate) struct MachinePageSize {
 /// else 4096 with a warning.
 pub(crate) fn settle_page_size(
     reported: Option<MachinePageSize>,
-    feeds: &[&LogStream],
-    story: &mut RunMetadata,
+    streams: &[&LogStream],
+    metadata: &mut RunMetadata,
 ) -> u64 {
-    let of_rows = |feed: &&LogStream| {
-        let source = format!("how many objects fill a slab in {}", feed.file_report().file_name());
-        Some(MachinePageSize { bytes: feed.page_size()?, source })
+    let of_rows = |stream: &&LogStream| {
+        let source = format!("how many objects fill a slab in {}", stream.file_report().file_name());
+        Some(MachinePageSize { bytes: stream.page_size()?, source })
     };
-    let known = reported.or_else(|| feeds.iter().find_map(of_rows));
+    let known = reported.or_else(|| streams.iter().find_map(of_rows));
     if known.is_none() {
-        story.notes.push((
+        metadata.notes.push((
             "the page size is not known: 4096 bytes are assumed, and all bytes of slabs depend on it".into(),
             "say --page-size where the machine had another one".into(),
         ));
     }
     let assumed = || MachinePageSize { bytes: KNOWN[0], source: "assumed".into() };
     let MachinePageSize { bytes, source } = known.unwrap_or_else(assumed);
-    story.facts.add("memory.page_size", i64::try_from(bytes).unwrap_or(i64::MAX), &source);
+    metadata.facts.add("memory.page_size", i64::try_from(bytes).unwrap_or(i64::MAX), &source);
     bytes
 }

@@ -61,8 +61,8 @@ pub(crate) fn read_netperf(
         units.extend(output);
         units.dedup();
     }
-    if let (Some(took), 2..) = (bench.took.last_mut(), units.len()) {
-        took.add_note(format!("units differ between the logs of this benchmark: {}", units.join(", ")));
+    if let (Some(report), 2..) = (bench.report.last_mut(), units.len()) {
+        report.add_note(format!("units differ between the logs of this benchmark: {}", units.join(", ")));
     }
     Ok(())
 }
@@ -84,13 +84,13 @@ fn read_netperf_file(
 ) -> Result<Option<&'static str>, ArchiveError> {
     let udp = protocol == "UDP_STREAM";
     let mut output = NetperfOutput::default();
-    let mut took = bench.read_lines(path, |_, line| output.take_line(line, udp))?;
+    let mut report = bench.read_lines(path, |_, line| output.take_line(line, udp))?;
     let usual = if protocol.ends_with("_RR") { "trans/s" } else { "Mbit/s" };
     if output.unit.is_none() && output.sent.is_some() {
-        took.add_note(format!("no head names a unit: taken as {usual}"));
+        report.add_note(format!("no head names a unit: taken as {usual}"));
     }
     output.add_samples(&protocol.to_lowercase().replace('_', ""), size, output.unit.unwrap_or(usual), bench);
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(output.sent.and(output.unit))
 }
 
@@ -213,7 +213,7 @@ fn read_pgbench_transactions(
 ) -> Result<u64, ArchiveError> {
     let metric = bench.primary_metric(case, RATE);
     let (mut batches, mut given) = (PgbenchBatches::default(), 0);
-    let mut took = bench.read_lines(file, |bench, line| {
+    let mut report = bench.read_lines(file, |bench, line| {
         let (at, count) = match parse_pgbench_interval(line) {
             Ok(interval) => interval,
             Err(reason) => return Some(LineOutcome::Unusable(reason)),
@@ -231,9 +231,9 @@ fn read_pgbench_transactions(
             batches.read,
             WARMUP + BATCH
         );
-        took.add_note(reason);
+        report.add_note(reason);
     }
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(given)
 }
 
@@ -255,15 +255,15 @@ fn read_pgbench_summary(
     bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<(), ArchiveError> {
     let metric = bench.primary_metric(case, RATE);
-    let mut took = bench.read_lines(file, |bench, line| {
+    let mut report = bench.read_lines(file, |bench, line| {
         let excluded = line.text.contains("excluding");
         let value = line.text.starts_with("tps = ").then(|| number_after(line, "tps = "))??;
         (!excluded).then(|| outcome_of(value, |value| bench.add_sample(execution, metric, value)))
     })?;
-    took.add_note(
+    report.add_note(
         "there is no log of transactions with enough intervals: the rate of the whole execution is taken",
     );
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(())
 }
 
@@ -299,13 +299,13 @@ pub(crate) fn read_fio_logs(
 fn read_terse_jobs(file: &Path, bench: &mut BenchmarkLogReader<'_>) -> Result<Option<u32>, ArchiveError> {
     let mut version = None;
     let mut executions: Vec<(ImportedCaseId, ImportedExecutionId)> = Vec::new();
-    let took = bench.read_lines(file, |bench, line| {
+    let report = bench.read_lines(file, |bench, line| {
         let fields: Vec<&str> = line.text.split(';').collect();
         let ["3", program, ..] = fields[..] else { return None };
         version = version.or_else(|| program.strip_prefix("fio-")?.split('.').next()?.parse().ok());
         Some(parse_terse_job(&fields, &mut executions, bench))
     })?;
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(version)
 }
 
@@ -362,7 +362,7 @@ fn read_fio_latencies(
         bench.secondary_metric(case, declared)
     });
     let mut trims = 0_u64;
-    let mut took = bench.read_lines(file, |bench, line| {
+    let mut report = bench.read_lines(file, |bench, line| {
         let mut fields = line.text.split(',').map(str::trim);
         let (Some(_), Some(latency), Some(way), Some(_)) =
             (fields.next(), fields.next(), fields.next(), fields.next())
@@ -384,13 +384,13 @@ fn read_fio_latencies(
         Some(LineOutcome::Used)
     })?;
     if version.is_none() {
-        took.add_note(
+        report.add_note(
             "no fio.log says which fio wrote it: latencies are taken as ns, which they are since fio 3",
         );
     }
     if trims > 0 {
-        took.add_note(format!("{trims} lines are neither of a read nor of a write and are left out"));
+        report.add_note(format!("{trims} lines are neither of a read nor of a write and are left out"));
     }
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(())
 }

@@ -110,42 +110,42 @@ pub(crate) fn open_mmtests_log(
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ArchiveError> {
     let run = fs::canonicalize(path).map_or_else(|_| folder_name(path), |path| folder_name(&path));
-    let mut story = RunMetadata {
+    let mut metadata = RunMetadata {
         title: format!("MMTests {run}"),
         description: format!("Imported from {}: logs of MMTests.", path.display()),
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    let (mut feeds, mut seen) = (Vec::new(), BTreeMap::<String, Vec<u32>>::new());
+    let (mut streams, mut seen) = (Vec::new(), BTreeMap::<String, Vec<u32>>::new());
     let folders = list_iterations(path);
     for (boot, folder) in (0..).zip(&folders) {
-        feeds.extend(read_iteration(folder, boot, &mut story, &mut seen)?);
+        streams.extend(read_iteration(folder, boot, &mut metadata, &mut seen)?);
     }
-    story.took.extend(unreadable_iterations(path));
-    if story.results.is_empty() && feeds.iter().all(LogStream::is_finished) {
-        return Err(empty_mmtests_error(path, &story, &feeds));
+    metadata.report.extend(unreadable_iterations(path));
+    if metadata.results.is_empty() && streams.iter().all(LogStream::is_finished) {
+        return Err(empty_mmtests_error(path, &metadata, &streams));
     }
-    note_uneven_iterations(&seen, folders.len(), &mut story);
+    note_uneven_iterations(&seen, folders.len(), &mut metadata);
     let label = options.label.clone().or(Some(run));
     let options = ImportOptions { label, ..options.clone() };
-    Ok(Box::new(ImportedRun::new(Importer::Mmtests, path, &options, story, feeds)))
+    Ok(Box::new(ImportedRun::new(Importer::Mmtests, path, &options, metadata, streams)))
 }
 
 /// Why there is nothing in it.
-fn empty_mmtests_error(path: &Path, story: &RunMetadata, feeds: &[LogStream]) -> ArchiveError {
-    let took: Vec<FileReport> =
-        feeds.iter().map(LogStream::file_report).chain(story.took.iter().cloned()).collect();
-    first_unreadable(&took).unwrap_or_else(|| {
+fn empty_mmtests_error(path: &Path, metadata: &RunMetadata, streams: &[LogStream]) -> ArchiveError {
+    let report: Vec<FileReport> =
+        streams.iter().map(LogStream::file_report).chain(metadata.report.iter().cloned()).collect();
+    first_unreadable(&report).unwrap_or_else(|| {
         let reason = "there is no result of a benchmark that perflab reads in it, and no monitor's log";
         ArchiveError::not_importable(path, None, reason)
     })
 }
 
 /// Benchmarks that some iterations lack.
-fn note_uneven_iterations(seen: &BTreeMap<String, Vec<u32>>, iterations: usize, story: &mut RunMetadata) {
+fn note_uneven_iterations(seen: &BTreeMap<String, Vec<u32>>, iterations: usize, metadata: &mut RunMetadata) {
     for (benchmark, in_iterations) in seen.iter().filter(|(_, found)| found.len() < iterations) {
         let message = format!("{benchmark} is in {} of {iterations} iterations only", in_iterations.len());
-        story.notes.push((message, "compare it with care: the other iterations may have failed".into()));
+        metadata.notes.push((message, "compare it with care: the other iterations may have failed".into()));
     }
 }
 
@@ -153,37 +153,37 @@ fn note_uneven_iterations(seen: &BTreeMap<String, Vec<u32>>, iterations: usize, 
 fn read_iteration(
     path: &Path,
     boot: u32,
-    story: &mut RunMetadata,
+    metadata: &mut RunMetadata,
     seen: &mut BTreeMap<String, Vec<u32>>,
 ) -> Result<Vec<LogStream>, ArchiveError> {
-    let folder = PackedFolder::open(path, &mut story.took);
+    let folder = PackedFolder::open(path, &mut metadata.report);
     let stamps = match folder.file(STAMPS) {
         Some(file) => {
-            let (stamps, took) = TestTimestamps::read(file)?;
-            story.took.push(took);
+            let (stamps, report) = TestTimestamps::read(file)?;
+            metadata.report.push(report);
             stamps
         }
         None => {
             let message =
                 format!("{} has no {STAMPS}: when its benchmarks ran is not known", folder_name(path));
-            story.notes.push((message, "the run may have been stopped before its first benchmark".into()));
+            metadata.notes.push((message, "the run may have been stopped before its first benchmark".into()));
             TestTimestamps::default()
         }
     };
-    if let Some(host) = read_machine_facts(&folder, &mut story.facts, &mut story.took) {
-        story.target = host;
+    if let Some(host) = read_machine_facts(&folder, &mut metadata.facts, &mut metadata.report) {
+        metadata.target = host;
     }
-    let mut feeds = Vec::new();
+    let mut streams = Vec::new();
     for test in list_tests(path, &stamps) {
-        feeds.extend(read_monitor_logs(&folder, &test.name, test.begin, &mut story.took)?);
-        let given = read_benchmark(path, &test, boot, story)?;
-        add_test_duration(&test, boot, story);
+        streams.extend(read_monitor_logs(&folder, &test.name, test.begin, &mut metadata.report)?);
+        let given = read_benchmark(path, &test, boot, metadata)?;
+        add_test_duration(&test, boot, metadata);
         if given {
             seen.entry(test.name.clone()).or_default().push(boot);
         }
     }
     let tests = list_tests(path, &stamps);
-    story.notes.extend(note_unread_entries(path, |name| {
+    metadata.notes.extend(note_unread_entries(path, |name| {
         let name = strip_packed_ending(name);
         let of_monitor = |test: &TestTimes| {
             MONITORS.iter().any(|(monitor, _)| {
@@ -196,7 +196,7 @@ fn read_iteration(
             || FILES.contains(&name)
             || tests.iter().any(|test| test.name == name || of_monitor(test))
     }));
-    Ok(feeds)
+    Ok(streams)
 }
 
 /// The benchmarks in the order in which they ran; those without a time come last.
@@ -215,15 +215,15 @@ fn list_tests(path: &Path, stamps: &TestTimestamps) -> Vec<TestTimes> {
 }
 
 /// The times of a whole benchmark, which MMTests calls the monitor `duration`.
-fn add_test_duration(test: &TestTimes, boot: u32, story: &mut RunMetadata) {
+fn add_test_duration(test: &TestTimes, boot: u32, metadata: &mut RunMetadata) {
     let Some(times) = test.times else { return };
     let point = IndexMap::from([("benchmark".to_owned(), Scalar::from(test.name.as_str()))]);
-    let case = story.results.find_or_add_case("duration", point);
-    let execution = story.results.next_execution(case, boot, test_span(test));
+    let case = metadata.results.find_or_add_case("duration", point);
+    let execution = metadata.results.next_execution(case, boot, test_span(test));
     for (name, value) in ["User", "System", "Elapsed"].into_iter().zip(times) {
         let id =
-            story.results.find_or_add_metric(case, imported_metric(name, "s", Direction::Neither, false));
-        story.results.add_sample(execution, id, value, None);
+            metadata.results.find_or_add_metric(case, imported_metric(name, "s", Direction::Neither, false));
+        metadata.results.add_sample(execution, id, value, None);
     }
 }
 
@@ -237,35 +237,35 @@ fn read_benchmark(
     path: &Path,
     test: &TestTimes,
     boot: u32,
-    story: &mut RunMetadata,
+    metadata: &mut RunMetadata,
 ) -> Result<bool, ArchiveError> {
     let home = path.join(&test.name);
     let logs = home.join("logs");
-    let mut took: Vec<FileReport> = Vec::new();
+    let mut report: Vec<FileReport> = Vec::new();
     let folder =
-        PackedFolder::open(if fs::symlink_metadata(&logs).is_ok() { &logs } else { &home }, &mut took);
-    let before = story.results.len();
+        PackedFolder::open(if fs::symlink_metadata(&logs).is_ok() { &logs } else { &home }, &mut report);
+    let before = metadata.results.len();
     let mut bench = BenchmarkLogReader {
         name: &test.name,
         boot,
         span: test_span(test),
-        results: &mut story.results,
-        took: &mut took,
+        results: &mut metadata.results,
+        report: &mut report,
     };
     let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
     parser.map_or(Ok(()), |(_, read)| read(&folder, &mut bench))?;
-    let decided = bench.results.len() > before || bench.took.iter().any(|took| took.refused.is_some());
+    let decided = bench.results.len() > before || bench.report.iter().any(|report| report.refused.is_some());
     plain_logs::read_gnu_times(&folder, &mut bench, !decided)?;
     if let Some(status) = test.status.filter(|status| *status != 0) {
         let case = bench.case_at(&[]);
         let execution = bench.next_execution(case);
         bench.results.mark_failed(execution, &format!("{} ended with status {status}", test.name));
     }
-    let explained = took.iter().any(|took| took.refused.is_some());
-    story.took.append(&mut took);
-    let given = story.results.len() > before;
+    let explained = report.iter().any(|report| report.refused.is_some());
+    metadata.report.append(&mut report);
+    let given = metadata.results.len() > before;
     if !given && !explained {
-        story.notes.push(explain_no_result(&folder, test, parser.is_some(), path));
+        metadata.notes.push(explain_no_result(&folder, test, parser.is_some(), path));
     }
     Ok(given)
 }
@@ -303,15 +303,15 @@ struct TestTimestamps(pub(crate) Vec<TestTimes>);
 impl TestTimestamps {
     pub(crate) fn read(file: &Path) -> Result<(Self, FileReport), ArchiveError> {
         let mut lines = InputLines::open_optional(file);
-        let (mut stamps, mut took) = (TestTimestamps::default(), FileReport::new(file, "samples"));
+        let (mut stamps, mut report) = (TestTimestamps::default(), FileReport::new(file, "samples"));
         while let Some(line) = lines.next_line()? {
             let number = line.number;
             if let Some(read) = stamps.take_line(line) {
-                took.count_row(number, read);
+                report.count_row(number, read);
             }
         }
-        took.note_early_end(&lines);
-        Ok((stamps, took))
+        report.note_early_end(&lines);
+        Ok((stamps, report))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&TestTimes> {
@@ -375,10 +375,10 @@ const CPU: &[(&str, &str)] = &[
 fn read_machine_facts(
     folder: &PackedFolder,
     facts: &mut Facts,
-    took: &mut Vec<FileReport>,
+    report: &mut Vec<FileReport>,
 ) -> Option<String> {
     let mut host = None;
-    let mut lines = |name| folder.file(name).map_or_else(Vec::new, |file| read_first_lines(file, took));
+    let mut lines = |name| folder.file(name).map_or_else(Vec::new, |file| read_first_lines(file, report));
     for line in lines("kernel.version").iter().take(1) {
         // Linux NAME RELEASE #1 SMP …
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -410,10 +410,10 @@ fn parse_fact_value(text: &str) -> Scalar {
     text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int)
 }
 
-/// The first lines of a file; none where it cannot be read, which is noted in `took`.
-fn read_first_lines(file: &Path, took: &mut Vec<FileReport>) -> Vec<String> {
+/// The first lines of a file; none where it cannot be read, which is noted in `report`.
+fn read_first_lines(file: &Path, report: &mut Vec<FileReport>) -> Vec<String> {
     let mut lines = InputLines::open_optional(file);
-    took.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(file, reason)));
+    report.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(file, reason)));
     let mut found = Vec::new();
     while let Ok(Some(line)) = lines.next_line()
         && line.number <= LINES
@@ -450,25 +450,25 @@ fn read_monitor_logs(
     folder: &PackedFolder,
     benchmark: &str,
     begun: Option<Nanos>,
-    took: &mut Vec<FileReport>,
+    report: &mut Vec<FileReport>,
 ) -> Result<Vec<LogStream>, ArchiveError> {
-    let mut feeds = Vec::new();
+    let mut streams = Vec::new();
     for (monitor, open) in MONITORS {
         let name = format!("{monitor}-{benchmark}");
         let Some(path) = folder.file(&name) else { continue };
         let start =
-            folder.file(&format!("{name}.start")).and_then(|path| read_monitor_start(path, took)).or(begun);
-        feeds.push(LogStream::from_source(open(path, start))?);
+            folder.file(&format!("{name}.start")).and_then(|path| read_monitor_start(path, report)).or(begun);
+        streams.push(LogStream::from_source(open(path, start))?);
     }
-    Ok(feeds)
+    Ok(streams)
 }
 
 /// `1700000000 12345.67`: since 1970, and since the machine was started.
-fn read_monitor_start(path: &Path, took: &mut Vec<FileReport>) -> Option<Nanos> {
+fn read_monitor_start(path: &Path, report: &mut Vec<FileReport>) -> Option<Nanos> {
     let mut lines = InputLines::open_optional(path);
     let first = lines.next_line().ok().flatten();
     let word = first.and_then(|line| Some(line.text.split_ascii_whitespace().next()?.to_owned()));
-    took.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(path, reason)));
+    report.extend(lines.unreadable_reason().map(|reason| FileReport::unreadable(path, reason)));
     let seconds = word?.parse::<f64>().ok().filter(|time| (0.0..9e9).contains(time))?;
     Some(Nanos((seconds * 1e9) as u64))
 }
@@ -484,12 +484,12 @@ mod tests {
         let text = "start :: 5\ntest begin :: stream 6\ntest end :: stream 9 2\n\
                     time :: stream 1.5 user 0.25 system 3.00 elapsed\ntime :: dbench4 1.5 us\ntest begin :: dbench4 9\n";
         std::fs::write(&file, text).unwrap();
-        let (stamps, took) = TestTimestamps::read(&file).unwrap();
+        let (stamps, report) = TestTimestamps::read(&file).unwrap();
         let stream = stamps.get("stream").unwrap();
         assert_eq!((stream.begin, stream.end), (Some(Nanos(6_000_000_000)), Some(Nanos(9_000_000_000))));
         assert_eq!((stream.status, stream.times), (Some(2), Some([1.5, 0.25, 3.0])));
         assert_eq!(stamps.get("dbench4").unwrap().end, None);
-        assert_eq!(took.format_counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
-        assert_eq!(took.unusable[0].line, 5);
+        assert_eq!(report.format_counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
+        assert_eq!(report.unusable[0].line, 5);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct BenchmarkLogReader<'a> {
     /// When the benchmark ran.
     pub(crate) span: Option<TimeRange>,
     pub(crate) results: &'a mut BenchmarkResults,
-    pub(crate) took: &'a mut Vec<FileReport>,
+    pub(crate) report: &'a mut Vec<FileReport>,
 }
 
 /// A metric as the parsers declare it: name, unit, direction.
@@ -115,25 +115,25 @@ impl BenchmarkLogReader<'_> {
         mut row: impl FnMut(&mut Self, LogLine<'_>) -> Option<LineOutcome>,
     ) -> Result<FileReport, ArchiveError> {
         let mut lines = InputLines::open_optional(file);
-        let mut took = FileReport::new(file, "samples");
+        let mut report = FileReport::new(file, "samples");
         while let Some(line) = lines.next_line()? {
             let number = line.number;
             if let Some(read) = row(self, line) {
-                took.count_row(number, read);
+                report.count_row(number, read);
             }
         }
-        took.note_early_end(&lines);
-        Ok(took)
+        report.note_early_end(&lines);
+        Ok(report)
     }
 
     /// Keeps what was taken of a file; one without any result says so.
-    pub(crate) fn keep_report(&mut self, mut took: FileReport) {
-        if took.rows_read == 0 && took.refused.is_none() {
-            took.add_note(
+    pub(crate) fn keep_report(&mut self, mut report: FileReport) {
+        if report.rows_read == 0 && report.refused.is_none() {
+            report.add_note(
                 "there is no result in it: the benchmark was stopped or failed, or it is another's log",
             );
         }
-        self.took.push(took);
+        self.report.push(report);
     }
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn read_hackbench(
         let case = bench.case_at(&[("groups", groups)]);
         let time = bench.primary_metric(case, TIME);
         let mut begun = 0;
-        let mut took = bench.read_lines(log.path, |bench, line| {
+        let mut report = bench.read_lines(log.path, |bench, line| {
             begun += u64::from(line.text.starts_with("# Running") || line.text.starts_with("Running in"));
             // Hundreds of thousands of lines: those that hold no time are recognised by their first letter.
             let text = line.text.trim_ascii_start();
@@ -192,10 +192,11 @@ pub(crate) fn read_hackbench(
                 bench.add_sample(execution, time, value);
             }))
         })?;
-        if begun > took.rows_read {
-            took.add_note(format!("{} executions began in it and have no result", begun - took.rows_read));
+        if begun > report.rows_read {
+            report
+                .add_note(format!("{} executions began in it and have no result", begun - report.rows_read));
         }
-        bench.keep_report(took);
+        bench.keep_report(report);
     }
     Ok(())
 }
@@ -209,14 +210,14 @@ pub(crate) fn read_perfpipe(
     for log in folder.numbered_logs("benchlog").iter().chain(&folder.numbered_logs("pipe")) {
         let case = bench.case_at(&[]);
         let operation = bench.primary_metric(case, OPERATION);
-        let took = bench.read_lines(log.path, |bench, line| {
+        let report = bench.read_lines(log.path, |bench, line| {
             let value = line.text.trim_ascii().strip_suffix("usecs/op")?;
             Some(outcome_of(parse_finite_number(value.trim_ascii()), |value| {
                 let execution = bench.next_execution(case);
                 bench.add_sample(execution, operation, value);
             }))
         })?;
-        bench.keep_report(took);
+        bench.keep_report(report);
     }
     Ok(())
 }
@@ -246,7 +247,7 @@ fn read_stream_log(
     let mut found: Vec<(&'static str, f64)> = Vec::new();
     let mut counted = None;
     let mut unit = "MB/s";
-    let took = bench.read_lines(log.path, |_, line| {
+    let report = bench.read_lines(log.path, |_, line| {
         if let Some((_, count)) = line.text.split_once("Number of Threads counted =") {
             counted = count.trim().parse::<u32>().ok();
         }
@@ -265,7 +266,7 @@ fn read_stream_log(
             bench.add_sample(execution, metric, value);
         }
     }
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(())
 }
 
@@ -294,7 +295,7 @@ fn read_sysbench_log(
 ) -> Result<(), ArchiveError> {
     let mutex = bench.name.contains("mutex");
     let mut found: Vec<(DeclaredMetric, f64)> = Vec::new();
-    let took = bench.read_lines(log.path, |_, line| {
+    let report = bench.read_lines(log.path, |_, line| {
         let (metric, value) = parse_sysbench_line(line)?;
         Some(outcome_of(value, |value| found.push((metric, value))))
     })?;
@@ -316,7 +317,7 @@ fn read_sysbench_log(
         };
         execution.into_iter().for_each(|execution| bench.add_sample(execution, id, value));
     }
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(())
 }
 
@@ -387,7 +388,7 @@ fn read_dbench_report(
     (case, execution): (ImportedCaseId, ImportedExecutionId),
     bench: &mut BenchmarkLogReader<'_>,
 ) -> Result<(), ArchiveError> {
-    let took = bench.read_lines(path, |bench, line| {
+    let report = bench.read_lines(path, |bench, line| {
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
         let output = match parse_dbench_line(&words)? {
             _ if !line.whole => return Some(LineOutcome::Unusable("the line is cut off".into())),
@@ -404,7 +405,7 @@ fn read_dbench_report(
         bench.add_sample(execution, metric, value);
         Some(LineOutcome::Used)
     })?;
-    bench.keep_report(took);
+    bench.keep_report(report);
     Ok(())
 }
 
@@ -447,7 +448,7 @@ pub(crate) fn read_memtier(
     for log in folder.numbered_logs("benchlog") {
         let Some(clients) = log.number_at(0) else { continue };
         let (mut head, mut found) = (Vec::new(), Vec::new());
-        let took = bench.read_lines(log.path, |_, line| {
+        let report = bench.read_lines(log.path, |_, line| {
             let mut words = line.text.split_ascii_whitespace();
             match words.next()? {
                 "Type" => head = parse_memtier_head(line.text),
@@ -473,7 +474,7 @@ pub(crate) fn read_memtier(
                 bench.add_sample(execution, id, value);
             }
         }
-        bench.keep_report(took);
+        bench.keep_report(report);
     }
     Ok(())
 }
@@ -535,7 +536,7 @@ pub(crate) fn read_redis(
         let case = bench.case_at(&[("clients", clients)]);
         let execution = bench.next_execution(case);
         let mut head: Vec<String> = vec!["rps".into()];
-        let took = bench.read_lines(log.path, |bench, line| {
+        let report = bench.read_lines(log.path, |bench, line| {
             let fields = split_redis_fields(line.text)?;
             if let Some(("test", rest)) = fields.split_first().map(|(first, rest)| (first.as_str(), rest)) {
                 head = rest.to_vec();
@@ -543,7 +544,7 @@ pub(crate) fn read_redis(
             }
             Some(parse_redis_row(line, &fields, &head, (case, execution), bench))
         })?;
-        bench.keep_report(took);
+        bench.keep_report(report);
     }
     Ok(())
 }
@@ -608,7 +609,7 @@ pub(crate) fn read_gnu_times(
     for log in folder.numbered_logs("time") {
         let [key, ..] = log.keys[..] else { continue };
         let mut found = None;
-        let took = bench.read_lines(log.path, |_, line| {
+        let report = bench.read_lines(log.path, |_, line| {
             let read = line.text.contains("elapsed").then(|| parse_short_gnu_time(line.text))?;
             Some(match read {
                 Ok(times) => {
@@ -628,7 +629,7 @@ pub(crate) fn read_gnu_times(
                 bench.add_sample(execution, metric, value);
             }
         }
-        bench.keep_report(took);
+        bench.keep_report(report);
     }
     Ok(())
 }

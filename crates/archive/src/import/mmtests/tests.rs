@@ -42,12 +42,15 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
     }
     let folder = PackedFolder::open(directory.path(), &mut Vec::new());
     for (name, read) in BENCHMARKS {
-        let (mut results, mut took) = (BenchmarkResults::default(), Vec::new());
+        let (mut results, mut report) = (BenchmarkResults::default(), Vec::new());
         let mut bench =
-            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, took: &mut took };
+            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, report: &mut report };
         read(&folder, &mut bench).unwrap();
         plain_logs::read_gnu_times(&folder, &mut bench, true).unwrap();
-        assert!(took.iter().all(|took| took.rows_read == took.rows_used + took.rows_unusable), "{name}");
+        assert!(
+            report.iter().all(|report| report.rows_read == report.rows_used + report.rows_unusable),
+            "{name}"
+        );
     }
 }
 
