@@ -79,3 +79,8 @@ pub use set::SlabSet;
 pub use shape::ListShape;
 #[cfg(feature = "usdt")]
 pub use usdt::Usdt;
+
+/// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct SlablistReadmeExamples;

@@ -9,7 +9,7 @@ use crate::probe::{SlabEvent, SlabProbe, SlabWork};
 
 /// Fires a USDT probe for each event; arguments are the event's fields in the order of their declaration.
 ///
-/// A list that is to be seen from outside is made with it: `SlabSet::with(shape, policy, Usdt)`.
+/// A list that is to be seen from outside is made with it: `SlabSet::with_shape(shape, policy, Usdt)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usdt;
 
