@@ -92,3 +92,8 @@ pub use recorder::Recorder;
 pub use trace::{ENVIRONMENT, Trace, TraceOptions, TraceRecordingSummary};
 pub use trace_file::{TraceFile, TraceFileSummary};
 pub use vocabulary::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Vocabulary};
+
+/// The README's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct OptraceReadmeExamples;
