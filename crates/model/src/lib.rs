@@ -50,7 +50,7 @@ pub use page_set::PageSet;
 pub use plan::{Case, RunPlan, Slot, count_slots};
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
-pub use quantity::{Bytes, Nanos};
+pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{ClockOffset, IterationRecord, Manifest, Overhead, RunRecord, RunStatus, TargetRecord};
 pub use scalar::Scalar;

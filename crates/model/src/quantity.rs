@@ -1,7 +1,18 @@
-//! Times, sizes, counts and ratios: [`Nanos`] and [`Bytes`], and the spellings that people use for them in studies
-//! (`100ms`, `64MiB`).
+//! Times, sizes and ratios ([`Nanos`], [`Bytes`], [`Ratio`]), and the spellings that people use for them in studies and
+//! options (`100ms`, `64MiB`, `3%`): the one grammar.
+//!
+//! ```text
+//! quantity = number [space] unit          number = digits ["." digits]       (no sign, exponent or grouping)
+//! time     = number (ns | us | µs | ms | s | min | m | h | d)
+//! size     = number (B | kB | KB | MB | GB | TB | KiB | MiB | GiB | TiB | K | M | G | T)
+//! ratio    = number %
+//! ```
+//!
+//! A bare number is refused everywhere, and the message shows it with its unit.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,49 +27,169 @@ pub struct Nanos(pub u64);
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
+/// A part of something, or a relative change: 0.02 is 2 %.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ratio(pub f64);
+
 /// A text that is not a quantity of the wanted kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {wanted}")]
-pub struct QuantityError {
-    text: String,
+pub enum QuantityError {
+    /// A bare number: its unit would be a guess.
+    #[error("`{text}` has no unit: write {hint}")]
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// The same with the units that were most likely meant.
+        hint: String,
+    },
+    /// No such quantity at all, or one that is too large to be held.
+    #[error("`{text}` is not {wanted}")]
+    Unreadable {
+        /// What was written.
+        text: String,
+        /// What was wanted, with an example.
+        wanted: &'static str,
+    },
+    /// A ratio that is not allowed where it stands.
+    #[error("`{text}` is not {allowed}")]
+    OutOfRange {
+        /// What was written.
+        text: String,
+        /// What is allowed: `above 0% and below 100%`.
+        allowed: String,
+    },
+}
+
+/// The units of one kind of quantity, and what to say where a text has none of them.
+struct UnitFamily {
+    /// Each unit in its smallest one; of two spellings, the first is the one that is written.
+    units: &'static [(&'static str, u64)],
+    /// Units that a bare number most likely lacks.
+    likely: &'static [&'static str],
     wanted: &'static str,
 }
 
-const TIME_UNITS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("min", 60e9),
-    ("m", 60e9),
-    ("h", 3600e9),
-];
+const TIME: UnitFamily = UnitFamily {
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("\u{b5}s", 1_000),
+        ("\u{3bc}s", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+    ],
+    likely: &["s", "ms"],
+    wanted: "a time: write a number with ns, us, ms, s, min, h or d, such as `100ms`",
+};
 
-const SIZE_UNITS: &[(&str, f64)] = &[
-    ("B", 1.0),
-    ("kB", 1e3),
-    ("KB", 1e3),
-    ("MB", 1e6),
-    ("GB", 1e9),
-    ("TB", 1e12),
-    ("KiB", 1024.0),
-    ("MiB", 1048576.0),
-    ("GiB", 1073741824.0),
-    ("TiB", 1099511627776.0),
-    ("K", 1024.0),
-    ("M", 1048576.0),
-    ("G", 1073741824.0),
-    ("T", 1099511627776.0),
-];
+const SIZE: UnitFamily = UnitFamily {
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
+        ("T", 1 << 40),
+    ],
+    likely: &["MiB", "B"],
+    wanted: "a size: write a number with B, KiB, MiB, GiB, kB, MB or GB, such as `64MiB`",
+};
+
+const RATIO: &str = "a ratio: write a number with %, such as `3%`";
+
+/// `quantity = number [space] unit`, taken apart; a number is `digits ["." digits]`, without sign, exponent or grouping.
+struct WrittenQuantity<'a> {
+    whole: &'a str,
+    fraction: &'a str,
+    unit: &'a str,
+}
+
+impl<'a> WrittenQuantity<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let (whole, fraction) = match number.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (number, ""),
+        };
+        let is_number = !whole.is_empty() && !fraction.contains('.');
+        is_number.then_some(WrittenQuantity { whole, fraction, unit: unit.trim_start() })
+    }
+
+    fn number(&self) -> String {
+        if self.fraction.is_empty() {
+            self.whole.to_owned()
+        } else {
+            format!("{}.{}", self.whole, self.fraction)
+        }
+    }
+
+    /// The amount in units of `1 / factor`: whole numbers exactly, fractions to the nearest.
+    fn scaled(&self, factor: u64) -> Option<u64> {
+        let whole = self.whole.parse::<u64>().ok()?.checked_mul(factor)?;
+        let fraction = match self.fraction {
+            "" => 0.0,
+            digits => format!("0.{digits}").parse::<f64>().ok()?,
+        };
+        whole.checked_add((fraction * factor as f64).round() as u64)
+    }
+}
+
+fn parse_amount(text: &str, family: &UnitFamily) -> Result<u64, QuantityError> {
+    let text = text.trim();
+    let unreadable = || QuantityError::Unreadable { text: text.into(), wanted: family.wanted };
+    let written = WrittenQuantity::parse(text).ok_or_else(unreadable)?;
+    if written.unit.is_empty() {
+        let likely: Vec<String> = family.likely.iter().map(|unit| format!("`{text}{unit}`")).collect();
+        return Err(QuantityError::NoUnit { text: text.into(), hint: likely.join(" or ") });
+    }
+    let unit = family.units.iter().find(|(name, _)| *name == written.unit);
+    unit.and_then(|(_, factor)| written.scaled(*factor)).ok_or_else(unreadable)
+}
+
+/// The amount in the largest of these units in which it is whole: `90s`, `1500ms`.
+fn exact_text(amount: u64, units: &[(&str, u64)]) -> String {
+    let fits = |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor);
+    let largest = units.iter().filter(fits).max_by_key(|(_, factor)| *factor);
+    let (unit, factor) = largest.copied().filter(|_| amount > 0).unwrap_or(units[0]);
+    format!("{}{unit}", amount / factor)
+}
 
 impl Nanos {
-    /// Reads `250us`, `1.5s`, `2min`; a bare number is refused, as its unit would be a guess.
+    /// Reads `250us`, `1.5s`, `2min`, `30d`; a bare number is refused, as its unit would be a guess.
+    ///
+    /// # Errors
+    /// For whatever else.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        let wanted = "a time: write a number with ns, us, ms, s, min or h, such as \"100ms\"";
-        parse_with_unit(text, TIME_UNITS)
-            .map(Nanos)
-            .ok_or_else(|| QuantityError { text: text.into(), wanted })
+        parse_amount(text, &TIME).map(Nanos)
+    }
+
+    /// As a study would write it, and exactly: `90s`, `1500ms`.
+    #[must_use]
+    pub fn to_study_text(self) -> String {
+        let units =
+            [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("h", 3_600_000_000_000)];
+        exact_text(self.0, &units)
+    }
+
+    /// Whole seconds.
+    #[must_use]
+    pub const fn from_secs(seconds: u64) -> Self {
+        Nanos(seconds * 1_000_000_000)
     }
 
     /// Seconds, for arithmetic and for people.
@@ -73,22 +204,99 @@ impl Nanos {
 }
 
 impl Bytes {
-    /// Reads `64MiB`, `4k`-style sizes with a unit; decimal units are powers of 1000, `K M G T` of 1024.
+    /// Reads `64MiB`, `4K`: decimal units are powers of 1000, `K M G T` of 1024; a bare number is refused.
+    ///
+    /// # Errors
+    /// For whatever else.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        let wanted = "a size: write a number with B, KiB, MiB, GiB, kB, MB or GB, such as \"64MiB\"";
-        parse_with_unit(text, SIZE_UNITS)
-            .map(Bytes)
-            .ok_or_else(|| QuantityError { text: text.into(), wanted })
+        parse_amount(text, &SIZE).map(Bytes)
     }
 }
 
-fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(digits);
-    let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
-    let amount = number.parse::<f64>().ok()? * factor;
-    (amount < u64::MAX as f64).then_some(amount.round() as u64)
+impl Ratio {
+    /// Reads `2%` or `0.5 %`. A bare number is refused: 2 may mean 2 % or 200 %, and 0.02 may mean 2 % or 0.02 %.
+    ///
+    /// # Errors
+    /// For whatever else.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        let text = text.trim();
+        let unreadable = || QuantityError::Unreadable { text: text.into(), wanted: RATIO };
+        let written = WrittenQuantity::parse(text).ok_or_else(unreadable)?;
+        let percent = written.number().parse::<f64>().ok().filter(|percent| percent.is_finite());
+        let percent = percent.ok_or_else(unreadable)?;
+        match written.unit {
+            "%" => Ok(Ratio(percent / 100.0)),
+            "" => {
+                let hint = match Ratio(percent) {
+                    // A fraction was meant, or so small a share.
+                    fraction if 0.0 < percent && percent < 1.0 => format!("`{text}%` or `{fraction}`"),
+                    _ => format!("`{text}%`"),
+                };
+                Err(QuantityError::NoUnit { text: text.into(), hint })
+            }
+            _ => Err(unreadable()),
+        }
+    }
+
+    /// The same where only some ratios make sense; the bounds are ratios, so 1.0 is 100 %.
+    ///
+    /// # Errors
+    /// For one outside too.
+    pub fn parse_within(text: &str, allowed: impl RangeBounds<f64>) -> Result<Self, QuantityError> {
+        let ratio = Ratio::parse(text)?;
+        if allowed.contains(&ratio.0) {
+            return Ok(ratio);
+        }
+        let low = match allowed.start_bound() {
+            Bound::Included(bound) => Some(format!("at least {}", Ratio(*bound))),
+            Bound::Excluded(bound) => Some(format!("above {}", Ratio(*bound))),
+            Bound::Unbounded => None,
+        };
+        let high = match allowed.end_bound() {
+            Bound::Included(bound) => Some(format!("at most {}", Ratio(*bound))),
+            Bound::Excluded(bound) => Some(format!("below {}", Ratio(*bound))),
+            Bound::Unbounded => None,
+        };
+        let allowed = [low, high].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        Err(QuantityError::OutOfRange { text: text.trim().into(), allowed })
+    }
+
+    /// In per cent, as it was written: 0.07 and not 0.07000000000000001.
+    #[must_use]
+    pub fn percent(self) -> f64 {
+        (self.0 * 1e12).round() / 1e10
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        Nanos::parse(text)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        Bytes::parse(text)
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        Ratio::parse(text)
+    }
+}
+
+/// As it is written in studies and options: `2%`.
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.percent())
+    }
 }
 
 impl From<Duration> for Nanos {
@@ -155,8 +363,8 @@ impl schemars::JsonSchema for DurationText {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "A length of time: a number with ns, us, ms, s, min or h.",
-            "pattern": "^[0-9.]+ *(ns|us|µs|ms|s|min|m|h)$",
+            "description": "A length of time: a number with ns, us, ms, s, min, h or d.",
+            "pattern": "^[0-9]+([.][0-9]+)? *(ns|us|µs|ms|s|min|m|h|d)$",
         })
     }
 }
@@ -179,6 +387,53 @@ mod tests {
         assert_eq!(Bytes::parse("64MB"), Ok(Bytes(64_000_000)));
         assert_eq!(Bytes::parse("4K"), Ok(Bytes(4096)));
         assert!(Bytes::parse("4 potatoes").is_err());
+    }
+
+    #[test]
+    fn a_bare_number_is_shown_with_the_units_that_were_meant() {
+        let told = |error: QuantityError| error.to_string();
+        assert_eq!(told(Ratio::parse("3").unwrap_err()), "`3` has no unit: write `3%`");
+        assert_eq!(told(Ratio::parse("0.03").unwrap_err()), "`0.03` has no unit: write `0.03%` or `3%`");
+        assert_eq!(told(Ratio::parse("0").unwrap_err()), "`0` has no unit: write `0%`");
+        assert_eq!(told(Nanos::parse("60").unwrap_err()), "`60` has no unit: write `60s` or `60ms`");
+        assert_eq!(told(Bytes::parse("512").unwrap_err()), "`512` has no unit: write `512MiB` or `512B`");
+    }
+
+    #[test]
+    fn a_ratio_is_in_per_cent_and_nothing_else() {
+        assert_eq!(Ratio::parse("3%"), Ok(Ratio(0.03)));
+        assert_eq!(Ratio::parse(" 0.5 % "), Ok(Ratio(0.005)));
+        assert_eq!(Ratio::parse("300%"), Ok(Ratio(3.0)));
+        let wrong = ["", "%", "-1%", "+1%", "1e2%", ".5%", "5.%", "1.2.3%", "3%%", "3 %x", "1,000%", "inf%"];
+        assert!(wrong.iter().all(|text| matches!(Ratio::parse(text), Err(QuantityError::Unreadable { .. }))));
+        let outside = Ratio::parse_within("0%", (Bound::Excluded(0.0), Bound::Excluded(1.0))).unwrap_err();
+        assert_eq!(outside.to_string(), "`0%` is not above 0% and below 100%");
+        assert_eq!(Ratio::parse_within("0%", 0.0..1.0), Ok(Ratio(0.0)));
+        assert!(Ratio::parse_within("100%", 0.0..1.0).is_err());
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_held_is_refused() {
+        assert_eq!(Nanos::parse("30d"), Ok(Nanos::from_secs(30 * 86_400)));
+        assert_eq!(Nanos::parse("18446744073709551615ns"), Ok(Nanos(u64::MAX)));
+        assert!(Nanos::parse("999999999d").is_err());
+        assert!(Nanos::parse("18446744073709551616ns").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_studies_write_reads_back(amount: u64, percent in 0.0..1000.0f64) {
+            assert_eq!(Nanos::parse(&Nanos(amount).to_study_text()), Ok(Nanos(amount)));
+            let seconds = Nanos::from_secs(amount % 1_000_000);
+            assert_eq!(Nanos::parse(&seconds.to_study_text()), Ok(seconds));
+            let ratio = Ratio(percent / 100.0);
+            assert!((Ratio::parse(&ratio.to_string()).unwrap().0 - ratio.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn no_text_makes_the_grammar_fall(text: String) {
+            let _ = (Nanos::parse(&text), Bytes::parse(&text), Ratio::parse(&text));
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use perflab_model::Ratio;
+
 use crate::compare::comparison::{Comparison, Verdict, VerdictRow};
 use crate::compare::diagnostic::RowFlag;
 
@@ -53,6 +55,10 @@ impl FromStr for Gate {
     }
 }
 
+fn parse_limit(text: &str) -> Result<f64, String> {
+    Ratio::parse(text).map(|limit| limit.0).map_err(|error| error.to_string())
+}
+
 impl GateRule {
     fn parse(text: &str) -> Result<Self, String> {
         let (word, limit) = text.split_once(':').map_or((text, None), |(word, limit)| (word, Some(limit)));
@@ -64,7 +70,7 @@ impl GateRule {
         let changes = matches!(what, GateTerm::Verdict(Verdict::Better | Verdict::Worse));
         match limit {
             None => Ok(GateRule { term: *what, beyond: 0.0 }),
-            Some(limit) if changes => Ok(GateRule { term: *what, beyond: parse_percentage(limit.trim())? }),
+            Some(limit) if changes => Ok(GateRule { term: *what, beyond: parse_limit(limit)? }),
             Some(_) => Err(format!("only better and worse take a size, `{word}` does not")),
         }
     }
@@ -81,21 +87,6 @@ impl GateRule {
             }
         }
     }
-}
-
-/// `2%` as a fraction. A number without its sign is refused: 2 may mean 2 % or 200 %.
-fn parse_percentage(text: &str) -> Result<f64, String> {
-    let Some(number) = text.strip_suffix('%') else {
-        return Err(match text.parse::<f64>() {
-            Ok(_) => format!("`{text}` has no unit, as in `{text}%`"),
-            Err(_) => format!("`{text}` is not a percentage"),
-        });
-    };
-    let value: f64 = number.trim().parse().map_err(|_| format!("`{text}` is not a percentage"))?;
-    if value >= 0.0 && value.is_finite() {
-        return Ok(value / 100.0);
-    }
-    Err(format!("`{text}` is not zero or more"))
 }
 
 impl Comparison {

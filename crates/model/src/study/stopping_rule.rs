@@ -4,9 +4,12 @@
 //! up to fifty turns 5 % false alarms into 18 %).
 
 use std::fmt;
+use std::ops::Bound;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::quantity::Ratio;
 
 /// `precision 1%, at most 60`
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,10 +34,10 @@ pub struct StoppingRuleError {
 }
 
 impl StoppingRule {
-    /// The precision in per cent, as it was written: 0.07 and not 0.07000000000000001.
+    /// The precision in per cent, as it was written.
     #[must_use]
     pub fn precision_percent(self) -> f64 {
-        (self.precision * 1e12).round() / 1e10
+        Ratio(self.precision).percent()
     }
 }
 
@@ -49,9 +52,9 @@ impl FromStr for StoppingRule {
             let count =
                 |rest: &str| rest.trim().parse::<u32>().map_err(|_| refuse("a number of blocks is missing"));
             if let Some(rest) = part.strip_prefix("precision ") {
-                precision = Some(
-                    parse_percent(rest).ok_or_else(|| refuse("a precision is a per cent value above 0"))?,
-                );
+                let allowed = (Bound::Excluded(0.0), Bound::Excluded(1.0));
+                let ratio = Ratio::parse_within(rest, allowed).map_err(|error| refuse(&error.to_string()))?;
+                precision = Some(ratio.0);
             } else if let Some(rest) = part.strip_prefix("at most ") {
                 at_most = Some(count(rest)?);
             } else if let Some(rest) = part.strip_prefix("at least ") {
@@ -69,11 +72,6 @@ impl FromStr for StoppingRule {
             Ok(StoppingRule { precision, at_most, at_least })
         }
     }
-}
-
-fn parse_percent(text: &str) -> Option<f64> {
-    let number = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
-    (number > 0.0 && number < 100.0).then_some(number / 100.0)
 }
 
 impl fmt::Display for StoppingRule {
@@ -134,7 +132,7 @@ mod tests {
             ("at most 60", "names no precision"),
             ("significant, at most 60", "`significant` is neither"),
             ("precision 0%, at most 60", "above 0"),
-            ("precision 1, at most 60", "above 0"),
+            ("precision 1, at most 60", "write `1%`"),
             ("precision 1%, at most many", "number of blocks"),
             ("precision 1%, at most 0", "measures nothing"),
         ];

@@ -1,8 +1,10 @@
 //! Everything that the text of a study alone can get wrong, by table, beyond types and unknown keys.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use crate::problem::Problem;
+use crate::quantity::{Bytes, QuantityError, Ratio};
 use crate::study::document::{DiskKind, DiskModel, SlotOrder, Study};
 use crate::study::factor::{Factor, FactorKind};
 use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
@@ -39,13 +41,9 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
     }
     for (name, choice) in &study.metric {
         if let Some(text) = &choice.margin
-            && parse_margin(text).is_none()
+            && let Err(error) = parse_margin(text)
         {
-            let key = format!("metric.{name}.margin");
-            found.push(
-                Problem::new(key, format!("`{text}` is not a margin"))
-                    .with_hint("write a per cent value such as \"2%\""),
-            );
+            found.push(Problem::new(format!("metric.{name}.margin"), error.to_string()));
         }
     }
     disk_problems(study, &mut found);
@@ -78,10 +76,9 @@ fn io_trace_problems(study: &Study, found: &mut Vec<Problem>) {
     }
 }
 
-/// `"2%"` as 0.02; also the margin of [`crate::study::document::MetricChoice`].
-fn parse_margin(text: &str) -> Option<f64> {
-    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
-    (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
+/// A change that matters is none of nothing, and none of the whole.
+fn parse_margin(text: &str) -> Result<Ratio, QuantityError> {
+    Ratio::parse_within(text, (Bound::Excluded(0.0), Bound::Excluded(1.0)))
 }
 
 fn matrix_problems(key: &str, values: &[crate::scalar::Scalar], found: &mut Vec<Problem>) {
@@ -227,7 +224,7 @@ fn disk_problems(study: &Study, found: &mut Vec<Problem>) {
 impl crate::study::document::MetricChoice {
     /// The margin as a fraction: 0.02 for `"2%"`.
     pub fn margin_fraction(&self) -> Option<f64> {
-        self.margin.as_deref().and_then(parse_margin)
+        self.margin.as_deref().and_then(|text| parse_margin(text).ok()).map(|margin| margin.0)
     }
 }
 
@@ -366,7 +363,7 @@ fn guest_size_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>
     let nodes = nodes.map(|(index, node)| (format!("nodes[{index}].memory"), Some(&node.memory)));
     let others = [("memory", &target.memory), ("huge-pages", &target.huge_pages)];
     for (key, text) in others.map(|(key, text)| (key.to_owned(), text.as_ref())).into_iter().chain(nodes) {
-        if let Some(Err(wrong)) = text.map(|text| crate::quantity::Bytes::parse(text)) {
+        if let Some(Err(wrong)) = text.map(|text| Bytes::parse(text)) {
             found.push(Problem::new(format!("target.{name}.{key}"), wrong.to_string()));
         }
     }
@@ -514,6 +511,18 @@ margin = "2%"
     }
 
     #[test]
+    fn a_stored_study_is_not_judged_again() {
+        // Written when a margin could have an exponent or a sign.
+        let mut stored =
+            serde_json::to_value(TomlSource::new("s.toml", GOOD).parse_study().unwrap()).unwrap();
+        stored["metric"]["faults"]["margin"] = "+2e0%".into();
+        stored["run"]["until"] = "precision 0.07%, at least 10, at most 60".into();
+        let read: Study = serde_json::from_value(stored).unwrap();
+        assert_eq!(read.metric["faults"].margin.as_deref(), Some("+2e0%"));
+        assert_eq!(read.run.until.map(|rule| rule.at_most), Some(60));
+    }
+
+    #[test]
     fn text_that_is_not_toml_is_placed() {
         let text = parse_error_text("title = \nworkload = 3");
         assert!(text.starts_with("s.toml:1:"), "{text}");
@@ -563,10 +572,10 @@ margin = "2%"
             "kind = \"drop-caches\"\nlevels = [0, 3]",
             "kind = \"disk\"\nlevels = [\"ext4\", \"ext9\"]",
         );
-        let text = parse_error_text(&text);
+        let said = parse_error_text(&text);
         assert!(
-            text.contains("no disk to make afresh") && text.contains("`caches` of a disk cannot be varied"),
-            "{text}"
+            said.contains("no disk to make afresh") && said.contains("`caches` of a disk cannot be varied"),
+            "{said}"
         );
         let text = text.replace("[factor.caches]", "[factor.filesystem]");
         assert!(parse_error_text(&text).contains("`ext9` is not known here"), "{}", parse_error_text(&text));
