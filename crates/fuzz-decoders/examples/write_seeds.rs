@@ -10,6 +10,7 @@ use perflab_conduct::barrier::BarrierPoint;
 use perflab_conduct::protocol::{AgentHello, AgentOrder, AgentReport, encode_frame, greeting_line};
 use perflab_guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
 use perflab_model::{Nanos, Overhead, RunEvent, RunEventKind, RunStatus, TableCell};
+use perflab_prefetch::ProgramTraces;
 
 /// Where the workspace lies.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -118,8 +119,9 @@ impl Seeds {
         let indices = [2, 0x20, 1, 5, 0b1001_0010, 0b0010_0100, 0, 0];
         let head = [3, 2, dictionary.len() as u8, 0];
         self.write("parquet_texts", "three", &[&head, &dictionary[..], &indices].concat())?;
-        let start = r#"{"program":"/bin/sh","user":0,"starts":[{"taken":1,"files":[]}]}"#;
-        self.write("startup_trace", "empty", start.as_bytes())?;
+        let known = include_str!("startup_trace.json");
+        serde_json::from_str::<ProgramTraces>(known)?;
+        self.write("startup_trace", "two-starts", known.as_bytes())?;
         for width in ["txt", "32", "64"] {
             self.write_all(
                 "page_dump",

@@ -1,12 +1,22 @@
 //! A set of pages as runs, with union, intersection, difference: what a file has in memory, what was needed of it,
 //! what is to be read.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A set of numbers of pages, as runs (first, count) that neither touch nor overlap, in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PageSet(Vec<(u64, u64)>);
+
+/// No file or disk has pages from this number on: of the smallest size of a page they are 8 EiB.
+const END: u64 = 1 << 51;
+
+impl<'de> Deserialize<'de> for PageSet {
+    /// From runs that somebody may have changed: those that no file can have are left out, so that sums of what is left fit.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<(u64, u64)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
 
 impl PageSet {
     /// The runs, in order.
@@ -96,9 +106,11 @@ impl PageSet {
 }
 
 impl FromIterator<(u64, u64)> for PageSet {
-    /// From runs in any order, which may touch and overlap; numbers of 2^62 and more are left out.
+    /// From runs in any order, which may touch and overlap; those that reach beyond 2^51 are left out.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(runs: I) -> Self {
-        let sound = |(first, count): &(u64, u64)| *count > 0 && *first < 1 << 62 && *count < 1 << 62;
+        let sound = |(first, count): &(u64, u64)| {
+            *count > 0 && first.checked_add(*count).is_some_and(|end| end <= END)
+        };
         let mut sorted: Vec<(u64, u64)> = runs.into_iter().filter(sound).collect();
         sorted.sort_unstable();
         let mut all: Vec<(u64, u64)> = Vec::new();
@@ -134,6 +146,14 @@ mod tests {
         assert_eq!(a.fill_gaps(|end, next| next - end <= 4), page_set(&[(0, 14)]));
         assert_eq!(a.pages_below(11), page_set(&[(0, 6), (10, 1)]));
         assert_eq!(page_set(&[(u64::MAX, 1), (1, u64::MAX), (7, 0)]), PageSet::default());
+    }
+
+    #[test]
+    fn a_stored_set_that_was_changed_is_a_set_again() {
+        let read = |text: &str| serde_json::from_str::<PageSet>(text).unwrap();
+        assert_eq!(read("[[9,3],[0,4],[2,3]]"), page_set(&[(0, 5), (9, 3)]));
+        assert_eq!(read("[[0,18446744073709551615],[5,18446744073709551615],[7,1]]"), page_set(&[(7, 1)]));
+        assert_eq!(serde_json::to_string(&page_set(&[(7, 1)])).unwrap(), "[[7,1]]");
     }
 
     #[test]

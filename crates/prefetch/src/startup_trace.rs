@@ -108,8 +108,11 @@ impl TracedFile {
             let end = first + count;
             let mut at = self.marks.partition_point(|mark| mark.page <= first);
             while first < end {
-                let until = self.marks.get(at).map_or(end, |next| next.page.min(end));
-                extents.push((self.extent_at(at).at_page(first), until - first));
+                // Marks of a trace that somebody changed may lie in any order.
+                let until = self.marks.get(at).map_or(end, |next| next.page.clamp(first, end));
+                if until > first {
+                    extents.push((self.extent_at(at).at_page(first), until - first));
+                }
                 (first, at) = (until, at + 1);
             }
         }
@@ -120,7 +123,9 @@ impl TracedFile {
 impl TracedExtent {
     /// What it says of a page that is not its own: of a hole before the first one, too.
     pub(crate) fn at_page(self, page: u64) -> TracedExtent {
-        let place = self.place.and_then(|place| (place + page * PAGE).checked_sub(self.page * PAGE));
+        let offset = |page: u64| page.checked_mul(PAGE);
+        let place =
+            self.place.and_then(|place| place.checked_add(offset(page)?)?.checked_sub(offset(self.page)?));
         TracedExtent { page, place, ..self }
     }
 }
@@ -141,12 +146,12 @@ pub struct StartupTrace {
 impl StartupTrace {
     /// Pages of files.
     pub fn page_count(&self) -> u64 {
-        self.files.iter().map(|file| file.pages.page_count()).sum()
+        self.files.iter().map(|file| file.pages.page_count()).fold(0, u64::saturating_add)
     }
 
     /// Pages of file systems' own blocks.
     pub fn metadata_page_count(&self) -> u64 {
-        self.systems.iter().map(|system| system.metadata.page_count()).sum()
+        self.systems.iter().map(|system| system.metadata.page_count()).fold(0, u64::saturating_add)
     }
 }
 
