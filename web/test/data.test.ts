@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { shown, shownUnit, type Track, unpack } from "../src/data";
 
 test("packed columns come back as they were", () => {
-  // The same text as in crates/present/src/report/series/tests.rs.
+  // The same text as in crates/present/src/run_viewer.rs.
   const items = JSON.parse("[5,[2],null,0,-7,null,null,2]");
   expect([...unpack({ scale: 1, items })]).toEqual([5, 5, 5, NaN, 5, -2, NaN, NaN, 0]);
   expect([...unpack({ scale: 100, items: [25, 125, [1]] })]).toEqual([0.25, 1.5, 1.5]);

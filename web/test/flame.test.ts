@@ -8,7 +8,7 @@ import { callersOf, calleesOf } from "../src/flame/reshape";
 import { initial, pattern, read, type State, written } from "../src/flame/state";
 import { find, path, type Tree } from "../src/flame/tree";
 
-/** As crates/present/src/flame/page/pack.rs writes it. */
+/** As crates/present/src/packed_column.rs writes it. */
 function packed(numbers: number[]): string {
   const bytes: number[] = [];
   for (let number of numbers) {
@@ -40,7 +40,7 @@ const start = (change: Partial<State> = {}): State => ({ ...initial(2), ...chang
 const lines = (model: Model, tree: Tree) => [...tree.parent.keys()].map((n) => `${path(tree, n).map((fn) => model.name(fn)).join(";")} ${tree.total.map((total) => total[n]).join("/")}`);
 
 test("columns come back as they were", () => {
-  // The same texts as in crates/present/src/flame/page/pack.rs.
+  // The same texts as in crates/present/src/packed_column.rs.
   expect([...unsigned("AAF/gAGsAsCEPQ==")]).toEqual([0, 1, 127, 128, 300, 1_000_000]);
   expect([...signed("AAEC/4h6")]).toEqual([0, -1, 1, -1_000_000]);
   expect([...ascending("AwDFAQ==")]).toEqual([3, 3, 200]);
@@ -131,7 +131,7 @@ test("the address says what is not as at the beginning, and gives it back", () =
 });
 
 test("names move colours as in the static picture", () => {
-  // The same numbers as in crates/present/src/flame/hue.rs.
+  // The same numbers as in crates/present/src/chart/palette.rs.
   const light = { dark: false, ink: "", faint: "", card: "", match: "" };
   expect(ofCategory({ name: "kernel", hue: "kernel" }, "vfs_read", light)).toBe("oklch(0.777 0.130 55.7)");
 });

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const goldens = fileURLToPath(new URL("../../crates/stacks/src/export/snapshots/", import.meta.url));
+const goldens = fileURLToPath(new URL("../../crates/stacks/src/snapshots/", import.meta.url));
 const page = fileURLToPath(new URL("../node_modules/speedscope/dist/release/index.html", import.meta.url));
 const FILES = [
   ["speedscope_is_told_every_sample", "a.speedscope.json", "a run"],
@@ -13,7 +13,7 @@ const FILES = [
 
 /** The text of a golden file, below its head. */
 function golden(name) {
-  const text = readFileSync(join(goldens, `perflab_stacks__export__tests__${name}.snap`), "utf8");
+  const text = readFileSync(join(goldens, `perflab_stacks__tests__${name}.snap`), "utf8");
   return text.slice(text.indexOf("\n---\n") + 5);
 }
 
