@@ -128,7 +128,7 @@ fn is_done(target: &str, seconds: u64, commit: &str) -> Result<bool> {
 }
 
 /// libFuzzer with a target; what follows is its own.
-fn fuzzer(target: &str) -> Command {
+fn libfuzzer_command(target: &str) -> Command {
     let program = if PROGRAMS.contains(&target) { target } else { "decoder" };
     let mut command = Command::new(Path::new(BUILT).join(program));
     command.env("PERFLAB_FUZZ_DECODER", target).stdin(Stdio::null()).stdout(Stdio::null());
@@ -141,7 +141,7 @@ fn fuzz_target(target: &str, seconds: u64) -> Result<FuzzCounts> {
     fs::create_dir_all(&grown)?;
     fs::create_dir_all(&artifacts)?;
     let before = fs::read_dir(&artifacts)?.count();
-    let mut command = fuzzer(target);
+    let mut command = libfuzzer_command(target);
     command.arg(&grown).arg(&corpus).args([
         &format!("-max_total_time={seconds}"),
         &format!("-max_len={LONGEST_INPUT}"),
@@ -182,7 +182,7 @@ fn minimise_corpus(target: &str, grown: &Path, corpus: &Path) -> Result<()> {
     let merged = PathBuf::from(format!("target/fuzz/merged-{target}"));
     let _ = fs::remove_dir_all(&merged);
     fs::create_dir_all(&merged)?;
-    let mut command = fuzzer(target);
+    let mut command = libfuzzer_command(target);
     command.arg("-merge=1").arg(format!("-max_len={LONGEST_INPUT}")).args(["-detect_leaks=0", "-timeout=20"]);
     command.arg(&merged).arg(grown).arg(corpus).stderr(Stdio::null());
     needs::run_command(&mut command)?;

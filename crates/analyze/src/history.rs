@@ -108,7 +108,7 @@ pub fn metric_histories(
     Ok(MetricHistories {
         format: HISTORY_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
-        runs: ordered.iter().map(|run| compared_run(run)).collect(),
+        runs: ordered.iter().map(|run| ComparedRun::from_record(run, "")).collect(),
         notes: describe_history_methods(&series, &ordered),
         series,
     })
@@ -301,22 +301,6 @@ fn history_point(
         n: boots.values().map(Vec::len).sum(),
         boots: boots.len(),
     })
-}
-
-/// What a history says of a run.
-fn compared_run(run: &RunRecord) -> ComparedRun {
-    let manifest = &run.manifest;
-    ComparedRun {
-        side: String::new(),
-        id: manifest.id.clone(),
-        label: manifest.label.clone(),
-        study: manifest.study.title.clone(),
-        status: manifest.status,
-        order: manifest.plan.order.clone(),
-        seed: manifest.plan.seed,
-        boot_id: manifest.boot_id.clone(),
-        began: manifest.anchor.realtime,
-    }
 }
 
 /// Longer histories are searched from here back only: the search takes time with the square.

@@ -121,21 +121,10 @@ impl SampleIndex {
     }
 
     fn run_number(&mut self, run: &RunRecord, side: &str) -> u32 {
-        let manifest = &run.manifest;
-        let known = self.runs.iter().position(|known| known.id == manifest.id);
+        let known = self.runs.iter().position(|known| known.id == run.manifest.id);
         let number = known.unwrap_or(self.runs.len());
         if known.is_none() {
-            self.runs.push(ComparedRun {
-                side: side.into(),
-                id: manifest.id.clone(),
-                label: manifest.label.clone(),
-                study: manifest.study.title.clone(),
-                status: manifest.status,
-                order: manifest.plan.order.clone(),
-                seed: manifest.plan.seed,
-                boot_id: manifest.boot_id.clone(),
-                began: manifest.anchor.realtime,
-            });
+            self.runs.push(ComparedRun::from_record(run, side));
         }
         u32::try_from(number).unwrap_or(u32::MAX)
     }

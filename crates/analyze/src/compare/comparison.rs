@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos, RunStatus, Unit};
+use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
 use serde::{Serialize, Serializer};
 
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
@@ -67,6 +67,24 @@ pub struct ComparedRun {
     pub boot_id: String,
     /// When it began, nanoseconds since 1970.
     pub began: Nanos,
+}
+
+impl ComparedRun {
+    /// What an answer says of a run on `side`.
+    pub(crate) fn from_record(run: &RunRecord, side: &str) -> Self {
+        let manifest = &run.manifest;
+        ComparedRun {
+            side: side.into(),
+            id: manifest.id.clone(),
+            label: manifest.label.clone(),
+            study: manifest.study.title.clone(),
+            status: manifest.status,
+            order: manifest.plan.order.clone(),
+            seed: manifest.plan.seed,
+            boot_id: manifest.boot_id.clone(),
+            began: manifest.anchor.realtime,
+        }
+    }
 }
 
 /// One metric of one case: baseline against one candidate.

@@ -330,6 +330,16 @@ impl FixedReadings {
         report.ticks = ticks.len() as u64;
         FixedReadings { series, source, columns, ticks: ticks.into(), report }
     }
+
+    /// One whose readings were all taken already, and are in its report.
+    pub(crate) fn exhausted(
+        series: &'static str,
+        source: &'static str,
+        columns: Vec<ColumnSpec>,
+        report: FileReport,
+    ) -> Self {
+        FixedReadings { series, source, columns, ticks: VecDeque::new(), report }
+    }
 }
 
 impl ReadingSource for FixedReadings {

@@ -10,7 +10,7 @@ use perflab_model::series::SeriesGap;
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 use crate::error::ArchiveError;
-use crate::import::dump_log::{LoggedReading, ReadingSource};
+use crate::import::dump_log::{FixedReadings, LoggedReading, ReadingSource};
 use crate::import::import_report::FileReport;
 use crate::import::kernel_file::slab_columns;
 
@@ -97,7 +97,7 @@ impl LogStream {
         rows: Vec<CellRow>,
         report: FileReport,
     ) -> Self {
-        let ticks = Box::new(ExhaustedReadings { series, source, columns, report });
+        let ticks = Box::new(FixedReadings::exhausted(series, source, columns, report));
         let ahead = VecDeque::from([LoggedReading { time: None, rows }]);
         LogStream {
             ticks,
@@ -241,42 +241,4 @@ impl LogStream {
 
 fn cell_text(cell: &TableCell) -> Option<&str> {
     if let TableCell::Text(text) = cell { Some(text) } else { None }
-}
-
-/// Ticks that were all given already.
-struct ExhaustedReadings {
-    series: &'static str,
-    source: &'static str,
-    columns: Vec<ColumnSpec>,
-    report: FileReport,
-}
-
-impl ReadingSource for ExhaustedReadings {
-    fn series_name(&self) -> &'static str {
-        self.series
-    }
-
-    fn source(&self) -> &'static str {
-        self.source
-    }
-
-    fn columns(&self) -> Vec<ColumnSpec> {
-        self.columns.clone()
-    }
-
-    fn page_size(&self) -> Option<u64> {
-        None
-    }
-
-    fn next_reading(&mut self) -> Result<Option<LoggedReading>, ArchiveError> {
-        Ok(None)
-    }
-
-    fn report_mut(&mut self) -> &mut FileReport {
-        &mut self.report
-    }
-
-    fn file_report(&self) -> &FileReport {
-        &self.report
-    }
 }

@@ -269,12 +269,12 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// The offset in its file of an address of this process.
 fn file_offset_of_address(root: &Root, address: u64) -> u64 {
     let maps = root.read("/proc/self/maps").unwrap_or_default();
-    let stretch = |line: &str| {
+    let offset_in_mapping = |line: &str| {
         let mut parts = line.split_whitespace();
         let (begin, end) = parts.next()?.split_once('-')?;
         let hex = |text: &str| u64::from_str_radix(text, 16).ok();
         let (begin, end, offset) = (hex(begin)?, hex(end)?, hex(parts.nth(1)?)?);
         (begin..end).contains(&address).then(|| address - begin + offset)
     };
-    maps.lines().find_map(stretch).unwrap_or(0)
+    maps.lines().find_map(offset_in_mapping).unwrap_or(0)
 }
