@@ -3,7 +3,6 @@
 //! The sending end of the stream is shared by the agent's threads, one whole frame at a time. The wait is asleep
 //! for most of the time and reads the clock for the rest, so that it ends to the microsecond. Rows of monitors go
 //! to the host as they come.
-
 use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -13,7 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
 use perflab_model::study::{FactorSide, TomlSource};
-use perflab_model::{Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
+use perflab_model::{
+    Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest,
+    describe_error_chain,
+};
 use perflab_observe::{RealtimeGuard, Root, Sampler, SamplerOverhead, monotonic_now};
 use perflab_workload::Catalogue;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
@@ -205,7 +207,7 @@ fn error_reasons(error: &ConductError) -> Vec<String> {
     if let ConductError::Refused(list) = error {
         return list.iter().map(ToString::to_string).collect();
     }
-    vec![error.with_causes()]
+    vec![describe_error_chain(&error)]
 }
 
 /// Output is sent in parts of this many bytes. In JSON each byte may take six.

@@ -1,12 +1,13 @@
 //! One launch of the targets, driven through the barrier: its inputs and actions carried between it and the
 //! connections.
-
 use std::collections::VecDeque;
 
 use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::study::LostTargetPolicy;
-use perflab_model::{Nanos, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
+use perflab_model::{
+    Nanos, Refusal, RunEvent, RunEventKind, Slot, describe_error_chain, remove_control_characters,
+};
 use perflab_observe::monotonic_now;
 
 use crate::barrier::{
@@ -545,7 +546,7 @@ fn join_launch_errors(mut failed: Vec<(usize, ConductError)>) -> Result<(), Cond
     let ConductError::Target { target, mut reason } = first else { return Err(first) };
     for (_, other) in failed {
         reason.push('\n');
-        reason.push_str(&other.with_causes());
+        reason.push_str(&describe_error_chain(&other));
     }
     Err(ConductError::Target { target, reason })
 }

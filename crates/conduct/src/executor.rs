@@ -2,27 +2,28 @@
 //!
 //! One iteration is a fresh scratch folder, the workload's process, and its output made into samples. A host run
 //! goes through all slots; an agent carries out one when it is ordered to.
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::FactorSide;
-use perflab_model::{Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest};
+use perflab_model::{
+    Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest, describe_error_chain,
+};
 use perflab_observe::RealtimeGuard;
+use perflab_settings::{
+    AppliedSettings, FactorSetting, Setting, SettingChange, UndoJournal, end_delays, remove_tree,
+    resolve_settings,
+};
 use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExecution};
 
-use crate::disk::{emulated_disk, scratch_disk};
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
-use crate::settings::applied_settings::{AppliedSettings, SettingChange};
-use crate::settings::setting::{FactorSetting, Setting, resolve_settings};
-use crate::settings::undo_entry::remove_tree;
-use crate::settings::undo_journal::UndoJournal;
 use crate::{plan, preflight};
 
 /// A machine that carries out the slots of a run.
@@ -95,18 +96,17 @@ impl<'a> SlotExecutor<'a> {
             return Ok(None); // each iteration makes its own
         }
         let journal = self.settings.journal();
-        (wanted || disk.is_some())
-            .then(|| {
-                scratch_disk::prepare_scratch_disk(
-                    disk,
-                    &manifest.id,
-                    &self.scope,
-                    self.permissions,
-                    &self.host.perflab,
-                    journal,
-                )
-            })
-            .transpose()
+        let made = (wanted || disk.is_some()).then(|| {
+            scratch_disk::prepare_scratch_disk(
+                disk,
+                &manifest.id,
+                &self.scope,
+                self.permissions.scratch.as_deref(),
+                &self.host.perflab,
+                journal,
+            )
+        });
+        Ok(made.transpose()?)
     }
 
     /// Figures of a disk that is not there are never shown as those of one that is.
@@ -130,7 +130,7 @@ impl<'a> SlotExecutor<'a> {
         }
         for wanted in &self.case_settings(case) {
             if let Setting::DropCaches(which) = &wanted.setting {
-                crate::settings::setting::drop_caches(&self.host.root, *which)?;
+                perflab_settings::drop_caches(&self.host.root, *which)?;
             }
         }
         Ok(())
@@ -206,14 +206,14 @@ impl<'a> SlotExecutor<'a> {
         let disk = scratch_disk::resolve_disk(&self.manifest.study, case);
         let id = &self.manifest.id;
         let perflab = &self.host.perflab;
-        scratch_disk::prepare_scratch_disk(
+        Ok(scratch_disk::prepare_scratch_disk(
             disk.as_ref(),
             id,
             &self.scope,
-            self.permissions,
+            self.permissions.scratch.as_deref(),
             perflab,
             self.settings.journal(),
-        )
+        )?)
     }
 
     /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
@@ -227,7 +227,7 @@ impl<'a> SlotExecutor<'a> {
         for setting in undone {
             self.stream.send(RunEventKind::SettingUndone { setting, to: "as before".into() })?;
         }
-        let failed: Vec<String> = failed.iter().map(ConductError::with_causes).collect();
+        let failed: Vec<String> = failed.iter().map(|error| describe_error_chain(error)).collect();
         for error in &failed {
             self.stream.send_warning(
                 format!("a setting could not be undone: {error}"),
@@ -246,7 +246,7 @@ pub(crate) fn with_undo_failures<T>(
     if left.is_empty() {
         return outcome;
     }
-    left.extend(outcome.err().map(|error| format!("the run ended with: {}", error.with_causes())));
+    left.extend(outcome.err().map(|error| format!("the run ended with: {}", describe_error_chain(&error))));
     Err(ConductError::LeftChanged(left))
 }
 
@@ -346,7 +346,7 @@ fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
     let is_emulated =
         scratch_disk::resolve_disk(&executor.manifest.study, case).is_some_and(|disk| disk.model.is_some());
     if let Some(scratch) = executor.scratch.as_deref().filter(|_| is_emulated) {
-        emulated_disk::end_delays(&emulated_disk::delay_switch(scratch));
+        end_delays(&delay_switch(scratch));
     }
 }
 

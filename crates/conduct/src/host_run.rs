@@ -1,7 +1,6 @@
 //! A run on this host, from `Began` to `Ended`: phases, progress, limits, stopping rule, overhead.
 //!
 //! Whatever happens between, settings are undone.
-
 use perflab_model::event::RunPhase;
 use perflab_model::run::Overhead;
 use perflab_model::{Manifest, Nanos, RunEventKind, RunStatus, Slot, StopRequest};

@@ -3,7 +3,6 @@
 //! Stacks are named and files looked up after the iteration: neither may be part of what is measured. Recordings
 //! are files beside the stream of events, which they are too large for. A program's own trace lies outside the
 //! scratch directory, which goes before a consumer has seen the event; the recorder takes the file away.
-
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -12,9 +12,6 @@
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
 //! | `host_run` | a run on this host |
 //! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
-//! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
-//! | [`disk`] | the scratch directory, and emulated disks |
-//! | [`startup`] | one startup of a program, measured until it is ready |
 //! | [`synchronised_run`] | a run whose iterations begin at one instant on all targets |
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
@@ -23,8 +20,7 @@
 //! | [`agent`], `agent_worker` | perflab inside a target |
 //! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
 //! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
-//! | [`execution_records`], [`leftovers`] | what a killed perflab leaves behind, and who removes it |
-//! | `child_command` | commands that perflab runs for itself |
+//! | [`execution_records`] | what a killed perflab leaves running, and who ends it |
 //! | [`error`] | why a run ended early or never began |
 
 pub mod agent;
@@ -32,17 +28,14 @@ mod agent_worker;
 pub mod barrier;
 mod boot_round;
 mod case_expansion;
-mod child_command;
 pub mod clock_offset;
 pub mod connection;
-pub mod disk;
 pub mod error;
 pub mod execution_records;
 mod executor;
 mod host_run;
 mod iteration_trace;
 pub mod launcher;
-pub mod leftovers;
 pub mod multiplexer;
 mod open_slot;
 pub mod plan;
@@ -50,9 +43,7 @@ mod preflight;
 pub mod protocol;
 mod report_validation;
 pub mod run_context;
-pub mod settings;
 mod stack_merge;
-pub mod startup;
 mod study_check;
 pub mod synchronised_run;
 mod targets;
@@ -60,9 +51,7 @@ mod targets;
 pub use connection::Connection;
 pub use error::ConductError;
 pub use host_run::HostSession;
-pub use leftovers::LazyTemporaryFolder;
 pub use plan::{PlanChoices, plan_study};
 pub use run_context::{LocalMachine, RunPermissions, RunTarget};
-pub use settings::setting::drop_caches;
 pub use study_check::study_warnings;
 pub use synchronised_run::SynchronisedRun;

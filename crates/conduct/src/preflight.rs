@@ -1,17 +1,16 @@
 //! What a run needs before it begins: what killed runs left is put back, what the environment lacks for the plan is
 //! found, or installed.
-
 use std::collections::BTreeSet;
 
+use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, FactorSide};
 use perflab_model::{Case, Manifest, Refusal, RunEventKind};
+use perflab_settings::{Setting, resolve_settings};
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
-use crate::disk::scratch_disk;
 use crate::error::ConductError;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
-use crate::settings::setting::{Setting, resolve_settings};
 use crate::{iteration_trace, plan};
 
 /// Checks everything; all refusals come together. On a `side` of a study with targets, the settings of that side, and
@@ -70,7 +69,7 @@ pub(crate) fn used_definitions<'a>(
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
     let wanted = manifest.plan.cases.iter().map(|case| scratch_disk::resolve_disk(&manifest.study, case));
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in wanted.flat_map(|disk| scratch_disk::check_disk(disk.as_ref(), permissions)) {
+    for refusal in wanted.flat_map(|disk| scratch_disk::check_disk(disk.as_ref(), permissions.apply)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }

@@ -2,18 +2,17 @@
 //! events.
 //!
 //! A [`RunTarget`] is whatever carries out a plan and reports what happens as a stream of events.
-
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
 use perflab_model::{Manifest, RunEvent, RunEventKind, RunStatus, StopRequest};
 use perflab_observe::Root;
+use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
 
 use crate::error::ConductError;
 use crate::host_run::HostSession;
-use crate::leftovers::LazyTemporaryFolder;
 
 /// What the user allowed on the command line, beyond what the study says.
 #[derive(Debug, Clone, Default)]

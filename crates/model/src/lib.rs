@@ -19,8 +19,9 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
-//! | `refusal`, `stop_request` | what the environment lacks or refuses; a request to end a run |
+//! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
 
+mod error_chain;
 pub mod event;
 pub mod expression;
 pub mod facts;
@@ -43,6 +44,7 @@ pub mod study;
 mod toml_source;
 pub mod untrusted_text;
 
+pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, Outcome, RunEvent, RunEventKind};
 pub use facts::{Fact, Facts};
 pub use metric::{Direction, Metric, Sample, Unit};

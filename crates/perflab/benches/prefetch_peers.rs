@@ -18,13 +18,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use perflab_conduct::RunPermissions;
-use perflab_conduct::disk::DiskDataSheet;
-use perflab_conduct::disk::scratch_disk;
-use perflab_conduct::settings::{AppliedSettings, UndoJournal};
+use perflab_disk::DiskDataSheet;
+use perflab_disk::scratch_disk;
 use perflab_model::Scalar;
 use perflab_model::study::{DiskKind, DiskModel, ScratchDisk};
 use perflab_prefetch::{ProgramTraces, TraceStore};
+use perflab_settings::{AppliedSettings, UndoJournal};
 
 #[path = "prefetch_peers/preload.rs"]
 mod preload;
@@ -118,12 +117,11 @@ fn make_emulated_disk(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Re
         model: Some(model),
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
-    let permissions = RunPermissions { apply: false, install: false, scratch: None };
     Ok(scratch_disk::prepare_scratch_disk(
         Some(&wanted),
         "peers",
         &Default::default(),
-        &permissions,
+        None,
         perflab,
         journal,
     )?)

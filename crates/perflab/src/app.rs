@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use perflab_analyze::slab::SlabRowCounts;
 use perflab_archive::Archive;
 use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
-use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
 use perflab_present::chart::{Scene, SceneSurface};
 use perflab_present::comparison::{Grid, OutputFormat};
+use perflab_settings::TemporaryFolder;
 use perflab_workload::Catalogue;
 use serde::Serialize;
 

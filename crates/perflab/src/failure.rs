@@ -11,13 +11,14 @@ use clap::error::{ContextKind, ContextValue};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
-use perflab_conduct::startup::{PackageRootError, StartupError};
 use perflab_guest::GuestError;
 use perflab_guest::InitramfsError;
 use perflab_guest::KernelError;
 use perflab_model::{Problem, Problems};
 use perflab_observe::probes::ProbeError;
 use perflab_prefetch::daemon::DaemonError;
+use perflab_settings::SettingError;
+use perflab_startup::{PackageRootError, StartupError};
 use perflab_workload::WorkloadError;
 use perflab_workload::install::InstallError;
 
@@ -84,14 +85,9 @@ pub fn exit_for_error(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
         Some(ConductError::LeftChanged(_)) => Exit::LeftChanged,
-        Some(
-            ConductError::Level { .. }
-            | ConductError::SettingRefused { .. }
-            | ConductError::SettingIgnored { .. },
-        ) => Exit::Refused,
-        Some(ConductError::Setting { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
-            Exit::Refused
-        }
+        Some(ConductError::Level { .. }) => Exit::Refused,
+        Some(ConductError::Setting(error)) if is_setting_refused(error) => Exit::Refused,
+        _ if error.downcast_ref().is_some_and(is_setting_refused) => Exit::Refused,
         _ if is_refused_by_machine(error) || is_refused_by_kernel(error) => Exit::Refused,
         _ if error.is::<DaemonError>() || error.is::<PackageRootError>() => Exit::Refused,
         _ if error.is::<perflab_observe::io::IoTraceError>() => Exit::Refused,
@@ -105,6 +101,17 @@ pub fn exit_for_error(error: &anyhow::Error) -> Exit {
         _ if is_refused_by_storage(error) => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
+    }
+}
+
+/// Whether the kernel or this user's rights refuse a setting.
+fn is_setting_refused(error: &SettingError) -> bool {
+    match error {
+        SettingError::Refused(_) | SettingError::ValueRefused { .. } | SettingError::ValueIgnored { .. } => {
+            true
+        }
+        SettingError::File { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
     }
 }
 

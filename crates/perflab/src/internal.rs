@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use perflab_conduct::{Connection, LocalMachine, agent, disk};
+use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_model::study::DiskModel;
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
@@ -88,7 +88,7 @@ fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
 pub fn run_disk_server(args: &DiskServerArgs) -> anyhow::Result<Exit> {
     let DiskServerArgs { model, image, place, parent } = args;
     perflab_observe::end_with_parent(*parent).context("cannot end with the run that it serves")?;
-    let served = disk::serve_disk(image, *model, place);
+    let served = perflab_disk::serve_disk(image, *model, place);
     served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;
     Ok(Exit::Fine)
 }

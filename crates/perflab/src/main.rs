@@ -24,7 +24,7 @@ mod study_source;
 
 use std::process::ExitCode;
 
-use perflab_conduct::ConductError;
+use perflab_settings::SettingError;
 
 use crate::app::App;
 use crate::cli::{Cli, VerbArgs};
@@ -87,9 +87,9 @@ fn check_temporary_folder(verb: &VerbArgs) -> anyhow::Result<()> {
     if writes_nothing || std::env::var_os("TMPDIR").is_none() {
         return Ok(());
     }
-    match perflab_conduct::leftovers::temporary_folder() {
+    match perflab_settings::temporary_folder() {
         // What needs it says so.
-        Ok(_) | Err(ConductError::Scratch { .. }) => Ok(()),
+        Ok(_) | Err(SettingError::Folder { .. }) => Ok(()),
         Err(refused) => Err(refused.into()),
     }
 }

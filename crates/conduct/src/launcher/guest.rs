@@ -1,5 +1,4 @@
 //! An agent in a guest that QEMU runs.
-
 use std::fs;
 use std::path::Path;
 
@@ -9,10 +8,10 @@ use perflab_guest::{
 };
 use perflab_model::study::{AcceleratorChoice, AgentChannel, GuestDiskSpec, NumaNodeSpec, TargetSpec};
 use perflab_model::{Bytes, StopRequest};
+use perflab_settings::TemporaryFolder;
 
 use crate::connection::Connection;
 use crate::launcher::{AgentHandle, LaunchedAgent};
-use crate::leftovers::TemporaryFolder;
 use crate::run_context::LocalMachine;
 
 /// What is kept of a console, in bytes of its end.

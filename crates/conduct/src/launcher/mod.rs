@@ -7,15 +7,14 @@ pub(crate) mod guest;
 pub(crate) mod libvirt;
 pub(crate) mod process;
 pub(crate) mod ssh;
-
 use std::fmt::Debug;
 
 use perflab_model::StopRequest;
 use perflab_model::study::{TargetKind, TargetSpec};
+use perflab_settings::TemporaryFolder;
 
 use crate::connection::Connection;
 use crate::error::ConductError;
-use crate::leftovers::TemporaryFolder;
 use crate::run_context::LocalMachine;
 
 /// An agent's home. Dropping it ends the agent as well.

@@ -3,7 +3,6 @@
 //! The bundle is perflab, its loader and its libraries, as `tar -x` takes them (ustar): regular files and folders
 //! only. It is copied to a temporary folder, run over ssh's standard input and output, and removed. The user's own
 //! ssh is used, with its configuration, keys and known hosts; it never asks anything.
-
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufWriter, Seek, Write};
@@ -12,9 +11,9 @@ use std::process::{Command, Stdio};
 
 use perflab_guest::pack_portable_perflab;
 use perflab_model::{StopRequest, remove_control_characters};
+use perflab_settings::run_stoppable_command;
 use tar::{Builder, EntryType, Header};
 
-use crate::child_command::run_stoppable_command;
 use crate::connection::Connection;
 use crate::launcher::LaunchedAgent;
 use crate::launcher::process::{AgentProcess, StderrTail};

@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use perflab_conduct::drop_caches;
-use perflab_conduct::settings::Setting;
 use perflab_model::io_trace::PAGE;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
@@ -33,6 +31,8 @@ use perflab_prefetch::{
     combine_traces, refresh_extents, shares_files, trace_store,
 };
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_settings::Setting;
+use perflab_settings::drop_caches;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -151,7 +151,7 @@ fn reclaim_warning(place: &str) -> String {
     )
 }
 
-pub(crate) fn readiness_usage_error(error: &perflab_conduct::startup::ReadinessConditionError) -> UsageError {
+pub(crate) fn readiness_usage_error(error: &perflab_startup::ReadinessConditionError) -> UsageError {
     UsageError::new(format!("--ready-when: {error}"), "`perflab startup --help` describes them")
 }
 

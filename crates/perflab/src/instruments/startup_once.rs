@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use perflab_analyze::reads_by_file;
-use perflab_conduct::drop_caches;
-use perflab_conduct::settings::Setting;
-use perflab_conduct::startup::{
-    CachedFiles, DiskTraffic, PackageRoot, ReadinessCondition, StartupCost, StartupError, StartupResult,
-    disk_of_file, measure_startup,
-};
 use perflab_model::io_trace::{DeviceNumber, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
 use perflab_prefetch::{
     CombinePolicy, ReplayBudget, ReplayMode, TraceStore, build_trace, combine_traces, trace_store,
+};
+use perflab_settings::Setting;
+use perflab_settings::drop_caches;
+use perflab_startup::{
+    CachedFiles, DiskTraffic, PackageRoot, ReadinessCondition, StartupCost, StartupError, StartupResult,
+    disk_of_file, measure_startup,
 };
 use rustix::process::{Pid, Signal};
 use serde_json::json;

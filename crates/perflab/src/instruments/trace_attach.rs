@@ -55,7 +55,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exi
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let began = Nanos(began);
     let boot = perflab_observe::read_boot_id(&context.root);
-    let folder = perflab_conduct::leftovers::TemporaryFolder::create(
+    let folder = perflab_settings::TemporaryFolder::create(
         &perflab_observe::own_directories::state_directory(),
         &boot,
     )

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use perflab_conduct::disk::remove_dead_emulated_disks;
 use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
-use perflab_conduct::settings::{RecoveredRun, recover_killed_runs};
-use perflab_conduct::startup::remove_abandoned_cgroups;
+use perflab_disk::remove_dead_emulated_disks;
 use perflab_model::{Facts, Scalar};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_settings::{RecoveredRun, recover_killed_runs};
+use perflab_startup::remove_abandoned_cgroups;
 use serde_json::json;
 
 use crate::app::App;

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use perflab_conduct::ConductError;
-use perflab_conduct::settings::{AppliedSettings, Setting, UndoJournal};
+use perflab_settings::{AppliedSettings, Setting, SettingError, UndoJournal};
 
 use crate::app::App;
 
@@ -13,7 +12,7 @@ pub struct TemporarySettings(Option<AppliedSettings>);
 
 impl TemporarySettings {
     /// Brings files of /proc and /sys to what `knobs` want. Where one cannot be, none is left changed.
-    pub fn apply(context: &App, knobs: &[Setting]) -> Result<Self, ConductError> {
+    pub fn apply(context: &App, knobs: &[Setting]) -> Result<Self, SettingError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let id = format!("meanwhile-{process}-{count}-{}", perflab_observe::monotonic_now().0);

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_guest::BootOptions;
 use perflab_guest::{
     AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
@@ -17,6 +16,7 @@ use perflab_model::Bytes;
 use perflab_model::StopRequest;
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Exit, UsageError};

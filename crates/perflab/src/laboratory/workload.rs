@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use indexmap::IndexMap;
 use perflab_conduct::execution_records::ExecutionRecord;
-use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Nanos, Problem, Scalar};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_settings::TemporaryFolder;
 use perflab_workload::{HostPaths, WorkloadDefinition, WorkloadExecution, WorkloadParameter, install};
 use serde_json::json;
 

@@ -7,11 +7,11 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_conduct::{LocalMachine, PlanChoices};
 use perflab_model::study::TomlSource;
 use perflab_model::{RunStatus, Study};
 use perflab_observe::own_directories;
+use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Exit, UsageError};

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use clap::Args;
 use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
-use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, SynchronisedRun, plan_study,
     study_warnings,
@@ -17,6 +16,7 @@ use perflab_model::StopRequest;
 use perflab_model::study::TomlSource;
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
+use perflab_settings::setting_problems;
 use perflab_workload::ExecutionGuard;
 
 use crate::app::App;

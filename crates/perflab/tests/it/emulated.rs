@@ -5,12 +5,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perflab_conduct::disk::{
+use perflab_disk::{
     DiskDataSheet, DiskMechanics, DiskRequest, EmulatedDiskOptions, begin_emulated_disk, delay_switch,
-    end_delays,
 };
-use perflab_conduct::settings::{AppliedSettings, UndoJournal, recover_killed_runs};
 use perflab_model::study::DiskModel;
+use perflab_settings::{AppliedSettings, UndoJournal, end_delays, recover_killed_runs};
 
 use crate::caches::CachesLock;
 use crate::laboratory::{is_root, skip_test};

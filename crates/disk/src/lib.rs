@@ -10,14 +10,15 @@
 //! | `disk_model` | data sheets, and when a request is done: no clock, no I/O |
 //! | `disk_server` | the file system of the image, and replies given when due |
 //! | `emulated_disk` | the loop device over it, its settings, and removal when its server is gone |
+//! | `error` | why there is no disk |
 
-pub(crate) mod disk_model;
-pub(crate) mod disk_server;
-pub(crate) mod emulated_disk;
+mod disk_model;
+mod disk_server;
+mod emulated_disk;
+mod error;
 pub mod scratch_disk;
 
 pub use disk_model::{DiskDataSheet, DiskMechanics, DiskPositioning, DiskRequest};
 pub use disk_server::{END_DELAYS_FILE_NAME, IMAGE_FILE_NAME, serve_disk};
-pub use emulated_disk::{
-    EmulatedDiskOptions, begin_emulated_disk, delay_switch, end_delays, remove_dead_emulated_disks,
-};
+pub use emulated_disk::{EmulatedDiskOptions, begin_emulated_disk, delay_switch, remove_dead_emulated_disks};
+pub use error::DiskError;

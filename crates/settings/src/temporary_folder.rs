@@ -1,6 +1,5 @@
 //! Folders that exist only for a while, written to an undo journal before they are made, so that the next start or
 //! `perflab undo` removes and names them if this perflab is killed.
-
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -8,24 +7,24 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use perflab_model::Refusal;
 use perflab_observe::own_directories;
 
-use crate::settings::{UndoEntry, UndoJournal};
-use perflab_model::Refusal;
-
-use crate::ConductError;
+use crate::error::SettingError;
+use crate::undo_entry::UndoEntry;
+use crate::undo_journal::UndoJournal;
 
 /// The folder for temporary files, if no other user may change what lies there.
 ///
 /// # Errors
-/// [`ConductError::Refused`], with what to do; [`ConductError::Scratch`] where there is none.
-pub fn temporary_folder() -> Result<PathBuf, ConductError> {
+/// [`SettingError::Refused`], with what to do; [`SettingError::Folder`] where there is none.
+pub fn temporary_folder() -> Result<PathBuf, SettingError> {
     own_directories::temporary_directory().map_err(|source| match source.kind() {
-        ErrorKind::NotFound => ConductError::Scratch { path: std::env::temp_dir(), source },
-        _ => ConductError::Refused(vec![Refusal {
+        ErrorKind::NotFound => SettingError::Folder { path: std::env::temp_dir(), source },
+        _ => SettingError::Refused(Refusal {
             what: format!("no temporary files are made in {}: {source}", std::env::temp_dir().display()),
             hint: "set TMPDIR to a folder of your own, or unset it for /tmp".into(),
-        }]),
+        }),
     })
 }
 
@@ -42,7 +41,7 @@ impl TemporaryFolder {
     ///
     /// # Errors
     /// The journal or the folder cannot be written.
-    pub fn create(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
+    pub fn create(state: &Path, boot_id: &str) -> Result<Self, SettingError> {
         // Unpredictable: what another user has put there already is not used, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
         let path = temporary_folder()?.join(format!("perflab-{id}"));
@@ -52,7 +51,7 @@ impl TemporaryFolder {
             // Not ours: nothing is to be removed.
             journal.mark_undone(entry)?;
             let _ = journal.close();
-            return Err(ConductError::Scratch { path, source });
+            return Err(SettingError::Folder { path, source });
         }
         Ok(TemporaryFolder { path, journal: Some(journal), entry })
     }
@@ -92,7 +91,7 @@ impl LazyTemporaryFolder {
     ///
     /// # Errors
     /// As [`TemporaryFolder::create`].
-    pub fn path(&self, state: &Path, boot_id: &str) -> Result<PathBuf, ConductError> {
+    pub fn path(&self, state: &Path, boot_id: &str) -> Result<PathBuf, SettingError> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*made {
             return Ok(folder.path().into());
@@ -109,8 +108,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::settings::recover_killed_runs;
-    use crate::settings::undo_journal::tests::recover_patiently;
+    use crate::undo_journal::recover_killed_runs;
+    use crate::undo_journal::tests::recover_patiently;
 
     #[test]
     fn a_folder_goes_with_its_owner_or_by_the_next_start() {

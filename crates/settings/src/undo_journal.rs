@@ -6,19 +6,19 @@
 //!
 //! Where several runs hold a setting at a time, a later one notes what it was before the first of them, and the
 //! last to end puts it back.
-
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use perflab_model::describe_error_chain;
 use perflab_observe::own_directories::{self, OwnFileAccess};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::error::ConductError;
-use crate::settings::setting::FileIdentity;
-use crate::settings::undo_entry::UndoEntry;
+use crate::error::SettingError;
+use crate::setting::FileIdentity;
+use crate::undo_entry::UndoEntry;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,18 +73,18 @@ impl UndoJournal {
         Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
     }
 
-    fn open_if_closed(&mut self) -> Result<(), ConductError> {
+    fn open_if_closed(&mut self) -> Result<(), SettingError> {
         if self.file.is_some() {
             return Ok(());
         }
         let file = create_locked_journal(&self.path)
-            .map_err(|source| ConductError::Journal { path: self.path.clone(), source })?;
+            .map_err(|source| SettingError::Journal { path: self.path.clone(), source })?;
         self.file = Some(file);
         self.write_line(&UndoJournalLine::Boot(self.boot_id.clone()))
     }
 
     /// Notes how to undo what is about to be done. Done only once this has returned.
-    pub fn promise(&mut self, undo: UndoEntry) -> Result<u32, ConductError> {
+    pub fn promise(&mut self, undo: UndoEntry) -> Result<u32, SettingError> {
         self.open_if_closed()?;
         let number = self.next;
         self.write_line(&UndoJournalLine::Change { number, undo: undo.clone() })?;
@@ -94,7 +94,7 @@ impl UndoJournal {
     }
 
     /// Notes that change `number` is undone, or was never made.
-    pub fn mark_undone(&mut self, number: u32) -> Result<(), ConductError> {
+    pub fn mark_undone(&mut self, number: u32) -> Result<(), SettingError> {
         self.write_line(&UndoJournalLine::Undone { number })?;
         self.pending.retain(|(pending, _)| *pending != number);
         Ok(())
@@ -111,7 +111,7 @@ impl UndoJournal {
     }
 
     /// Undoes the entries written since `mark`, the latest first.
-    pub fn undo_since(&mut self, mark: u32) -> Result<(), ConductError> {
+    pub fn undo_since(&mut self, mark: u32) -> Result<(), SettingError> {
         let numbers: Vec<u32> =
             self.pending().map(|(number, _)| number).filter(|number| *number >= mark).collect();
         numbers.into_iter().try_for_each(|number| self.undo(number))
@@ -119,7 +119,7 @@ impl UndoJournal {
 
     /// Undoes one change, and notes it. A change that cannot be undone stays in the journal; a setting that another run still
     /// holds is left to that one.
-    pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
+    pub fn undo(&mut self, number: u32) -> Result<(), SettingError> {
         let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
         let setting = undo.as_ref().and_then(UndoEntry::setting_path);
         let _turn = setting.map(|_| self.lock_settings()).transpose()?;
@@ -136,9 +136,9 @@ impl UndoJournal {
     }
 
     /// Until it is dropped, no other run writes undo entries for settings, or carries them out.
-    pub(crate) fn lock_settings(&self) -> Result<SettingsLock, ConductError> {
+    pub(crate) fn lock_settings(&self) -> Result<SettingsLock, SettingError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        SettingsLock::acquire(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
+        SettingsLock::acquire(folder).map_err(|source| SettingError::Journal { path: folder.into(), source })
     }
 
     /// Which other runs have an undo entry for a setting.
@@ -150,7 +150,7 @@ impl UndoJournal {
     ///
     /// # Errors
     /// It stays, and holds an entry that is undone already.
-    pub fn close(mut self) -> Result<(), ConductError> {
+    pub fn close(mut self) -> Result<(), SettingError> {
         // Left over, it would be found empty at the next start and removed then.
         let gone = self.pending.is_empty() && self.file.is_some() && fs::remove_file(&self.path).is_ok();
         let unnoted = if gone { Vec::new() } else { std::mem::take(&mut self.unnoted) };
@@ -159,13 +159,13 @@ impl UndoJournal {
             .into_iter()
             .try_for_each(|number| self.write_line(&UndoJournalLine::Undone { number }))
             .map_err(|error| match error {
-                ConductError::Journal { path, source } => ConductError::JournalBehind { path, source },
+                SettingError::Journal { path, source } => SettingError::JournalBehind { path, source },
                 other => other,
             })
     }
 
-    fn write_line(&mut self, line: &UndoJournalLine) -> Result<(), ConductError> {
-        let failed = |source| ConductError::Journal { path: self.path.clone(), source };
+    fn write_line(&mut self, line: &UndoJournalLine) -> Result<(), SettingError> {
+        let failed = |source| SettingError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -303,13 +303,13 @@ fn recover_run(path: &Path, boot_id: &str) -> Option<RecoveredRun> {
     for (number, undo) in left {
         found.record_undo(&undo, || journal.undo(number));
     }
-    found.failed.extend(journal.close().err().map(|error| error.with_causes()));
+    found.failed.extend(journal.close().err().map(|error| describe_error_chain(&error)));
     (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
 }
 
 impl RecoveredRun {
     /// Nothing yet of this run.
-    pub(crate) fn new(run: &str) -> Self {
+    pub fn new(run: &str) -> Self {
         RecoveredRun { run: run.into(), undone: Vec::new(), failed: Vec::new() }
     }
 
@@ -319,10 +319,10 @@ impl RecoveredRun {
     }
 
     /// Notes what became of one change.
-    pub(crate) fn record_undo(&mut self, undo: &UndoEntry, done: impl FnOnce() -> Result<(), ConductError>) {
+    pub fn record_undo(&mut self, undo: &UndoEntry, done: impl FnOnce() -> Result<(), SettingError>) {
         match done() {
             Ok(()) => self.undone.push(undo.name()),
-            Err(error) => self.failed.push(format!("{}: {}", undo.name(), error.with_causes())),
+            Err(error) => self.failed.push(format!("{}: {}", undo.name(), describe_error_chain(&error))),
         }
     }
 }
@@ -333,8 +333,8 @@ pub(crate) mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::error::ConductError;
-    use crate::settings::*;
+    use crate::error::SettingError;
+    use crate::*;
 
     /// A journal with two changes, whose disk is full from here on.
     fn journal_on_full_disk(home: &Path, setting: &Path) -> UndoJournal {
@@ -357,7 +357,7 @@ pub(crate) mod tests {
         assert!(journal.undo(1).is_err());
         let path = journal.path.clone();
         // One change is still pending, so the journal stays, and still holds the other.
-        assert!(matches!(journal.close(), Err(ConductError::JournalBehind { .. })));
+        assert!(matches!(journal.close(), Err(SettingError::JournalBehind { .. })));
         fs::remove_file(&path).unwrap();
 
         let mut journal = journal_on_full_disk(home.path(), &setting);
@@ -604,7 +604,7 @@ pub(crate) mod tests {
         let mut applied = new_applied_settings(home.path());
         assert_eq!(applied.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
         let refused = applied.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
-        assert!(matches!(refused, ConductError::SettingRefused { .. }), "{refused:?}");
+        assert!(matches!(refused, SettingError::ValueRefused { .. }), "{refused:?}");
         let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_to_string(&burst).unwrap(), before);
@@ -620,7 +620,7 @@ pub(crate) mod tests {
         assert_eq!((from.as_str(), to.as_str(), asked.as_deref()), (before.trim(), "262144", Some("262143")));
         assert_eq!(applied.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
         let kept = applied.apply(&[file_setting(&largest, "262142")]).unwrap_err();
-        assert!(matches!(kept, ConductError::SettingIgnored { .. }), "{kept:?}");
+        assert!(matches!(kept, SettingError::ValueIgnored { .. }), "{kept:?}");
         assert_eq!(applied.undo_all().1.len(), 0);
         assert_eq!(fs::read_to_string(&largest).unwrap(), before);
     }
@@ -687,7 +687,7 @@ pub(crate) mod tests {
         std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
         let (undone, failed) = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (0, 1));
-        let ConductError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
+        let SettingError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
         assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");
         assert_eq!(
             recover_patiently(&home.path().join("state"), "boot")[0].failed.len(),

@@ -1,5 +1,4 @@
 //! Commands that perflab runs for itself: a level's apply, mkfs, mount, and what reaches other machines (ssh, virsh).
-
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::process::{Command, Output, Stdio};
@@ -10,7 +9,7 @@ use perflab_model::StopRequest;
 use perflab_workload::end_process_tree;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::error::ConductError;
+use crate::error::SettingError;
 
 /// How long a level's apply or undo may take; docs/studies.md says so, too.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -22,18 +21,18 @@ const GRACE: Duration = Duration::from_secs(1);
 const MOST: u64 = 16 << 20;
 
 /// Runs argv to its end. Standard output comes back; a failure carries the last line of stderr.
-pub(crate) fn run_command(argv: &[String]) -> Result<String, ConductError> {
+pub fn run_command(argv: &[String]) -> Result<String, SettingError> {
     run_within_limit(argv, None, None)
 }
 
 /// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set in the meantime.
-pub(crate) fn run_level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
+pub(crate) fn run_level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), SettingError> {
     run_within_limit(argv, Some(LIMIT), stop).map(drop)
 }
 
 /// Runs another machine's program to its end (ssh, virsh), as [`Command::output`] does; whoever wishes to stop does not wait for its
 /// answer, and it is ended.
-pub(crate) fn run_stoppable_command(command: &mut Command, stop: &StopRequest) -> io::Result<Output> {
+pub fn run_stoppable_command(command: &mut Command, stop: &StopRequest) -> io::Result<Output> {
     match wait_for_end(command, None, Some(&stop.flag()))? {
         CommandEnd::Ended(output) => Ok(output),
         CommandEnd::Stopped | CommandEnd::Late(_) => Err(io::Error::other("stopped before it had answered")),
@@ -44,8 +43,8 @@ fn run_within_limit(
     argv: &[String],
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
-) -> Result<String, ConductError> {
-    let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
+) -> Result<String, SettingError> {
+    let failed = |reason: String| SettingError::Command { command: argv.join(" "), reason };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
     let ended = wait_for_end(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
     match ended.map_err(|error| failed(error.to_string()))? {
@@ -57,7 +56,7 @@ fn run_within_limit(
             let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             Err(failed(format!("{status}: {last}")))
         }
-        CommandEnd::Stopped => Err(ConductError::Stopped { command: argv.join(" ") }),
+        CommandEnd::Stopped => Err(SettingError::Stopped { command: argv.join(" ") }),
         CommandEnd::Late(limit) => {
             let limit = perflab_model::Nanos(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
             Err(failed(format!(
@@ -154,7 +153,7 @@ mod tests {
         File::open(&lock).unwrap().lock().unwrap();
         let stop = AtomicBool::new(true);
         let stopped = run_within_limit(&shell_argv("sleep 600"), Some(LIMIT), Some(&stop)).unwrap_err();
-        assert!(matches!(stopped, ConductError::Stopped { .. }), "{stopped:?}");
+        assert!(matches!(stopped, SettingError::Stopped { .. }), "{stopped:?}");
     }
 
     #[test]

@@ -8,7 +8,6 @@
 //! A file holds one value, or `always [madvise] never`, of which the word in brackets is in force. Kernels read
 //! values back in their own spelling: `0x10` is 16 afterwards, `1` is `Y`, a mask has leading zeros; what is one
 //! value to the kernel is one value here.
-
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +20,7 @@ use perflab_observe::io::MountTable;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use crate::error::ConductError;
+use crate::error::SettingError;
 
 /// One setting at the level that a case wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,12 +149,12 @@ fn sysctl_path(key: &str) -> String {
 ///
 /// # Errors
 /// Without root.
-pub fn drop_caches(root: &perflab_observe::Root, which: u8) -> Result<(), ConductError> {
+pub fn drop_caches(root: &perflab_observe::Root, which: u8) -> Result<(), SettingError> {
     rustix::fs::sync();
     let path = root.path("/proc/sys/vm/drop_caches");
     let write = |which: &u8| std::fs::write(&path, which.to_string());
     let values = if which == 3 { &[3, 1][..] } else { &[which] };
-    values.iter().try_for_each(write).map_err(|source| ConductError::Setting {
+    values.iter().try_for_each(write).map_err(|source| SettingError::File {
         action: "write",
         path: path.clone(),
         source,
@@ -274,10 +273,9 @@ pub(crate) struct SettingContent {
 
 impl SettingContent {
     /// Reads a setting's file.
-    pub fn read(path: &Path) -> Result<Self, ConductError> {
+    pub fn read(path: &Path) -> Result<Self, SettingError> {
         let text = fs::read_to_string(path);
-        let text =
-            text.map_err(|source| ConductError::Setting { action: "read", path: path.into(), source })?;
+        let text = text.map_err(|source| SettingError::File { action: "read", path: path.into(), source })?;
         Ok(SettingContent::parse(&text))
     }
 

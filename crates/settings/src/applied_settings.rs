@@ -1,5 +1,4 @@
 //! What is in force for a slot, and the way from one case's settings to the next one's.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 
 use crate::child_command::run_level_command;
-use crate::error::ConductError;
-use crate::settings::setting::{
+use crate::error::SettingError;
+use crate::setting::{
     FileIdentity, Setting, SettingContent, counterpart_file, dependent_files, is_same_value,
 };
-use crate::settings::undo_entry::UndoEntry;
-use crate::settings::undo_journal::UndoJournal;
+use crate::undo_entry::UndoEntry;
+use crate::undo_journal::UndoJournal;
 
 /// A setting that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +72,7 @@ impl AppliedSettings {
     }
 
     /// Brings the settings to what `settings` want; returns what changed.
-    pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, ConductError> {
+    pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, SettingError> {
         let mut changes = Vec::new();
         for knob in knobs {
             match knob {
@@ -92,7 +91,7 @@ impl AppliedSettings {
         name: &str,
         path: &Path,
         value: &str,
-    ) -> Result<Option<SettingChange>, ConductError> {
+    ) -> Result<Option<SettingChange>, SettingError> {
         if self.in_force.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
             return Ok(None);
         }
@@ -124,7 +123,7 @@ impl AppliedSettings {
     }
 
     /// Writes an undo entry for a setting; not for one that has the value already, and that no other run will put back.
-    fn promise_restore(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
+    fn promise_restore(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), SettingError> {
         let now = SettingContent::read(path)?.value;
         if is_same_value(&now, wanted) && !self.journal.held_by_others(path).is_some_and(|held| held.lives) {
             return Ok(());
@@ -146,7 +145,7 @@ impl AppliedSettings {
     }
 
     /// What a file held before the first of all changes is what the entry holds: what it holds now may be another factor's value.
-    fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
+    fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, SettingError> {
         let identity = FileIdentity::of_path(path);
         let known = self.originals.iter().position(|original| original.identity == identity);
         let before = match known.and_then(|known| self.originals.get(known)) {
@@ -185,7 +184,7 @@ impl AppliedSettings {
         level: &str,
         apply: &[String],
         undo: &[String],
-    ) -> Result<Option<SettingChange>, ConductError> {
+    ) -> Result<Option<SettingChange>, SettingError> {
         let held = self.in_force.get(factor).map(|held| (held.value.clone(), held.entry));
         let from = held.as_ref().map_or("unchanged", |(value, _)| value).to_owned();
         if from == level || (held.is_none() && apply.is_empty()) {
@@ -206,7 +205,7 @@ impl AppliedSettings {
 
     /// Undoes everything in reverse, and looks at the end whether it is so. What fails is reported, and stays in the journal for
     /// the next start.
-    pub fn undo_all(mut self) -> (Vec<String>, Vec<ConductError>) {
+    pub fn undo_all(mut self) -> (Vec<String>, Vec<SettingError>) {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
         let pending: Vec<(u32, String)> =
             self.journal.pending().map(|(number, undo)| (number, undo.name())).collect();
@@ -224,7 +223,7 @@ impl AppliedSettings {
     }
 
     /// Another level's commands, or a file that moves with this one, may have changed what was put back before them: once more.
-    fn restore_original(&mut self, path: &Path, original: String) -> Result<(), ConductError> {
+    fn restore_original(&mut self, path: &Path, original: String) -> Result<(), SettingError> {
         let undo = UndoEntry::Write { path: path.into(), value: original };
         if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
             return Ok(());
@@ -240,21 +239,21 @@ impl AppliedSettings {
 }
 
 /// Writes a value; gives what the file holds then.
-fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String, ConductError> {
-    fs::write(path, value).map_err(|source| ConductError::SettingRefused {
+fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String, SettingError> {
+    fs::write(path, value).map_err(|source| SettingError::ValueRefused {
         path: path.into(),
         asked: value.into(),
         source,
     })?;
     let now = SettingContent::read(path)?.value;
     if is_same_value(&now, before) && !is_same_value(&now, value) {
-        return Err(ConductError::SettingIgnored { path: path.into(), asked: value.into(), now });
+        return Err(SettingError::ValueIgnored { path: path.into(), asked: value.into(), now });
     }
     Ok(now)
 }
 
 /// The other file of a pair and what it holds, where it, and not `path`, is in force.
-fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, ConductError> {
+fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, SettingError> {
     let Some(other) = counterpart_file(path).filter(|other| is_same_value(now, "0") && other.exists()) else {
         return Ok(None);
     };

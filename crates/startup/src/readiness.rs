@@ -16,8 +16,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use perflab_model::Nanos;
+use perflab_model::{Nanos, describe_error_chain};
 use perflab_observe::own_directories;
+use perflab_settings::TemporaryFolder;
 use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use x11rb::connection::Connection as _;
@@ -27,8 +28,6 @@ use x11rb::protocol::xproto::{
     Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, MapState, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
-
-use crate::leftovers::TemporaryFolder;
 
 /// When a program counts as started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +172,7 @@ impl ReadinessWatch {
         let boot_id = perflab_observe::read_boot_id(&perflab_observe::Root::host());
         let made = || TemporaryFolder::create(&own_directories::state_directory(), &boot_id);
         let folder = matches!(condition, ReadinessCondition::Notify).then(made).transpose();
-        let folder = folder.map_err(|error| failed()(io::Error::other(error.with_causes())))?;
+        let folder = folder.map_err(|error| failed()(io::Error::other(describe_error_chain(&error))))?;
         let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
         let notify = notify.transpose().map_err(failed())?;
         let (mut inotify, mut windows) = (None, None);

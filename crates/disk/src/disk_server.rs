@@ -3,7 +3,6 @@
 //! A request is carried out at once on the image behind it and answered when the disk that it stands for would be
 //! done: one thread with a heap by time gives the answers. The image should be in memory (`/dev/shm`), else the
 //! machine's own disk adds what it takes. A second file is the switch that ends the delays.
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
@@ -21,7 +20,7 @@ use fuser::{
 };
 use perflab_model::study::DiskModel;
 
-use crate::disk::disk_model::{DiskDataSheet, DiskMechanics, DiskRequest};
+use crate::disk_model::{DiskDataSheet, DiskMechanics, DiskRequest};
 
 /// The name of the image.
 pub const IMAGE_FILE_NAME: &str = "disk.img";

@@ -2,7 +2,6 @@
 //!
 //! Whatever is made here is written to the undo journal first, so that a killed run's image and mount go at the
 //! next start. A partition is formatted only where `--apply` allows it.
-
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -10,16 +9,12 @@ use std::path::{Path, PathBuf};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
 use perflab_model::{Bytes, Case, Refusal, Scalar};
+use perflab_settings::{UndoEntry, UndoJournal, run_command, temporary_folder};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::child_command::run_command;
-use crate::disk::emulated_disk::{EmulatedDiskOptions, begin_emulated_disk, delay_switch};
-use crate::error::ConductError;
-use crate::leftovers::temporary_folder;
-use crate::run_context::RunPermissions;
-use crate::settings::undo_entry::UndoEntry;
-use crate::settings::undo_journal::UndoJournal;
+use crate::emulated_disk::{EmulatedDiskOptions, begin_emulated_disk, delay_switch};
+use crate::error::DiskError;
 
 /// Files in memory.
 const MEMORY: &str = "/dev/shm";
@@ -56,8 +51,8 @@ pub fn disk_varies(study: &Study) -> bool {
     study.factor.values().any(|factor| factor.kind == FactorKind::Disk)
 }
 
-/// What the study's disk lacks here. Nothing is changed.
-pub fn check_disk(disk: Option<&ScratchDisk>, permissions: &RunPermissions) -> Vec<Refusal> {
+/// What the study's disk lacks here; `may_format` is whether a partition may be formatted. Nothing is changed.
+pub fn check_disk(disk: Option<&ScratchDisk>, may_format: bool) -> Vec<Refusal> {
     let Some(disk) = disk else { return Vec::new() };
     let mut found = Vec::new();
     let mut refuse = |bad: bool, what: String, hint: &str| {
@@ -72,7 +67,7 @@ pub fn check_disk(disk: Option<&ScratchDisk>, permissions: &RunPermissions) -> V
         "mounting a disk needs root".into(),
         "run as root, or use kind = \"directory\"",
     );
-    let unsafe_partition = disk.kind == DiskKind::Partition && !permissions.apply;
+    let unsafe_partition = disk.kind == DiskKind::Partition && !may_format;
     refuse(
         unsafe_partition,
         format!("{path} would be formatted: everything on it is lost"),
@@ -97,16 +92,16 @@ pub fn check_disk(disk: Option<&ScratchDisk>, permissions: &RunPermissions) -> V
     found
 }
 
-/// Makes the scratch directory. Its undoing is in the journal before each step.
+/// Makes the scratch directory, below `scratch` where a place was named. Its undoing is in the journal before each step.
 pub fn prepare_scratch_disk(
     disk: Option<&ScratchDisk>,
     id: &str,
     scope: &ExpressionScope,
-    permissions: &RunPermissions,
+    scratch: Option<&Path>,
     perflab: &Path,
     journal: &mut UndoJournal,
-) -> Result<PathBuf, ConductError> {
-    let base = permissions.scratch.clone().map_or_else(temporary_folder, Ok)?;
+) -> Result<PathBuf, DiskError> {
+    let base = scratch.map_or_else(temporary_folder, |scratch| Ok(scratch.into()))?;
     match disk {
         None => make_scratch_folder(&base, id, journal),
         Some(disk) => match (disk.kind, &disk.path) {
@@ -125,7 +120,7 @@ pub fn prepare_scratch_disk(
                 run_command(&mkfs_command(disk, &image))?;
                 let device = begin_emulated_disk(wanted, journal)?;
                 let place = mount_scratch_disk(disk, &device, &home, &[], journal)?;
-                journal.promise(UndoEntry::Hurry { switch: delay_switch(&place) })?;
+                journal.promise(UndoEntry::EndDelays { switch: delay_switch(&place) })?;
                 Ok(place)
             }
             (DiskKind::Partition, path) => {
@@ -137,13 +132,12 @@ pub fn prepare_scratch_disk(
     }
 }
 
-fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, DiskError> {
     // It may be undone from another directory, and mounts are known by their real paths.
-    let base =
-        fs::canonicalize(base).map_err(|source| ConductError::Scratch { path: base.into(), source })?;
+    let base = fs::canonicalize(base).map_err(|source| DiskError::Scratch { path: base.into(), source })?;
     let path = base.join(format!("perflab-{id}"));
     journal.promise(UndoEntry::Remove { path: path.clone() })?;
-    fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    fs::create_dir(&path).map_err(|source| DiskError::Scratch { path: path.clone(), source })?;
     Ok(path)
 }
 
@@ -156,10 +150,10 @@ fn image_folder(disk: &ScratchDisk, path: Option<&str>, base: &Path) -> PathBuf 
 }
 
 /// An image that takes room only where it is written.
-fn create_image(home: &Path, size: u64) -> Result<PathBuf, ConductError> {
+fn create_image(home: &Path, size: u64) -> Result<PathBuf, DiskError> {
     let path = home.join("disk.img");
     let made = fs::File::create(&path).and_then(|file| file.set_len(size));
-    made.map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    made.map_err(|source| DiskError::Scratch { path: path.clone(), source })?;
     Ok(path)
 }
 
@@ -169,7 +163,7 @@ fn format_and_mount(
     home: &Path,
     options: &[&str],
     journal: &mut UndoJournal,
-) -> Result<PathBuf, ConductError> {
+) -> Result<PathBuf, DiskError> {
     run_command(&mkfs_command(disk, device))?;
     mount_scratch_disk(disk, device, home, options, journal)
 }
@@ -180,9 +174,9 @@ fn mount_scratch_disk(
     home: &Path,
     options: &[&str],
     journal: &mut UndoJournal,
-) -> Result<PathBuf, ConductError> {
+) -> Result<PathBuf, DiskError> {
     let place = home.join("mount");
-    fs::create_dir(&place).map_err(|source| ConductError::Scratch { path: place.clone(), source })?;
+    fs::create_dir(&place).map_err(|source| DiskError::Scratch { path: place.clone(), source })?;
     journal.promise(UndoEntry::Unmount { path: place.clone() })?;
     let options: Vec<&str> = options.iter().copied().chain(disk.mount.as_deref()).collect();
     let mut argv: Vec<String> = vec!["mount".into()];
@@ -210,14 +204,11 @@ fn disk_file_system(disk: &ScratchDisk) -> &str {
     disk.filesystem.as_deref().unwrap_or("ext4")
 }
 
-fn disk_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<u64, ConductError> {
+fn disk_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<u64, DiskError> {
     let wanted = disk.size.clone().unwrap_or(Scalar::Int(0));
     value_as_bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
         let what = format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB");
-        ConductError::Refused(vec![Refusal {
-            what,
-            hint: "write \"1GiB\", or an expression in bytes".into(),
-        }])
+        DiskError::Refused(Refusal { what, hint: "write \"1GiB\", or an expression in bytes".into() })
     })
 }
 
@@ -247,6 +238,6 @@ fn is_on_path(program: &str) -> bool {
 }
 
 /// Whether this process may do what root may.
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

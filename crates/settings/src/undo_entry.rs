@@ -1,8 +1,8 @@
 //! How one thing is put back: a setting, a mount, a loop device, a folder.
 //!
 //! Folders are perflab's own, removed with all that lies in them, but never what is mounted there.
-
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::child_command::{run_command, run_level_command};
-use crate::error::ConductError;
-use crate::settings::setting::{SettingContent, counterpart_file, is_same_value};
+use crate::error::SettingError;
+use crate::setting::{SettingContent, counterpart_file, is_same_value};
 
 /// Between two attempts to unmount what is busy.
 const BUSY: Duration = Duration::from_millis(100);
@@ -53,7 +53,8 @@ pub enum UndoEntry {
         file: PathBuf,
     },
     /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
-    Hurry {
+    #[serde(alias = "hurry")]
+    EndDelays {
         /// the switch beside its image
         switch: PathBuf,
     },
@@ -66,18 +67,18 @@ pub enum UndoEntry {
 
 impl UndoEntry {
     /// Puts the thing back.
-    pub fn perform(&self) -> Result<(), ConductError> {
+    pub fn perform(&self) -> Result<(), SettingError> {
         match self {
             UndoEntry::Write { path, value } => write_back(path, value),
             UndoEntry::Run { argv, .. } => run_level_command(argv, None),
             UndoEntry::Unmount { path } => unmount_when_free(path),
             UndoEntry::Detach { device, file } => detach_loop_device(device, file),
-            UndoEntry::Hurry { switch } => {
-                crate::disk::emulated_disk::end_delays(switch);
+            UndoEntry::EndDelays { switch } => {
+                end_delays(switch);
                 Ok(())
             }
             UndoEntry::Remove { path } => {
-                remove_tree(path).map_err(|source| ConductError::Scratch { path: path.clone(), source })
+                remove_tree(path).map_err(|source| SettingError::Folder { path: path.clone(), source })
             }
         }
     }
@@ -89,7 +90,7 @@ impl UndoEntry {
             UndoEntry::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
             UndoEntry::Unmount { path } => format!("unmount {}", path.display()),
             UndoEntry::Detach { device, .. } => format!("detach {}", device.display()),
-            UndoEntry::Hurry { switch } => format!("delays off: {}", switch.display()),
+            UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
         }
     }
@@ -119,19 +120,19 @@ impl UndoEntry {
             UndoEntry::Write { .. }
                 | UndoEntry::Unmount { .. }
                 | UndoEntry::Detach { .. }
-                | UndoEntry::Hurry { .. }
+                | UndoEntry::EndDelays { .. }
         )
     }
 }
 
 /// Writes what a setting was, and reads back whether it is; what it is already is not written.
-fn write_back(path: &Path, value: &str) -> Result<(), ConductError> {
+fn write_back(path: &Path, value: &str) -> Result<(), SettingError> {
     let now = SettingContent::read(path)?.value;
     if is_same_value(&now, value) {
         return Ok(());
     }
     let left =
-        |source, now| ConductError::NotPutBack { path: path.into(), before: value.into(), now, source };
+        |source, now| SettingError::NotPutBack { path: path.into(), before: value.into(), now, source };
     let written = fs::write(path, value);
     written
         .or_else(|error| zero_by_counterpart(path, value).ok_or(error))
@@ -148,7 +149,14 @@ fn zero_by_counterpart(path: &Path, value: &str) -> Option<()> {
     fs::write(&other, detour).and_then(|()| fs::write(&other, before)).ok()
 }
 
-fn unmount_when_free(path: &Path) -> Result<(), ConductError> {
+/// Has a disk answer at once from now on, before the journal's entries are undone: what waits to be written to a slow one would
+/// hold its file system, and whoever writes, for minutes. Nothing where there is no such disk.
+pub fn end_delays(switch: &Path) {
+    let switch = fs::File::options().write(true).open(switch);
+    let _ = switch.and_then(|mut switch| switch.write_all(b"1"));
+}
+
+fn unmount_when_free(path: &Path) -> Result<(), SettingError> {
     if !MountTable::read().has_mount_at(path) {
         return Ok(());
     }
@@ -156,14 +164,14 @@ fn unmount_when_free(path: &Path) -> Result<(), ConductError> {
     // Who looked at the disk only now (udev, a loop device on its way out) is gone in a moment.
     for _ in 0..20 {
         match run_command(&argv) {
-            Err(ConductError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
+            Err(SettingError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
             ended => return ended.map(drop),
         }
     }
     run_command(&argv).map(drop)
 }
 
-fn detach_loop_device(device: &Path, file: &Path) -> Result<(), ConductError> {
+fn detach_loop_device(device: &Path, file: &Path) -> Result<(), SettingError> {
     let name = device.file_name().unwrap_or_default();
     let under = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
     if !under.is_ok_and(|under| Path::new(under.trim()) == file) {
@@ -179,7 +187,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 ///
 /// # Errors
 /// A file system is mounted there, or something cannot be removed. What is not there is not an error.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     let is_folder = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Directory,
         Err(Errno::NOENT) => return Ok(()),

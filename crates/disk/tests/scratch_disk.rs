@@ -5,11 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use perflab_conduct::RunPermissions;
-use perflab_conduct::disk::scratch_disk;
-use perflab_conduct::settings::{AppliedSettings, Setting, UndoJournal, recover_killed_runs};
+use perflab_disk::scratch_disk;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, ScratchDisk};
+use perflab_settings::{AppliedSettings, Setting, UndoJournal, recover_killed_runs};
 
 fn image_disk(filesystem: &str) -> ScratchDisk {
     ScratchDisk {
@@ -54,15 +53,14 @@ fn an_image_is_made_mounted_and_removed_root() {
             continue;
         };
         let home = tempfile::tempdir().unwrap();
-        let permissions = RunPermissions { scratch: Some(home.path().into()), ..RunPermissions::default() };
         let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
         let disk = image_disk(filesystem);
-        assert_eq!(scratch_disk::check_disk(Some(&disk), &permissions), []);
+        assert_eq!(scratch_disk::check_disk(Some(&disk), true), []);
         let place = scratch_disk::prepare_scratch_disk(
             Some(&disk),
             "IMG",
             &ExpressionScope::default(),
-            &permissions,
+            Some(home.path()),
             Path::new("perflab"),
             bench.journal(),
         )
@@ -84,13 +82,12 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
     };
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state");
-    let permissions = RunPermissions { scratch: Some(home.path().into()), ..RunPermissions::default() };
     let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
     let place = scratch_disk::prepare_scratch_disk(
         Some(&image_disk("ext4")),
         "IMG",
         &ExpressionScope::default(),
-        &permissions,
+        Some(home.path()),
         Path::new("perflab"),
         bench.journal(),
     )
@@ -111,20 +108,12 @@ fn a_mount_goes_whatever_its_path_holds_root() {
     fs::create_dir(&strange).unwrap();
     std::os::unix::fs::symlink(&strange, &link).unwrap();
     let state = home.path().join("state");
-    let permissions = RunPermissions { scratch: Some(link), ..RunPermissions::default() };
     for is_killed in [true, false] {
         let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
         let (disk, scope) = (image_disk("ext4"), ExpressionScope::default());
         let perflab = Path::new("perflab");
-        scratch_disk::prepare_scratch_disk(
-            Some(&disk),
-            "IMG",
-            &scope,
-            &permissions,
-            perflab,
-            bench.journal(),
-        )
-        .unwrap();
+        scratch_disk::prepare_scratch_disk(Some(&disk), "IMG", &scope, Some(&link), perflab, bench.journal())
+            .unwrap();
         let failed = if is_killed {
             drop(bench);
             recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
@@ -144,7 +133,7 @@ fn a_partition_is_never_formatted_without_apply() {
         path: Some("/dev/no-such-partition".into()),
         ..image_disk("ext4")
     };
-    let refusals = scratch_disk::check_disk(Some(&disk), &RunPermissions::default());
+    let refusals = scratch_disk::check_disk(Some(&disk), false);
     assert!(refusals.iter().any(|refusal| refusal.hint.contains("--apply")), "{refusals:?}");
 }
 
@@ -152,7 +141,7 @@ fn a_partition_is_never_formatted_without_apply() {
 fn a_directory_that_is_not_there_is_refused() {
     let disk =
         ScratchDisk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image_disk("ext4") };
-    let refusals = scratch_disk::check_disk(Some(&disk), &RunPermissions::default());
+    let refusals = scratch_disk::check_disk(Some(&disk), false);
     assert!(refusals[0].what.contains("/no/such/folder"), "{refusals:?}");
 }
 
@@ -223,15 +212,13 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
     let home = tempfile::tempdir().unwrap();
     let device = LoopDevice::over_file(&home.path().join("backing"));
     let disk = ScratchDisk { kind: DiskKind::Partition, path: Some(device.0.clone()), ..image_disk("ext4") };
-    let permissions =
-        RunPermissions { scratch: Some(home.path().into()), apply: true, ..RunPermissions::default() };
-    assert_eq!(scratch_disk::check_disk(Some(&disk), &permissions), []);
+    assert_eq!(scratch_disk::check_disk(Some(&disk), true), []);
     let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
     let place = scratch_disk::prepare_scratch_disk(
         Some(&disk),
         "PART",
         &ExpressionScope::default(),
-        &permissions,
+        Some(home.path()),
         Path::new("perflab"),
         bench.journal(),
     )
@@ -241,7 +228,7 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
             .lines()
             .any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
     );
-    let busy = scratch_disk::check_disk(Some(&disk), &permissions);
+    let busy = scratch_disk::check_disk(Some(&disk), true);
     assert!(busy.iter().any(|refusal| refusal.what.starts_with(&device.0)), "{busy:?}");
     assert_eq!(bench.undo_all().1.len(), 0);
     assert!(!read_mounts().contains(place.to_str().unwrap()));

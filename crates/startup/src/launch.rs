@@ -1,12 +1,4 @@
-//! One startup of a program, measured: from right before its process is made until it is ready.
-//!
-//! What is measured is time, faults, waiting and reads of the disk. Reading ahead and dropping caches are the
-//! caller's; whether the files were cold is asked with [`CachedFiles`], never assumed.
-
-pub(crate) mod cached_files;
-pub(crate) mod cost;
-pub(crate) mod package_root;
-pub(crate) mod readiness;
+//! One program launched, and ended once it was ready.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,12 +9,8 @@ use perflab_model::Nanos;
 use perflab_model::io_trace::DeviceNumber;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::startup::cost::StartupCgroup;
-
-pub use cached_files::CachedFiles;
-pub use cost::{DiskTraffic, StartupCost, disk_of_file, remove_abandoned_cgroups};
-pub use package_root::{PackageListError, PackageRoot, PackageRootError};
-pub use readiness::{ReadinessCondition, ReadinessConditionError, StartupError, WindowCondition};
+use crate::cost::{DiskTraffic, StartupCgroup, StartupCost};
+use crate::readiness::{ReadinessCondition, ReadinessWatch, StartupError};
 
 /// How a startup came out.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +44,7 @@ pub fn measure_startup(
     };
     let none = || cannot(&OsString::new(), io::ErrorKind::InvalidInput.into());
     let (program, arguments) = command.split_first().ok_or_else(none)?;
-    let mut watch = crate::startup::readiness::ReadinessWatch::prepare(condition)?;
+    let mut watch = ReadinessWatch::prepare(condition)?;
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.envs(watch.environment_variable());

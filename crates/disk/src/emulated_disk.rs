@@ -5,9 +5,7 @@
 //! is mounted from such a disk answers nothing, and stops others: `mkfs.btrfs` looks at every mounted device of the
 //! machine, and fails at the first that is dead. Any user may mount a file system of this name, so only one that
 //! this user mounted, in folders that nobody else may change, is looked at.
-
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -16,13 +14,11 @@ use std::time::{Duration, Instant};
 use perflab_model::study::DiskModel;
 use perflab_observe::io::{MountEntry, MountTable};
 use perflab_observe::own_directories;
+use perflab_settings::{RecoveredRun, UndoEntry, UndoJournal, run_command};
 
-use crate::child_command::run_command;
-use crate::disk::disk_model::DiskDataSheet;
-use crate::disk::disk_server::{END_DELAYS_FILE_NAME, IMAGE_FILE_NAME, MOUNT_SOURCE};
-use crate::error::ConductError;
-use crate::settings::undo_entry::UndoEntry;
-use crate::settings::undo_journal::{RecoveredRun, UndoJournal};
+use crate::disk_model::DiskDataSheet;
+use crate::disk_server::{END_DELAYS_FILE_NAME, IMAGE_FILE_NAME, MOUNT_SOURCE};
+use crate::error::DiskError;
 
 /// How long the server may take to begin, on a loaded machine.
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,9 +46,9 @@ pub struct EmulatedDiskOptions<'a> {
 pub fn begin_emulated_disk(
     wanted: EmulatedDiskOptions<'_>,
     journal: &mut UndoJournal,
-) -> Result<PathBuf, ConductError> {
+) -> Result<PathBuf, DiskError> {
     let place = served_folder(wanted.home);
-    let scratch = |source| ConductError::Scratch { path: place.clone(), source };
+    let scratch = |source| DiskError::Scratch { path: place.clone(), source };
     fs::create_dir(&place).map_err(scratch)?;
     journal.promise(UndoEntry::Unmount { path: place.clone() })?;
     let mut server = start_disk_server(&wanted, &place).map_err(scratch)?;
@@ -61,7 +57,7 @@ pub fn begin_emulated_disk(
         let _ = server.kill();
         let stderr = server.wait_with_output().map(|output| output.stderr).unwrap_or_default();
         let reason = String::from_utf8_lossy(&stderr).trim().to_owned();
-        return Err(ConductError::Emulated { model: wanted.model, reason });
+        return Err(DiskError::Emulated { model: wanted.model, reason });
     }
     // It ends when its file system is unmounted; somebody has to hear of it.
     std::thread::spawn(move || server.wait_with_output());
@@ -73,13 +69,6 @@ pub fn begin_emulated_disk(
 /// The switch of the emulated disk whose file system is mounted here.
 pub fn delay_switch(mount: &Path) -> PathBuf {
     served_folder(mount.parent().unwrap_or(mount)).join(END_DELAYS_FILE_NAME)
-}
-
-/// Has a disk answer at once from now on, before the journal's entries are undone: what waits to be written to a slow one would
-/// hold its file system, and whoever writes, for minutes. Nothing where there is no such disk.
-pub fn end_delays(switch: &Path) {
-    let switch = fs::File::options().write(true).open(switch);
-    let _ = switch.and_then(|mut switch| switch.write_all(b"1"));
 }
 
 fn served_folder(home: &Path) -> PathBuf {
@@ -111,7 +100,7 @@ fn wait_until_served(served: &Path, server: &mut Child) -> bool {
 }
 
 /// A loop device that hands requests through as they are. The kernel frees it with the last use.
-fn attach_loop_device(served: &Path, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+fn attach_loop_device(served: &Path, journal: &mut UndoJournal) -> Result<PathBuf, DiskError> {
     let argv = ["losetup", "--find", "--show", "--direct-io=on"].map(str::to_owned);
     let output = run_command(&[argv.as_slice(), &[served.display().to_string()]].concat())?;
     let device = PathBuf::from(output.trim());
@@ -124,7 +113,7 @@ fn tune_queue(
     device: &Path,
     specification: DiskDataSheet,
     journal: &mut UndoJournal,
-) -> Result<(), ConductError> {
+) -> Result<(), DiskError> {
     let name = device.file_name().unwrap_or_default();
     let queue = Path::new("/sys/block").join(name).join("queue");
     let rotational = if specification.is_rotating() { "1" } else { "0" };
@@ -132,7 +121,7 @@ fn tune_queue(
         [("rotational", rotational), ("scheduler", specification.scheduler), ("read_ahead_kb", READ_AHEAD)];
     for (setting, wanted) in settings {
         let path = queue.join(setting);
-        let failed = |action, source| ConductError::Setting { action, path: path.clone(), source };
+        let failed = |action, source| DiskError::Queue { action, path: path.clone(), source };
         let before = fs::read_to_string(&path).map_err(|source| failed("read", source))?;
         journal.promise(UndoEntry::Write { path: path.clone(), value: selected_value(&before).into() })?;
         fs::write(&path, wanted).map_err(|source| failed("write", source))?;
