@@ -1,15 +1,15 @@
 //! Draws the pictures of docs/statistics.md: `cargo run -p perflab --example pictures`. Every number in them is simulated
-//! here, with fixed seeds, by the rules that `crates/stats/tests/simulation_rules.rs` holds to their bounds.
+//! here, with fixed seeds, by the rules that `crates/stats/tests/it/other_tools.rs` holds to their bounds.
 
-#[path = "../../stats/tests/noise/mod.rs"]
+#[path = "../../stats/tests/it/noise.rs"]
 mod noise;
-#[path = "../../stats/tests/noise/rules.rs"]
+#[path = "../../stats/tests/it/other_tools.rs"]
 #[expect(
     clippy::unwrap_used,
     dead_code,
     reason = "it is that of the tests, and not every rule has a picture"
 )]
-mod rules;
+mod other_tools;
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use perflab_present::chart::{
     AxisBand, AxisUnit, BarChart, ChartBar, ChartDot, DotChart, LevelLine, Scene, SceneSurface,
 };
 use perflab_stats::{EDivisive, Hunter, hodges_lehmann_ratio};
-use rules::DifferenceRule;
+use other_tools::DifferenceRule;
 
 /// Makes one picture.
 type PictureMaker = fn() -> anyhow::Result<Scene>;
@@ -53,7 +53,7 @@ fn paired_share_chart(title: &str, note: &str, bars: Vec<(String, f64)>) -> anyh
 fn boot_level_picture() -> anyhow::Result<Scene> {
     let shapes = [(3, 10), (5, 10), (10, 10)];
     let bars = shapes.into_iter().flat_map(|(boots, iterations)| {
-        let (pooled, means) = rules::boot_false_alarms(boots, iterations, 2_000);
+        let (pooled, means) = other_tools::boot_false_alarms(boots, iterations, 2_000);
         let name = format!("{boots} boots × {iterations}");
         [(format!("{name}, pooled"), pooled), (format!("{name}, by boot"), means)]
     });
@@ -66,7 +66,7 @@ fn boot_level_picture() -> anyhow::Result<Scene> {
 
 fn case_order_picture() -> anyhow::Result<Scene> {
     let bars = [0.0, 0.01, 0.03].into_iter().flat_map(|total| {
-        let (in_turn, paired) = rules::drift_false_alarms(total, 2_000);
+        let (in_turn, paired) = other_tools::drift_false_alarms(total, 2_000);
         let name = format!("drift {:.0} %", total * 100.0);
         [(format!("{name}, AAAA BBBB"), in_turn), (format!("{name}, interleaved"), paired)]
     });
@@ -79,7 +79,7 @@ fn case_order_picture() -> anyhow::Result<Scene> {
 
 fn many_metrics_picture() -> anyhow::Result<Scene> {
     let bars = [1, 10, 50].into_iter().flat_map(|count| {
-        let (each, corrected) = rules::many_metrics_false_alarms(count, 1_000);
+        let (each, corrected) = other_tools::many_metrics_false_alarms(count, 1_000);
         [(format!("{count} metrics, p < 5 %"), each), (format!("{count} metrics, q < 5 %"), corrected)]
     });
     paired_share_chart(
@@ -90,7 +90,7 @@ fn many_metrics_picture() -> anyhow::Result<Scene> {
 }
 
 fn stopping_rule_picture() -> anyhow::Result<Scene> {
-    let (significant, precise) = rules::peeking_false_alarms(4_000);
+    let (significant, precise) = other_tools::peeking_false_alarms(4_000);
     paired_share_chart(
         "False alarms of whoever looks every five iterations up to fifty",
         "nothing changed; stopping at the first p below 5 %, or when both medians are known to ± 1 %",
@@ -100,13 +100,13 @@ fn stopping_rule_picture() -> anyhow::Result<Scene> {
 
 fn false_alarm_picture() -> anyhow::Result<Scene> {
     let all: [(&str, DifferenceRule); 4] = [
-        ("perflab (ranks)", rules::differ_by_ranks),
-        ("MMTests (bands)", rules::differ_by_bands),
-        ("lkp (ranges)", rules::differ_by_ranges),
-        ("minima 2 % apart", rules::differ_by_minima),
+        ("perflab (ranks)", other_tools::differ_by_ranks),
+        ("MMTests (bands)", other_tools::differ_by_bands),
+        ("lkp (ranges)", other_tools::differ_by_ranges),
+        ("minima 2 % apart", other_tools::differ_by_minima),
     ];
     let bars = all.into_iter().flat_map(|(name, rule)| {
-        [5, 30].map(|n| (format!("{name}, n = {n}"), rules::reported_share(rule, 1.0, n, 2_000)))
+        [5, 30].map(|n| (format!("{name}, n = {n}"), other_tools::reported_share(rule, 1.0, n, 2_000)))
     });
     paired_share_chart(
         "A change reported although nothing changed",
@@ -118,14 +118,14 @@ fn false_alarm_picture() -> anyhow::Result<Scene> {
 /// Chance to report a true change of 5 % over the number of values.
 fn power_picture() -> anyhow::Result<Scene> {
     let all: [(&str, DifferenceRule); 3] = [
-        ("perflab (ranks)", rules::differ_by_ranks),
-        ("MMTests (bands)", rules::differ_by_bands),
-        ("lkp (ranges)", rules::differ_by_ranges),
+        ("perflab (ranks)", other_tools::differ_by_ranks),
+        ("MMTests (bands)", other_tools::differ_by_bands),
+        ("lkp (ranges)", other_tools::differ_by_ranges),
     ];
     let sizes = [4, 5, 6, 8, 10, 15, 20, 30];
     let dot = |group: usize, n: usize, rule: DifferenceRule| ChartDot {
         x: n as f64,
-        y: rules::reported_share(rule, 1.03, n, 1_000),
+        y: other_tools::reported_share(rule, 1.03, n, 1_000),
         interval: None,
         group,
         name: n.to_string(),
@@ -154,8 +154,8 @@ fn four_verdicts_picture() -> anyhow::Result<Scene> {
     ];
     let dots = cases.iter().enumerate().map(|(at, (name, ratio, spread, n))| {
         let (a, b) = (
-            rules::lognormal_values(&mut noise, 1.0, *spread, *n),
-            rules::lognormal_values(&mut noise, *ratio, *spread, *n),
+            other_tools::lognormal_values(&mut noise, 1.0, *spread, *n),
+            other_tools::lognormal_values(&mut noise, *ratio, *spread, *n),
         );
         let found = hodges_lehmann_ratio(&a, &b, 0.95)?;
         let interval = found.interval.map(|i| (i.low - 1.0, i.high - 1.0));

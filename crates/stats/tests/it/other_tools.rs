@@ -1,9 +1,11 @@
-//! The rules of other tools and ours, on simulated data with fixed seeds: what the book shows and its tests hold.
+//! The rules of other tools and ours, on simulated data with fixed seeds: the figures of the book (docs/statistics.md), whose
+//! pictures are drawn with this file.
 
-use crate::noise::NormalNoise;
 use perflab_stats::{
     benjamini_hochberg, harmonic_mean, mann_whitney, mean, median_with_interval, sd, signed_rank, welch,
 };
+
+use crate::noise::{NormalNoise, share_of_hits};
 
 /// Values around a centre, log-normal.
 pub fn lognormal_values(noise: &mut NormalNoise, centre: f64, spread: f64, n: usize) -> Vec<f64> {
@@ -36,10 +38,6 @@ pub fn differ_by_ranges(a: &[f64], b: &[f64]) -> bool {
 pub fn differ_by_minima(a: &[f64], b: &[f64]) -> bool {
     let low = |x: &[f64]| x.iter().copied().fold(f64::INFINITY, f64::min);
     (low(b) / low(a) - 1.0).abs() > 0.02
-}
-
-pub fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
-    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
 }
 
 /// How often a rule reports a change of `ratio` from n values a side with 2 % noise.
@@ -139,4 +137,61 @@ pub fn means_with_one_loss() -> (f64, f64) {
     let values = [100.0, 101.0, 99.0, 100.0, 10.0];
     let best = perflab_stats::best_of_mean(&values, perflab_stats::BetterDirection::Higher, 95.0).unwrap();
     (harmonic_mean(&values).unwrap(), best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bands of ± 1.96 standard deviations never narrow: a true change of 5 % is seen less with more samples.
+    #[test]
+    fn a_star_that_more_samples_cannot_earn() {
+        let [few, many] = [5, 30].map(|n| reported_share(differ_by_bands, 1.05, n, 400));
+        assert!(few < 0.3 && many < 0.02, "{few} {many}");
+        assert!(reported_share(differ_by_ranks, 1.05, 30, 200) > 0.99);
+    }
+
+    /// Ranges that lie apart are chance with five values, and impossible with many.
+    #[test]
+    fn ranges_see_less_with_more_samples() {
+        let [few, many] = [5, 30].map(|n| reported_share(differ_by_ranges, 1.02, n, 600));
+        assert!(few > 0.15 && many < 0.05, "{few} {many}");
+        let alarms = reported_share(differ_by_ranks, 1.0, 10, 1_000);
+        assert!((0.025..=0.065).contains(&alarms), "{alarms}");
+        assert!(reported_share(differ_by_minima, 1.0, 5, 400) > 0.15);
+    }
+
+    #[test]
+    fn iterations_of_a_boot_share_its_luck() {
+        let (pooled, means) = boot_false_alarms(5, 10, 400);
+        assert!(pooled > 0.3 && means < 0.075, "{pooled} {means}");
+    }
+
+    #[test]
+    fn drift_poses_as_a_change_unless_sides_are_interleaved() {
+        let (in_turn, paired) = drift_false_alarms(0.03, 400);
+        assert!(in_turn > 0.7 && paired < 0.08, "{in_turn} {paired}");
+    }
+
+    /// Stopping at significance triples false alarms; stopping at a precision keeps them.
+    #[test]
+    fn looking_again_and_again() {
+        let (significant, precise) = peeking_false_alarms(600);
+        assert!(significant > 0.13 && precise < 0.075, "{significant} {precise}");
+    }
+
+    #[test]
+    fn many_metrics_make_false_alarms_certain() {
+        let (each, corrected) = many_metrics_false_alarms(50, 100);
+        assert!(each > 0.8 && corrected < 0.13, "{each} {corrected}");
+    }
+
+    #[test]
+    fn wrong_middles() {
+        assert_eq!(median_of_mmtests(&[1.0, 2.0, 3.0, 4.0, 5.0]), 1.5);
+        assert_eq!(median_of_mmtests(&[1.0, 2.0, 3.0, 4.0]), 2.0);
+        assert_eq!(perflab_stats::median(&[1.0, 2.0, 3.0, 4.0, 5.0]), Ok(3.0));
+        let (harmonic, best) = means_with_one_loss();
+        assert!(harmonic < 40.0 && best > 99.0, "{harmonic} {best}");
+    }
 }

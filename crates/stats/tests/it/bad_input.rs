@@ -1,48 +1,71 @@
-//! NaN, infinities, nothing, one value, all ties, huge values, odd settings: a typed answer, never a panic. See also
-//! `bad_input.rs`.
+//! NaN, infinities, nothing, one value, all ties, huge values, odd settings: a typed answer, never a panic.
 
 use perflab_stats::*;
 
-type OneSampleStatistic = fn(&[f64]) -> Result<(), StatsError>;
-type TwoSampleStatistic = fn(&[f64], &[f64]) -> Result<(), StatsError>;
+type OneSampleCall = fn(&[f64]) -> Result<(), StatsError>;
+type TwoSampleCall = fn(&[f64], &[f64]) -> Result<(), StatsError>;
 
 const QUICK: ClusterBootstrap = ClusterBootstrap { resamples: 20, seed: 1, confidence: 0.9 };
 
-const OF_ONE: [(&str, OneSampleStatistic); 23] = [
+const OF_ONE: [(&str, OneSampleCall); 31] = [
+    ("mean", |x| mean(x).map(drop)),
+    ("median", |x| median(x).map(drop)),
+    ("quantile", |x| quantile(x, 0.9).map(drop)),
+    ("geometric mean", |x| geometric_mean(x).map(drop)),
+    ("sd", |x| sd(x).map(drop)),
+    ("mad", |x| mad(x).map(drop)),
+    ("robust sd", |x| robust_sd(x).map(drop)),
+    ("inter-quartile range", |x| inter_quartile_range(x).map(drop)),
+    ("median with interval", |x| median_with_interval(x, 0.95).map(drop)),
+    ("outliers", |x| find_outlying_values(x).map(drop)),
+    ("two modes", |x| find_two_modes(x).map(drop)),
+    ("drift", |x| drift_correlation(x).map(drop)),
+    ("autocorrelation", |x| lag_one_autocorrelation(x).map(drop)),
+    ("effective size", |x| effective_size(x).map(drop)),
+    ("two modes of few", |x| find_two_modes(&x[..x.len().min(5)]).map(drop)),
     ("harmonic mean", |x| harmonic_mean(x).map(drop)),
     ("harmonic sd", |x| harmonic_sd(x).map(drop)),
     ("trimmed mean", |x| trimmed_mean(x, 0.2).map(drop)),
-    ("winsorised mean", |x| winsorised_mean(x, 0.2).map(drop)),
-    ("best of", |x| best_values(x, BetterDirection::Higher, 95.0).map(drop)),
     ("best-of mean", |x| best_of_mean(x, BetterDirection::Higher, 95.0).map(drop)),
     ("best-of percentile", |x| best_of_percentile(x, BetterDirection::Lower, 95.0).map(drop)),
     ("coefficient of variation", |x| coefficient_of_variation(x).map(drop)),
-    ("quartile coefficient", |x| quartile_coefficient(x).map(drop)),
-    ("quantile", |x| quantile_with_interval(x, 0.9, 0.95).map(drop)),
+    ("quantile with interval", |x| quantile_with_interval(x, 0.9, 0.95).map(drop)),
     ("harrell-davis", |x| harrell_davis(x, 0.9).map(drop)),
     ("mean with interval", |x| mean_with_interval(x, 0.95).map(drop)),
     ("uncertain mean", |x| UncertainMean::from_values(x).map(drop)),
     ("prediction", |x| prediction_interval(x, 0.95).map(drop)),
-    ("log prediction", |x| prediction_interval_log(x, 0.95).map(drop)),
     ("e-divisive", |x| EDivisive { permutations: 9, shortest: 2, ..EDivisive::default() }.find(x).map(drop)),
-    ("hunter", |x| Hunter::default().find(x).map(drop)),
     ("segments", |x| find_segments(x, 5.0).map(drop)),
     ("warm-up", |x| WarmupRules::default().classify(x, BetterDirection::Lower).map(drop)),
     ("variation rule", |x| first_steady_by_variation(x, 5, 0.02).map(drop)),
     ("fences", |x| TukeyFences::from_values(x, 1.5).map(drop)),
-    ("one mode", |x| silverman_test(x, 3, 1).map(drop)),
-    ("many outliers", |x| find_rosner_outliers(x, 3, 0.05).map(drop)),
 ];
 
-const OF_TWO: [(&str, TwoSampleStatistic); 7] = [
+const OF_TWO: [(&str, TwoSampleCall); 10] = [
+    ("mann-whitney", |x, y| mann_whitney(x, y).map(drop)),
+    ("shift", |x, y| PairwiseShifts::absolute(x, y)?.estimate(0.95).map(drop)),
+    ("ratio", |x, y| hodges_lehmann_ratio(x, y, 0.95).map(drop)),
+    ("signed rank", |x, y| signed_rank(x, y).map(drop)),
+    ("paired shift", |x, y| WalshAverages::absolute(x, y)?.estimate(0.95).map(drop)),
+    ("paired ratio", |x, y| WalshAverages::relative(x, y)?.estimate(0.95).map(drop)),
+    ("spearman", |x, y| spearman(x, y).map(drop)),
+    ("theil-sen", |x, y| theil_sen(x, y, 0.95).map(drop)),
     ("welch", |x, y| welch(x, y).map(drop)),
-    ("welch shift", |x, y| welch_shift(x, y, 0.95).map(drop)),
-    ("welch ratio", |x, y| welch_ratio(x, y, 0.95).map(drop)),
-    ("equivalent shift", |x, y| test_equivalent_shift(x, y, -1.0, 1.0).map(drop)),
-    ("equivalent ratio", |x, y| test_equivalent_ratio(x, y, 0.9, 1.1).map(drop)),
-    ("cliff's delta", |x, y| cliffs_delta(x, y, 0.95).map(drop)),
     ("shift function", |x, y| shift_function(x, y, &QUICK).map(drop)),
 ];
+
+/// The estimates that invert the tests by ranks, for independent and for paired samples.
+fn estimate_shift(x: &[f64], y: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    PairwiseShifts::absolute(x, y)?.estimate(confidence)
+}
+
+fn estimate_paired_shift(x: &[f64], y: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    WalshAverages::absolute(x, y)?.estimate(confidence)
+}
+
+fn estimate_paired_ratio(x: &[f64], y: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
+    WalshAverages::relative(x, y)?.estimate(confidence)
+}
 
 #[test]
 fn an_empty_sample() {
@@ -92,31 +115,34 @@ fn extreme_values_do_not_panic() {
     }
     for scale in [1e-300, 1e-150, 1e150, 1e300] {
         let sample: Vec<f64> = (1..=12).map(|i| f64::from(i) * scale).collect();
-        let found = [
-            trimmed_mean(&sample, 0.2),
-            harrell_davis(&sample, 0.5),
-            harmonic_mean(&sample),
-            winsorised_mean(&sample, 0.1),
-        ];
+        let found = [trimmed_mean(&sample, 0.2), harrell_davis(&sample, 0.5), harmonic_mean(&sample)];
         assert!(
             found.iter().all(|found| found.as_ref().map_or(true, |value| value.is_finite())),
             "{scale}: {found:?}"
         );
-        let delta = cliffs_delta(&sample, &sample, 0.95).unwrap();
-        assert_eq!(delta.value, 0.0);
         if let Ok(found) = welch(&sample, &sample) {
             assert!(found.p.is_finite() && found.freedom.is_finite() && found.t == 0.0, "{scale}: {found:?}");
         }
     }
-    assert_eq!(Hunter::default().find(&[most; 20]), Err(StatsError::Overflow));
     assert_eq!(EDivisive::default().find(&[most; 20]), Err(StatsError::Overflow));
+    assert_eq!(mean(&[most, most]), Err(StatsError::Overflow));
+    assert_eq!(estimate_shift(&[-most], &[most], 0.9), Err(StatsError::Overflow));
 }
 
 #[test]
 fn one_value() {
+    assert_eq!(median(&[7.0]), Ok(7.0));
+    assert_eq!(quantile(&[7.0], 0.99), Ok(7.0));
+    assert_eq!(mad(&[7.0]), Ok(0.0));
+    assert_eq!(sd(&[7.0]), Err(StatsError::TooFew { needed: 2, got: 1 }));
+    assert_eq!(drift_correlation(&[7.0]), Err(StatsError::TooFew { needed: 3, got: 1 }));
+    assert_eq!(find_two_modes(&[7.0]), Err(StatsError::TooFew { needed: 8, got: 1 }));
+    assert_eq!(find_outlying_values(&[7.0]), Ok(vec![]));
+    assert_eq!(mann_whitney(&[7.0], &[9.0]).unwrap().p, 1.0);
+    let ratio = hodges_lehmann_ratio(&[8.0], &[12.0], 0.95).unwrap();
+    assert!((ratio.value - 1.5).abs() < 1e-15 && ratio.interval.is_none());
     assert_eq!(harmonic_mean(&[7.0]), Ok(7.0));
     assert_eq!(trimmed_mean(&[7.0], 0.4), Ok(7.0));
-    assert_eq!(winsorised_mean(&[7.0], 0.4), Ok(7.0));
     assert_eq!(best_of_mean(&[7.0], BetterDirection::Lower, 1.0), Ok(7.0));
     assert_eq!(harrell_davis(&[7.0], 0.3), Ok(7.0));
     assert_eq!(quantile_with_interval(&[7.0], 0.5, 0.9).unwrap().interval, None);
@@ -124,26 +150,50 @@ fn one_value() {
     assert_eq!(welch(&[7.0], &[1.0, 2.0]).map(drop), two_needed);
     assert_eq!(mean_with_interval(&[7.0], 0.9).map(drop), two_needed);
     assert_eq!(prediction_interval(&[7.0], 0.9).map(drop), two_needed);
-    assert_eq!(cliffs_delta(&[7.0], &[1.0, 2.0], 0.9).map(drop), two_needed);
     assert_eq!(TwoLevelNoise::from_boots(&[&[1.0, 2.0]]).map(drop), two_needed);
     assert_eq!(
         TwoLevelNoise::from_boots(&[&[1.0], &[2.0]]).map(drop),
         Err(StatsError::TooFew { needed: 3, got: 2 })
     );
-    assert_eq!(Hunter::default().find(&[7.0]), Err(StatsError::TooFew { needed: 6, got: 1 }));
-    assert_eq!(find_rosner_outliers(&[7.0], 3, 0.05), Err(StatsError::TooFew { needed: 6, got: 1 }));
+}
+
+#[test]
+fn samples_too_small_for_the_level_have_no_interval() {
+    let (x, y) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.5, 2.5, 3.7, 4.9, 6.2, 7.7]);
+    let levels = |n: usize, confidence| {
+        let independent = estimate_shift(&x[..n], &y[..n], confidence).unwrap().interval;
+        let paired = estimate_paired_shift(&x[..n], &y[..n], confidence).unwrap().interval;
+        (independent.map(|i| i.level), paired.map(|i| i.level))
+    };
+    assert_eq!(levels(2, 0.9), (None, None));
+    assert_eq!(levels(3, 0.9), (Some(0.9), None));
+    assert_eq!(levels(3, 0.95), (None, None));
+    assert_eq!(levels(4, 0.95), (Some(1.0 - 2.0 / 70.0), None));
+    assert_eq!(levels(5, 0.9).1, Some(0.9375));
+    assert_eq!(levels(5, 0.95).1, None);
+    assert_eq!(levels(6, 0.95).1, Some(1.0 - 2.0 / 64.0));
 }
 
 #[test]
 fn all_values_equal() {
+    let same = [3.0; 12];
+    assert_eq!(mann_whitney(&same, &same).unwrap().p, 1.0);
+    assert_eq!(mann_whitney(&[3.0; 60], &[3.0; 60]).unwrap().p, 1.0);
+    assert_eq!(signed_rank(&same, &same).unwrap().p, 1.0);
+    let shift = estimate_shift(&same, &same, 0.95).unwrap();
+    assert_eq!((shift.value, shift.interval.map(|i| (i.low, i.high))), (0.0, Some((0.0, 0.0))));
+    assert_eq!(estimate_paired_ratio(&same, &same, 0.95).unwrap().value, 1.0);
+    assert_eq!(drift_correlation(&same), Err(StatsError::NoSpread));
+    assert_eq!(lag_one_autocorrelation(&[0.1; 12]), Err(StatsError::NoSpread));
+    assert_eq!(find_two_modes(&same), Ok(None));
+    assert_eq!(find_outlying_values(&same), Ok(vec![]));
+}
+
+#[test]
+fn all_of_many_values_equal() {
     let same = [3.0; 40];
     assert_eq!(welch(&same, &same), Err(StatsError::NoSpread));
-    assert_eq!(test_equivalent_shift(&same, &same, -1.0, 1.0), Err(StatsError::NoSpread));
-    assert_eq!(silverman_test(&same, 9, 1), Err(StatsError::NoSpread));
     assert_eq!(coefficient_of_variation(&same), Ok(0.0));
-    assert_eq!(quartile_coefficient(&same), Ok(0.0));
-    assert_eq!(find_rosner_outliers(&same, 3, 0.05), Ok(vec![]));
-    assert_eq!(cliffs_delta(&same, &same, 0.95).unwrap().value, 0.0);
     let found = prediction_interval(&same, 0.99).unwrap().interval.unwrap();
     assert_eq!((found.low, found.high), (3.0, 3.0));
     assert_eq!(find_segments(&same, 5.0).unwrap().len(), 1);
@@ -160,6 +210,14 @@ fn all_values_equal() {
     assert_eq!((ratio.value, ratio.interval.map(|i| (i.low, i.high))), (1.0, Some((1.0, 1.0))));
 }
 
+#[test]
+fn ratios_need_values_above_zero() {
+    let expected = Err(StatsError::NotPositive { index: 1 });
+    assert_eq!(geometric_mean(&[1.0, 0.0]).map(drop), expected);
+    assert_eq!(hodges_lehmann_ratio(&[1.0, -1.0], &[1.0], 0.9).map(drop), expected);
+    assert_eq!(estimate_paired_ratio(&[1.0, 2.0], &[1.0, 0.0], 0.9).map(drop), expected);
+}
+
 /// Zero, negative, and means that could be either: no ratio, or none with an interval.
 #[test]
 fn ratios_need_a_zero_that_is_far() {
@@ -169,12 +227,7 @@ fn ratios_need_a_zero_that_is_far() {
         Err(StatsError::NotPositive { index: 1 })
     );
     assert_eq!(best_of_mean(&[3.0, -1.0], BetterDirection::Higher, 50.0), Ok(3.0));
-    assert_eq!(
-        welch_ratio(&[1.0, -1.0], &[1.0, 2.0], 0.9).map(drop),
-        Err(StatsError::NotPositive { index: 1 })
-    );
     assert!(matches!(coefficient_of_variation(&[-1.0, 1.0]), Err(StatsError::OutOfRange { .. })));
-    assert!(matches!(quartile_coefficient(&[-1.0, -2.0]), Err(StatsError::OutOfRange { .. })));
     let near_zero = UncertainMean::from_values(&[-1.0, 3.0]).unwrap();
     let far = UncertainMean::from_values(&[10.0, 11.0, 12.0]).unwrap();
     assert_eq!(ratio_of_means(near_zero, far, 0.95).unwrap().interval, None);
@@ -185,6 +238,43 @@ fn ratios_need_a_zero_that_is_far() {
     assert!(matches!(ratio_of_means(zero, far, 0.95), Err(StatsError::OutOfRange { .. })));
 }
 
+#[test]
+fn pairs_need_partners() {
+    let expected = Err(StatsError::Unpaired { left: 2, right: 1 });
+    assert_eq!(signed_rank(&[1.0, 2.0], &[1.0]).map(drop), expected);
+    assert_eq!(estimate_paired_shift(&[1.0, 2.0], &[1.0], 0.9).map(drop), expected);
+    assert_eq!(spearman(&[1.0, 2.0], &[1.0]).map(drop), expected);
+}
+
+#[test]
+fn parameters_outside_their_range() {
+    for confidence in [0.0, 1.0, -0.5, 95.0, f64::NAN] {
+        assert!(matches!(estimate_shift(&[1.0], &[1.0], confidence), Err(StatsError::OutOfRange { .. })));
+        assert!(matches!(median_with_interval(&[1.0], confidence), Err(StatsError::OutOfRange { .. })));
+        let plan = PowerRules { confidence, ..PowerRules::default() };
+        assert!(matches!(
+            plan.needed_repetitions(1.0, PowerGoal::Detect(1.0)),
+            Err(StatsError::OutOfRange { .. })
+        ));
+    }
+    assert!(matches!(quantile(&[1.0], 1.5), Err(StatsError::OutOfRange { .. })));
+    assert!(matches!(benjamini_hochberg(&[0.5, 1.5]), Err(StatsError::OutOfRange { .. })));
+    assert_eq!(benjamini_hochberg(&[]), Ok(vec![]));
+    assert_eq!(
+        PowerRules::default().detectable_change(1.0, 1),
+        Err(StatsError::TooFew { needed: 2, got: 1 })
+    );
+    assert_eq!(PowerRules::default().needed_repetitions(1.0, PowerGoal::Detect(1e-9)), Ok(None));
+    let sure = PowerRules { confidence: 1.0 - f64::EPSILON / 2.0, ..PowerRules::default() };
+    assert_eq!(sure.needed_repetitions(1.0, PowerGoal::Detect(0.1)), Ok(None));
+    let unlikely = PowerRules { confidence: 0.01, power: 0.01, ..PowerRules::default() };
+    assert_eq!(unlikely.needed_repetitions(1.0, PowerGoal::Detect(0.1)), Ok(Some(2)));
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(PowerRules::default().needed_repetitions(bad, PowerGoal::Decide(1.0)).is_err());
+        assert!(PowerRules::default().needed_repetitions(1.0, PowerGoal::Decide(bad)).is_err());
+    }
+}
+
 fn is_refused(found: Result<(), StatsError>) -> bool {
     matches!(found, Err(StatsError::OutOfRange { .. }))
 }
@@ -193,29 +283,25 @@ fn is_refused(found: Result<(), StatsError>) -> bool {
 fn confidences_outside_their_range() {
     let (x, y) = ([1.0, 2.0, 4.0], [2.0, 3.0, 3.5]);
     for bad in [0.0, 1.0, -0.5, 95.0, f64::NAN] {
-        assert!(is_refused(welch_shift(&x, &y, bad).map(drop)));
+        assert!(is_refused(welch(&x, &y).unwrap().interval(bad).map(drop)));
         assert!(is_refused(mean_with_interval(&x, bad).map(drop)));
         assert!(is_refused(prediction_interval(&x, bad).map(drop)));
         assert!(is_refused(quantile_with_interval(&x, 0.5, bad).map(drop)));
         assert!(is_refused(quantile_with_interval(&x, bad, 0.9).map(drop)));
         assert!(is_refused(harrell_davis(&x, bad).map(drop)));
         assert!(is_refused(expected_exceedances(100, bad).map(drop)));
-        assert!(is_refused(cliffs_delta(&x, &y, bad).map(drop)));
         assert!(is_refused(EDivisive { level: bad, ..EDivisive::default() }.find(&[1.0; 20]).map(drop)));
-        assert!(is_refused(test_equivalent_shift(&x, &y, -1.0, 1.0).unwrap().interval(bad).map(drop)));
     }
 }
 
 #[test]
 fn settings_outside_their_range() {
-    let (x, y) = ([1.0, 2.0, 4.0], [2.0, 3.0, 3.5]);
+    let x = [1.0, 2.0, 4.0];
     for bad in [-0.1, 0.5, f64::NAN] {
-        assert!(
-            is_refused(trimmed_mean(&x, bad).map(drop)) && is_refused(winsorised_mean(&x, bad).map(drop))
-        );
+        assert!(is_refused(trimmed_mean(&x, bad).map(drop)));
     }
     for bad in [0.0, -5.0, 100.5, f64::NAN] {
-        assert!(is_refused(best_values(&x, BetterDirection::Lower, bad).map(drop)));
+        assert!(is_refused(best_of_mean(&x, BetterDirection::Lower, bad).map(drop)));
     }
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(is_refused(find_segments(&x, bad).map(drop)));
@@ -230,8 +316,6 @@ fn settings_outside_their_range() {
         assert!(is_refused(levels.best_repetitions(&[1.0, bad]).map(drop)));
         assert!(is_refused(levels.needed_highest_repetitions(&[2], bad, 0.9).map(drop)));
     }
-    assert!(is_refused(test_equivalent_shift(&x, &y, 1.0, -1.0).map(drop)));
-    assert!(is_refused(test_equivalent_ratio(&x, &y, 0.0, 1.1).map(drop)));
     assert!(is_refused(benjamini_yekutieli(&[0.5, 1.5]).map(drop)));
     assert_eq!(
         VarianceComponents::from_nested_values(&[1.0; 5], &[2, 2]).map(drop),
@@ -246,4 +330,12 @@ fn settings_outside_their_range() {
         Err(StatsError::TooFew { needed: 2, got: 0 })
     );
     assert!(matches!(find_segments(&vec![1.0; 10_001], 5.0), Err(StatsError::TooMany { .. })));
+}
+
+#[test]
+fn more_pairs_than_memory_should_hold() {
+    let many = vec![1.0; 3000];
+    let error = estimate_shift(&many, &many, 0.95).unwrap_err();
+    assert_eq!(error, StatsError::TooMany { limit: 4_194_304, got: 9_000_000 });
+    assert_eq!(mann_whitney(&many, &[1.0]).unwrap().p, 1.0);
 }

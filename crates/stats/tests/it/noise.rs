@@ -23,3 +23,8 @@ impl NormalNoise {
         (0..n).map(|_| self.normal()).collect()
     }
 }
+
+/// How often it happens in so many tries.
+pub fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
+}

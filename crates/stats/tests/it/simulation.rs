@@ -1,23 +1,16 @@
-//! Rates by simulation with fixed seeds, for means, boots and their bootstrap: false alarms, coverage, two levels, drift.
+//! Rates by simulation with fixed seeds: false alarms, coverage, detection; for ranks, means, boots and their bootstrap.
 
-#![expect(clippy::unwrap_used, reason = "an answer that is missing fails the test")]
-
-mod noise;
-
-use noise::NormalNoise as Simulated;
 use perflab_stats::*;
 
-fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
-    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
-}
+use crate::noise::{NormalNoise, share_of_hits};
 
 /// Times with log-normal noise of 2 % around `centre`.
-fn lognormal_times(noise: &mut Simulated, n: usize, centre: f64) -> Vec<f64> {
+fn lognormal_times(noise: &mut NormalNoise, n: usize, centre: f64) -> Vec<f64> {
     noise.normals(n).iter().map(|normal| centre * (0.02 * normal).exp()).collect()
 }
 
 /// Boots of iterations around 100, with a standard deviation of 1 inside a boot and `between` among boots.
-fn make_boots(noise: &mut Simulated, boots: usize, iterations: usize, between: f64) -> Vec<Vec<f64>> {
+fn make_boots(noise: &mut NormalNoise, boots: usize, iterations: usize, between: f64) -> Vec<Vec<f64>> {
     let mut boot = || {
         let luck = 100.0 + between * noise.normal();
         noise.normals(iterations).iter().map(|value| value + luck).collect()
@@ -37,11 +30,166 @@ fn covers_truth(estimate: &IntervalEstimate, truth: f64) -> bool {
     !estimate.interval.unwrap().excludes(truth)
 }
 
+#[test]
+fn equal_systems_are_called_different_in_3_to_6_percent() {
+    for n in 6..=10 {
+        let mut noise = NormalNoise::from_seed(n as u64);
+        let alarms = share_of_hits(10_000, || {
+            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 100.0));
+            mann_whitney(&x, &y).unwrap().p < 0.05
+        });
+        assert!((0.03..=0.06).contains(&alarms), "n = {n}: {alarms}");
+        let mut noise = NormalNoise::from_seed(n as u64);
+        let by_interval = share_of_hits(4_000, || {
+            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 100.0));
+            hodges_lehmann_ratio(&x, &y, 0.95).unwrap().interval.unwrap().excludes(1.0)
+        });
+        assert!((0.03..=0.06).contains(&by_interval), "n = {n}: {by_interval}");
+    }
+}
+
+#[test]
+fn intervals_cover_a_true_ratio() {
+    for (n, confidence, expected) in [(6, 0.95, 0.94), (10, 0.95, 0.94), (20, 0.95, 0.94), (5, 0.90, 0.89)] {
+        let mut noise = NormalNoise::from_seed(100 + n as u64);
+        let covered = share_of_hits(3_000, || {
+            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
+            !hodges_lehmann_ratio(&x, &y, confidence).unwrap().interval.unwrap().excludes(1.03)
+        });
+        assert!(covered >= expected, "n = {n}: {covered}");
+    }
+}
+
+/// Blocks share luck that is five times the noise; pairs see through it.
+#[test]
+fn paired_intervals_cover_a_true_ratio() {
+    for n in [6, 10, 20] {
+        let mut noise = NormalNoise::from_seed(200 + n as u64);
+        let covered = share_of_hits(4_000, || {
+            let luck: Vec<f64> = (0..n).map(|_| (0.1 * noise.normal()).exp()).collect();
+            let mut side = |centre| {
+                luck.iter().map(|l| l * lognormal_times(&mut noise, 1, centre)[0]).collect::<Vec<_>>()
+            };
+            let (x, y) = (side(100.0), side(103.0));
+            !pseudo_median_ratio(&x, &y, 0.95).unwrap().interval.unwrap().excludes(1.03)
+        });
+        assert!((0.94..=0.985).contains(&covered), "n = {n}: {covered}");
+    }
+}
+
+/// A clock so coarse that most values are tied: the true shift (whole steps) stays covered.
+#[test]
+fn intervals_cover_with_heavy_ties() {
+    for n in [4, 6, 10, 20] {
+        let mut noise = NormalNoise::from_seed(300 + n as u64);
+        let covered = share_of_hits(3_000, || {
+            let mut side =
+                |centre: f64| (0..n).map(|_| (centre + noise.normal()).round()).collect::<Vec<_>>();
+            let (x, y) = (side(100.0), side(102.0));
+            !hodges_lehmann_shift(&x, &y, 0.95).unwrap().interval.unwrap().excludes(2.0)
+        });
+        assert!(covered >= 0.95, "n = {n}: {covered}");
+    }
+}
+
+/// The normal approximation beyond 50 against 50.
+#[test]
+fn large_samples_cover_too() {
+    let mut noise = NormalNoise::from_seed(400);
+    let covered = share_of_hits(600, || {
+        let (x, y) = (lognormal_times(&mut noise, 55, 100.0), lognormal_times(&mut noise, 50, 101.0));
+        !hodges_lehmann_ratio(&x, &y, 0.95).unwrap().interval.unwrap().excludes(1.01)
+    });
+    assert!(covered >= 0.93, "{covered}");
+}
+
+#[test]
+fn one_mode_is_rarely_called_two() {
+    for n in [8, 10, 12, 15, 20, 25, 30, 60] {
+        let mut noise = NormalNoise::from_seed(500 + n as u64);
+        let mut alarms = |shape: fn(&mut NormalNoise) -> f64| {
+            share_of_hits(3_000, || {
+                let sample: Vec<f64> = (0..n).map(|_| shape(&mut noise)).collect();
+                find_two_modes(&sample).unwrap().is_some()
+            })
+        };
+        let normal = alarms(|noise| 100.0 + 3.0 * noise.normal());
+        let slight = alarms(|noise| (0.02 * noise.normal()).exp());
+        let skewed = alarms(|noise| (0.5 * noise.normal()).exp());
+        let long_tail = alarms(|noise| noise.normal().exp());
+        let flat = alarms(|noise| noise.uniform() + 1.0);
+        for (shape, alarms) in
+            [("normal", normal), ("slight", slight), ("skewed", skewed), ("tail", long_tail)]
+        {
+            assert!(alarms <= 0.02, "{shape}, n = {n}: {alarms}");
+        }
+        assert!(flat <= 0.04, "uniform, n = {n}: {flat}");
+    }
+}
+
+#[test]
+fn two_clear_modes_are_found() {
+    for n in [8, 10, 20, 30] {
+        let mut noise = NormalNoise::from_seed(600 + n as u64);
+        let found = share_of_hits(2_000, || {
+            let upper = |index: usize| if index < n / 3 { 112.0 } else { 100.0 };
+            let sample: Vec<f64> = (0..n).map(|index| upper(index) + noise.normal()).collect();
+            find_two_modes(&sample).unwrap().is_some_and(|modes| (modes.high - modes.low - 12.0).abs() < 3.0)
+        });
+        assert!(found >= 0.95, "n = {n}: {found}");
+    }
+}
+
+#[test]
+fn drift_is_found_and_rarely_imagined() {
+    for n in [6, 10, 11, 20, 40] {
+        let mut noise = NormalNoise::from_seed(700 + n as u64);
+        let imagined = share_of_hits(4_000, || {
+            drift_correlation(&lognormal_times(&mut noise, n, 100.0)).unwrap().p < 0.01
+        });
+        assert!(imagined <= 0.015, "n = {n}: {imagined}");
+    }
+    // With fewer than ten, hardly anything but a perfect order is below 1 %.
+    for n in [10, 11, 20, 40] {
+        let mut noise = NormalNoise::from_seed(750 + n as u64);
+        let rising =
+            |noise: &mut NormalNoise| (0..n).map(|i| 100.0 + i as f64 + noise.normal()).collect::<Vec<_>>();
+        let found = share_of_hits(500, || drift_correlation(&rising(&mut noise)).unwrap().p < 0.01);
+        assert!(found > 0.95, "n = {n}: {found}");
+    }
+}
+
+/// The plan's promise: at the planned size, the change is found about as often as its power says.
+#[test]
+fn planned_repetitions_have_the_power_promised() {
+    let plan = PowerRules::default();
+    let n = plan.needed_repetitions(0.02, PowerGoal::Detect(0.02)).unwrap().unwrap();
+    let mut noise = NormalNoise::from_seed(800);
+    let found = share_of_hits(3_000, || {
+        let (x, y) =
+            (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 100.0 * 0.02_f64.exp()));
+        mann_whitney(&x, &y).unwrap().p < 0.05
+    });
+    assert!((0.77..=0.85).contains(&found), "n = {n}: {found}");
+}
+
+#[test]
+fn a_planned_verdict_of_same_comes_as_often_as_promised() {
+    let n = PowerRules::default().needed_repetitions(0.02, PowerGoal::ShowSame(0.02)).unwrap().unwrap();
+    let mut noise = NormalNoise::from_seed(900);
+    let same = share_of_hits(1_500, || {
+        let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 100.0));
+        let interval = hodges_lehmann_ratio(&x, &y, 0.90).unwrap().interval.unwrap();
+        interval.is_inside((-0.02_f64).exp(), 0.02_f64.exp())
+    });
+    assert!((0.76..=0.88).contains(&same), "n = {n}: {same}");
+}
+
 /// Welch keeps its 5 %, but for 2 or 3 values where it is too careful.
 #[test]
 fn equal_means_are_called_different_in_5_percent() {
     for (n, least) in [(2, 0.01), (3, 0.025), (5, 0.035), (10, 0.04), (20, 0.04)] {
-        let mut noise = Simulated::from_seed(n as u64);
+        let mut noise = NormalNoise::from_seed(n as u64);
         let alarms = share_of_hits(4_000, || welch(&noise.normals(n), &noise.normals(n)).unwrap().p < 0.05);
         assert!((least..=0.06).contains(&alarms), "n = {n}: {alarms}");
     }
@@ -53,7 +201,7 @@ fn iterations_are_no_independent_values() {
     for (boots, iterations, between, pooled_at_least) in
         [(5, 10, 1.0, 0.30), (10, 3, 1.0, 0.10), (5, 10, 0.3, 0.08)]
     {
-        let mut noise = Simulated::from_seed(10 + boots as u64);
+        let mut noise = NormalNoise::from_seed(10 + boots as u64);
         let mut pooled = 0;
         let alarms = share_of_hits(1_000, || {
             let [x, y] = [(); 2].map(|()| make_boots(&mut noise, boots, iterations, between));
@@ -69,7 +217,7 @@ fn iterations_are_no_independent_values() {
 /// A warm room makes all later runs 3 % slower: blocks AAAA BBBB take it for a change, pairs do not.
 #[test]
 fn drift_fools_blocks_and_not_pairs() {
-    let mut noise = Simulated::from_seed(20);
+    let mut noise = NormalNoise::from_seed(20);
     let mut series = || -> Vec<f64> {
         (0..20).map(|i| 100.0 * (1.0 + 0.03 * f64::from(i) / 19.0) * (0.01 * noise.normal()).exp()).collect()
     };
@@ -95,7 +243,7 @@ fn drift_fools_blocks_and_not_pairs() {
 #[test]
 fn intervals_of_means_and_ratios_cover() {
     for n in [3, 5, 10] {
-        let mut noise = Simulated::from_seed(30 + n as u64);
+        let mut noise = NormalNoise::from_seed(30 + n as u64);
         let (mut by_welch, mut by_fieller, mut of_mean, mut of_new) = (0, 0, 0, 0);
         for _ in 0..2_000 {
             let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
@@ -120,7 +268,7 @@ fn intervals_of_means_and_ratios_cover() {
 #[test]
 fn a_change_at_the_margin_is_rarely_called_the_same() {
     for n in [5, 10, 30] {
-        let mut noise = Simulated::from_seed(40 + n as u64);
+        let mut noise = NormalNoise::from_seed(40 + n as u64);
         let wrong = share_of_hits(4_000, || {
             let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
             test_equivalent_ratio(&x, &y, 1.0 / 1.03, 1.03).unwrap().p <= 0.05
@@ -133,7 +281,7 @@ fn a_change_at_the_margin_is_rarely_called_the_same() {
 #[test]
 fn bootstrap_over_boots_covers() {
     for (boots, tries, bca_least, t_least) in [(5, 250, 0.76, 0.88), (10, 100, 0.82, 0.88)] {
-        let mut noise = Simulated::from_seed(50 + boots as u64);
+        let mut noise = NormalNoise::from_seed(50 + boots as u64);
         let (mut by_bca, mut by_t) = (0, 0);
         for seed in 0..tries {
             let found = make_boots(&mut noise, boots, 3, 1.0);
@@ -150,7 +298,7 @@ fn bootstrap_over_boots_covers() {
 /// The components are unbiased, for equal and for unequal boots.
 #[test]
 fn variance_components_are_found() {
-    let mut noise = Simulated::from_seed(60);
+    let mut noise = NormalNoise::from_seed(60);
     let (mut between, mut within, mut three) = (0.0, 0.0, [0.0; 3]);
     for _ in 0..500 {
         let mut boots = make_boots(&mut noise, 12, 8, 2.0);
@@ -178,7 +326,7 @@ fn variance_components_are_found() {
 /// What is planned from the components is what comes out: half width and the best use of a fixed time.
 #[test]
 fn a_plan_over_levels_keeps_its_word() {
-    let mut noise = Simulated::from_seed(70);
+    let mut noise = NormalNoise::from_seed(70);
     let pilot = make_boots(&mut noise, 200, 10, 0.5);
     let found = VarianceComponents::from_nested_values(&pilot.concat(), &[10, 200]).unwrap();
     let best = found.best_repetitions(&[1.0, 20.0]).unwrap()[0].unwrap();
@@ -198,7 +346,7 @@ fn a_plan_over_levels_keeps_its_word() {
 /// Of the calls at q ≤ 5 %, at most 5 % are wrong on average; Yekutieli makes fewer.
 #[test]
 fn false_discoveries_stay_rare() {
-    let mut noise = Simulated::from_seed(80);
+    let mut noise = NormalNoise::from_seed(80);
     let (mut wrong, mut careful, mut found) = (0.0, 0.0, 0.0);
     for _ in 0..400 {
         let p: Vec<f64> =
@@ -219,7 +367,7 @@ fn false_discoveries_stay_rare() {
 
 #[test]
 fn intervals_of_quantiles_and_delta_cover() {
-    let mut noise = Simulated::from_seed(90);
+    let mut noise = NormalNoise::from_seed(90);
     for (n, fraction) in [(20, 0.5), (40, 0.9), (100, 0.25)] {
         let truth = [(0.5, 0.0), (0.9, 1.281_551_565_544_600_4), (0.25, -0.674_489_750_196_081_7)];
         let truth = truth.iter().find(|(at, _)| *at == fraction).unwrap().1;
@@ -238,7 +386,7 @@ fn intervals_of_quantiles_and_delta_cover() {
 
 #[test]
 fn deciles_of_the_shift_function_cover() {
-    let mut noise = Simulated::from_seed(100);
+    let mut noise = NormalNoise::from_seed(100);
     let (mut covered, tries) = ([0.0; 9], 100);
     for seed in 0..tries {
         let (x, y) =

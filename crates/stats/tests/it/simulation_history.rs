@@ -1,15 +1,8 @@
 //! Rates by simulation with fixed seeds, for series: change points, warm-up, outliers.
 
-#![expect(clippy::unwrap_used, reason = "an answer that is missing fails the test")]
-
-mod noise;
-
-use noise::NormalNoise;
 use perflab_stats::*;
 
-fn share_of_hits(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
-    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
-}
+use crate::noise::{NormalNoise, share_of_hits};
 
 /// A flat history; E-divisive keeps its level.
 #[test]
