@@ -2,7 +2,7 @@
 //!
 //! Steps are found by E-divisive (energy distance, permutations with a seed) on the logarithms where all values are
 //! above zero. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since
-//! its p-value belongs to a place chosen beforehand (`crates/stats/tests/it/simulation_history.rs`).
+//! its p-value belongs to a place chosen beforehand (`crates/stats/tests/it/hunter.rs`).
 //!
 //! A step lies between two runs; which change is to blame takes a new measurement. Each unit of a metric is a series of
 //! its own.

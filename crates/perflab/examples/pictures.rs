@@ -1,6 +1,9 @@
 //! Draws the pictures of docs/statistics.md: `cargo run -p perflab --example pictures`. Every number in them is simulated
 //! here, with fixed seeds, by the rules that `crates/stats/tests/it/other_tools.rs` holds to their bounds.
 
+#[path = "../../stats/tests/it/hunter.rs"]
+#[expect(dead_code, reason = "the picture shows its defaults")]
+mod hunter;
 #[path = "../../stats/tests/it/noise.rs"]
 mod noise;
 #[path = "../../stats/tests/it/other_tools.rs"]
@@ -13,11 +16,12 @@ mod other_tools;
 
 use std::path::Path;
 
+use hunter::Hunter;
+use other_tools::DifferenceRule;
 use perflab_present::chart::{
     AxisBand, AxisUnit, BarChart, ChartBar, ChartDot, DotChart, LevelLine, Scene, SceneSurface,
 };
-use perflab_stats::{EDivisive, Hunter, hodges_lehmann_ratio};
-use other_tools::DifferenceRule;
+use perflab_stats::{EDivisive, hodges_lehmann_ratio};
 
 /// Makes one picture.
 type PictureMaker = fn() -> anyhow::Result<Scene>;
@@ -203,7 +207,7 @@ fn history_steps_picture() -> anyhow::Result<Scene> {
     });
     let quick = EDivisive { permutations: 99, ..EDivisive::default() };
     let divisive = share_of_flat_histories(|series| Ok(!quick.find(series)?.is_empty()))?;
-    let hunter = share_of_flat_histories(|series| Ok(!Hunter::default().find(series)?.is_empty()))?;
+    let hunter = share_of_flat_histories(|series| Ok(!Hunter::default().find(series).is_empty()))?;
     Ok(DotChart {
         title: "A step of 3 % in a history of 40 runs".into(),
         note: format!(

@@ -4,7 +4,7 @@
 //! (bar 1 s).
 
 use perflab_stats::{
-    BetterDirection, ClusterBootstrap, EDivisive, Hunter, PairwiseShifts, PowerGoal, PowerRules, StatsError,
+    BetterDirection, ClusterBootstrap, EDivisive, PairwiseShifts, PowerGoal, PowerRules, StatsError,
     WarmupRules, benjamini_hochberg, benjamini_yekutieli, drift_correlation, find_outlying_values,
     find_two_modes, mann_whitney, median,
 };
@@ -70,7 +70,6 @@ fn compare_ten_thousand(cases: &[(Vec<f64>, Vec<f64>)]) -> Result<(), StatsError
 fn analyse_series() -> Result<(), StatsError> {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let values: Vec<f64> = (0..2_000).map(|_| rng.random_range(100.0..110.0)).collect();
-    print_times("Hunter, 200 values", || Hunter::default().find(&values[..200]).map(drop))?;
     print_times("E-divisive, 200 values, 199 shuffles", || {
         EDivisive::default().find(&values[..200]).map(drop)
     })?;

@@ -10,9 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::StatsError;
 use crate::descriptive::quantile_of_sorted;
-use crate::error::{check_sample, finite_or_overflow, sorted_sample};
+use crate::error::{StatsError, check_sample, finite_or_overflow, sorted_sample};
 use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
 
 /// Fewest boots of which anything can be drawn.

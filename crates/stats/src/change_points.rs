@@ -1,18 +1,13 @@
-//! Steps of a series: energy distance with permutations ([`EDivisive`]), and Hunter's t-test on the same candidates
-//! ([`Hunter`]).
+//! Steps of a series: energy distance with permutations ([`EDivisive`]).
 //!
 //! A step lies between two values; which revision is to blame takes a new measurement on both sides. A p-value is never
 //! zero: (b + 1) / (m + 1) is the least that m permutations can show.
-
-pub(crate) mod hunter;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::{StatsError, check_at_least, check_open_fraction};
-
-pub use hunter::{Hunter, HunterRules};
 
 /// How to search; see [`EDivisive::find`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,18 +110,18 @@ fn describe_steps(series: &[f64], steps: &[(usize, f64)]) -> Vec<ChangePoint> {
 
 /// The best place for a step, and how large its distance is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct StepCandidate {
+struct StepCandidate {
     /// First value after the step.
-    pub(crate) index: usize,
+    index: usize,
     /// Scaled energy distance, in the unit of the values.
-    pub(crate) distance: f64,
+    distance: f64,
 }
 
 /// The (τ, κ) that maximises Q = ab/(a+b) · E(x[..τ], x[τ..κ]), a = τ, b = κ - τ, both at least `shortest`, where
 /// E = 2/(ab) Σ|x - y| - Σ|x - x'| / C(a, 2) - Σ|y - y'| / C(b, 2) and a sum over one value is zero. Source: Matteson and
 /// James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of the American
 /// Statistical Association 109 (2014), α = 1. Takes n² time and n memory. `None` for fewer than two segments' worth.
-pub(crate) fn best_candidate(series: &[f64], shortest: usize) -> Option<StepCandidate> {
+fn best_candidate(series: &[f64], shortest: usize) -> Option<StepCandidate> {
     // to_here[k] = Σ |x_i - x_k| over i < τ, kept up while τ moves; from_start[k] is the same at τ = k.
     let from_start: Vec<f64> = (0..series.len()).map(|k| sum_distances(series, k)).collect();
     let mut to_here = vec![0.0; series.len()];
@@ -181,7 +176,7 @@ pub struct ChangePoint {
 const MOST_VALUES: usize = 10_000;
 
 /// Passes a series that can be searched with segments of at least `shortest` values.
-pub(crate) fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64], StatsError> {
+fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64], StatsError> {
     if shortest == 0 {
         return Err(StatsError::OutOfRange { name: "shortest segment", value: 0.0, range: "[1, infinity)" });
     }
@@ -196,23 +191,20 @@ pub(crate) fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64]
 }
 
 /// The ranges between steps.
-pub(crate) fn segment_ranges(steps: &[usize], length: usize) -> Vec<std::ops::Range<usize>> {
+fn segment_ranges(steps: &[usize], length: usize) -> Vec<std::ops::Range<usize>> {
     let starts = std::iter::once(0).chain(steps.iter().copied());
     starts.zip(steps.iter().copied().chain([length])).map(|(start, end)| start..end).collect()
 }
 
-pub(crate) fn segment_mean(values: &[f64]) -> f64 {
+fn segment_mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
     use serde_json::Value;
 
     use super::{ChangePoint, EDivisive, best_candidate};
-    use crate::change_points::hunter::Hunter;
     use crate::error::StatsError;
 
     fn parse_numbers(value: &Value) -> Vec<f64> {
@@ -251,9 +243,6 @@ mod tests {
         let divisive = EDivisive { level: 0.05, permutations: 199, shortest: 1, seed: 1 };
         assert_eq!(step_indexes(divisive.find(&SEQUENCE)), [5, 8]);
         assert_eq!(step_indexes(divisive.find(&HALVED)), [10]);
-        assert_eq!(step_indexes(Hunter::with_otava_rules(10, 0.0001, 0.0).find(&HALVED)), [10]);
-        assert_eq!(step_indexes(Hunter::default().find(&HALVED)), [10]);
-        assert_eq!(step_indexes(Hunter::default().find(&SEQUENCE)), [5, 8]);
     }
 
     #[test]
@@ -266,55 +255,20 @@ mod tests {
     }
 
     #[test]
-    fn a_small_step_is_dropped_when_it_does_not_matter() {
-        let hunter = |least_change| Hunter { least_change, ..Hunter::default() };
-        assert_eq!(step_indexes(hunter(0.9).find(&HALVED)), [10]);
-        assert_eq!(step_indexes(hunter(1.1).find(&HALVED)), Vec::<usize>::new());
-    }
-
-    #[test]
     fn nothing_changes_in_equal_values() {
         assert_eq!(EDivisive::default().find(&[3.0; 40]), Ok(vec![]));
-        assert_eq!(Hunter::default().find(&[3.0; 120]), Ok(vec![]));
-        assert_eq!(Hunter::with_otava_rules(50, 0.001, 0.0).find(&[0.1; 120]), Ok(vec![]));
     }
 
     #[test]
     fn a_step_between_constants_is_certain() {
         let series: Vec<f64> = (0..40).map(|i| if i < 20 { 1.0 } else { 2.0 }).collect();
         assert_eq!(step_indexes(EDivisive::default().find(&series)), [20]);
-        let found = Hunter::default().find(&series).unwrap();
-        assert_eq!(found.iter().map(|step| (step.index, step.p)).collect::<Vec<_>>(), [(20, 0.0)]);
     }
 
     #[test]
     fn settings_outside_their_range() {
-        let bad = |hunter: Hunter| matches!(hunter.find(&HALVED), Err(StatsError::OutOfRange { .. }));
-        assert!(bad(Hunter { level: 1.0, ..Hunter::default() }));
-        assert!(bad(Hunter { window: 1, ..Hunter::default() }));
-        assert!(bad(Hunter { shortest: 0, ..Hunter::default() }));
-        assert!(bad(Hunter { least_change: f64::NAN, ..Hunter::default() }));
         let few = EDivisive { permutations: 0, ..EDivisive::default() };
         assert_eq!(few.find(&HALVED), Err(StatsError::TooFew { needed: 1, got: 0 }));
         assert!(matches!(EDivisive::default().find(&vec![1.0; 10_001]), Err(StatsError::TooMany { .. })));
-    }
-
-    /// Three against three, one place given: the t-test is right in 5 % of cases, with Otava's variance in more.
-    #[test]
-    fn the_variance_of_otava_alarms_too_often() {
-        let mut random = ChaCha8Rng::seed_from_u64(9);
-        let mut normal = || {
-            let (first, second) = (1.0 - random.random::<f64>(), random.random::<f64>());
-            (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos()
-        };
-        let (mut sound, mut otava) = (0, 0);
-        for _ in 0..4_000 {
-            let values: Vec<f64> = (0..6).map(|_| normal()).collect();
-            let (left, right) = values.split_at(3);
-            sound += usize::from(Hunter::default().p_value(left, right) < 0.05);
-            otava += usize::from(Hunter::with_otava_rules(50, 0.001, 0.0).p_value(left, right) < 0.05);
-        }
-        assert!((160..=250).contains(&sound), "{sound}");
-        assert!((300..=420).contains(&otava), "{otava}");
     }
 }

@@ -89,20 +89,6 @@ pub fn trimmed_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
     mean(sorted.get(cut..sorted.len() - cut).unwrap_or_default())
 }
 
-/// Mean after the lowest and the highest ⌊share · n⌋ values are moved to the nearest value that stays, in the unit of
-/// the values. `share` is a fraction in [0, 0.5), for each end. Source: Wilcox, as for [`trimmed_mean`], section 3.3.
-///
-/// # Errors
-/// As [`trimmed_mean`].
-pub fn winsorised_mean(values: &[f64], share: f64) -> Result<f64, StatsError> {
-    let mut sorted = sorted_sample(values)?;
-    let n = sorted.len();
-    let cut = trimmed_count(n, share)?;
-    let (low, high) = (sorted[cut], sorted[n - 1 - cut]);
-    sorted.iter_mut().for_each(|value| *value = value.clamp(low, high));
-    mean(&sorted)
-}
-
 /// Standard deviation that belongs to a harmonic mean H, in the unit of the values: √(H⁴ Σ (1/x - 1/H)² / n), the delta
 /// method on the mean of the reciprocals. MMTests prints it for metrics where more is better (`Stat.pm`, stddev of
 /// Hmean); it divides by n where the usual one divides by n - 1.
@@ -172,26 +158,13 @@ pub(crate) fn distances_from_median(values: &[f64]) -> Result<Vec<f64>, StatsErr
     values.iter().map(|value| finite_or_overflow((value - centre).abs())).collect()
 }
 
-/// Coefficient of variation, standard deviation over mean, a fraction without unit. A secondary number: one outlier
-/// moves it as it likes; [`quartile_coefficient`] does not mind.
+/// Coefficient of variation, standard deviation over mean, a fraction without unit. One outlier moves it as it likes.
 ///
 /// # Errors
 /// Fewer than two values, one that is not finite, a mean that is not above zero, an overflow.
 pub fn coefficient_of_variation(values: &[f64]) -> Result<f64, StatsError> {
     let sd = sd(values)?;
     finite_or_overflow(sd / check_above_zero("mean", mean(values)?)?)
-}
-
-/// Quartile coefficient of dispersion (Q3 - Q1) / (Q3 + Q1), a fraction without unit, with type 7 quartiles. Source:
-/// Bonett, "Confidence interval for a coefficient of quartile variation", Computational Statistics & Data Analysis 50
-/// (2006).
-///
-/// # Errors
-/// An empty sample, a value that is not finite, quartiles whose sum is not above zero, an overflow.
-pub fn quartile_coefficient(values: &[f64]) -> Result<f64, StatsError> {
-    let sorted = sorted_sample(values)?;
-    let [low, high] = [0.25, 0.75].map(|fraction| quantile_of_sorted(&sorted, fraction));
-    finite_or_overflow((high - low) / check_above_zero("sum of the quartiles", high + low)?)
 }
 
 /// Which end of a metric is good.
@@ -205,10 +178,7 @@ pub enum BetterDirection {
 
 /// The best ⌊n · percent / 100⌋ values, best first, but never fewer than one: of 5 values the best 95 % are 4. For
 /// `percent` in (0, 100]. Source: MMTests, `bin/lib/MMTests/Stat.pm`.
-///
-/// # Errors
-/// An empty sample, a value that is not finite, a percentage outside (0, 100].
-pub fn best_values(values: &[f64], better: BetterDirection, percent: f64) -> Result<Vec<f64>, StatsError> {
+fn best_values(values: &[f64], better: BetterDirection, percent: f64) -> Result<Vec<f64>, StatsError> {
     let mut ranked = sorted_sample(values)?;
     if better == BetterDirection::Higher {
         ranked.reverse();
@@ -217,12 +187,12 @@ pub fn best_values(values: &[f64], better: BetterDirection, percent: f64) -> Res
     Ok(ranked)
 }
 
-/// Mean of [`best_values`], in the unit of the values: arithmetic where less is better (`BAmean`), harmonic where more is
-/// (`BHmean`).
+/// Mean of the best ⌊n · percent / 100⌋ values, in the unit of the values: arithmetic where less is better (`BAmean`),
+/// harmonic where more is (`BHmean`).
 ///
 /// # Errors
-/// As [`best_values`]; also, where more is better, a value among the best that is not above zero. Its index then counts
-/// from the best value.
+/// An empty sample, a value that is not finite, a percentage outside (0, 100]; also, where more is better, a value among the
+/// best that is not above zero. Its index then counts from the best value.
 pub fn best_of_mean(values: &[f64], better: BetterDirection, percent: f64) -> Result<f64, StatsError> {
     let best = best_values(values, better, percent)?;
     match better {
@@ -231,11 +201,11 @@ pub fn best_of_mean(values: &[f64], better: BetterDirection, percent: f64) -> Re
     }
 }
 
-/// The worst value of [`best_values`], in the unit of the values: the `Pctile` of MMTests, which for a metric where more is
-/// better is a *low* value.
+/// The worst of the best ⌊n · percent / 100⌋ values, in the unit of the values: the `Pctile` of MMTests, which for a metric
+/// where more is better is a *low* value.
 ///
 /// # Errors
-/// As [`best_values`].
+/// An empty sample, a value that is not finite, a percentage outside (0, 100].
 pub fn best_of_percentile(values: &[f64], better: BetterDirection, percent: f64) -> Result<f64, StatsError> {
     best_values(values, better, percent)?
         .last()

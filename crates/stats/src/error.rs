@@ -117,6 +117,15 @@ pub(crate) fn check_paired<'a>(
     Err(StatsError::Unpaired { left: left.len(), right: right.len() })
 }
 
+/// Most differences between values that are held in memory at once (32 MiB).
+const MOST_DIFFERENCES: usize = 4_194_304;
+
+/// Passes a number of differences that may be held at once.
+pub(crate) fn check_memory(got: usize) -> Result<(), StatsError> {
+    let limit = MOST_DIFFERENCES;
+    if got > limit { Err(StatsError::TooMany { limit, got }) } else { Ok(()) }
+}
+
 /// Passes an answer that did not overflow on the way.
 pub(crate) fn finite_or_overflow(answer: f64) -> Result<f64, StatsError> {
     if answer.is_finite() { Ok(answer) } else { Err(StatsError::Overflow) }

@@ -1,7 +1,6 @@
 //! The correction for many metrics at once. The caller passes the p-values that belong together.
 
-use crate::StatsError;
-use crate::error::check_sample;
+use crate::error::{StatsError, check_sample};
 
 /// Benjamini and Hochberg's adjusted p-values (q), in the order passed: calling all with q ≤ 0.05 changed
 /// makes at most 5 % of the calls wrong on average, for independent or positively dependent metrics.

@@ -4,10 +4,8 @@ use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::StatsError;
 use crate::descriptive::median_of_sorted;
-use crate::error::{check_open_fraction, finite_or_overflow};
-use crate::rank_distribution::TailProbabilities;
+use crate::error::{StatsError, check_open_fraction, finite_or_overflow};
 
 /// How a p-value or a level was worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,6 +123,25 @@ impl RankCut {
         let low = self.rank.checked_sub(1)?;
         let high = candidates.checked_sub(self.rank)?;
         (low <= high).then(|| ConfidenceInterval { low: at(low), high: at(high), level: self.level })
+    }
+}
+
+/// How likely a statistic is at most, and at least, what it is, when nothing differs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TailProbabilities {
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+}
+
+impl TailProbabilities {
+    /// Twice the smaller tail, at most 1.
+    pub(crate) fn two_sided(self) -> f64 {
+        (2.0 * self.lower.min(self.upper)).min(1.0)
+    }
+
+    /// The tails of the mirrored statistic.
+    pub(crate) fn mirrored(self) -> Self {
+        Self { lower: self.upper, upper: self.lower }
     }
 }
 

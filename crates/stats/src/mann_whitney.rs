@@ -5,12 +5,12 @@
 //! sharper for it. The order of all differences between two samples is found without making them: of 200 against 200
 //! values there are 40,000, of which an estimate with its interval needs six.
 
-use crate::StatsError;
-use crate::error::{check_sample, finite_or_overflow, logarithms};
-use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, normal_tails, tail_probability};
+use crate::error::{StatsError, check_memory, check_sample, finite_or_overflow, logarithms};
+use crate::interval::{
+    InferenceMethod, IntervalEstimate, RankCut, TailProbabilities, normal_tails, tail_probability,
+};
 use crate::rank_distribution::{
-    EXACT_PAIRS, MidRanks, RankDistribution, TailProbabilities, rank_sum_distribution,
-    rank_sum_distribution as rank_sum_null, sized_subset_sum_counts,
+    EXACT_PAIRS, MidRanks, RankDistribution, rank_sum_distribution, sized_subset_sum_counts,
 };
 
 /// Up to so many arrangements of tied values are counted one and all.
@@ -46,7 +46,7 @@ pub fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Result<MannWhitney, 
 }
 
 /// U, how likely it is at most and at least that when nothing differs, and how that was worked out.
-pub(crate) fn rank_sum_tails(
+fn rank_sum_tails(
     baseline: &[f64],
     candidate: &[f64],
 ) -> Result<(f64, TailProbabilities, InferenceMethod), StatsError> {
@@ -58,7 +58,7 @@ pub(crate) fn rank_sum_tails(
     let u = doubled_u as f64 / 2.0;
     let few_pairs = m.saturating_mul(n) <= EXACT_PAIRS;
     let (tails, method) = if few_pairs && !ranking.has_ties() {
-        (rank_sum_null(m, n).tails(doubled_u / 2), InferenceMethod::Exact)
+        (rank_sum_distribution(m, n).tails(doubled_u / 2), InferenceMethod::Exact)
     } else if few_pairs && arrangement_count(m, n) <= EXACT_ARRANGEMENTS {
         (exact_tails_with_ties(&ranking, n), InferenceMethod::ExactWithTies)
     } else {
@@ -97,9 +97,6 @@ fn normal_rank_sum_tails(ranking: &MidRanks, m: usize, n: usize, u: f64) -> Tail
     normal_tails(u, m * n / 2.0, m * n / 12.0 * (total + 1.0 - ties))
 }
 
-/// Most differences that are held in memory at once (32 MiB).
-const MOST_DIFFERENCES: usize = 4_194_304;
-
 /// All differences candidate - baseline, looked at once and good for any number of confidence levels.
 ///
 /// The estimate is their median (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Limits at
@@ -124,7 +121,7 @@ impl PairwiseShifts {
     ///
     /// # Errors
     /// An empty sample, a value that is not finite, a difference that overflows, more than 4,194,304 pairs.
-    pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, crate::error::StatsError> {
+    pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         Self::from_samples(check_sample(baseline)?, check_sample(candidate)?, false)
     }
 
@@ -132,15 +129,11 @@ impl PairwiseShifts {
     ///
     /// # Errors
     /// As [`absolute`](Self::absolute); also a value that is not above zero.
-    pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, crate::error::StatsError> {
+    pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         Self::from_samples(&logarithms(baseline)?, &logarithms(candidate)?, true)
     }
 
-    fn from_samples(
-        baseline: &[f64],
-        candidate: &[f64],
-        are_logarithms: bool,
-    ) -> Result<Self, crate::error::StatsError> {
+    fn from_samples(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
         let (m, n) = (baseline.len(), candidate.len());
         check_memory(m.saturating_mul(n))?;
         let differences = PairwiseDifferences::from_samples(baseline, candidate)?;
@@ -152,7 +145,7 @@ impl PairwiseShifts {
     ///
     /// # Errors
     /// A confidence outside (0, 1), a ratio that overflows.
-    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, crate::error::StatsError> {
+    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, StatsError> {
         let (cut, method) = self.rank_cut(tail_probability(confidence)?);
         let interval =
             cut.and_then(|cut| cut.limits_among(self.differences.len(), |place| self.differences.nth(place)));
@@ -171,26 +164,8 @@ impl PairwiseShifts {
     }
 }
 
-/// Passes a number of differences that may be held at once.
-pub(crate) fn check_memory(got: usize) -> Result<(), crate::error::StatsError> {
-    let limit = MOST_DIFFERENCES;
-    if got > limit { Err(crate::error::StatsError::TooMany { limit, got }) } else { Ok(()) }
-}
-
-/// Hodges-Lehmann estimate of candidate - baseline, in the unit of the values. For several confidence levels
-/// of the same samples use [`PairwiseShifts`], which sorts once.
-///
-/// # Errors
-/// As [`PairwiseShifts::absolute`] and [`PairwiseShifts::estimate`].
-pub fn hodges_lehmann_shift(
-    baseline: &[f64],
-    candidate: &[f64],
-    confidence: f64,
-) -> Result<IntervalEstimate, crate::error::StatsError> {
-    PairwiseShifts::absolute(baseline, candidate)?.estimate(confidence)
-}
-
-/// Hodges-Lehmann estimate of candidate / baseline, where 1 is no change.
+/// Hodges-Lehmann estimate of candidate / baseline, where 1 is no change. For several confidence levels of the same samples
+/// use [`PairwiseShifts`], which sorts once.
 ///
 /// # Errors
 /// As [`PairwiseShifts::relative`] and [`PairwiseShifts::estimate`].
@@ -198,7 +173,7 @@ pub fn hodges_lehmann_ratio(
     baseline: &[f64],
     candidate: &[f64],
     confidence: f64,
-) -> Result<IntervalEstimate, crate::error::StatsError> {
+) -> Result<IntervalEstimate, StatsError> {
     PairwiseShifts::relative(baseline, candidate)?.estimate(confidence)
 }
 
@@ -218,7 +193,7 @@ const FEWEST_UNSORTED_DIFFERENCES: usize = 2_500;
 
 impl PairwiseDifferences {
     /// Of finite values; an error where the largest difference overflows.
-    fn from_samples(baseline: &[f64], candidate: &[f64]) -> Result<Self, crate::error::StatsError> {
+    fn from_samples(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         let [mut baseline, mut candidate] = [baseline.to_vec(), candidate.to_vec()];
         baseline.sort_unstable_by(|a, b| b.total_cmp(a));
         candidate.sort_unstable_by(f64::total_cmp);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::interval::RankCut;
+use crate::interval::{RankCut, TailProbabilities};
 
 /// Most pairs m * n for which the rank sum is counted: 50 against 50, with C(100, 50) ≈ 1e29 arrangements.
 pub(crate) const EXACT_PAIRS: usize = 2_500;
@@ -53,25 +53,6 @@ impl RankDistribution {
         let rank = self.lower.partition_point(|lower| *lower <= tail * (1.0 + ROUNDING));
         let reached = self.lower.get(rank.checked_sub(1)?)?;
         Some(RankCut { rank, level: 1.0 - 2.0 * reached })
-    }
-}
-
-/// How likely a statistic is at most, and at least, what it is, when nothing differs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TailProbabilities {
-    pub(crate) lower: f64,
-    pub(crate) upper: f64,
-}
-
-impl TailProbabilities {
-    /// Twice the smaller tail, at most 1.
-    pub(crate) fn two_sided(self) -> f64 {
-        (2.0 * self.lower.min(self.upper)).min(1.0)
-    }
-
-    /// The tails of the mirrored statistic.
-    pub(crate) fn mirrored(self) -> Self {
-        Self { lower: self.upper, upper: self.lower }
     }
 }
 

@@ -7,19 +7,16 @@
 //! (20,000 samples a size, n = 8..200). It is passed by 1.1 % or fewer of normal and log-normal samples at every size,
 //! and by 2 to 3 % of uniform ones (the flattest shape with one mode) up to n = 60, 5 % at 200. Equal modes eight
 //! standard deviations apart are found in 71 % of samples at n = 8, 84 % at 10, 97 % at 15; ten apart in 92 % at n = 8,
-//! 98 % at 10. `tests/simulation.rs` repeats the check. Three modes, or modes that overlap, need a picture.
+//! 98 % at 10. `tests/it/simulation.rs` repeats the check. Three modes, or modes that overlap, need a picture.
 //!
-//! Hartigan's dip (`dip`) says whether there are several, but not where they are, and takes the steps of a coarse clock
-//! for modes: here a gap must be wider than three of the usual distances between values that differ.
+//! The steps of a coarse clock are no modes: a gap must be wider than three of the usual distances between values that differ.
 //!
-//! Outliers are labelled and never removed: a slow iteration is a finding. Tukey's fences and Rosner's test are there
-//! beside the default.
+//! Outliers are labelled and never removed: a slow iteration is a finding. Tukey's fences are there beside the default.
 
-use crate::descriptive::{distances_from_median, mean, median, quantile_of_sorted, sd};
+use crate::descriptive::{distances_from_median, mean, median, quantile_of_sorted};
 use crate::error::{
-    StatsError, check_at_least, check_open_fraction, finite_or_overflow, logarithms, sorted_sample,
+    StatsError, check_above_zero, check_at_least, finite_or_overflow, logarithms, sorted_sample,
 };
-use crate::student_t::t_quantile_above;
 
 /// Fewest values in which two modes are looked for.
 const FEWEST_FOR_MODES: usize = 8;
@@ -111,7 +108,7 @@ fn running_squares<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<f64> {
 }
 
 /// Modified z-scores beyond this are labelled (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
-pub const OUTLIER_LIMIT: f64 = 3.5;
+const OUTLIER_LIMIT: f64 = 3.5;
 
 /// Φ⁻¹(3/4): the MAD of standard normal values.
 const NORMAL_MAD: f64 = 0.674_489_750_196_081_7;
@@ -128,7 +125,7 @@ pub struct OutlyingValue {
     pub score: f64,
 }
 
-/// Values whose modified z-score is beyond ±[`OUTLIER_LIMIT`], in the order of the sample.
+/// Values whose modified z-score is beyond ± 3.5, in the order of the sample.
 ///
 /// When more than half of the values are equal the MAD is zero; the mean absolute deviation takes its place,
 /// as Iglewicz and Hoaglin advise. Equal values have no outliers.
@@ -173,7 +170,7 @@ impl TukeyFences {
     /// An empty sample, a value that is not finite, a reach that is not above zero, an overflow.
     pub fn from_values(values: &[f64], reach: f64) -> Result<Self, StatsError> {
         let sorted = sorted_sample(values)?;
-        crate::error::check_above_zero("reach", reach)?;
+        check_above_zero("reach", reach)?;
         let [low, high] = [0.25, 0.75].map(|fraction| quantile_of_sorted(&sorted, fraction));
         let width = finite_or_overflow((high - low) * reach)?;
         Ok(Self { low: finite_or_overflow(low - width)?, high: finite_or_overflow(high + width)? })
@@ -184,39 +181,6 @@ impl TukeyFences {
     pub fn excludes(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
-}
-
-/// Indexes of the outliers that Rosner's generalised ESD test finds among at most `most`, the farthest first; normal
-/// values without outliers have one found with probability `level`. Source: Rosner, "Percentage points for a generalized
-/// ESD many-outlier procedure", Technometrics 25 (1983), whose critical values are good from about 25 values on.
-///
-/// # Errors
-/// Fewer than `most` + 3 values, a value that is not finite, a level outside (0, 1), an overflow.
-pub fn find_rosner_outliers(values: &[f64], most: usize, level: f64) -> Result<Vec<usize>, StatsError> {
-    let values = check_at_least(values, most.saturating_add(3))?;
-    check_open_fraction("level", level)?;
-    let mut left: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
-    let (mut taken, mut found) = (Vec::with_capacity(most), 0);
-    for _ in 0..most {
-        let rest: Vec<f64> = left.iter().map(|(_, value)| *value).collect();
-        let (centre, spread) = (mean(&rest)?, sd(&rest)?);
-        let distances = rest.iter().map(|value| (value - centre).abs()).enumerate();
-        let far = distances.reduce(|far, next| if next.1 > far.1 { next } else { far });
-        let Some((at, distance)) = far.filter(|_| spread > 0.0) else { break };
-        taken.push(left.remove(at).0);
-        if distance / spread > rosner_critical_value(rest.len(), level) {
-            found = taken.len();
-        }
-    }
-    taken.truncate(found);
-    Ok(taken)
-}
-
-/// Rosner's λ for n values left: (n - 1) t / √((n - 2 + t²) n), t at 1 - level / 2n with n - 2 degrees of freedom.
-fn rosner_critical_value(n: usize, level: f64) -> f64 {
-    let n = n as f64;
-    let t = t_quantile_above(level / (2.0 * n), n - 2.0);
-    (n - 1.0) * t / ((n - 2.0 + t * t) * n).sqrt()
 }
 
 #[cfg(test)]

@@ -3,12 +3,10 @@
 //!
 //! The i-th values of both samples must come from the same block.
 
-use crate::StatsError;
-use crate::error::{check_paired, finite_or_overflow, logarithms};
+use crate::error::{StatsError, check_memory, check_paired, finite_or_overflow, logarithms};
 use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, normal_p, tail_probability};
-use crate::mann_whitney::check_memory;
 use crate::rank_distribution::{
-    self, EXACT_SIGNS, MidRanks, RankDistribution, signed_rank_distribution, subset_sum_counts,
+    EXACT_SIGNS, MidRanks, RankDistribution, signed_rank_distribution, subset_sum_counts,
 };
 
 /// Result of the signed-rank test.
@@ -56,7 +54,7 @@ fn signed_rank_p(ranking: &MidRanks, doubled_sum: usize) -> (f64, InferenceMetho
         let null = RankDistribution::from_counts(&subset_sum_counts(&ranking.doubled));
         return (null.two_sided(doubled_sum), InferenceMethod::ExactWithTies);
     }
-    (rank_distribution::signed_rank_distribution(n).two_sided(doubled_sum / 2), InferenceMethod::Exact)
+    (signed_rank_distribution(n).two_sided(doubled_sum / 2), InferenceMethod::Exact)
 }
 
 fn normal_signed_rank_p(ranking: &MidRanks, n: f64, sum: f64) -> f64 {
@@ -83,7 +81,7 @@ impl WalshAverages {
     /// # Errors
     /// Samples of different length, an empty one, a value that is not finite, a difference that overflows, more
     /// than 2,895 pairs.
-    pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, crate::error::StatsError> {
+    pub fn absolute(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         let (baseline, candidate) = check_paired(baseline, candidate)?;
         Self::from_pairs(baseline, candidate, false)
     }
@@ -92,16 +90,12 @@ impl WalshAverages {
     ///
     /// # Errors
     /// As [`absolute`](Self::absolute); also a value that is not above zero.
-    pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, crate::error::StatsError> {
+    pub fn relative(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
         let (baseline, candidate) = check_paired(baseline, candidate)?;
         Self::from_pairs(&logarithms(baseline)?, &logarithms(candidate)?, true)
     }
 
-    fn from_pairs(
-        baseline: &[f64],
-        candidate: &[f64],
-        are_logarithms: bool,
-    ) -> Result<Self, crate::error::StatsError> {
+    fn from_pairs(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
         let pairs = baseline.len();
         check_memory(pairs.saturating_mul(pairs + 1) / 2)?;
         let differences = candidate.iter().zip(baseline).map(|(y, x)| finite_or_overflow(y - x));
@@ -118,7 +112,7 @@ impl WalshAverages {
     ///
     /// # Errors
     /// A confidence outside (0, 1), a ratio that overflows.
-    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, crate::error::StatsError> {
+    pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, StatsError> {
         let (cut, method) = self.rank_cut(tail_probability(confidence)?);
         let estimate = IntervalEstimate::from_sorted(&self.sorted, cut, method);
         if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
@@ -132,28 +126,4 @@ impl WalshAverages {
         let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
         (RankCut::from_normal(n * (n + 1.0) / 4.0, variance.sqrt(), tail), InferenceMethod::Normal)
     }
-}
-
-/// Pseudo-median of candidate - baseline over pairs, in the unit of the values.
-///
-/// # Errors
-/// As [`WalshAverages::absolute`] and [`WalshAverages::estimate`].
-pub fn pseudo_median_shift(
-    baseline: &[f64],
-    candidate: &[f64],
-    confidence: f64,
-) -> Result<IntervalEstimate, crate::error::StatsError> {
-    WalshAverages::absolute(baseline, candidate)?.estimate(confidence)
-}
-
-/// Pseudo-median of candidate / baseline over pairs, where 1 is no change.
-///
-/// # Errors
-/// As [`WalshAverages::relative`] and [`WalshAverages::estimate`].
-pub fn pseudo_median_ratio(
-    baseline: &[f64],
-    candidate: &[f64],
-    confidence: f64,
-) -> Result<IntervalEstimate, crate::error::StatsError> {
-    WalshAverages::relative(baseline, candidate)?.estimate(confidence)
 }

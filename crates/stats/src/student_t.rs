@@ -11,9 +11,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::descriptive::{mean, sd};
-use crate::error::{
-    StatsError, check_above_zero, check_at_least, check_sample, finite_or_overflow, logarithms,
-};
+use crate::error::{StatsError, check_above_zero, check_at_least, check_sample, finite_or_overflow};
 use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
 
 /// Result of Welch's test.
@@ -93,34 +91,6 @@ pub fn welch_of_moments(baseline: SampleMoments, candidate: SampleMoments) -> Re
     let standard_error = finite_or_overflow((v + w).sqrt())?;
     let t = difference / standard_error;
     Ok(WelchTest { difference, standard_error, t, freedom, p: t_two_sided(t, freedom) })
-}
-
-/// Difference of means candidate - baseline with [`WelchTest`]'s interval, in the unit of the values.
-///
-/// # Errors
-/// As [`welch`]; also a confidence outside (0, 1).
-pub fn welch_shift(
-    baseline: &[f64],
-    candidate: &[f64],
-    confidence: f64,
-) -> Result<IntervalEstimate, StatsError> {
-    tail_probability(confidence)?;
-    let found = welch(baseline, candidate)?;
-    let interval = Some(found.interval(confidence)?);
-    Ok(IntervalEstimate { value: found.difference, interval, method: InferenceMethod::StudentT })
-}
-
-/// Ratio of geometric means candidate / baseline, with [`WelchTest`]'s interval of the difference of mean logarithms. For
-/// arithmetic means see [`crate::ratio_of_means`].
-///
-/// # Errors
-/// As [`welch_shift`]; also a value that is not above zero.
-pub fn welch_ratio(
-    baseline: &[f64],
-    candidate: &[f64],
-    confidence: f64,
-) -> Result<IntervalEstimate, StatsError> {
-    welch_shift(&logarithms(baseline)?, &logarithms(candidate)?, confidence)?.exp()
 }
 
 /// Mean with its interval x̄ ± t s/√n, in the unit of the values. Over boot means this is the interval of Kalibera and
@@ -280,15 +250,6 @@ pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<IntervalE
     Ok(IntervalEstimate { value, interval: Some(interval), method: InferenceMethod::StudentT })
 }
 
-/// The same on logarithms: the geometric mean of a history, and limits that are never negative. For times and rates,
-/// whose noise is a percentage.
-///
-/// # Errors
-/// As [`prediction_interval`]; also a value that is not above zero.
-pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<IntervalEstimate, StatsError> {
-    prediction_interval(&logarithms(history)?, confidence)?.exp()
-}
-
 /// Two-sided p-value of one more value, were it from the same normal distribution as the history: that of
 /// t = (x - x̄) / (s √(1 + 1/n)) with n - 1 degrees of freedom; at or below α exactly where the value lies outside
 /// [`prediction_interval`] at 1 - α. A history without spread gives 1 or 0. Source: as there.
@@ -307,7 +268,6 @@ pub fn prediction_p(history: &[f64], value: f64) -> Result<f64, StatsError> {
 
 #[cfg(test)]
 mod tests {
-    use super::welch;
     use super::*;
 
     const A: [f64; 5] = [10.0, 11.0, 9.5, 10.5, 10.2];

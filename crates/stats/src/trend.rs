@@ -5,9 +5,10 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::descriptive::{mean, median, median_of_sorted};
-use crate::error::{StatsError, check_at_least, check_paired, finite_or_overflow};
+use crate::error::{
+    StatsError, check_at_least, check_memory, check_paired, finite_or_overflow, sorted_sample,
+};
 use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, tail_probability};
-use crate::mann_whitney::check_memory;
 use crate::rank_distribution::{MidRanks, rank_distance_distribution};
 
 /// Up to so many values without ties, all n! orders are counted.
@@ -154,7 +155,7 @@ fn pairwise_slopes(x: &[f64], y: &[f64]) -> Result<Vec<f64>, StatsError> {
 
 /// n (n - 1) (2n + 5) / 18 without the ties in x.
 fn kendall_variance(x: &[f64]) -> Result<f64, StatsError> {
-    let sorted = crate::error::sorted_sample(x)?;
+    let sorted = sorted_sample(x)?;
     let of = |count: usize| (count * (count - 1) * (2 * count + 5)) as f64;
     let tied: f64 = sorted.chunk_by(|a, b| a == b).map(|ties| of(ties.len())).sum();
     Ok((of(sorted.len()) - tied) / 18.0)

@@ -3,6 +3,8 @@
 
 As in make_tables.py, whatever SciPy does not offer follows its definition by another road than the Rust code: sums over
 all pairs, roots of polynomials, dynamic programming without pruning.
+
+The samples in the tables were drawn by a version of this script that drew for more tables: a new run draws others.
 """
 
 import itertools
@@ -36,7 +38,7 @@ def best_of():
         x = times(n, sd=0.3)
         best = sorted(x, reverse=higher)[: max(1, int(n * percent / 100))]
         yield {
-            "x": x, "percent": percent, "higher": higher, "kept": len(best), "percentile": best[-1],
+            "x": x, "percent": percent, "higher": higher, "percentile": best[-1],
             "mean": float(stats.hmean(best) if higher else np.mean(best)),
             "harmonic_sd": float(np.sqrt(stats.hmean(x) ** 4 * np.mean((1 / np.array(x) - 1 / stats.hmean(x)) ** 2))),
         }
@@ -68,24 +70,6 @@ def fieller():
         a, b, c = np.mean(x) ** 2 - (t * h) ** 2, -2 * np.mean(x) * np.mean(y), np.mean(y) ** 2 - (t * g) ** 2
         limits = floats(sorted(np.roots([a, b, c]))) if a > 0 else None
         yield {"x": x, "y": y, "confidence": level, "value": float(np.mean(y) / np.mean(x)), "interval": limits and [*limits, level]}
-
-
-def cliff():
-    for m, n, shift, coarse in ((2, 2, 0, True), (3, 4, 1, True), (5, 5, 0, False), (10, 8, 2, True), (30, 25, 0, False), (40, 40, 1, True), (6, 7, 99, False)):
-        draw = (lambda k, s: floats(rng.integers(1, 7, k) + s)) if coarse else (lambda k, s: floats(rng.normal(s, 1, k)))
-        x, y = draw(m, 0), draw(n, shift)
-        d = np.sign(np.subtract.outer(y, x))
-        delta, z = d.mean(), stats.norm.ppf(0.975)
-        if abs(delta) == 1:
-            inner = (min(m, n) - z * z) / (min(m, n) + z * z)
-            limits = [inner, 1.0] if delta > 0 else [-1.0, -inner]
-        else:
-            rows, columns = d.mean(axis=1) - delta, d.mean(axis=0) - delta
-            v = (m * m * sum(rows**2) + n * n * sum(columns**2) - ((d - delta) ** 2).sum()) / (m * n * (m - 1) * (n - 1))
-            v = max(v, (1 - delta**2) / (m * n - 1))
-            reach = z * np.sqrt(v) * np.sqrt((1 - delta**2) ** 2 + z * z * v)
-            limits = [(delta - delta**3 + s * reach) / (1 - delta**2 + z * z * v) for s in (-1, 1)]
-        yield {"x": x, "y": y, "value": float(delta), "interval": [*floats(np.clip(limits, -1, 1)), 0.95]}
 
 
 def levels():
@@ -148,23 +132,5 @@ def segment_costs():
         yield {"x": floats(x), "penalty": float(penalty), "ends": ends[::-1]}
 
 
-def one_mode():
-    """Smallest width of a Gaussian kernel with one peak, by root finding on the number of sign changes."""
-    for n, gap in ((8, 0), (20, 0), (20, 5), (30, 3), (100, 1)):
-        x = rng.normal(0, 1, n) + gap * (np.arange(n) < n // 3)
-        grid = np.linspace(x.min(), x.max(), 20001)
-
-        def peaks(h):
-            u = (grid[:, None] - x) / h
-            slope = (-u * np.exp(-u * u / 2)).sum(axis=1)
-            return int(((slope[:-1] > 0) & (slope[1:] <= 0)).sum())
-
-        low, high = 1e-3, float(np.ptp(x))
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if peaks(middle) <= 1 else (middle, high)
-        yield {"x": floats(x), "width": high}
-
-
-for table in (best_of, quantiles, fieller, cliff, levels, bca, energy, segment_costs, one_mode):
+for table in (best_of, quantiles, fieller, levels, bca, energy, segment_costs):
     write(table.__name__, table())

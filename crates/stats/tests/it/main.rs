@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "an answer that is missing fails the test")]
 
 mod bad_input;
+mod hunter;
 mod invariance;
 mod noise;
 mod oracle;

@@ -1,5 +1,5 @@
 //! Against the tables of `data/make_tables.py` and `data/make_more_tables.py` (SciPy 1.17.1, or the definition by another
-//! road), `data/make_tables.R` (R 4.2.2) and `data/make_dip_tables.R` (with diptest 0.76), to 1e-9 relative; p-values to 1e-9
+//! road), `data/make_tables.R` (R 4.2.2), to 1e-9 relative; p-values to 1e-9
 //! relative or 1e-15 absolute.
 
 use perflab_stats::*;
@@ -178,7 +178,7 @@ fn spearman_exact_and_approximate() {
 }
 
 #[test]
-fn lag_one_autocorrelation() {
+fn autocorrelation_as_by_numpy() {
     for row in read_table("autocorrelation") {
         let got = lag_one_autocorrelation(&read_numbers(&row, "x")).unwrap();
         assert_close(got, read_number(&row, "rho"));
@@ -216,41 +216,12 @@ fn welch_and_means_of_r() {
         assert_close(found.freedom, read_number(&row, "freedom"));
         assert_close(found.standard_error, read_number(&row, "standard_error"));
         assert_close_p(found.p, read_number(&row, "p"));
-        assert_all_close(
-            &value_with_limits(&welch_shift(&x, &y, confidence).unwrap()),
-            &read_numbers(&row, "shift"),
-        );
-        assert_all_close(
-            &value_with_limits(&welch_ratio(&x, &y, confidence).unwrap()),
-            &read_numbers(&row, "ratio"),
-        );
+        let interval = found.interval(confidence).unwrap();
+        assert_all_close(&[found.difference, interval.low, interval.high], &read_numbers(&row, "shift"));
         assert_all_close(
             &value_with_limits(&mean_with_interval(&x, confidence).unwrap()),
             &read_numbers(&row, "mean"),
         );
-    }
-}
-
-#[test]
-fn equivalence_of_r() {
-    for row in read_table("r_equivalence") {
-        let (x, y, margin, ratio) = (
-            read_numbers(&row, "x"),
-            read_numbers(&row, "y"),
-            read_number(&row, "margin"),
-            read_number(&row, "ratio"),
-        );
-        let shift = test_equivalent_shift(&x, &y, -margin, margin).unwrap();
-        let logs = test_equivalent_ratio(&x, &y, ratio.recip(), ratio).unwrap();
-        for (found, key) in [(shift, "shift"), (logs, "logs")] {
-            let expected = read_numbers(&row, key);
-            assert_close_p(found.p_above_low, expected[0]);
-            assert_close_p(found.p_below_high, expected[1]);
-            assert_eq!(found.p, found.p_above_low.max(found.p_below_high));
-            let interval = found.interval(0.05).unwrap();
-            assert_all_close(&[interval.low, interval.high], &expected[2..]);
-        }
-        assert_eq!(shift.p < 0.05, shift.interval(0.05).unwrap().is_inside(-margin, margin));
     }
 }
 
@@ -268,9 +239,7 @@ fn means_of_r() {
     for row in read_table("r_means") {
         let (x, share) = (read_numbers(&row, "x"), read_number(&row, "share"));
         assert_close(trimmed_mean(&x, share).unwrap(), read_number(&row, "trimmed"));
-        assert_close(winsorised_mean(&x, share).unwrap(), read_number(&row, "winsorised"));
         assert_close(harmonic_mean(&x).unwrap(), read_number(&row, "harmonic"));
-        assert_close(quartile_coefficient(&x).unwrap(), read_number(&row, "quartile"));
         match row["variation"].as_f64() {
             Some(expected) => assert_close(coefficient_of_variation(&x).unwrap(), expected),
             None => assert_eq!(coefficient_of_variation(&x), Err(StatsError::TooFew { needed: 2, got: 1 })),
@@ -303,10 +272,6 @@ fn prediction_of_r() {
             &value_with_limits(&prediction_interval(&x, confidence).unwrap()),
             &read_numbers(&row, "plain"),
         );
-        assert_all_close(
-            &value_with_limits(&prediction_interval_log(&x, confidence).unwrap()),
-            &read_numbers(&row, "logs"),
-        );
     }
 }
 
@@ -315,7 +280,6 @@ fn best_of_as_mmtests_defines_it() {
     for row in read_table("best_of") {
         let (x, percent) = (read_numbers(&row, "x"), read_number(&row, "percent"));
         let better = if row["higher"] == true { BetterDirection::Higher } else { BetterDirection::Lower };
-        assert_eq!(best_values(&x, better, percent).unwrap().len() as f64, read_number(&row, "kept"));
         assert_close(best_of_mean(&x, better, percent).unwrap(), read_number(&row, "mean"));
         assert_close(best_of_percentile(&x, better, percent).unwrap(), read_number(&row, "percentile"));
         if x.len() > 1 {
@@ -340,15 +304,6 @@ fn fieller_as_roots_of_the_polynomial() {
     for row in read_table("fieller") {
         let [x, y] = ["x", "y"].map(|key| UncertainMean::from_values(&read_numbers(&row, key)).unwrap());
         let found = ratio_of_means(x, y, read_number(&row, "confidence")).unwrap();
-        assert_close(found.value, read_number(&row, "value"));
-        assert_same_interval(found.interval, &row["interval"]);
-    }
-}
-
-#[test]
-fn cliffs_delta_over_all_pairs() {
-    for row in read_table("cliff") {
-        let found = cliffs_delta(&read_numbers(&row, "x"), &read_numbers(&row, "y"), 0.95).unwrap();
         assert_close(found.value, read_number(&row, "value"));
         assert_same_interval(found.interval, &row["interval"]);
     }
@@ -380,69 +335,6 @@ fn segments_as_by_trying_every_cut() {
     }
 }
 
-/// The change points of Apache Otava in its own test data, with its spread.
-#[test]
-fn tigerbeetle_of_otava() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tigerbeetle.json");
-    let data: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let series = read_numbers(&data, "series");
-    for case in data["cases"].as_array().unwrap() {
-        let window = read_number(case, "window") as usize;
-        let found =
-            Hunter::with_otava_rules(window, read_number(case, "level"), read_number(case, "least_change"))
-                .find(&series)
-                .unwrap();
-        assert_eq!(
-            found.iter().map(|step| step.index).collect::<Vec<_>>(),
-            read_counts(case, "steps"),
-            "{case}"
-        );
-    }
-}
-
-/// To the grid that the width is found on.
-#[test]
-fn the_width_with_one_peak() {
-    for row in read_table("one_mode") {
-        let x = read_numbers(&row, "x");
-        let range = x.iter().fold(f64::MIN, |a, b| a.max(*b)) - x.iter().fold(f64::MAX, |a, b| a.min(*b));
-        let found = silverman_test(&x, 1, 1).unwrap().width;
-        assert!((found - read_number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
-    }
-}
-
-/// The p-values of R's package are interpolated in a table made by simulation; ours are simulated for the size.
-#[test]
-fn the_dip_of_r() {
-    for row in read_table("r_dip") {
-        let x = read_numbers(&row, "x");
-        let resamples = if x.len() <= 60 { 999 } else { 99 };
-        let found = dip_test(&x, resamples, 1).unwrap();
-        assert_close(found.dip, read_number(&row, "dip"));
-        // Below, the table's interpolation is coarse: its p of the least dip that there can be is not 1.
-        if x.len() < 13 {
-            continue;
-        }
-        let expected = read_number(&row, "p");
-        let error = 4.0 * (expected * (1.0 - expected) / resamples as f64).sqrt() + 0.02;
-        assert!((found.p - expected).abs() <= error, "{found:?} {row}");
-    }
-}
-
-#[test]
-fn two_one_sided_rank_tests_of_r() {
-    for row in read_table("r_rank_equivalence") {
-        let [x, y] = ["x", "y"].map(|key| read_numbers(&row, key));
-        let margin = read_number(&row, "margin");
-        let found = test_equivalent_shift_by_ranks(&x, &y, -margin, margin).unwrap();
-        assert_close_p(found.p_above_low, read_number(&row, "above_low"));
-        assert_close_p(found.p_below_high, read_number(&row, "below_high"));
-        let narrow = hodges_lehmann_shift(&x, &y, 0.9).unwrap().interval;
-        let inside = narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin);
-        assert_eq!(found.p <= 0.05, inside, "{found:?} {narrow:?} {margin}");
-    }
-}
-
 /// R gives the whole range where the sample is too small for the level; we give no interval.
 #[test]
 fn wilcoxon_of_r() {
@@ -454,8 +346,8 @@ fn wilcoxon_of_r() {
         assert_close_p(u.p, read_number(&row, "u_p"));
         assert_close_p(v.p, read_number(&row, "v_p"));
         let shifts = [
-            (hodges_lehmann_shift(&x, &z, confidence).unwrap(), "u_shift"),
-            (pseudo_median_shift(&x, &y, confidence).unwrap(), "v_shift"),
+            (PairwiseShifts::absolute(&x, &z).unwrap().estimate(confidence).unwrap(), "u_shift"),
+            (WalshAverages::absolute(&x, &y).unwrap().estimate(confidence).unwrap(), "v_shift"),
         ];
         for (shift, key) in shifts {
             let expected = read_numbers(&row, key);

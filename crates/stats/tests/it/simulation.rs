@@ -71,7 +71,7 @@ fn paired_intervals_cover_a_true_ratio() {
                 luck.iter().map(|l| l * lognormal_times(&mut noise, 1, centre)[0]).collect::<Vec<_>>()
             };
             let (x, y) = (side(100.0), side(103.0));
-            !pseudo_median_ratio(&x, &y, 0.95).unwrap().interval.unwrap().excludes(1.03)
+            !WalshAverages::relative(&x, &y).unwrap().estimate(0.95).unwrap().interval.unwrap().excludes(1.03)
         });
         assert!((0.94..=0.985).contains(&covered), "n = {n}: {covered}");
     }
@@ -86,7 +86,7 @@ fn intervals_cover_with_heavy_ties() {
             let mut side =
                 |centre: f64| (0..n).map(|_| (centre + noise.normal()).round()).collect::<Vec<_>>();
             let (x, y) = (side(100.0), side(102.0));
-            !hodges_lehmann_shift(&x, &y, 0.95).unwrap().interval.unwrap().excludes(2.0)
+            !PairwiseShifts::absolute(&x, &y).unwrap().estimate(0.95).unwrap().interval.unwrap().excludes(2.0)
         });
         assert!(covered >= 0.95, "n = {n}: {covered}");
     }
@@ -242,18 +242,21 @@ fn drift_fools_blocks_and_not_pairs() {
 
 #[test]
 fn intervals_of_means_and_ratios_cover() {
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
     for n in [3, 5, 10] {
         let mut noise = NormalNoise::from_seed(30 + n as u64);
         let (mut by_welch, mut by_fieller, mut of_mean, mut of_new) = (0, 0, 0, 0);
         for _ in 0..2_000 {
             let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
-            by_welch += usize::from(covers_truth(&welch_ratio(&x, &y, 0.95).unwrap(), 1.03));
+            by_welch += usize::from(
+                !welch(&logs(&x), &logs(&y)).unwrap().interval(0.95).unwrap().excludes(1.03_f64.ln()),
+            );
             let [a, b] = [&x, &y].map(|values| UncertainMean::from_values(values).unwrap());
             by_fieller += usize::from(covers_truth(&ratio_of_means(a, b, 0.95).unwrap(), 1.03));
             of_mean +=
                 usize::from(covers_truth(&mean_with_interval(&x, 0.9).unwrap(), 100.0 * 0.0002_f64.exp()));
             let next = lognormal_times(&mut noise, 1, 100.0)[0];
-            of_new += usize::from(covers_truth(&prediction_interval_log(&x, 0.95).unwrap(), next));
+            of_new += usize::from(covers_truth(&prediction_interval(&logs(&x), 0.95).unwrap(), next.ln()));
         }
         let [by_welch, by_fieller, of_mean, of_new] =
             [by_welch, by_fieller, of_mean, of_new].map(|hits| hits as f64 / 2_000.0);
@@ -261,19 +264,6 @@ fn intervals_of_means_and_ratios_cover() {
         assert!((0.94..=0.99).contains(&by_fieller), "n = {n}, fieller: {by_fieller}");
         assert!((0.885..=0.915).contains(&of_mean), "n = {n}, mean: {of_mean}");
         assert!((0.935..=0.965).contains(&of_new), "n = {n}, new value: {of_new}");
-    }
-}
-
-/// At the margin itself, "same" is the wrong answer: it may come in 5 % at most.
-#[test]
-fn a_change_at_the_margin_is_rarely_called_the_same() {
-    for n in [5, 10, 30] {
-        let mut noise = NormalNoise::from_seed(40 + n as u64);
-        let wrong = share_of_hits(4_000, || {
-            let (x, y) = (lognormal_times(&mut noise, n, 100.0), lognormal_times(&mut noise, n, 103.0));
-            test_equivalent_ratio(&x, &y, 1.0 / 1.03, 1.03).unwrap().p <= 0.05
-        });
-        assert!((0.03..=0.06).contains(&wrong), "n = {n}: {wrong}");
     }
 }
 
@@ -366,7 +356,7 @@ fn false_discoveries_stay_rare() {
 }
 
 #[test]
-fn intervals_of_quantiles_and_delta_cover() {
+fn intervals_of_quantiles_cover() {
     let mut noise = NormalNoise::from_seed(90);
     for (n, fraction) in [(20, 0.5), (40, 0.9), (100, 0.25)] {
         let truth = [(0.5, 0.0), (0.9, 1.281_551_565_544_600_4), (0.25, -0.674_489_750_196_081_7)];
@@ -375,12 +365,6 @@ fn intervals_of_quantiles_and_delta_cover() {
             covers_truth(&quantile_with_interval(&noise.normals(n), fraction, 0.9).unwrap(), truth)
         });
         assert!((0.89..=0.965).contains(&covered), "{n}, {fraction}: {covered}");
-    }
-    for n in [8, 20] {
-        let covered = share_of_hits(2_000, || {
-            covers_truth(&cliffs_delta(&noise.normals(n), &noise.normals(n), 0.95).unwrap(), 0.0)
-        });
-        assert!((0.93..=0.97).contains(&covered), "delta, {n}: {covered}");
     }
 }
 

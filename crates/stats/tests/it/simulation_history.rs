@@ -1,4 +1,4 @@
-//! Rates by simulation with fixed seeds, for series: change points, warm-up, outliers.
+//! Rates by simulation with fixed seeds, for series: change points, warm-up.
 
 use perflab_stats::*;
 
@@ -17,33 +17,16 @@ fn steps_are_rarely_imagined_by_e_divisive() {
     assert!((0.02..=0.085).contains(&alarms), "{alarms}");
 }
 
-/// Hunter's p-values belong to chosen places: measured, and promised no better than that.
-#[test]
-fn steps_are_sometimes_imagined_by_hunter() {
-    let alarms = |how: Hunter, seed| {
-        let mut noise = NormalNoise::from_seed(seed);
-        share_of_hits(80, || !how.find(&noise.normals(100)).unwrap().is_empty())
-    };
-    let (ours, otava) = (alarms(Hunter::default(), 2), alarms(Hunter::with_otava_rules(50, 0.001, 0.0), 2));
-    assert!(ours <= 0.09, "{ours}");
-    assert!(otava > ours, "{otava} {ours}");
-}
-
 #[test]
 fn a_step_is_found_where_it_is() {
     let mut noise = NormalNoise::from_seed(3);
-    let mut near = |find: &dyn Fn(&[f64]) -> Vec<ChangePoint>| {
-        share_of_hits(40, || {
-            let mut series = noise.normals(40);
-            series.iter_mut().skip(25).for_each(|value| *value += 3.0);
-            matches!(find(&series)[..], [step] if step.index.abs_diff(25) <= 1)
-        })
-    };
-    let hunter = near(&|series| Hunter::default().find(series).unwrap());
-    let divisive =
-        near(&|series| EDivisive { permutations: 39, ..EDivisive::default() }.find(series).unwrap());
-    assert!(hunter >= 0.85, "{hunter}");
-    assert!(divisive >= 0.8, "{divisive}");
+    let near = share_of_hits(40, || {
+        let mut series = noise.normals(40);
+        series.iter_mut().skip(25).for_each(|value| *value += 3.0);
+        let found = EDivisive { permutations: 39, ..EDivisive::default() }.find(&series).unwrap();
+        matches!(found[..], [step] if step.index.abs_diff(25) <= 1)
+    });
+    assert!(near >= 0.8, "{near}");
 }
 
 fn classify_series(seed: u64, tries: usize, shape: impl Fn(f64) -> f64) -> Vec<SteadyState> {
@@ -98,27 +81,4 @@ fn the_variation_rule_does_not_see_a_slow_drift() {
         WarmupRules::default().classify(&drifting, BetterDirection::Lower).unwrap().pattern,
         WarmupPattern::NoSteadyState
     );
-}
-
-#[test]
-fn many_outliers_keeps_its_level() {
-    let mut noise = NormalNoise::from_seed(15);
-    let alarms =
-        share_of_hits(1_000, || !find_rosner_outliers(&noise.normals(40), 4, 0.05).unwrap().is_empty());
-    assert!((0.03..=0.07).contains(&alarms), "{alarms}");
-}
-
-#[test]
-fn one_mode_is_believed_and_two_are_not() {
-    let mut noise = NormalNoise::from_seed(16);
-    let mut doubted = |gap: f64| {
-        share_of_hits(40, || {
-            let mut sample = noise.normals(30);
-            sample.iter_mut().take(10).for_each(|value| *value += gap);
-            silverman_test(&sample, 19, 1).unwrap().p <= 0.05
-        })
-    };
-    let (one, two) = (doubted(0.0), doubted(8.0));
-    assert!(one <= 0.1, "{one}");
-    assert!(two >= 0.9, "{two}");
 }
