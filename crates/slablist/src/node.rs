@@ -1,8 +1,7 @@
 //! The shape of the tree: index nodes over slabs, read without changing anything but elements in place.
 
 use crate::comparator::Comparator;
-use crate::route::{AccessRoute, TreeRoute, lower_bound, slab_near, slot_near};
-use crate::search::{GuessTrust, interpolate_slot, is_dense_span, numbers_between};
+use crate::search::{interpolate_slot, is_dense_span, lower_bound, numbers_between, slab_near, slot_near};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
 /// below every element after it. A positional list carries separators too, and never reads them.
@@ -20,13 +19,6 @@ pub(crate) enum NodeChildren<T> {
     /// The bottom level. Each slab has room for a full one, except the only slab of a small list.
     Slabs(Vec<Vec<T>>),
     Nodes(Vec<IndexNode<T>>),
-}
-
-/// Where an element is: the slabs of its bottom node, which of them, which slot.
-pub(crate) struct SlabPosition<'a, T> {
-    pub slabs: &'a [Vec<T>],
-    pub slab: usize,
-    pub slot: usize,
 }
 
 impl<T> IndexNode<T> {
@@ -49,45 +41,11 @@ impl<T> IndexNode<T> {
         }
     }
 
-    pub fn locate(&self, position: usize) -> Option<SlabPosition<'_, T>> {
-        let mut route = AccessRoute(position);
-        let mut node = self;
-        loop {
-            match &node.kids {
-                NodeChildren::Nodes(kids) => node = kids.get(route.choose_child(&node.seps, kids))?,
-                NodeChildren::Slabs(slabs) => {
-                    let slab = route.choose_slab(&node.seps, slabs, &mut GuessTrust::full());
-                    return (slab < slabs.len()).then_some(SlabPosition { slabs, slab, slot: route.0 });
-                }
-            }
-        }
-    }
-
     /// Every slab, in order, to `each`, which may change elements in place.
     pub fn for_each_slab_mut(&mut self, each: &mut impl FnMut(&mut [T])) {
         match &mut self.kids {
             NodeChildren::Nodes(kids) => kids.iter_mut().for_each(|kid| kid.for_each_slab_mut(each)),
             NodeChildren::Slabs(slabs) => slabs.iter_mut().for_each(|slab| each(slab)),
-        }
-    }
-
-    /// The element that `route` leads to.
-    pub fn find_mut(&mut self, mut route: impl TreeRoute<T>) -> Option<&mut T> {
-        let mut node = self;
-        loop {
-            match &mut node.kids {
-                NodeChildren::Nodes(kids) => {
-                    let child = route.choose_child(&node.seps, kids);
-                    node = kids.get_mut(child)?;
-                }
-                NodeChildren::Slabs(slabs) => {
-                    let mut trust = GuessTrust::full();
-                    let child = route.choose_slab(&node.seps, slabs, &mut trust);
-                    let slab = slabs.get_mut(child)?;
-                    let at = route.choose_slot(slab, &mut trust).ok()?;
-                    return slab.get_mut(at);
-                }
-            }
         }
     }
 

@@ -1,9 +1,11 @@
-//! The way down, by key or by position, with the searches inside a node and inside a slab.
+//! The way down, by key or by position, and reading a tree along it.
 
 use crate::cache_prefetch::prefetch_slice;
 use crate::comparator::Comparator;
-use crate::node::IndexNode;
-use crate::search::{GuessTrust, interpolate_slot};
+use crate::node::{IndexNode, NodeChildren};
+use crate::search::{
+    GuessTrust, NEAR, bound_at_ends, interpolate_slot, lower_bound, prefetch_guessed_slab, slot_near,
+};
 
 /// Chooses the child at each level, and the slot in the slab.
 pub(crate) trait TreeRoute<T> {
@@ -15,113 +17,8 @@ pub(crate) trait TreeRoute<T> {
     fn choose_slot(&self, slab: &[T], trust: &mut GuessTrust) -> Result<usize, usize>;
 }
 
-/// Elements compared at a distance before their neighbourhood is: one cache line of eight-byte keys. Measured
-/// against 16 and 32: a third less time per insertion and lookup.
-const STRIDE: usize = 8;
-
-/// The number of leading elements below `key`.
-///
-/// First counts over every eighth element, then within one stride: the loads of a stage do not depend on each
-/// other, so their cache misses overlap, while those of a binary search queue up.
-#[inline]
-pub(crate) fn lower_bound<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> usize {
-    let strides: usize = keys
-        .chunks_exact(STRIDE)
-        .map(|c| usize::from(c.last().is_some_and(|k| order.is_below(k, key))))
-        .sum();
-    let start = strides * STRIDE;
-    let rest = keys.get(start..).unwrap_or_default();
-    let rest = rest.get(..STRIDE).unwrap_or(rest);
-    start + rest.iter().map(|k| usize::from(order.is_below(k, key))).sum::<usize>()
-}
-
-/// As [`lower_bound`], of keys that end up at an end, as those do that rise or fall.
-#[inline]
-fn bound_at_ends<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> Option<usize> {
-    match keys {
-        [.., last] if order.is_below(last, key) => Some(keys.len()),
-        [first, ..] if order.is_upto(key, first) => Some(0),
-        _ => None,
-    }
-}
-
-/// Keys looked at around a guess: 99 in a hundred keys that lie evenly in a slab of 160 are this near to theirs.
-const NEAR: usize = 4 * STRIDE;
-
-/// Separators looked at around a guess. Between even keys they are a slab apart, give or take how full slabs are, and so
-/// much nearer to theirs than keys are.
-const NEAR_SEPS: usize = 2 * STRIDE;
-
 /// Cache lines asked for of what an insertion moves: half a slab. The rest the processor sees coming.
 const MOVED: usize = 12;
-
-/// The number of leading elements below `key`, which is probably about `guess`.
-///
-/// The cache lines of `WINDOW` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
-/// few enough instructions follow for the processor to begin the next lookup at the same time.
-#[inline]
-fn lower_bound_near<const WINDOW: usize, K, C: Comparator<K>>(
-    keys: &[K],
-    key: &K,
-    guess: usize,
-    order: C,
-) -> usize {
-    let from = guess.saturating_sub(WINDOW / 2).min(keys.len().saturating_sub(WINDOW));
-    let Some((before, rest)) = keys.split_at_checked(from) else { return lower_bound_far(keys, key, order) };
-    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else {
-        return lower_bound_far(keys, key, order);
-    };
-    let (strides, _) = near.as_chunks::<STRIDE>();
-    let passed =
-        strides.iter().map(|stride| usize::from(order.is_below(&stride[STRIDE - 1], key))).sum::<usize>();
-    let Some(stride) = strides.get(passed) else { return from + WINDOW + lower_bound_far(after, key, order) };
-    match passed * STRIDE + bound_in_stride(stride, key, order) {
-        0 => lower_bound_far(before, key, order),
-        below => from + below,
-    }
-}
-
-/// The number of leading elements of a slab below `key`, which is probably about `guess`.
-#[inline]
-pub(crate) fn slot_near<K, C: Comparator<K>>(slab: &[K], key: &K, guess: usize, order: C) -> usize {
-    lower_bound_near::<NEAR, _, _>(slab, key, guess, order)
-}
-
-/// The guess was bad: kept out of the way of the good ones.
-#[cold]
-#[inline(never)]
-fn lower_bound_far<K, C: Comparator<K>>(keys: &[K], key: &K, order: C) -> usize {
-    lower_bound(keys, key, order)
-}
-
-/// The number of leading elements below `key`, which the last is not.
-#[inline]
-fn bound_in_stride<K, C: Comparator<K>>(stride: &[K; STRIDE], key: &K, order: C) -> usize {
-    let fourth = 4 * usize::from(order.is_below(&stride[3], key));
-    let second = fourth + 2 * usize::from(order.is_below(&stride[fourth + 1], key));
-    second + usize::from(order.is_below(&stride[second], key))
-}
-
-/// Which of the slabs between `seps` holds `key` if they lie evenly. Where that one and its neighbours are kept is asked for
-/// before it is known which it is: two misses that would wait for each other become one.
-#[inline]
-fn prefetch_guessed_slab<K: Copy, C: Comparator<K>>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
-    let [low, .., high] = seps else { return None };
-    let guess = interpolate_slot::<K, C>(seps.len(), low, key, high)?;
-    for at in [guess.saturating_sub(3), guess, guess.saturating_add(3)] {
-        prefetch_slice::<1, _>(slabs.get(at..).unwrap_or_default());
-    }
-    Some(guess)
-}
-
-/// The slab that `key` belongs into, for lookups.
-#[inline]
-pub(crate) fn slab_near<K: Copy, C: Comparator<K>>(seps: &[K], slabs: &[Vec<K>], key: &K, order: C) -> usize {
-    match prefetch_guessed_slab::<K, C>(seps, slabs, key) {
-        Some(guess) => lower_bound_near::<NEAR_SEPS, _, _>(seps, key, guess, order),
-        None => seps.partition_point(|sep| order.is_below(sep, key)),
-    }
-}
 
 /// By key: separators are upper bounds of the child before them.
 pub(crate) struct KeyRoute<'a, K, C> {
@@ -235,5 +132,48 @@ impl<T> TreeRoute<T> for InsertRoute {
     }
     fn choose_slot(&self, _: &[T], _: &mut GuessTrust) -> Result<usize, usize> {
         Err(self.0)
+    }
+}
+
+/// Where an element is: the slabs of its bottom node, which of them, which slot.
+pub(crate) struct SlabPosition<'a, T> {
+    pub slabs: &'a [Vec<T>],
+    pub slab: usize,
+    pub slot: usize,
+}
+
+impl<T> IndexNode<T> {
+    pub fn locate(&self, position: usize) -> Option<SlabPosition<'_, T>> {
+        let mut route = AccessRoute(position);
+        let mut node = self;
+        loop {
+            match &node.kids {
+                NodeChildren::Nodes(kids) => node = kids.get(route.choose_child(&node.seps, kids))?,
+                NodeChildren::Slabs(slabs) => {
+                    let slab = route.choose_slab(&node.seps, slabs, &mut GuessTrust::full());
+                    return (slab < slabs.len()).then_some(SlabPosition { slabs, slab, slot: route.0 });
+                }
+            }
+        }
+    }
+
+    /// The element that `route` leads to.
+    pub fn find_mut(&mut self, mut route: impl TreeRoute<T>) -> Option<&mut T> {
+        let mut node = self;
+        loop {
+            match &mut node.kids {
+                NodeChildren::Nodes(kids) => {
+                    let child = route.choose_child(&node.seps, kids);
+                    node = kids.get_mut(child)?;
+                }
+                NodeChildren::Slabs(slabs) => {
+                    let mut trust = GuessTrust::full();
+                    let child = route.choose_slab(&node.seps, slabs, &mut trust);
+                    let slab = slabs.get_mut(child)?;
+                    let at = route.choose_slot(slab, &mut trust).ok()?;
+                    return slab.get_mut(at);
+                }
+            }
+        }
     }
 }
