@@ -25,7 +25,6 @@ const SAMPLES: &[MutantSample] = &[
         files: &[
             "crates/analyze/src/**",
             "crates/stacks/src/**",
-            "crates/archive/src/import/**",
             "crates/formats/src/**",
             "crates/import/src/**",
             "crates/observe/src/monitor/**",

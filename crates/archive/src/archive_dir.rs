@@ -14,8 +14,8 @@ use crate::fresh_file::{check_folder_owners, create_fresh_file};
 use crate::half_made::{HALF, own_name_prefix};
 use crate::journal::{JournalReader, event_kind, kind};
 use crate::portable::{UnpackFolderMaker, make_unpack_folder};
-use crate::recorder::RunRecorder;
-use crate::run_dir::status_now;
+use crate::recorder::{BulkRecorder, RunRecorder};
+use crate::run_dir::{RunDir, status_now};
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
 use crate::tables::samples;
 use crate::{manifest, run_id};
@@ -123,6 +123,19 @@ impl Archive {
     /// An id that is none or taken; a directory that cannot be written.
     pub fn begin_run(&self, manifest: &Manifest) -> Result<RunRecorder, ArchiveError> {
         RunRecorder::begin(&self.runs_directory(), manifest)
+    }
+
+    /// Begins a run whose events are all there already: nothing of it is seen until it is whole.
+    ///
+    /// # Errors
+    /// As [`Archive::begin_run`].
+    pub fn begin_bulk_run(&self, manifest: &Manifest) -> Result<BulkRecorder, ArchiveError> {
+        BulkRecorder::begin(&self.runs_directory(), manifest)
+    }
+
+    /// The run of a line of the list.
+    pub fn open_run(&self, entry: &ArchiveEntry) -> RunDir {
+        RunDir::from_archive(self.runs_directory().join(&entry.id), entry.id.clone(), entry.short.clone())
     }
 
     /// Gives a closed run another label, or none.

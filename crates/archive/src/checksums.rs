@@ -12,12 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest as _, Sha256};
-
 use crate::ArchiveError;
-use crate::finite_file::{open_finite_file, read_finite_file};
 use crate::fresh_file::create_fresh_file;
 use crate::run_layout::CHECKSUMS;
+use perflab_files::{open_finite_file, read_finite_file, sha256_hex};
 
 /// The longest list that is read: a line is some hundred bytes, and a run has hundreds of files at most.
 const LONGEST: u64 = 16 << 20;
@@ -82,23 +80,6 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
         whole.get_or_insert_default().insert(seen);
     }
     Ok(file)
-}
-
-/// The SHA-256 of what is read, as sha256sum prints it.
-pub(crate) fn sha256_hex(file: &mut impl io::Read) -> io::Result<String> {
-    let mut sha = Sha256::new();
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        sha.update(buffer.get(..read).unwrap_or_default());
-    }
-    Ok(sha.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }
 
 /// All files under `folder`, sorted.

@@ -2,7 +2,6 @@
 //!
 //! Every message names the path, id or selector it is about and, where there is something to do, says it.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -162,16 +161,6 @@ pub enum ArchiveError {
         /// what was found in it
         reason: String,
     },
-    /// What another tool wrote cannot be imported.
-    #[error("{}{}: {reason}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
-    Foreign {
-        /// the file or folder
-        path: PathBuf,
-        /// the line in the unpacked file, from 1
-        line: Option<u64>,
-        /// what is wrong, and what to do
-        reason: String,
-    },
     /// A case without samples of call stacks.
     #[error(
         "case {case} of run {id} has no call stacks: record some with `perflab flame record` or a study's [profile]"
@@ -194,37 +183,10 @@ pub enum ArchiveError {
     },
 }
 
-/// Characters of somebody else's text that a message quotes.
-const LONGEST_QUOTE: usize = 200;
-
-/// Characters of a message, of which the longest of ours has half.
-const LONGEST_MESSAGE: usize = 3000;
-
-/// A message whose quotes (in back-quotes) are cut, and which as a whole is.
-pub(crate) fn shorten_quotes(message: &str) -> String {
-    let parts = message.split('`').enumerate().map(|(at, part)| match at % 2 {
-        1 => truncate_text(part, LONGEST_QUOTE),
-        _ => Cow::Borrowed(part),
-    });
-    truncate_text(&parts.collect::<Vec<_>>().join("`"), LONGEST_MESSAGE).into_owned()
-}
-
-fn truncate_text(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
-}
-
 impl ArchiveError {
     /// For `map_err`: an I/O error about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ArchiveError::Io { what, path: path.into(), source }
-    }
-
-    /// What another tool wrote at `path` cannot be imported.
-    pub(crate) fn not_importable(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
-        ArchiveError::Foreign { path: path.into(), line, reason: shorten_quotes(&reason.into()) }
     }
 
     /// Whether the place refuses: no room, no right to write, a loop of links. Nothing of perflab's own is wrong then.
@@ -250,18 +212,5 @@ impl ArchiveError {
     /// For `map_err`: `path` is not what it should be.
     pub(crate) fn damaged<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self {
         move |reason| ArchiveError::Damaged { path: path.into(), reason: reason.to_string() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_quoted_is_cut() {
-        let long = "é".repeat(500);
-        let shortened = shorten_quotes(&format!("`{long}` is no `kind`"));
-        assert_eq!(shortened, format!("`{}…` is no `kind`", "é".repeat(200)));
-        assert!(shorten_quotes(&long.repeat(10)).chars().count() <= LONGEST_MESSAGE + 1);
     }
 }

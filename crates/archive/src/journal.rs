@@ -19,9 +19,9 @@ use zstd::stream::write::Encoder;
 
 use crate::ArchiveError;
 use crate::checksums::open_verified;
-use crate::finite_file::open_finite_file;
 use crate::fresh_file::create_fresh_file;
 use crate::run_layout::{LOGS, OUTPUTS};
+use perflab_files::open_finite_file;
 
 /// Rows of fast monitors wait this long for company: the next tick comes within as long again.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -19,8 +19,7 @@
 //! | [`retention`] | which runs a policy lets go of |
 //! | [`portable`] | a run as a single file |
 //! | [`mod@export`] | runs in the formats of other tools |
-//! | [`mod@import`] | other tools' results as runs |
-//! | `finite_file`, `fresh_file`, `half_made` | files of somebody else opened with care; folders that are no runs yet |
+//! | `fresh_file`, `half_made` | files written where somebody else may have been; folders that are no runs yet |
 //! | [`error`] | what can go wrong, naming the path |
 //!
 //! ```no_run
@@ -38,10 +37,8 @@ pub mod archive_dir;
 mod checksums;
 pub mod error;
 pub mod export;
-mod finite_file;
 mod fresh_file;
 mod half_made;
-pub mod import;
 pub mod journal;
 mod manifest;
 mod parquet_reader;
@@ -65,13 +62,9 @@ pub mod fuzzing {
 
 pub use archive_dir::{Archive, ArchiveEntry, RunSummary};
 pub use error::ArchiveError;
-pub use finite_file::read_finite_file;
-pub use import::{
-    FileReport, ImportOptions, ImportOutcome, Importer, LineRemark, import_as_run, import_as_runs,
-};
 pub use journal::JournalReader;
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
-pub use recorder::RunRecorder;
+pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::RunDir;
 pub use run_id::new_run_id;

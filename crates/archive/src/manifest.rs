@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
-use crate::finite_file::read_finite_file;
 use crate::fresh_file::create_fresh_file;
 use crate::run_layout::{FACTS, FACTS_FILE, MANIFEST, TEMPORARY};
+use perflab_files::read_finite_file;
 
 /// The longest manifest that is read: one of 200,000 executions has some 11 MB.
 const LONGEST: u64 = 256 << 20;

@@ -12,12 +12,12 @@ use tar::{EntryType, Header};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
-use crate::finite_file::{BoundedUnpacker, open_finite_file};
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
 use crate::run_id::is_run_id;
 use crate::run_layout::{LOCK, RunLock, STAGE, TEMPORARY};
 use crate::{Archive, ArchiveError, RunDir, manifest};
+use perflab_files::{BoundedUnpacker, open_finite_file};
 
 const LEVEL: i32 = 3;
 

@@ -133,10 +133,11 @@ fn non_finite_sample_warning(sample: &Sample) -> RunEventKind {
 }
 
 /// A run that is being written at once. Dropped without [`BulkRecorder::finish`], it leaves nothing.
-pub(crate) struct BulkRecorder {
+pub struct BulkRecorder {
     // The lock is let go before the folder goes.
     _lock: Option<RunLock>,
     half: TempDir,
+    runs: PathBuf,
     run: PathBuf,
     manifest: Manifest,
     journal: JournalWriter,
@@ -144,24 +145,31 @@ pub(crate) struct BulkRecorder {
 }
 
 impl BulkRecorder {
-    pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, crate::error::ArchiveError> {
+    pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
+        if !is_run_id(&manifest.id) {
+            let reason = format!("`{}` is not a run id", manifest.id);
+            return Err(ArchiveError::Refused { path: runs.join(&manifest.id), reason });
+        }
         check_folder_owners(runs, None)?;
-        fs::create_dir_all(runs).map_err(crate::error::ArchiveError::io("create", runs))?;
+        fs::create_dir_all(runs).map_err(ArchiveError::io("create", runs))?;
         let half = tempfile::Builder::new().prefix(&own_name_prefix()).tempdir_in(runs);
-        let half = half.map_err(crate::error::ArchiveError::io("create", runs))?;
+        let half = half.map_err(ArchiveError::io("create", runs))?;
         // Held against a prune that sweeps up what nobody writes any more.
         let lock = RunLock::try_lock(half.path())?;
         let run = half.path().join(&manifest.id);
         let stage = run.join(STAGE);
-        fs::create_dir_all(&stage).map_err(crate::error::ArchiveError::io("create", &stage))?;
+        fs::create_dir_all(&stage).map_err(ArchiveError::io("create", &stage))?;
         let manifest = Manifest { status: RunStatus::Running, ..manifest.clone() };
         let journal = JournalWriter::create(&run.join(JOURNAL))?;
         let sinks = RunTables::create(&stage, &manifest)?;
-        Ok(BulkRecorder { _lock: lock, half, run, manifest, journal, sinks })
+        Ok(BulkRecorder { _lock: lock, half, runs: runs.into(), run, manifest, journal, sinks })
     }
 
     /// Takes one event.
-    pub(crate) fn record(&mut self, event: &RunEvent) -> Result<(), crate::error::ArchiveError> {
+    ///
+    /// # Errors
+    /// Mostly a full disk; a tracer's file that cannot be read.
+    pub fn record(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         match &event.what {
             RunEventKind::Rows { monitor, rows } => self.sinks.series.push_rows(event.at, monitor, rows),
             RunEventKind::Changed { .. } => self.sinks.series.push_tick(event.clone()).map(drop),
@@ -191,12 +199,15 @@ impl BulkRecorder {
     }
 
     /// Writes all tables and lets the run be seen.
-    pub(crate) fn finish(self, runs: &Path) -> Result<crate::run_dir::RunDir, crate::error::ArchiveError> {
-        let BulkRecorder { _lock, half: _half, run, manifest, mut journal, sinks } = self;
+    ///
+    /// # Errors
+    /// Mostly a full disk; nothing of the run stays then.
+    pub fn finish(self) -> Result<RunDir, ArchiveError> {
+        let BulkRecorder { _lock, half: _half, runs, run, manifest, mut journal, sinks } = self;
         journal.flush()?;
         run_close::close_bulk_run(&run, manifest, sinks)?;
         let place = runs.join(run.file_name().unwrap_or_default());
-        fs::rename(&run, &place).map_err(crate::error::ArchiveError::io("create", &place))?;
-        crate::run_dir::RunDir::open(&place)
+        fs::rename(&run, &place).map_err(ArchiveError::io("create", &place))?;
+        RunDir::open(&place)
     }
 }

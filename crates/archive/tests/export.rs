@@ -9,22 +9,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perflab_archive::export::{Exporter, export_schema, write_export};
-use perflab_archive::{Archive, ImportOptions, RunDir, import_as_run};
+use perflab_archive::{Archive, RunDir, new_run_id};
+use perflab_import::{ImportOptions, open_import};
+use perflab_model::RunEventKind;
 
 fn project_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
 fn import_recorded(directory: &Path, recorded: &str) -> RunDir {
+    let label = Some("a \"b\"".into());
+    record_import(directory, &project_path("crates/import/tests/recorded").join(recorded), label)
+}
+
+fn record_import(directory: &Path, path: &Path, label: Option<String>) -> RunDir {
     let archive = Archive::open(directory).unwrap();
-    let path = project_path("crates/archive/tests/recorded").join(recorded);
-    import_as_run(
-        &archive,
-        &path,
-        &ImportOptions { label: Some("a \"b\"".into()), ..ImportOptions::default() },
-    )
-    .unwrap()
-    .run
+    let options = ImportOptions { label, id: new_run_id(), ..ImportOptions::default() };
+    let (_, mut source) = open_import(path, &options).unwrap();
+    let first = source.next().unwrap().unwrap();
+    let RunEventKind::Began(manifest) = &first.what else { panic!("{first:?}") };
+    let mut recorder = archive.begin_bulk_run(manifest).unwrap();
+    recorder.record(&first).unwrap();
+    source.for_each(|event| recorder.record(&event.unwrap()).unwrap());
+    recorder.finish().unwrap()
 }
 
 /// Least and greatest, for want of statistics.
@@ -79,10 +86,8 @@ fn go_benchmark_text_comes_back() {
     let run = import_recorded(directory.path(), "mmtests/current");
     let file = directory.path().join("again.txt");
     fs::write(&file, export_text(&run, Exporter::GoBench)).unwrap();
-    let again =
-        import_as_run(&Archive::open(directory.path()).unwrap(), &file, &ImportOptions::default()).unwrap();
-    assert_eq!(again.file_reports[0].rows_unusable, 0);
-    assert_eq!(again.run.read_record().unwrap().samples.len(), run.read_record().unwrap().samples.len());
+    let again = record_import(directory.path(), &file, None);
+    assert_eq!(again.read_record().unwrap().samples.len(), run.read_record().unwrap().samples.len());
 }
 
 #[test]
@@ -100,8 +105,7 @@ fn failed_iterations_are_failures() {
     fs::write(logs.join("hackbench/logs/hackbench-1"), "Total time: 0.5 [sec]\n").unwrap();
     let stamps = "test begin :: hackbench 1700000001\ntest end :: hackbench 1700000009 3\n";
     fs::write(logs.join("tests-timestamp"), stamps).unwrap();
-    let archive = Archive::open(&directory.path().join("archive")).unwrap();
-    let run = import_as_run(&archive, logs.parent().unwrap(), &ImportOptions::default()).unwrap().run;
+    let run = record_import(&directory.path().join("archive"), logs.parent().unwrap(), None);
     let junit = export_text(&run, Exporter::Junit);
     assert!(junit.contains("<testsuites name=\"MMTests logs\" tests=\"2\" failures=\"1\">"), "{junit}");
     assert!(junit.contains("<failure message=\"hackbench ended with status 3\"/>"), "{junit}");

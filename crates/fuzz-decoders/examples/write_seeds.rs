@@ -126,7 +126,7 @@ impl Seeds {
             self.write_all(
                 "page_dump",
                 b"",
-                "crates/archive/tests/recorded/blktrace-2007",
+                "crates/import/tests/recorded/blktrace-2007",
                 &format!("trace.{width}"),
             )?;
         }
@@ -134,7 +134,7 @@ impl Seeds {
     }
 
     fn write_imports(&self) -> std::io::Result<()> {
-        let recorded = "crates/archive/tests/recorded";
+        let recorded = "crates/import/tests/recorded";
         self.write_all("blktrace", b"", &format!("{recorded}/blktrace"), ".0")?;
         self.write_all("blkparse", b"", &format!("{recorded}/blktrace"), ".blkparse")?;
         let old = Path::new(ROOT).join(recorded).join("blktrace-2007");

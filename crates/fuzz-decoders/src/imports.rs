@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use perflab_archive::import::BlockMapFile;
-use perflab_archive::{ImportOptions, Importer};
+use perflab_import::{BlockMapFile, ImportOptions, Importer};
 use perflab_model::Bytes;
 
 use crate::{MemoryFolder, choose};
@@ -47,7 +46,7 @@ pub const MMTESTS_FILES: &[&str] = &[
 ];
 
 /// When the benchmarks of [`MMTESTS_FILES`] ran.
-const TIMESTAMPS: &str = include_str!("../../archive/tests/recorded/mmtests/2020/iter-0/tests-timestamp");
+const TIMESTAMPS: &str = include_str!("../../import/tests/recorded/mmtests/2020/iter-0/tests-timestamp");
 
 /// Files of a run of lkp-tests.
 pub const LKP_FILES: &[&str] = &[

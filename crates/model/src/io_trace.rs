@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::Nanos;
 
+/// The name of the tracer whose file is an [`IoRecording`].
+pub const IO_TRACER: &str = "io";
+
 /// Bytes of a page, which every number of pages here counts.
 pub const PAGE: u64 = 4096;
 

@@ -140,7 +140,7 @@ const LONGEST_TEXT: u64 = 64 << 20;
 
 /// A file's text; what would be waited for is refused, whoever put it there.
 pub fn read_text_file(path: &Path) -> io::Result<String> {
-    let bytes = perflab_archive::read_finite_file(path, LONGEST_TEXT)?;
+    let bytes = perflab_files::read_finite_file(path, LONGEST_TEXT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

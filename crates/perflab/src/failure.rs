@@ -14,6 +14,7 @@ use perflab_conduct::ConductError;
 use perflab_guest::GuestError;
 use perflab_guest::InitramfsError;
 use perflab_guest::KernelError;
+use perflab_import::ImportError;
 use perflab_model::{Problem, Problems};
 use perflab_observe::probes::ProbeError;
 use perflab_prefetch::daemon::DaemonError;
@@ -119,6 +120,7 @@ fn is_setting_refused(error: &SettingError) -> bool {
 fn is_refused_by_storage(error: &anyhow::Error) -> bool {
     let archive = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_environment_refusal)
+            || cause.downcast_ref::<ImportError>().is_some_and(ImportError::is_environment_refusal)
     };
     let read_only = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|one| one.kind() == ErrorKind::ReadOnlyFilesystem)
@@ -147,8 +149,7 @@ fn is_refused_by_machine(error: &anyhow::Error) -> bool {
 /// Whether the archive only says that the user named the wrong thing.
 fn is_archive_usage(error: &ArchiveError) -> bool {
     use ArchiveError::{
-        Ambiguous, Exists, Foreign, Live, NoDirectory, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused,
-        Trace,
+        Ambiguous, Exists, Live, NoDirectory, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
     };
     matches!(
         error,
@@ -157,7 +158,6 @@ fn is_archive_usage(error: &ArchiveError) -> bool {
             | Live { .. }
             | Exists { .. }
             | NoDirectory { .. }
-            | Foreign { .. }
             | Refused { .. }
             | NoSeries { .. }
             | NoStacks { .. }
@@ -194,6 +194,7 @@ fn is_library_usage(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(DaemonError::NoMount(_) | DaemonError::List(_)))
         || error.is::<perflab_analyze::flame::CategoryRulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(is_archive_usage)
+        || matches!(error.downcast_ref(), Some(ImportError::Foreign { .. } | ImportError::Trace(_)))
 }
 
 /// Whether the error is only that nobody reads our output any more (`perflab list | head`).

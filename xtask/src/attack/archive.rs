@@ -21,7 +21,7 @@ pub const ATTACK: Attack = Attack {
     carry_out: attack_archives,
 };
 
-const RECORDED: &str = "crates/archive/tests/recorded";
+const RECORDED: &str = "crates/import/tests/recorded";
 /// What stands outside of the archive, and must stay as it is.
 const OUTSIDE: &str = "nobody's but mine";
 

@@ -49,7 +49,7 @@ fn attack_full_disk(ground: &AttackEnvironment, count: u32) -> Result<AttackCoun
 }
 
 fn attempt_on_full_disk(bench: &TrialBench<'_>, study: &Path) -> Result<Option<String>> {
-    let recorded = Path::new("crates/archive/tests/recorded/lkp-fsmark").canonicalize()?;
+    let recorded = Path::new("crates/import/tests/recorded/lkp-fsmark").canonicalize()?;
     let (study, recorded) = (study.display().to_string(), recorded.display().to_string());
     for words in [
         &["run", &study, "--label", "full"][..],

@@ -21,7 +21,7 @@ pub const ATTACK: Attack = Attack {
     carry_out: attack_imports,
 };
 
-const RECORDED: &str = "crates/archive/tests/recorded";
+const RECORDED: &str = "crates/import/tests/recorded";
 /// Folders that are imported as such, with one of their files mutated.
 const FOLDERS: [&str; 8] = [
     "lkp-fsmark",

@@ -9,16 +9,15 @@ use std::path::Path;
 
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::Nanos;
-use perflab_model::io_trace::{DeviceNumber, IoEvent, IoEventKind, IoFile, IoRecording, IoTraceSummary};
+use perflab_model::io_trace::{
+    DeviceNumber, IO_TRACER, IoEvent, IoEventKind, IoFile, IoRecording, IoTraceSummary,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ArchiveError;
 use crate::parquet_reader::ParquetReader;
 use crate::parquet_writer::{self, ParquetWriter, StorageType, StoredCell, StoredColumn};
 use crate::run_layout::{EVENTS, events_path, raw_trace_path};
-
-/// The tracer's name, and the table's.
-pub(crate) const IO: &str = "io";
 
 const KEY: &str = "perflab.io";
 
@@ -77,10 +76,10 @@ pub(crate) fn io_columns() -> Vec<StoredColumn> {
 pub(crate) fn write_io_table(run: &Path, stage: &Path, slots: &[u32]) -> Result<(), ArchiveError> {
     let directory = stage.join(EVENTS);
     fs::create_dir_all(&directory).map_err(ArchiveError::io("create", &directory))?;
-    let mut table = ParquetWriter::create(&stage.join(events_path(IO)), &io_columns(), &[])?;
+    let mut table = ParquetWriter::create(&stage.join(events_path(IO_TRACER)), &io_columns(), &[])?;
     let mut parts = Vec::new();
     for slot in slots {
-        let path = run.join(raw_trace_path(IO, *slot));
+        let path = run.join(raw_trace_path(IO_TRACER, *slot));
         let text = fs::read(&path).map_err(ArchiveError::io("read", &path))?;
         let recording: IoRecording = serde_json::from_slice(&text).map_err(ArchiveError::damaged(&path))?;
         append_io_events(&mut table, *slot, &recording)?;
@@ -124,11 +123,11 @@ fn append_io_events(
 
 /// The recordings of a closed run, by slot.
 pub(crate) fn read_io_recordings(run: &Path, id: &str) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
-    let path = run.join(events_path(IO));
+    let path = run.join(events_path(IO_TRACER));
     if !path.exists() {
         return Err(ArchiveError::NoIo { id: id.into() });
     }
-    let table = ParquetReader::open(run, events_path(IO))?;
+    let table = ParquetReader::open(run, events_path(IO_TRACER))?;
     let parts: Vec<IoTablePart> = serde_json::from_str(table.metadata(KEY).unwrap_or_default())
         .map_err(ArchiveError::damaged(&path))?;
     let mut first = 0;
@@ -202,7 +201,7 @@ mod tests {
         fs::create_dir(home.path().join("raw")).unwrap();
         for slot in [0, 5] {
             let text = serde_json::to_vec(&recording(u64::from(slot) + 1)).unwrap();
-            fs::write(home.path().join(raw_trace_path(IO, slot)), text).unwrap();
+            fs::write(home.path().join(raw_trace_path(IO_TRACER, slot)), text).unwrap();
         }
         write_io_table(home.path(), home.path(), &[0, 5]).unwrap();
         assert_eq!(read_io_recordings(home.path(), "x").unwrap(), [(0, recording(1)), (5, recording(6))]);

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use optrace::{Operation, TraceFile, TraceFileSummary, Vocabulary};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
+use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::{
     NumberColumn, OperationColumns, OperationTraceSummary, SpanColumn, TracedProbeCost,
 };
@@ -84,7 +85,8 @@ pub(crate) fn write_operation_tables(
         let read = |slot| Some((slot, TraceFile::open(&run.join(raw_trace_path(tracer, slot)))));
         write_operation_table(stage, tracer, slots.filter_map(read).collect())?;
     }
-    let io: Vec<u32> = traced.iter().filter(|(_, tracer)| tracer == io::IO).map(|(slot, _)| *slot).collect();
+    let io: Vec<u32> =
+        traced.iter().filter(|(_, tracer)| tracer == IO_TRACER).map(|(slot, _)| *slot).collect();
     if io.is_empty() { Ok(()) } else { io::write_io_table(run, stage, &io) }
 }
 

@@ -11,8 +11,8 @@ use perflab_analyze::flame::{
     CallTreeOptions, CategoryRules, CategoryShareOptions, JoinedProfiles, SharedCommands, build_call_tree,
     category_shares, function_rows, join_profiles, profile_parts,
 };
-use perflab_archive::import::import_profile_run;
-use perflab_archive::{Archive, RunDir};
+use perflab_archive::{Archive, RunDir, new_run_id};
+use perflab_import::{ImportOptions, profile_source};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Case, Profile, ProfileSummary, RunPlan};
 use perflab_present::comparison::OutputFormat;
@@ -24,6 +24,7 @@ use perflab_stacks::{
 
 use crate::app::{App, read_text_file};
 use crate::failure::{Exit, UsageError};
+use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::see::report::{default_page_path, note_written_file};
@@ -331,7 +332,9 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> anyhow::Res
     let imported = perflab_stacks::read_profile_file(&args.file, &options)?;
     let parts = imported.sample_parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
-    let (run, warnings) = import_profile_run(&context.archive()?, &args.file, imported, args.label.clone())?;
+    let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
+    let recorded = record_source(&context.archive()?, &mut profile_source(&args.file, imported, &own))?;
+    let (run, warnings) = (recorded.recorder.finish()?, recorded.warnings);
     for remark in remarks {
         stderr_line!("warning: {}:{}: {}", args.file.display(), remark.place, remark.reason);
     }

@@ -15,8 +15,8 @@ use perflab_analyze::{
     BlockStatus, PublishedCoverage, TraceContents, TraceCoverage, reads_by_directory, reads_by_file,
     reads_over_disk, reads_over_time, remove_stacked_requests, trace_coverage,
 };
-use perflab_archive::import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, Importer};
 use perflab_archive::{ArchiveError, RunDir};
+use perflab_import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, Importer};
 use perflab_model::io_trace::{IoEvent, IoEventKind, IoRecording, PAGE, PageRange, SECTOR, ThreadNames};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{MountTable, describe_file, match_sectors_to_files, require_disk_below};

@@ -13,8 +13,8 @@ use perflab_analyze::operations::{
     compare_operations, compare_operations as compared, comparison_conclusions, operation_conclusions,
     probe_conclusions,
 };
-use perflab_archive::RunDir;
-use perflab_archive::import::import_program_trace;
+use perflab_archive::{RunDir, new_run_id};
+use perflab_import::{ImportOptions, program_trace_source};
 use perflab_model::RunStatus;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary};
 use perflab_present::chart::{PALETTE, Scene};
@@ -27,6 +27,7 @@ use serde_json::json;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, UsageError};
+use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
 
@@ -519,7 +520,9 @@ pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> anyhow::R
 /// Makes a run of a trace file.
 pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> anyhow::Result<Exit> {
     crate::keep::exchange::refuse_endless(&args.file)?;
-    let run = import_program_trace(&context.archive()?, &args.file, args.label.clone())?;
+    let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
+    let mut source = program_trace_source(&args.file, &own)?;
+    let run = record_source(&context.archive()?, &mut source)?.recorder.finish()?;
     print_trace_summary(context, &run)?;
     Ok(Exit::Fine)
 }

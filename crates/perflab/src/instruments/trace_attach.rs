@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use optrace::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost, Vocabulary};
-use perflab_archive::import::{ProbedRun, import_probed_program};
+use perflab_archive::new_run_id;
+use perflab_import::{ImportOptions, ProbedRun, probed_program_source};
 use perflab_model::Nanos;
 use perflab_model::StopRequest;
 use perflab_observe::probes::{
@@ -22,6 +23,7 @@ use crate::failure::{Exit, UsageError};
 use crate::instruments::probed_binary::{ProbeSites, ProgramBinaries};
 use crate::instruments::trace::{AttachArgs, print_trace_summary};
 use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
+use crate::keep::imported_runs::record_source;
 use crate::measure::run;
 use crate::quantities;
 
@@ -80,7 +82,9 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exi
         return Err(no_event_error(&places).into());
     }
     let record = watched.watched_record(args, &places, process.name.clone(), (began, ended));
-    let run = import_probed_program(&context.archive()?, &path, args.label.clone(), &record)?;
+    let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
+    let mut source = probed_program_source(&path, &own, &record)?;
+    let run = record_source(&context.archive()?, &mut source)?.recorder.finish()?;
     print_trace_summary(context, &run)?;
     watched.entries.iter().for_each(|(name, entries)| context.note(format!("{name}: {entries}")));
     watched.note_watch_cost(context);

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indexmap::{IndexMap, IndexSet};
 use perflab_archive::export::{Exporter, export_schema, write_export};
-use perflab_archive::import::{ImportOptions, ImportOutcome, Importer, import_as_runs};
 use perflab_archive::{
-    FileReport, RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
+    RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
 };
+use perflab_import::{FileReport, ImportOptions, Importer};
 use perflab_model::Bytes;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_stats::median_with_interval;
 
 use crate::app::App;
 use crate::failure::{Exit, UsageError};
+use crate::keep::imported_runs::{ImportOutcome, record_imports};
 use crate::output_path::OutputPath;
 use crate::selection;
 
@@ -82,7 +83,7 @@ pub fn import_results(
     archive.ensure_writable()?;
     crate::measure::run::undo_leftovers(context);
     let (mut all, mut refused) = (Vec::new(), Vec::new());
-    for imported in import_as_runs(&archive, results, options) {
+    for imported in record_imports(&archive, results, options) {
         match imported {
             Ok(imported) => all.push(imported),
             Err(error) => refused.push(error),
@@ -93,7 +94,7 @@ pub fn import_results(
     let mut refused = refused.into_iter();
     let first = refused.next();
     refused.for_each(|error| stderr_line!("perflab: {error}"));
-    first.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+    first.map_or(Ok(Exit::Fine), |error| Err(error))
 }
 
 /// Says what was taken of the files, and which runs they became.

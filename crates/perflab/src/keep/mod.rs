@@ -1,4 +1,5 @@
 //! Verbs that keep runs, name them, let them go, and move them in and out.
 
 pub mod exchange;
+pub mod imported_runs;
 pub mod runs;

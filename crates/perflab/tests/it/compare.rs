@@ -308,7 +308,7 @@ fn rows_in_the_style_of_lkp_are_its_own() {
 /// Two runs of logs that were recorded in MMTests' layout, one of each iteration.
 fn import_recorded_logs(layout: &str) -> Sandbox {
     let laboratory = Sandbox::new();
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/recorded/mmtests").join(layout);
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/recorded/mmtests").join(layout);
     for (run, iteration) in [("recorded-base", "iter-0"), ("recorded-new", "iter-1")] {
         copy_folder(&logs.join(iteration), &laboratory.path(run).join("iter-0"));
         laboratory.run_successfully(&["import", run]);

@@ -118,7 +118,7 @@ fn prepare_formats_sandbox() -> Sandbox {
     let times = r#"{"results":[{"command":"true","mean":0.2,"times":[0.1,0.2,0.3],"exit_codes":[0,0,0]}]}"#;
     fs::write(laboratory.path("hyperfine.json"), times).unwrap();
     let recorded =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/recorded/blktrace/cat.blkparse");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/recorded/blktrace/cat.blkparse");
     fs::copy(recorded, laboratory.path("cat.blkparse")).unwrap();
     laboratory
 }

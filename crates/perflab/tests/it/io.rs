@@ -125,7 +125,7 @@ fn a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root() {
 /// Where a recording of our own in the forms of 2007 lies; its PROVENANCE says how it was made, and its figures are counted there
 /// without perflab.
 pub fn evidence_path(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../archive/tests/recorded/blktrace-2007");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/recorded/blktrace-2007");
     format!("{folder}/{name}")
 }
 

@@ -1,0 +1,119 @@
+//! Opens files that end, so that no file of somebody else is waited for, or read, for ever.
+//!
+//! Refused are pipes, sockets and devices, whatever link leads to them, and files of the kernel that only claim to be
+//! regular.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{OFlags, fstatfs};
+
+/// File systems of the kernel's own, and the names there of files that tell of what is yet to come, or of as much as an address
+/// can name.
+const ENDLESS: [(u64, &str); 3] = [(0x9fa0, "kmsg"), (0x9fa0, "pagemap"), (0x7472_6163, "trace_pipe")];
+
+/// Why a pipe, a socket or a device is not read.
+pub const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// What opening fails with; anything that is no file, with what it is.
+pub fn open_finite_file(path: &Path) -> io::Result<File> {
+    // Without waiting for who writes into a pipe; of no meaning for files.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    match kind {
+        _ if kind.is_dir() => Err(io::Error::other("it is a folder")),
+        _ if !kind.is_file() => Err(io::Error::other(ENDLESS_KIND)),
+        _ if is_endless(&file, path) => Err(io::Error::other(
+            "the kernel writes it for ever: write what it gives to a file, and take that",
+        )),
+        _ => Ok(file),
+    }
+}
+
+/// Reads a whole file of at most `most` bytes.
+///
+/// # Errors
+/// What is no regular file, or cannot be read; a longer file.
+pub fn read_finite_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_finite_file(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!(
+            "it is longer than the {most} bytes that are read of such a file"
+        )));
+    }
+    Ok(bytes)
+}
+
+fn is_endless(file: &File, path: &Path) -> bool {
+    let Ok(system) = fstatfs(file).map(|found| found.f_type as u64) else { return false };
+    let names: Vec<&str> =
+        ENDLESS.iter().filter(|(magic, _)| *magic == system).map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        return false;
+    }
+    let resolved = std::fs::canonicalize(path);
+    let found = resolved.as_deref().unwrap_or(path).file_name();
+    found.is_some_and(|found| names.iter().any(|name| found.to_string_lossy().starts_with(name)))
+}
+
+/// What is unpacked, up to so many bytes; a trap unpacks to more, and is an error then.
+#[derive(Debug)]
+pub struct BoundedUnpacker<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R> BoundedUnpacker<R> {
+    /// Lets `most` bytes through.
+    pub fn new(inner: R, most: u64) -> Self {
+        BoundedUnpacker { inner, left: most }
+    }
+}
+
+impl<R: Read> Read for BoundedUnpacker<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other("it unpacks to far more than such a file can hold: refused as a trap")
+        })?;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn only_what_ends_is_opened() {
+        let home = tempfile::tempdir().unwrap();
+        let (fifo, link) = (home.path().join("fifo"), home.path().join("link"));
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        std::os::unix::fs::symlink("/proc/kmsg", &link).unwrap();
+        let pages = Path::new("/proc/self/pagemap");
+        for path in [fifo.as_path(), home.path(), Path::new("/dev/zero"), &link, pages] {
+            assert!(open_finite_file(path).is_err(), "{}", path.display());
+        }
+        let file = home.path().join("file");
+        std::fs::write(&file, "four").unwrap();
+        assert_eq!(read_finite_file(&file, 4).unwrap(), b"four");
+        assert!(read_finite_file(&file, 3).is_err());
+        assert!(open_finite_file(Path::new("/proc/self/status")).is_ok());
+    }
+
+    #[test]
+    fn what_unpacks_beyond_its_bound_is_an_error() {
+        let mut text = String::new();
+        assert!(BoundedUnpacker::new(&b"1234"[..], 4).read_to_string(&mut text).is_ok());
+        assert!(BoundedUnpacker::new(&b"12345"[..], 4).read_to_string(&mut text).is_err());
+    }
+}

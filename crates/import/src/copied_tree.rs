@@ -1,0 +1,301 @@
+//! A copy of `/sys/kernel/slab`: one moment of every cache.
+//!
+//! Names that are links become the aliases of the directory that they point to; every attribute may be missing, as
+//! kernels add and drop some.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use perflab_model::{CellRow, ColumnSpec, TableCell};
+
+use crate::dump_log::DumpLog;
+use crate::error::ImportError;
+use crate::import_report::{FileReport, LineOutcome, note_unread_entries};
+use crate::import_source::ImportSource;
+use crate::imported_run::{ImportedRun, RunMetadata};
+use crate::importer::{ImportOptions, Importer};
+use crate::kernel_dump;
+use crate::kernel_file::page_size::{self, MachinePageSize, PageSizeVotes, SlabShape};
+use crate::kernel_file::slab_columns;
+use crate::kernel_file::slabinfo::SlabinfoParser;
+use crate::log_stream::LogStream;
+use perflab_files::open_finite_file;
+
+/// Where the directory may lie in what was copied.
+const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
+
+/// Caches of one tree at most.
+const CACHES: usize = 100_000;
+
+/// The longest attribute that is looked at.
+const LONGEST: u64 = 4096;
+
+pub(crate) fn is_slab_tree(path: &Path) -> bool {
+    slab_directory(path).is_some()
+}
+
+/// The directory of caches in `path`.
+fn slab_directory(path: &Path) -> Option<PathBuf> {
+    PLACES.iter().map(|place| path.join(place)).find(|path| has_slab_caches(path))
+}
+
+fn has_slab_caches(path: &Path) -> bool {
+    let is_cache =
+        |path: PathBuf| ["slab_size", "object_size", "order"].iter().any(|name| path.join(name).is_file());
+    fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| is_cache(entry.path())))
+}
+
+/// The directory of caches that was copied beside logs.
+pub(crate) fn slab_directory_beside(path: &Path) -> Option<PathBuf> {
+    PLACES
+        .iter()
+        .filter(|place| !place.is_empty())
+        .map(|place| path.join(place))
+        .find(|path| has_slab_caches(path))
+}
+
+/// The series of the tree at `root`, whose caches have the names of those in `logs`: what a merged cache stands for.
+pub(crate) fn slab_tree_series(
+    root: &Path,
+    logs: &[LogStream],
+    page: u64,
+) -> Result<[LogStream; 2], ImportError> {
+    let mut caches = list_copied_caches(root)?;
+    let names: Vec<String> =
+        logs.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from).collect();
+    caches.iter_mut().for_each(|cache| cache.choose_name(&names));
+    Ok([slab_cache_stream(root, &caches, page), slab_exact_stream(root, &caches)])
+}
+
+/// One cache's directory.
+struct CopiedCache {
+    path: PathBuf,
+    directory: String,
+    aliases: Vec<String>,
+    listed: Option<String>,
+}
+
+impl CopiedCache {
+    /// The name in /proc/slabinfo, where a copy of it tells which member that is; the only member's; else
+    /// the directory's.
+    fn name(&self) -> &str {
+        match (&self.listed, &self.aliases[..]) {
+            (Some(listed), _) => listed,
+            (None, [only]) if self.directory.starts_with(':') => only,
+            _ => &self.directory,
+        }
+    }
+
+    /// Takes its name from those of /proc/slabinfo.
+    fn choose_name(&mut self, listed: &[String]) {
+        let own = std::iter::once(&self.directory).chain(&self.aliases);
+        self.listed = own.into_iter().find(|name| listed.contains(name)).cloned();
+    }
+
+    fn read_text(&self, attribute: &str) -> Option<String> {
+        let path = self.path.join(attribute);
+        // Whatever else lies in a copied tree, a pipe would be waited for.
+        let file = open_finite_file(&path).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    fn read_number(&self, attribute: &str) -> Option<i64> {
+        self.read_text(attribute)?.split_ascii_whitespace().next()?.parse().ok()
+    }
+
+    fn slab_shape(&self) -> Option<SlabShape> {
+        let order = u32::try_from(self.read_number("order")?).ok()?;
+        let (object, objects) = (self.read_number("slab_size")?, self.read_number("objs_per_slab")?);
+        Some(SlabShape { object, objects, pages: 1_i64.checked_shl(order).filter(|pages| *pages > 0)? })
+    }
+}
+
+/// The events of a tree.
+pub(crate) fn open_slab_tree(
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<Box<dyn ImportSource>, ImportError> {
+    let requested = || ImportError::not_importable(path, None, "there is no directory of a slab cache in it");
+    let root = slab_directory(path).ok_or_else(requested)?;
+    let mut caches = list_copied_caches(&root)?;
+    let mut metadata = RunMetadata {
+        title: "Imported /sys/kernel/slab".into(),
+        description: format!("A copy of /sys/kernel/slab, imported from {}: one moment.", path.display()),
+        target: "imported".into(),
+        ..RunMetadata::default()
+    };
+    metadata.notes.extend(unread_entries(path, &root));
+    let reported = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
+    let page = page_size::settle_page_size(reported.clone(), &[], &mut metadata);
+    let listed = open_copied_slabinfo(path, reported)?;
+    let names = listed.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from);
+    let names: Vec<String> = names.collect();
+    caches.iter_mut().for_each(|cache| cache.choose_name(&names));
+    let fixed = [slab_cache_stream(&root, &caches, page), slab_exact_stream(&root, &caches)];
+    let streams = fixed.into_iter().chain(listed).collect();
+    Ok(Box::new(ImportedRun::new(Importer::Sysfs, path, options, metadata, streams)))
+}
+
+/// What lies beside the caches, and beside the way to them.
+fn unread_entries(path: &Path, root: &Path) -> Vec<(String, String)> {
+    let mut notes: Vec<_> = note_unread_entries(root, |name| root.join(name).is_dir()).into_iter().collect();
+    if path != root {
+        let way = root.strip_prefix(path).ok().and_then(|way| way.components().next());
+        let is_way = |name: &str| way.is_some_and(|way| way.as_os_str() == name);
+        let is_list = |name: &str| name == "proc" && path.join("proc/slabinfo").is_file();
+        notes.extend(note_unread_entries(path, |name| is_way(name) || is_list(name)));
+    }
+    notes
+}
+
+/// The list of caches in a copied root.
+fn open_copied_slabinfo(
+    path: &Path,
+    page: Option<MachinePageSize>,
+) -> Result<Option<LogStream>, ImportError> {
+    let file = path.join("proc/slabinfo");
+    let log = file.is_file().then(|| DumpLog::open_optional(&file, SlabinfoParser::new(page, None)));
+    log.map(|log| LogStream::from_source(Box::new(log))).transpose()
+}
+
+fn fitted_page_size(caches: &[CopiedCache]) -> Option<MachinePageSize> {
+    let mut votes = PageSizeVotes::default();
+    caches.iter().filter_map(CopiedCache::slab_shape).for_each(|shape| votes.add(shape));
+    let source = "how many objects fill a slab";
+    votes.best_page_size().map(|bytes| MachinePageSize { bytes, source: source.into() })
+}
+
+/// All directories, with the links to each.
+fn list_copied_caches(root: &Path) -> Result<Vec<CopiedCache>, ImportError> {
+    let mut links: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).map_err(ImportError::io("read", root))? {
+        let path = entry.map_err(ImportError::io("read", root))?.path();
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
+        if let Ok(target) = fs::read_link(&path) {
+            let target = target.file_name().map(|name| name.to_string_lossy().into_owned());
+            links.entry(target.unwrap_or_default()).or_default().push(name);
+        } else if path.is_dir() {
+            found.push((name, path));
+        }
+        if found.len() > CACHES {
+            return Err(ImportError::not_importable(
+                root,
+                None,
+                format!("it has more than {CACHES} entries"),
+            ));
+        }
+    }
+    found.sort();
+    let cache = |(directory, path): (String, PathBuf)| {
+        let mut aliases = links.remove(&directory).unwrap_or_default();
+        aliases.sort();
+        CopiedCache { path, directory, aliases, listed: None }
+    };
+    Ok(found.into_iter().map(cache).collect())
+}
+
+fn slab_cache_stream(root: &Path, caches: &[CopiedCache], page: u64) -> LogStream {
+    let columns = slab_columns::slab_cache_columns();
+    let mut report = FileReport::new(root, "slab-caches");
+    let merged = |cache: &CopiedCache| cache.directory.starts_with(':');
+    if caches.iter().any(merged) && caches.iter().all(|cache| cache.aliases.is_empty()) {
+        report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
+    }
+    let row = |cache: &CopiedCache| {
+        let row: CellRow = columns.iter().map(|column| attribute_cell(cache, column, page)).collect();
+        report.count_row(0, cache_row_outcome(cache, &row));
+        row
+    };
+    let rows = caches.iter().map(row).collect();
+    report.ticks = 1;
+    LogStream::from_rows("slab-caches", "/sys/kernel/slab", columns, rows, report)
+}
+
+fn attribute_cell(cache: &CopiedCache, column: &ColumnSpec, page: u64) -> TableCell {
+    match column.name.as_str() {
+        "cache" => TableCell::Text(cache.name().into()),
+        "directory" => TableCell::Text(cache.directory.clone()),
+        "aliases" => TableCell::Text(cache.aliases.join(",")),
+        "page_size" => i64::try_from(page).map_or(TableCell::Missing, TableCell::Int),
+        "flags" => TableCell::Text(cache_flag(cache).into()),
+        "ctor" => cache.read_text("ctor").map_or(TableCell::Missing, TableCell::Text),
+        name => cache.read_number(name).map_or(TableCell::Missing, TableCell::Int),
+    }
+}
+
+/// What a cache's shape is made of.
+const SHAPE: [&str; 4] = ["object_size", "slab_size", "objs_per_slab", "order"];
+
+/// A directory without sizes is flagged as one; a cache keeps its row.
+fn cache_flag(cache: &CopiedCache) -> &'static str {
+    if SHAPE.iter().all(|name| cache.read_number(name).is_some()) { "" } else { "malformed" }
+}
+
+fn cache_row_outcome(cache: &CopiedCache, row: &CellRow) -> LineOutcome {
+    match row.last() {
+        Some(TableCell::Text(flag)) if !flag.is_empty() => {
+            LineOutcome::Flagged(format!("{flag}: {}: a size is missing or no number", cache.directory))
+        }
+        _ => LineOutcome::Used,
+    }
+}
+
+fn slab_exact_stream(root: &Path, caches: &[CopiedCache]) -> LogStream {
+    let mut report = FileReport::new(root, "slab-exact");
+    let mut rows = Vec::new();
+    for cache in caches {
+        for row in node_rows(cache) {
+            let torn = row.last() == Some(&TableCell::Text("torn".into()));
+            let why = || format!("torn: {}: objects do not agree with slabs", cache.directory);
+            report.count_row(0, if torn { LineOutcome::Flagged(why()) } else { LineOutcome::Used });
+            rows.push(row);
+        }
+    }
+    report.ticks = 1;
+    LogStream::from_rows("slab-exact", "/sys/kernel/slab", slab_columns::slab_exact_columns(), rows, report)
+}
+
+/// A row for all nodes, and one for each that the kernel names: `278754 N0=278754`.
+fn node_rows(cache: &CopiedCache) -> Vec<CellRow> {
+    const COUNTS: [&str; 6] =
+        ["objects", "total_objects", "slabs", "objects_partial", "partial", "cpu_slabs"];
+    let texts = COUNTS.map(|name| cache.read_text(name).unwrap_or_default());
+    let mut known: Vec<i64> =
+        texts.iter().flat_map(|text| text.split_ascii_whitespace()).filter_map(parse_node_number).collect();
+    known.sort_unstable();
+    known.dedup();
+    let each = cache.read_number("objs_per_slab");
+    let row = |node: i64| {
+        let counts = texts.each_ref().map(|text| parse_node_count(text, node));
+        let flag = if is_torn(&counts, each) { "torn" } else { "" };
+        let cells = counts.into_iter().map(|count| count.map_or(TableCell::Missing, TableCell::Int));
+        let head = [TableCell::Text(cache.name().into()), TableCell::Int(node)];
+        head.into_iter().chain(cells).chain([TableCell::Text(flag.into())]).collect()
+    };
+    std::iter::once(-1).chain(known).map(row).collect()
+}
+
+/// The node of `N0=278754`.
+fn parse_node_number(word: &str) -> Option<i64> {
+    word.strip_prefix('N')?.split_once('=')?.0.parse().ok()
+}
+
+fn parse_node_count(text: &str, node_wanted: i64) -> Option<i64> {
+    let mut words = text.split_ascii_whitespace();
+    if node_wanted < 0 {
+        return words.next()?.parse().ok();
+    }
+    words.find(|word| parse_node_number(word) == Some(node_wanted))?.split_once('=')?.1.parse().ok()
+}
+
+/// Attributes are read one after the other: more objects than there is room for were never there at once.
+fn is_torn([objects, total, slabs, ..]: &[Option<i64>; 6], each: Option<i64>) -> bool {
+    let beyond = |more: Option<i64>, less: Option<i64>| matches!((more, less), (Some(more), Some(less)) if more > less);
+    let room = slabs.and_then(|slabs| slabs.checked_mul(each?));
+    beyond(*objects, *total) || beyond(*objects, room) || beyond(*total, room)
+}

@@ -1,0 +1,192 @@
+//! The text of `go test -bench`: a line per execution, pairs of a value and a unit.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Scalar};
+use serde::Deserialize;
+
+use crate::document::input_document::InputDocument;
+use crate::document::{DocumentError, count_unusable};
+use crate::import_report::{FileReport, LineOutcome};
+use crate::imported_run::{RunMetadata, imported_metric};
+use crate::log_stream::LogStream;
+
+/// Facts of the lines before the benchmarks.
+const FACTS: &[(&str, &str)] = &[("goos", "go.os"), ("goarch", "cpu.architecture"), ("cpu", "cpu.model")];
+
+pub(crate) fn is_go_bench_document(document: &InputDocument) -> bool {
+    unwrap_go_test_lines(document)
+        .0
+        .iter()
+        .any(|line| parse_go_bench_line(&line.text, line.whole).is_some_and(|line| line.is_ok()))
+}
+
+/// A line of text, and in which line of the document it ends.
+struct GoBenchText<'a> {
+    number: u64,
+    text: Cow<'a, str>,
+    whole: bool,
+}
+
+/// What `go test -json` says in a line.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GoTestEvent {
+    action: String,
+    #[serde(default)]
+    package: String,
+    #[serde(default)]
+    output: String,
+}
+
+/// The text of `go test`, also where `-json` wrapped it, which splits lines and mixes packages; and the numbers of lines
+/// that hold neither.
+fn unwrap_go_test_lines(document: &InputDocument) -> (Vec<GoBenchText<'_>>, Vec<u64>) {
+    if !document.text.starts_with('{') {
+        let plain = |(number, text, whole)| GoBenchText { number, text: Cow::Borrowed(text), whole };
+        return (document.numbered_lines().map(plain).collect(), Vec::new());
+    }
+    let mut packages: IndexMap<String, GoPackage> = IndexMap::new();
+    let mut broken = Vec::new();
+    for (number, text, _) in document.numbered_lines() {
+        match serde_json::from_str::<GoTestEvent>(text) {
+            Ok(event) if event.action == "output" => {
+                packages.entry(event.package).or_default().push_output(&event.output, number);
+            }
+            Ok(_) => {}
+            Err(_) => broken.push(number),
+        }
+    }
+    (packages.into_values().flat_map(GoPackage::into_lines).collect(), broken)
+}
+
+/// What one package printed: its lines, and one that has not ended.
+#[derive(Default)]
+struct GoPackage {
+    texts: Vec<GoBenchText<'static>>,
+    held: String,
+    number: u64,
+}
+
+impl GoPackage {
+    fn push_output(&mut self, output: &str, number: u64) {
+        self.held.push_str(output);
+        self.number = number;
+        if self.held.ends_with('\n') {
+            self.end_line(true);
+        }
+    }
+
+    fn end_line(&mut self, whole: bool) {
+        let text = std::mem::take(&mut self.held).trim_end_matches('\n').to_owned();
+        self.texts.push(GoBenchText { number: self.number, text: Cow::Owned(text), whole });
+    }
+
+    fn into_lines(mut self) -> Vec<GoBenchText<'static>> {
+        if !self.held.is_empty() {
+            self.end_line(false);
+        }
+        self.texts
+    }
+}
+
+/// A line of results: name, values with their units.
+struct GoBenchLine<'a> {
+    name: &'a str,
+    pairs: Vec<(f64, &'a str)>,
+}
+
+pub(crate) fn read_go_bench_document(
+    document: &InputDocument,
+    metadata: &mut RunMetadata,
+    report: &mut FileReport,
+) -> Result<Vec<LogStream>, DocumentError> {
+    let (lines, broken) = unwrap_go_test_lines(document);
+    broken.into_iter().for_each(|number| count_unusable(report, number, "it is no whole JSON".into()));
+    let packages = lines.iter().filter(|line| line.text.starts_with("pkg: ")).count();
+    let mut package = "";
+    for GoBenchText { number, text, whole } in &lines {
+        let (number, whole) = (*number, *whole);
+        match text.split_once(": ") {
+            Some(("pkg", name)) => package = name.trim(),
+            Some((name, value)) => add_go_fact(name, value.trim(), metadata),
+            None => {}
+        }
+        match parse_go_bench_line(text, whole) {
+            None => {}
+            Some(Err(reason)) => count_unusable(report, number, reason),
+            Some(Ok(line)) => {
+                add_go_results(&line, (packages > 1).then_some(package), metadata);
+                report.count_row(number, LineOutcome::Used);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn add_go_fact(name: &str, value: &str, metadata: &mut RunMetadata) {
+    if let Some((_, ours)) = FACTS.iter().find(|(theirs, _)| *theirs == name) {
+        metadata.facts.add(ours, value, "go test");
+    }
+}
+
+/// `BenchmarkName/size=4-8   200   6202 ns/op   6400 B/op`; nothing where it is no benchmark's line.
+fn parse_go_bench_line(text: &str, whole: bool) -> Option<Result<GoBenchLine<'_>, String>> {
+    let rest = text.strip_prefix("Benchmark")?;
+    let mut words = rest.split_ascii_whitespace();
+    let name = words.next().filter(|_| !rest.starts_with(char::is_whitespace))?;
+    let words: Vec<&str> = words.collect();
+    let Some((count, pairs)) = words.split_first() else {
+        // Its name alone is printed before a benchmark that logs, or that failed.
+        return None;
+    };
+    if count.parse::<u64>().is_err() || pairs.is_empty() || pairs.len() % 2 == 1 || !whole {
+        return Some(Err(format!("`{name}` is not followed by a count and pairs of value and unit")));
+    }
+    let pair = |pair: &[&'_ str]| Some((pair.first()?.parse::<f64>().ok().filter(|v| v.is_finite())?, ()));
+    let numbers: Option<Vec<f64>> = pairs.chunks(2).map(|chunk| Some(pair(chunk)?.0)).collect();
+    let units = pairs.chunks(2).filter_map(|chunk| chunk.get(1).copied());
+    match numbers {
+        Some(numbers) => Some(Ok(GoBenchLine { name, pairs: numbers.into_iter().zip(units).collect() })),
+        None => Some(Err(format!("a value of `{name}` is no number"))),
+    }
+}
+
+fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, metadata: &mut RunMetadata) {
+    let (name, procs) = match line.name.rsplit_once('-') {
+        Some((name, procs)) if procs.parse::<u32>().is_ok() => (name, procs),
+        _ => (line.name, "1"),
+    };
+    let mut parts = name.split('/');
+    let workload = parts.next().unwrap_or(name);
+    let value = |text: &str| text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int);
+    let mut point: IndexMap<String, Scalar> =
+        package.map(|name| ("pkg".to_owned(), name.into())).into_iter().collect();
+    for (place, part) in parts.enumerate() {
+        let (key, text) = part
+            .split_once('=')
+            .map_or((format!("sub{}", place + 1), part), |(key, text)| (key.into(), text));
+        point.insert(key, value(text));
+    }
+    point.insert("procs".into(), value(procs));
+    let case = metadata.results.find_or_add_case(workload, point);
+    let execution = metadata.results.next_execution(case, 0, None);
+    for (value, unit) in &line.pairs {
+        let (name, direction, primary) = go_unit_meaning(unit);
+        let id = metadata.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
+        metadata.results.add_sample(execution, id, *value, None);
+    }
+}
+
+/// The name of a unit's metric and which way is good. Of a unit that a benchmark made up, nobody knows.
+fn go_unit_meaning(unit: &str) -> (&str, Direction, bool) {
+    match unit {
+        "ns/op" | "sec/op" => ("time", Direction::Lower, true),
+        "B/op" => ("allocated", Direction::Lower, false),
+        "allocs/op" => ("allocations", Direction::Lower, false),
+        "MB/s" | "B/s" => ("throughput", Direction::Higher, false),
+        _ if unit.ends_with("/s") => (unit, Direction::Higher, false),
+        _ => (unit, Direction::Neither, false),
+    }
+}

@@ -1,0 +1,154 @@
+//! One document: its text, and what it is as JSON, with errors that name the field.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::document::DocumentError;
+use crate::error::ImportError;
+use crate::input_lines::InputLines;
+
+/// The longest document in bytes: it is held in memory, and what programs report of themselves is far smaller.
+const LONGEST: u64 = 256 << 20;
+
+/// Bytes that are looked at to see whether a file may be one.
+const HEAD: usize = 1 << 16;
+
+/// How lines of documents that are no JSON begin.
+const BEGINNINGS: [&str; 6] = ["Benchmark", "goos:", "pkg:", "# started on ", "<?xml", "<PhoronixTestSuite"];
+
+/// A file read whole.
+pub(crate) struct InputDocument {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    json: Result<Value, DocumentError>,
+    /// Whether the last line ends.
+    pub(crate) whole: bool,
+}
+
+impl InputDocument {
+    /// Whether the beginning of a file is one of a document; logs of dumps may be long and are never read whole.
+    pub(crate) fn is_likely_document(path: &Path) -> bool {
+        let Ok(mut lines) = InputLines::open(path) else { return false };
+        let mut seen = 0;
+        while let Ok(Some(line)) = lines.next_line() {
+            let text = line.text.trim_start();
+            let counter = seen == 0 && crate::document::perf_stat::is_counter(text);
+            if counter
+                || text.starts_with(['{', '['])
+                || BEGINNINGS.iter().any(|begin| text.starts_with(begin))
+            {
+                return true;
+            }
+            seen += line.text.len() + 1;
+            if seen > HEAD || text.starts_with("time:") || text.starts_with("slabinfo - version") {
+                return false;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self, ImportError> {
+        InputDocument::from_lines(path, InputLines::open(path)?)
+    }
+
+    /// A document among other files; else why it cannot be read.
+    pub(crate) fn read_optional(path: &Path) -> Result<Self, String> {
+        let lines = InputLines::open_optional(path);
+        lines.unreadable_reason().map_or(Ok(()), |reason| Err(reason.to_owned()))?;
+        InputDocument::from_lines(path, lines).map_err(|error| match error {
+            ImportError::Foreign { reason, .. } => reason,
+            error => error.to_string(),
+        })
+    }
+
+    fn from_lines(path: &Path, lines: InputLines) -> Result<Self, ImportError> {
+        let text = lines.read_all(LONGEST)?;
+        let whole = text.ends_with('\n');
+        let json = parse_first_json(&text);
+        Ok(InputDocument { path: path.into(), text, json, whole })
+    }
+
+    /// A document of a text, for tests.
+    #[cfg(test)]
+    pub(crate) fn from_text(text: &str) -> Self {
+        let (path, whole) = (PathBuf::from("document"), text.ends_with('\n'));
+        InputDocument { path, text: text.into(), json: parse_first_json(text), whole }
+    }
+
+    /// The document as JSON.
+    pub(crate) fn json(&self) -> Option<&Value> {
+        self.json.as_ref().ok()
+    }
+
+    /// Why it is no JSON although it begins as such.
+    pub(crate) fn json_error(&self) -> Option<DocumentError> {
+        let begins = self.text.trim_start().starts_with(['{', '[']);
+        let fault = self.json.as_ref().err().filter(|_| begins)?;
+        Some(DocumentError { line: fault.line, reason: fault.reason.clone() })
+    }
+
+    /// The member of the object that the document is.
+    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
+        self.json()?.get(name)
+    }
+
+    /// The list of that name.
+    pub(crate) fn list_member(&self, name: &str) -> &[Value] {
+        self.member(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The lines with their numbers, from 1, and whether each ends.
+    pub(crate) fn numbered_lines(&self) -> impl Iterator<Item = (u64, &str, bool)> {
+        let last = self.text.lines().count() as u64;
+        (1..).zip(self.text.lines()).map(move |(number, text)| (number, text, self.whole || number < last))
+    }
+}
+
+/// Some programs put warnings before their JSON.
+fn parse_first_json(text: &str) -> Result<Value, DocumentError> {
+    let mut before = 0;
+    let mut begin = None;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with(['{', '[']) {
+            begin = Some(before);
+            break;
+        }
+        before += line.len();
+    }
+    let body =
+        begin.and_then(|begin| text.get(begin..)).ok_or_else(|| DocumentError::new("it is no JSON"))?;
+    let skipped = text.get(..before).map_or(0, |before| before.lines().count());
+    let fault = |error: serde_json::Error| DocumentError {
+        line: Some((skipped + error.line()) as u64),
+        reason: format!("it is no whole JSON: {error}"),
+    };
+    serde_json::from_str(body).or_else(|error| parse_last_fio_report(body).ok_or_else(|| fault(error)))
+}
+
+/// fio, asked for several formats, writes text behind its JSON; asked for a report every few seconds, a document each, of
+/// which the last holds what the others do.
+fn parse_last_fio_report(body: &str) -> Option<Value> {
+    let mut documents = serde_json::Deserializer::from_str(body).into_iter::<Value>();
+    let mut last = None;
+    loop {
+        match documents.next() {
+            Some(Ok(document)) => last = Some(document.get("fio version").is_some().then_some(document)?),
+            Some(Err(_)) => {
+                let rest = body.get(documents.byte_offset()..)?.trim_start();
+                return last.filter(|_| !rest.starts_with(['{', '[']));
+            }
+            None => return last,
+        }
+    }
+}
+
+/// A finite number.
+pub(crate) fn finite_json_number(value: Option<&Value>) -> Option<f64> {
+    value?.as_f64().filter(|number| number.is_finite())
+}
+
+/// A text.
+pub(crate) fn json_text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or("")
+}

@@ -1,0 +1,116 @@
+//! Copies of /sys/kernel/slab.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use perflab_import::Importer;
+use perflab_model::Scalar;
+
+use super::bench::{HEAD, ImportTestArchive, find_report, int_cells, text_cells, warning_messages};
+
+/// Makes the recorded tree under `root`.
+fn make_slab_tree(root: &Path) {
+    fs::create_dir_all(root).unwrap();
+    for line in include_str!("../recorded/sysfs.txt").lines() {
+        if let Some((name, directory)) = line.split_once(" -> ") {
+            symlink(directory, root.join(name)).unwrap();
+        } else if let Some((path, value)) = line.split_once('=') {
+            let path: PathBuf = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{value}\n")).unwrap();
+        }
+    }
+}
+
+fn make_folder(bench: &ImportTestArchive, name: &str) -> PathBuf {
+    bench.write_file(&format!("{name}/mark"), "").parent().unwrap().to_owned()
+}
+
+#[test]
+fn a_tree_gives_attributes_aliases_and_counts() {
+    let bench = ImportTestArchive::new();
+    let root = make_folder(&bench, "copied");
+    make_slab_tree(&root.join("sys/kernel/slab"));
+    let imported = bench.import(&root);
+    assert_eq!(imported.kind, Importer::Sysfs);
+    let run = &imported.run;
+    let caches = text_cells(run, "slab-caches", "cache");
+    assert_eq!(caches, [":0000192", ":a-0000104", "dentry", "kmalloc-8k", "task_struct", "vm_area_struct"]);
+    let aliases = text_cells(run, "slab-caches", "aliases");
+    assert_eq!(aliases[1], "buffer_head,ext4_fc_dentry_update");
+    assert!(aliases[0].starts_with("aio_kiocb,file_lock_cache,inet_peer"));
+    assert_eq!(int_cells(run, "slab-caches", "sheaf_capacity")[5], Some(32));
+    assert_eq!(int_cells(run, "slab-caches", "object_size")[4], Some(5952));
+    let facts = run.read_record().unwrap().manifest.facts;
+    assert_eq!(facts.value("memory.page_size"), Some(&Scalar::Int(4096)));
+    assert_eq!(text_cells(run, "slab-exact", "cache").len(), 12, "each cache as a whole and on node 0");
+    assert_eq!(int_cells(run, "slab-exact", "node")[..2], [Some(-1), Some(0)]);
+    assert_eq!(int_cells(run, "slab-exact", "partial")[10..], [Some(143); 2]);
+    assert!(
+        int_cells(run, "slab-exact", "objects_partial").contains(&None),
+        "no count of a node is not zero"
+    );
+}
+
+#[test]
+fn missing_attributes_are_missing() {
+    let bench = ImportTestArchive::new();
+    let root = make_folder(&bench, "slab");
+    make_slab_tree(&root);
+    for name in ["sheaf_capacity", "aliases", "cpu_slabs"] {
+        fs::remove_file(root.join("dentry").join(name)).unwrap();
+    }
+    fs::write(root.join("task_struct/slab_size"), "large\n").unwrap();
+    let imported = bench.import(&root);
+    assert_eq!(int_cells(&imported.run, "slab-caches", "sheaf_capacity")[2], None);
+    assert_eq!(int_cells(&imported.run, "slab-caches", "slab_size")[4], None);
+    let took = find_report(&imported, "slab");
+    assert_eq!(took.format_counts(), "6 rows read, 6 used, 1 flagged, 0 unusable");
+    assert!(took.flagged[0].reason.contains("task_struct: a size is missing or no number"));
+}
+
+#[test]
+fn counts_that_contradict_each_other_are_torn() {
+    let bench = ImportTestArchive::new();
+    let root = make_folder(&bench, "slab");
+    make_slab_tree(&root);
+    fs::write(root.join("dentry/objects"), "999999999 N0=999999999\n").unwrap();
+    let imported = bench.import(&root);
+    let flags = text_cells(&imported.run, "slab-exact", "flags");
+    assert_eq!(flags.iter().filter(|flag| *flag == "torn").count(), 2);
+    assert!(
+        warning_messages(&imported).iter().any(|message| message.contains("objects do not agree with slabs"))
+    );
+}
+
+#[test]
+fn a_copy_without_links_says_so() {
+    let bench = ImportTestArchive::new();
+    let root = make_folder(&bench, "slab");
+    make_slab_tree(&root);
+    for entry in fs::read_dir(&root).unwrap().map(Result::unwrap) {
+        if entry.path().is_symlink() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let imported = bench.import(&root);
+    assert!(
+        warning_messages(&imported).iter().any(|message| message.contains("lost which caches are merged"))
+    );
+}
+
+/// A merged cache stands in /proc/slabinfo under one of its names: then that is its name.
+#[test]
+fn a_copied_root_tells_names_and_counts_together() {
+    let bench = ImportTestArchive::new();
+    let root = make_folder(&bench, "root");
+    make_slab_tree(&root.join("sys/kernel/slab"));
+    let row = |name: &str| format!("{name} 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n");
+    bench.write_file("root/proc/slabinfo", format!("{HEAD}{}{}", row("file_lock_cache"), row("dentry")));
+    let imported = bench.import(&root);
+    let names = text_cells(&imported.run, "slab-caches", "cache");
+    assert_eq!(names[..3], ["file_lock_cache", ":a-0000104", "dentry"]);
+    assert_eq!(text_cells(&imported.run, "slab-caches", "directory")[0], ":0000192");
+    assert_eq!(imported.run.list_monitors().unwrap(), ["slab-caches", "slab-exact", "slabinfo"]);
+}

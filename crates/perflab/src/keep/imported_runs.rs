@@ -1,0 +1,147 @@
+//! Other tools' results as runs of the archive: where what `perflab_import` reads meets the recorder.
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use perflab_archive::{Archive, ArchiveEntry, BulkRecorder, RunDir, new_run_id};
+use perflab_import::{FileReport, HASH_FACT, ImportOptions, ImportSource, Importer, open_import};
+use perflab_model::RunEventKind;
+use perflab_model::run::RunWarning;
+
+use crate::failure::UsageError;
+
+/// A run that was made of other tools' files.
+#[derive(Debug)]
+pub struct ImportOutcome {
+    /// The run, closed.
+    pub run: RunDir,
+    /// Its label: the one that was asked for, or the one that the files suggest.
+    pub label: Option<String>,
+    /// What the path was taken for.
+    pub kind: Importer,
+    /// What was taken of each file.
+    pub file_reports: Vec<FileReport>,
+    /// The warnings that the run carries.
+    pub warnings: Vec<RunWarning>,
+}
+
+/// Makes a run in `archive` of what other tools wrote at `path`.
+///
+/// # Errors
+/// What cannot be understood, and what recording a run may fail with; no run is left behind then.
+pub fn record_import(
+    archive: &Archive,
+    path: &Path,
+    options: &ImportOptions,
+) -> anyhow::Result<ImportOutcome> {
+    let (kind, mut source) = open_import(path, options)?;
+    let mut recorded = record_source(archive, &mut source)?;
+    let file_reports = source.file_reports();
+    let label = recorded.label.clone();
+    let twin = recorded.hash.take().and_then(|hash| find_earlier_import(archive, &hash, label.as_deref()));
+    if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
+        return Err(already_imported_error(path, twin, label.as_deref()).into());
+    }
+    if let Some(twin) = twin {
+        let message = format!("run {twin} was made of the very same files");
+        let advice = "compare runs of different measurements";
+        recorded.warnings.push(RunWarning { message, advice: advice.into() });
+    }
+    Ok(ImportOutcome {
+        run: recorded.recorder.finish()?,
+        label,
+        kind,
+        file_reports,
+        warnings: recorded.warnings,
+    })
+}
+
+/// A run whose events were all recorded, and that is not seen yet.
+pub struct RecordedImport {
+    /// its recorder, to be finished
+    pub recorder: BulkRecorder,
+    /// the warnings among the events
+    pub warnings: Vec<RunWarning>,
+    label: Option<String>,
+    hash: Option<String>,
+}
+
+/// Records the events of an import.
+///
+/// # Errors
+/// As [`record_import`].
+pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> anyhow::Result<RecordedImport> {
+    let first = source.next().context("there is nothing in it to import")??;
+    let RunEventKind::Began(manifest) = &first.what else { bail!("an import begins with its manifest") };
+    let (label, mut recorder) = (manifest.label.clone(), archive.begin_bulk_run(manifest)?);
+    recorder.record(&first)?;
+    let (mut warnings, mut hash) = (Vec::new(), None);
+    for event in source {
+        let event = event?;
+        recorder.record(&event)?;
+        if let RunEventKind::Facts(facts) = &event.what {
+            hash = facts.value(HASH_FACT).map(ToString::to_string).or(hash);
+        }
+        if let RunEventKind::Warning { message, advice } = event.what {
+            warnings.push(RunWarning { message, advice });
+        }
+    }
+    Ok(RecordedImport { recorder, warnings, label, hash })
+}
+
+/// Makes a run of each of several results, as many at a time as there are processors. Each comes out by itself, in the
+/// order of `results`, and so do the ids of the runs.
+pub fn record_imports(
+    archive: &Archive,
+    results: &[(Importer, PathBuf)],
+    options: &ImportOptions,
+) -> Vec<anyhow::Result<ImportOutcome>> {
+    let own: Vec<ImportOptions> = results
+        .iter()
+        .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: new_run_id(), ..options.clone() })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some((_, path)), Some(options)) = (results.get(at), own.get(at)) else { return done };
+            done.push((at, record_import(archive, path, options)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, imported)| imported).collect()
+}
+
+/// The run of that label that was made of the same files.
+fn find_earlier_import(archive: &Archive, hash: &str, label: Option<&str>) -> Option<String> {
+    let same =
+        |entry: &ArchiveEntry| entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label);
+    let is_twin = |entry: &ArchiveEntry| {
+        archive.open_run(entry).manifest().is_ok_and(|manifest| {
+            manifest.facts.value(HASH_FACT).is_some_and(|known| known.to_string() == hash)
+        })
+    };
+    archive.list_runs().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+}
+
+fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> UsageError {
+    let label = label.unwrap_or_default();
+    let what = format!(
+        "{}: run {twin} of the label `{label}` was made of it already, and counts once",
+        path.display()
+    );
+    UsageError::new(what, "--again takes it once more")
+}
