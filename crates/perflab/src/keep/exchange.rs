@@ -94,7 +94,7 @@ pub fn import_results(
     let mut refused = refused.into_iter();
     let first = refused.next();
     refused.for_each(|error| stderr_line!("perflab: {error}"));
-    first.map_or(Ok(Exit::Fine), |error| Err(error))
+    first.map_or(Ok(Exit::Fine), Err)
 }
 
 /// Says what was taken of the files, and which runs they became.
