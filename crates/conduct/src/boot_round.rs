@@ -18,7 +18,7 @@ use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
 use crate::protocol::{AgentOrder, AgentReport};
 use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
-use crate::synchronised_run::RunState;
+use crate::run_state::RunState;
 use crate::targets::{ConnectedTargets, TargetSession};
 
 /// How often a wish to stop is looked at.

@@ -22,7 +22,7 @@ use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExec
 
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
-use crate::iteration_trace::{self, IterationProfiler};
+use crate::iteration_trace::{self, IO_TRACER, IterationProfiler, PROGRAM_TRACER};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::{plan, preflight};
 
@@ -264,7 +264,10 @@ pub(crate) fn run_iteration(
     let (outcome, start, end) = match run_workload(executor, (index, slot.warmup), case, definition, begin) {
         Ok((finished, absence)) => {
             send_output(executor, index, &finished)?;
-            iteration_trace::report_program_trace(executor, index, slot, definition)?;
+            if definition.traced {
+                let file = executor.tracer_path(index, PROGRAM_TRACER)?;
+                iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
+            }
             let outcome = match absence {
                 Some(reason) if is_end_uncertain(&finished) => Outcome::Failed { reason },
                 absence => {
@@ -295,7 +298,9 @@ fn run_workload(
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
     let mut environment = vec![state_variable(executor)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
-    environment.extend(iteration_trace::trace_variable(executor, index, definition)?);
+    if definition.traced {
+        environment.push(iteration_trace::trace_variable(&executor.tracer_path(index, PROGRAM_TRACER)?));
+    }
     let limit = executor.manifest.study.run.time_limit.0;
     let sampling = executor.profiler.as_ref().map(|profiler| profiler.start(executor.host)).transpose()?;
     let tracing = iteration_trace::start_io_trace(executor.manifest)?;
@@ -309,7 +314,8 @@ fn run_workload(
         profiler.finish(recorder, index, &executor.stream)?;
     }
     if let Some(tracer) = tracing {
-        iteration_trace::finish_io_trace(tracer, executor, index, warmup)?;
+        let file = executor.tracer_path(index, IO_TRACER)?;
+        iteration_trace::finish_io_trace(tracer, file, (index, warmup), &executor.stream)?;
     }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.

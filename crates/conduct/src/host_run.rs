@@ -1,14 +1,38 @@
 //! A run on this host, from `Began` to `Ended`: phases, progress, limits, stopping rule, overhead.
 //!
 //! Whatever happens between, settings are undone.
+use std::sync::mpsc::Sender;
+
 use perflab_model::event::RunPhase;
 use perflab_model::run::Overhead;
-use perflab_model::{Manifest, Nanos, RunEventKind, RunStatus, Slot, StopRequest};
+use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::Sampler;
 
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
-use crate::run_context::{EventSender, LocalMachine, RunPermissions};
+use crate::preflight;
+use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
+use crate::run_state::{SlotProgress, is_precision_reached, is_time_over, wait_quiet_time};
+
+impl RunTarget for LocalMachine {
+    fn run(
+        &self,
+        manifest: &Manifest,
+        permissions: &RunPermissions,
+        sink: &Sender<RunEvent>,
+        stop: &StopRequest,
+    ) -> Result<RunStatus, ConductError> {
+        let stream = EventSender::new(sink.clone());
+        stream.send_phase(RunPhase::Check)?;
+        if permissions.install {
+            stream.send_phase(RunPhase::Install)?;
+            preflight::install_missing(manifest, &self.catalogue, &stream)?;
+        }
+        preflight::check_environment(manifest, self, permissions, None)?;
+        let session = HostSession::begin(self, manifest, permissions, stream, stop)?;
+        session.run()
+    }
+}
 
 /// A run being carried out.
 pub struct HostSession<'a> {
@@ -133,84 +157,5 @@ impl<'a> HostSession<'a> {
         };
         self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok(left)
-    }
-}
-
-/// Whether the run's total time limit is over; says so where it is.
-pub(crate) fn is_time_over(
-    manifest: &Manifest,
-    begun: Nanos,
-    stream: &EventSender,
-) -> Result<bool, ConductError> {
-    let limit = manifest.study.run.total_time_limit.map(|span| span.0);
-    let over = limit.filter(|limit| perflab_observe::monotonic_now().since(begun) > *limit);
-    if let Some(limit) = over {
-        stream.send_warning(
-            format!("the run's total time limit of {limit} is over; the remaining iterations were left out"),
-            "raise `run.total-time-limit`, or lower `run.iterations`",
-        )?;
-    }
-    Ok(over.is_some())
-}
-
-/// Waits for the study's quiet time, unless a stop is requested.
-pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
-    let begun = perflab_observe::monotonic_now();
-    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.is_requested() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
-
-/// Whether the block of slot `next` need not be begun: the precision that the study asks for is reached.
-pub(crate) fn is_precision_reached(
-    manifest: &Manifest,
-    next: u32,
-    stop: &StopRequest,
-    stream: &EventSender,
-) -> Result<bool, ConductError> {
-    let slot = |index: u32| manifest.plan.slots.get(index as usize);
-    let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
-        return Ok(false);
-    };
-    if slot.block == before.block || slot.warmup || !stop.is_end_requested() {
-        return Ok(false);
-    }
-    let (done, most) = (slot.block, manifest.study.run.max_iterations());
-    let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
-    stream.send_warning(
-        message,
-        "mind that intervals of a run that ends when they are narrow are a little too narrow",
-    )?;
-    Ok(true)
-}
-
-/// Counts slots done and the time that they took.
-#[derive(Debug)]
-pub(crate) struct SlotProgress {
-    begun: Nanos,
-    done: u32,
-    total: u32,
-}
-
-impl SlotProgress {
-    pub(crate) fn new(total: u32) -> Self {
-        SlotProgress { begun: perflab_observe::monotonic_now(), done: 0, total }
-    }
-
-    /// One more slot is done.
-    pub(crate) fn count_slot(&mut self) {
-        self.done += 1;
-    }
-
-    /// The event that says so.
-    pub(crate) fn progress_event(&self) -> RunEventKind {
-        RunEventKind::Progress { done: self.done, total: self.total, remaining: self.remaining_time() }
-    }
-
-    /// Blocks mix all cases, so the mean of the slots so far foretells the rest.
-    fn remaining_time(&self) -> Option<Nanos> {
-        let spent = perflab_observe::monotonic_now().since(self.begun);
-        let left = u64::from(self.total - self.done.min(self.total));
-        (self.done > 0).then(|| Nanos(spent.0 / u64::from(self.done) * left))
     }
 }

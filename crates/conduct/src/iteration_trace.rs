@@ -5,17 +5,15 @@
 //! scratch directory, which goes before a consumer has seen the event; the recorder takes the file away.
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use perflab_model::study::{ProfileScope, ProfileSpec};
-use perflab_model::{Manifest, Refusal, RunEventKind, Slot, Unit};
+use perflab_model::{Manifest, Refusal, RunEventKind, Unit};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
 use perflab_observe::profiler::{ProfileError, SamplingScope, StackSampler};
 use perflab_stacks::LiveProfile;
-use perflab_workload::WorkloadDefinition;
 
 use crate::error::ConductError;
-use crate::executor::SlotExecutor;
 use crate::run_context::{EventSender, LocalMachine};
 
 /// The sampler of a run: its names hold for all iterations.
@@ -87,8 +85,11 @@ pub(crate) fn check_profile(manifest: &Manifest, host: &LocalMachine) -> Option<
     checked.err().map(|error| Refusal { what: format!("[profile]: {error}"), hint: String::new() })
 }
 
-/// The name of the tracer, and of its table.
-const TRACER: &str = "io";
+/// The name of the I/O tracer, and of its table.
+pub(crate) const IO_TRACER: &str = "io";
+
+/// The name of the tracer that a program brings along.
+pub(crate) const PROGRAM_TRACER: &str = "optrace";
 
 /// Begins to trace, where the study wants it. The calling thread must be the one that starts the workload.
 pub(crate) fn start_io_trace(manifest: &Manifest) -> Result<Option<IoTracer>, ConductError> {
@@ -106,9 +107,9 @@ fn io_trace_scope(scope: ProfileScope) -> IoTraceScope {
 /// Ends tracing, finds the files, and reports where the recording lies. That of a warm-up is dropped.
 pub(crate) fn finish_io_trace(
     tracer: IoTracer,
-    executor: &SlotExecutor<'_>,
-    index: u32,
-    warmup: bool,
+    file: PathBuf,
+    (index, warmup): (u32, bool),
+    stream: &EventSender,
 ) -> Result<(), ConductError> {
     let mut recording = tracer.stop()?;
     if warmup {
@@ -116,22 +117,17 @@ pub(crate) fn finish_io_trace(
     }
     resolve_files(&mut recording);
     for missing in &recording.told.missing {
-        executor
-            .stream
-            .send_warning(format!("this kernel lacks {missing}"), "a newer kernel has the event")?;
+        stream.send_warning(format!("this kernel lacks {missing}"), "a newer kernel has the event")?;
     }
     if recording.told.lost > 0 {
         let message = format!("{} events of I/O were lost", recording.told.lost);
-        executor
-            .stream
-            .send_warning(message, "trace less at a time: a command instead of the whole system")?;
+        stream.send_warning(message, "trace less at a time: a command instead of the whole system")?;
     }
-    let file = executor.tracer_path(index, TRACER)?;
     let failed = |source| ConductError::Scratch { path: file.clone(), source };
     let mut out = std::io::BufWriter::new(std::fs::File::create_new(&file).map_err(failed)?);
     serde_json::to_writer(&mut out, &recording).map_err(|error| failed(error.into()))?;
     out.flush().map_err(failed)?;
-    executor.stream.send(RunEventKind::Traced { slot: index, tracer: TRACER.into(), file })
+    stream.send(RunEventKind::Traced { slot: index, tracer: IO_TRACER.into(), file })
 }
 
 /// Why the I/O that a study asks for cannot be traced.
@@ -141,41 +137,24 @@ pub(crate) fn check_io_trace(manifest: &Manifest) -> Option<Refusal> {
     checked.err().map(|error| Refusal { what: format!("[io]: {error}"), hint: String::new() })
 }
 
-/// The variable that names the workload's trace file, for one that writes it.
-pub(crate) fn trace_variable(
-    executor: &SlotExecutor<'_>,
-    index: u32,
-    definition: &WorkloadDefinition,
-) -> Result<Option<(String, String)>, ConductError> {
-    if !definition.traced {
-        return Ok(None);
-    }
-    let file = program_trace_path(executor, index)?.to_string_lossy().into_owned();
-    Ok(Some((perflab_workload::TRACE_VARIABLE.to_owned(), file)))
+/// The variable that names the workload's trace file.
+pub(crate) fn trace_variable(file: &Path) -> (String, String) {
+    (perflab_workload::TRACE_VARIABLE.to_owned(), file.to_string_lossy().into_owned())
 }
 
-fn program_trace_path(executor: &SlotExecutor<'_>, index: u32) -> Result<PathBuf, ConductError> {
-    executor.tracer_path(index, "optrace")
-}
-
-/// Reports that a trace was written. That of a warm-up is dropped.
+/// Reports that a trace was written, if one was. That of a warm-up is dropped.
 pub(crate) fn report_program_trace(
-    executor: &SlotExecutor<'_>,
-    index: u32,
-    slot: &Slot,
-    definition: &WorkloadDefinition,
+    file: PathBuf,
+    (index, warmup): (u32, bool),
+    stream: &EventSender,
 ) -> Result<(), ConductError> {
-    if !definition.traced {
-        return Ok(());
-    }
-    let file = program_trace_path(executor, index)?;
     if !file.exists() {
         return Ok(());
     }
-    if slot.warmup {
+    if warmup {
         // One that stays costs room and nothing else.
         let _ = std::fs::remove_file(file);
         return Ok(());
     }
-    executor.stream.send(RunEventKind::Traced { slot: index, tracer: "optrace".into(), file })
+    stream.send(RunEventKind::Traced { slot: index, tracer: PROGRAM_TRACER.into(), file })
 }

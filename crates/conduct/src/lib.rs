@@ -13,6 +13,7 @@
 //! | `host_run` | a run on this host |
 //! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
 //! | [`synchronised_run`] | a run whose iterations begin at one instant on all targets |
+//! | `run_state` | what a run has reported and counted so far |
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
@@ -43,6 +44,7 @@ mod preflight;
 pub mod protocol;
 mod report_validation;
 pub mod run_context;
+mod run_state;
 mod stack_merge;
 mod study_check;
 pub mod synchronised_run;

@@ -384,7 +384,7 @@ mod tests {
     #[derive(Debug)]
     struct NoAgent;
 
-    impl crate::launcher::AgentHandle for NoAgent {
+    impl crate::launcher::agent_handle::AgentHandle for NoAgent {
         fn end(&mut self) -> String {
             String::new()
         }

@@ -12,7 +12,6 @@ use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
 
 use crate::error::ConductError;
-use crate::host_run::HostSession;
 
 /// What the user allowed on the command line, beyond what the study says.
 #[derive(Debug, Clone, Default)]
@@ -96,24 +95,4 @@ pub struct LocalMachine {
     pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
     pub traces: LazyTemporaryFolder,
-}
-
-impl RunTarget for LocalMachine {
-    fn run(
-        &self,
-        manifest: &Manifest,
-        permissions: &RunPermissions,
-        sink: &Sender<RunEvent>,
-        stop: &StopRequest,
-    ) -> Result<RunStatus, ConductError> {
-        let stream = EventSender::new(sink.clone());
-        stream.send_phase(RunPhase::Check)?;
-        if permissions.install {
-            stream.send_phase(RunPhase::Install)?;
-            crate::preflight::install_missing(manifest, &self.catalogue, &stream)?;
-        }
-        crate::preflight::check_environment(manifest, self, permissions, None)?;
-        let session = HostSession::begin(self, manifest, permissions, stream, stop)?;
-        session.run()
-    }
 }

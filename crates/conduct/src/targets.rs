@@ -11,7 +11,8 @@ use perflab_observe::monotonic_now;
 
 use crate::clock_offset::{ClockOffsetEstimator, RoundTrip};
 use crate::error::ConductError;
-use crate::launcher::{self, AgentHandle, LaunchedAgent};
+use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
+use crate::launcher::launch::launch_target;
 use crate::multiplexer::{Multiplexer, ReceivedReport};
 use crate::protocol::{AgentHello, AgentOrder, AgentReport};
 use crate::run_context::LocalMachine;
@@ -67,9 +68,7 @@ impl ConnectedTargets {
         std::thread::scope(|scope| {
             for (index, (name, target)) in names.iter().enumerate() {
                 let done = done.clone();
-                scope.spawn(move || {
-                    drop(done.send((index, launcher::launch_target(name, target, host, stop))))
-                });
+                scope.spawn(move || drop(done.send((index, launch_target(name, target, host, stop)))));
             }
             drop(done);
             for (index, one) in started {
@@ -143,7 +142,7 @@ impl ConnectedTargets {
             self.sessions.iter_mut().enumerate().map(|(target, session)| (target, session.handle.take()));
         let left: Vec<_> = handles.filter_map(|(target, handle)| Some((target, handle?))).collect();
         std::thread::scope(|scope| {
-            let end = |(target, mut handle): (usize, Box<dyn launcher::AgentHandle>)| {
+            let end = |(target, mut handle): (usize, Box<dyn AgentHandle>)| {
                 scope.spawn(move || (target, handle.end()))
             };
             let ending: Vec<_> = left.into_iter().map(end).collect();

@@ -11,7 +11,7 @@ use perflab_model::{Bytes, StopRequest};
 use perflab_settings::TemporaryFolder;
 
 use crate::connection::Connection;
-use crate::launcher::{AgentHandle, LaunchedAgent};
+use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
 use crate::run_context::LocalMachine;
 
 /// What is kept of a console, in bytes of its end.

@@ -11,7 +11,8 @@ use perflab_model::StopRequest;
 use perflab_model::study::TargetSpec;
 use perflab_settings::run_stoppable_command;
 
-use crate::launcher::{AgentHandle, LaunchedAgent, ssh};
+use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
+use crate::launcher::ssh;
 use crate::run_context::LocalMachine;
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.

@@ -12,7 +12,7 @@ use perflab_model::study::{AgentChannel, TargetSpec};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::connection::Connection;
-use crate::launcher::{AgentHandle, LaunchedAgent};
+use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
 use crate::run_context::LocalMachine;
 
 /// How long an agent whose stream was closed may take to end its workload and undo its settings.

@@ -15,7 +15,7 @@ use perflab_settings::run_stoppable_command;
 use tar::{Builder, EntryType, Header};
 
 use crate::connection::Connection;
-use crate::launcher::LaunchedAgent;
+use crate::launcher::agent_handle::LaunchedAgent;
 use crate::launcher::process::{AgentProcess, StderrTail};
 use crate::run_context::LocalMachine;
 

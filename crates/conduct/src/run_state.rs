@@ -1,0 +1,310 @@
+//! What a run has reported and counted so far: phases, progress, limits, stopping rule, overhead.
+
+use perflab_model::event::{RunPhase, TargetStatus};
+use perflab_model::study::FactorKind;
+use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
+use perflab_observe::{Sampler, monotonic_now};
+
+use crate::error::ConductError;
+use crate::executor::SlotExecutor;
+use crate::protocol::AgentRunConfig;
+use crate::run_context::{EventSender, LocalMachine};
+use crate::stack_merge::StackMerger;
+
+/// How the slots went.
+#[derive(Debug, Default)]
+pub(crate) struct RunTally {
+    pub(crate) failed: u32,
+    pub(crate) lost: u32,
+}
+
+/// What there is from the run's beginning on.
+pub(crate) struct BegunRun {
+    pub(crate) at: Nanos,
+    pub(crate) cpu: Nanos,
+    pub(crate) sampler: Sampler,
+    progress: SlotProgress,
+    phase: Option<RunPhase>,
+}
+
+/// The run.
+pub(crate) struct RunState<'a> {
+    pub(crate) host: &'a LocalMachine,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) stream: EventSender,
+    pub(crate) stop: &'a StopRequest,
+    pub(crate) executor: SlotExecutor<'a>,
+    /// Nothing that is reported happened before.
+    pub(crate) earliest: Nanos,
+    /// What was reported before the run began.
+    pub(crate) early_events: Vec<RunEvent>,
+    pub(crate) begun: Option<BegunRun>,
+    pub(crate) tally: RunTally,
+    pub(crate) cost: Overhead,
+    pub(crate) stack_merger: StackMerger,
+}
+
+impl RunState<'_> {
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Says `Began`, with the targets as they are, and what was reported before.
+    pub(crate) fn begin(&mut self, targets: Vec<TargetRecord>) -> Result<(), ConductError> {
+        let cpu = perflab_observe::process_usage().cpu;
+        self.stream.send(RunEventKind::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
+        for event in std::mem::take(&mut self.early_events) {
+            self.stream.forward(event)?;
+        }
+        let wanted = self.manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
+        self.begun = Some(BegunRun {
+            at: monotonic_now(),
+            cpu,
+            sampler: Sampler::start(wanted, self.host.root.clone(), self.stream.sink()),
+            progress: SlotProgress::new(self.manifest.plan.slots.len() as u32),
+            phase: None,
+        });
+        self.wait_quiet_time();
+        self.report_phase(RunPhase::Apply)
+    }
+
+    /// The factor over targets and its level in a slot, if the study has one.
+    pub(crate) fn target_level(&self, slot: &Slot) -> Option<(&str, &str)> {
+        let levels = &self.manifest.plan.case(slot.case)?.levels;
+        let counts = |name: &str| {
+            let factor = self.manifest.study.factor.get(name);
+            factor.is_some_and(|factor| factor.kind == FactorKind::Targets)
+        };
+        levels.iter().map(|(name, level)| (name.as_str(), level.as_str())).find(|(name, _)| counts(name))
+    }
+
+    /// Which of `count` targets take part in a slot: as many as its level of a factor over targets says.
+    pub(crate) fn participants(&self, slot: &Slot, count: usize) -> Vec<usize> {
+        let number: Option<usize> = self.target_level(slot).and_then(|(_, level)| level.parse().ok());
+        (0..number.unwrap_or(count).min(count)).collect()
+    }
+
+    /// What an agent has to know. Its id is its own, as its scratch directory is; one that shares our kernel need not
+    /// watch what we watch.
+    pub(crate) fn agent_run_config(&self, name: &str, kind: &str) -> AgentRunConfig {
+        let mut manifest = self.manifest.clone();
+        manifest.id = format!("{}-{name}", manifest.id);
+        manifest.study_text = String::new();
+        manifest.plan.slots = Vec::new();
+        if kind == "process" {
+            manifest.study.monitors.clear();
+        }
+        let used = |name: &String| self.host.catalogue.source(name);
+        let sources = self.manifest.plan.metrics.keys().filter_map(used);
+        let definitions = sources.map(|source| (source.file.clone(), source.text.clone())).collect();
+        AgentRunConfig { manifest, definitions }
+    }
+
+    pub(crate) fn slot(&self, index: u32) -> Option<Slot> {
+        self.manifest.plan.slots.get(index as usize).copied()
+    }
+
+    /// Whether the run's time is over.
+    pub(crate) fn must_stop(&self) -> Result<bool, ConductError> {
+        let begun = self.begun.as_ref().map_or(Nanos(u64::MAX), |begun| begun.at);
+        is_time_over(self.manifest, begun, &self.stream)
+    }
+
+    /// Whether the block of this slot need not be begun.
+    pub(crate) fn is_precision_reached(&self, next: u32) -> Result<bool, ConductError> {
+        is_precision_reached(self.manifest, next, self.stop, &self.stream)
+    }
+
+    /// A slot is about to be made ready: its phase, and the host's settings for it.
+    pub(crate) fn enter_slot(&mut self, slot: &Slot) -> Result<(), ConductError> {
+        let wanted = if slot.warmup { RunPhase::Warmup } else { RunPhase::Iterate };
+        if self.begun.as_mut().is_some_and(|begun| begun.phase.replace(wanted) != Some(wanted)) {
+            self.report_phase(wanted)?;
+        }
+        let case = self.manifest.plan.case(slot.case);
+        case.map_or(Ok(()), |case| self.executor.prepare_slot(case))
+    }
+
+    /// A slot is over.
+    pub(crate) fn close_slot(
+        &mut self,
+        events: Vec<RunEvent>,
+        good: bool,
+        names: &[String],
+    ) -> Result<(), ConductError> {
+        self.tally.failed += u32::from(!good);
+        events.into_iter().try_for_each(|event| self.merge_stacks(event, names))?;
+        let Some(begun) = &mut self.begun else { return Ok(()) };
+        begun.progress.count_slot();
+        let event = begun.progress.progress_event();
+        self.stream.send(event)
+    }
+
+    /// Sends an event of a target, its stacks with the ids of the run.
+    fn merge_stacks(&mut self, event: RunEvent, names: &[String]) -> Result<(), ConductError> {
+        let RunEvent { at, target: Some(target), what: RunEventKind::Stacks(batch) } = event else {
+            return self.send_or_hold(event);
+        };
+        let (index, before) = (target as usize, self.stack_merger.is_cut_off(target as usize));
+        let name = names.get(index).map_or("", String::as_str);
+        if let Some(batch) = self.stack_merger.merge(index, name, *batch) {
+            self.send_or_hold(RunEvent {
+                at,
+                target: Some(target),
+                what: RunEventKind::Stacks(Box::new(batch)),
+            })?;
+        }
+        if self.stack_merger.is_cut_off(index) && !before {
+            let message =
+                format!("the profile of {name} refers to stacks that it never told, and is cut off");
+            return self.report_target(
+                index,
+                RunEventKind::Warning { message, advice: "the other targets' are whole".into() },
+            );
+        }
+        Ok(())
+    }
+
+    /// Shows where the targets are; whether anybody looks does not matter.
+    pub(crate) fn report_activity(&self, all: Vec<TargetStatus>) -> Result<(), ConductError> {
+        self.stream.send(RunEventKind::Standing(all))
+    }
+
+    /// A target takes no further part.
+    pub(crate) fn report_lost(
+        &mut self,
+        target: usize,
+        name: &str,
+        reason: &str,
+    ) -> Result<(), ConductError> {
+        self.tally.lost += 1;
+        let reason = perflab_model::remove_control_characters(reason);
+        let (message, advice) = (format!("target {name} was lost: {reason}"), "see what it said".into());
+        self.report_target(target, RunEventKind::TargetLost { reason })?;
+        self.report_target(target, RunEventKind::Warning { message, advice })
+    }
+
+    /// What a target printed beside its stream.
+    pub(crate) fn report_stderr(&mut self, target: usize, stderr: String) -> Result<(), ConductError> {
+        if stderr.is_empty() {
+            return Ok(());
+        }
+        let text = perflab_model::remove_control_characters(&stderr);
+        self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
+    }
+
+    pub(crate) fn add_overhead(&mut self, cost: Overhead) {
+        self.cost.cpu.0 = self.cost.cpu.0.saturating_add(cost.cpu.0);
+        self.cost.monitors_cpu.0 = self.cost.monitors_cpu.0.saturating_add(cost.monitors_cpu.0);
+        self.cost.peak_rss = self.cost.peak_rss.max(cost.peak_rss);
+        self.cost.ticks = self.cost.ticks.saturating_add(cost.ticks);
+        self.cost.late_ticks = self.cost.late_ticks.saturating_add(cost.late_ticks);
+        self.cost.lost_ticks = self.cost.lost_ticks.saturating_add(cost.lost_ticks);
+    }
+
+    pub(crate) fn wait_quiet_time(&self) {
+        wait_quiet_time(self.manifest, self.stop);
+    }
+
+    pub(crate) fn report_phase(&mut self, phase: RunPhase) -> Result<(), ConductError> {
+        self.report_host(RunEventKind::Phase(phase))
+    }
+
+    /// Says something of this machine.
+    pub(crate) fn report_host(&mut self, what: RunEventKind) -> Result<(), ConductError> {
+        self.send_or_hold(RunEvent::new(monotonic_now(), what))
+    }
+
+    /// Says something of a target.
+    pub(crate) fn report_target(&mut self, target: usize, what: RunEventKind) -> Result<(), ConductError> {
+        self.send_or_hold(RunEvent { at: monotonic_now(), target: u32::try_from(target).ok(), what })
+    }
+
+    /// Passes an event on, or keeps it until the run has begun.
+    pub(crate) fn send_or_hold(&mut self, event: RunEvent) -> Result<(), ConductError> {
+        if self.begun.is_none() {
+            self.early_events.push(event);
+            return Ok(());
+        }
+        self.stream.forward(event)
+    }
+}
+
+/// Whether the run's total time limit is over; says so where it is.
+pub(crate) fn is_time_over(
+    manifest: &Manifest,
+    begun: Nanos,
+    stream: &EventSender,
+) -> Result<bool, ConductError> {
+    let limit = manifest.study.run.total_time_limit.map(|span| span.0);
+    let over = limit.filter(|limit| perflab_observe::monotonic_now().since(begun) > *limit);
+    if let Some(limit) = over {
+        stream.send_warning(
+            format!("the run's total time limit of {limit} is over; the remaining iterations were left out"),
+            "raise `run.total-time-limit`, or lower `run.iterations`",
+        )?;
+    }
+    Ok(over.is_some())
+}
+
+/// Waits for the study's quiet time, unless a stop is requested.
+pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
+    let begun = perflab_observe::monotonic_now();
+    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.is_requested() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Whether the block of slot `next` need not be begun: the precision that the study asks for is reached.
+pub(crate) fn is_precision_reached(
+    manifest: &Manifest,
+    next: u32,
+    stop: &StopRequest,
+    stream: &EventSender,
+) -> Result<bool, ConductError> {
+    let slot = |index: u32| manifest.plan.slots.get(index as usize);
+    let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
+        return Ok(false);
+    };
+    if slot.block == before.block || slot.warmup || !stop.is_end_requested() {
+        return Ok(false);
+    }
+    let (done, most) = (slot.block, manifest.study.run.max_iterations());
+    let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
+    stream.send_warning(
+        message,
+        "mind that intervals of a run that ends when they are narrow are a little too narrow",
+    )?;
+    Ok(true)
+}
+
+/// Counts slots done and the time that they took.
+#[derive(Debug)]
+pub(crate) struct SlotProgress {
+    begun: Nanos,
+    done: u32,
+    total: u32,
+}
+
+impl SlotProgress {
+    pub(crate) fn new(total: u32) -> Self {
+        SlotProgress { begun: perflab_observe::monotonic_now(), done: 0, total }
+    }
+
+    /// One more slot is done.
+    pub(crate) fn count_slot(&mut self) {
+        self.done += 1;
+    }
+
+    /// The event that says so.
+    pub(crate) fn progress_event(&self) -> RunEventKind {
+        RunEventKind::Progress { done: self.done, total: self.total, remaining: self.remaining_time() }
+    }
+
+    /// Blocks mix all cases, so the mean of the slots so far foretells the rest.
+    fn remaining_time(&self) -> Option<Nanos> {
+        let spent = perflab_observe::monotonic_now().since(self.begun);
+        let left = u64::from(self.total - self.done.min(self.total));
+        (self.done > 0).then(|| Nanos(spent.0 / u64::from(self.done) * left))
+    }
+}
