@@ -28,7 +28,6 @@ const SAMPLES: &[MutantSample] = &[
             "crates/formats/src/**",
             "crates/import/src/**",
             "crates/observe/src/monitor/**",
-            "crates/workload/src/metric_rule.rs",
         ],
     },
 ];

@@ -14,10 +14,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use perflab_formats::kernel::KernelFile;
 use perflab_model::{Nanos, RunEvent, RunEventKind};
-use perflab_observe::{
-    MonitorDescriptor, Root, Sampler, SamplerOverhead, all_monitors, find_monitor, process_usage,
-};
+use perflab_observe::{Root, Sampler, SamplerOverhead, all_monitors, find_monitor, process_usage};
 
 const INTERVAL: Nanos = Nanos(100_000_000);
 const TIME: Duration = Duration::from_secs(10);
@@ -70,7 +69,7 @@ fn main() {
 }
 
 /// The others have benches of their own.
-fn is_proc_monitor(kind: &MonitorDescriptor) -> bool {
+fn is_proc_monitor(kind: &KernelFile) -> bool {
     kind.source.starts_with("/proc/")
 }
 

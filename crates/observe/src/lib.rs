@@ -1,12 +1,12 @@
 //! What the kernel did: monitors on a clock, tracers, and what a machine says about itself.
 //!
-//! This crate reads `/proc` and `/sys` below a [`Root`] that is passed in, so that every parser runs on recorded
+//! This crate reads `/proc` and `/sys` below a [`Root`] that is passed in, so that everything runs on recorded
 //! trees, and reads the time from a [`MonotonicClock`] that is passed in. It emits the events of `perflab-model`;
 //! storing, showing, changing settings and starting processes belong to other crates.
 //!
 //! | module | what a reader finds |
 //! |---|---|
-//! | [`monitor`] | one file of the kernel each, its columns declared with unit and kind |
+//! | [`monitor`] | files of the kernel on a clock; what they mean is in `perflab-formats` |
 //! | [`sampler`], `scheduled_monitor` | all monitors of a run on their threads, each with its interval; one of them on its grid of ticks |
 //! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
@@ -51,7 +51,7 @@ pub use facts::{FactFamily, all_fact_families, collect_facts};
 pub use io::file_lookup::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
-pub use monitor::{Monitor, MonitorDescriptor, MonitorReading, all_monitors, find_monitor, open_monitor};
+pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
 pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_wait_time};
 pub use realtime_priority::RealtimeGuard;

@@ -1,5 +1,6 @@
 //! What perflab itself costs: the CPU time and peak memory of [`perflab_model::Overhead`].
 
+use perflab_formats::kernel::process::find_peak_rss;
 use perflab_model::Nanos;
 use rustix::time::ClockId;
 
@@ -20,7 +21,7 @@ pub fn process_usage() -> ProcessUsage {
     let status = Root::host().read("/proc/self/status").unwrap_or_default();
     ProcessUsage {
         cpu: clock::read_clock(ClockId::ProcessCPUTime),
-        peak_rss: parse_peak_rss(&status).unwrap_or(0),
+        peak_rss: find_peak_rss(&status).unwrap_or(0),
     }
 }
 
@@ -50,21 +51,9 @@ fn parse_run_delay(schedstat: &str) -> Option<Nanos> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
 }
 
-fn parse_peak_rss(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_peak_is_read_in_bytes() {
-        assert_eq!(parse_peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    1648 kB\n"), Some(1648 * 1024));
-        assert_eq!(parse_peak_rss(""), None);
-    }
 
     #[test]
     fn who_waited_for_a_processor_was_not_stopped() {

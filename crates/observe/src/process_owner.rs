@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use perflab_formats::kernel::process::ProcessStat;
+
 /// The inode of the machine's own PID namespace: from it, every process is seen.
 const FIRST_NAMESPACE: u64 = 0xefff_fffc;
 
@@ -54,8 +56,7 @@ impl ProcessOwner {
 
 /// The inode of this process's PID namespace; none where /proc is of another one, so that numbers in it are not ours.
 fn read_own_namespace() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let is_ours = stat.split(' ').next()?.parse() == Ok(std::process::id());
+    let is_ours = u32::try_from(read_stat("self")?.pid) == Ok(std::process::id());
     is_ours.then(|| read_namespace("self"))?
 }
 
@@ -80,14 +81,16 @@ fn is_namespace_empty(wanted: u64) -> bool {
 }
 
 fn has_process_ended(process: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    read_stat(process).is_none_or(|stat| !stat.is_alive())
 }
 
 /// When a process began, in ticks since the boot; none of one that is gone.
 fn read_start_time(process: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    Some(read_stat(process)?.started)
+}
+
+fn read_stat(process: &str) -> Option<ProcessStat> {
+    ProcessStat::parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 #[cfg(test)]

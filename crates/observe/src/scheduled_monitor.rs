@@ -7,6 +7,7 @@
 
 use std::sync::mpsc::{SendError, Sender};
 
+use perflab_formats::kernel::stat::{CpuTimes, NANOS_A_TICK};
 use perflab_model::series::SeriesGap;
 use perflab_model::{Nanos, RunEvent, RunEventKind, SeriesSchema};
 
@@ -292,9 +293,6 @@ impl MonitorSchedule {
     }
 }
 
-/// What `/proc/stat` counts in (USER_HZ, 100 on every architecture that Linux runs virtual machines on).
-const TICK: u64 = 10_000_000;
-
 /// An account of a longer time says little about a moment in it.
 const WINDOW: Nanos = Nanos(1_000_000_000);
 
@@ -320,7 +318,7 @@ impl StealTimeWindow {
     fn restart(&mut self, root: &Root, now: Nanos) -> Option<String> {
         let before = std::mem::replace(self, StealTimeWindow::new(root, now));
         let steal = self.ticks?.checked_sub(before.ticks?).filter(|ticks| *ticks > 0)?;
-        let (steal, within) = (Nanos(steal.saturating_mul(TICK)), now.since(before.at));
+        let (steal, within) = (Nanos(steal.saturating_mul(NANOS_A_TICK)), now.since(before.at));
         Some(format!(
             "its host took {:.2} s of its CPUs in the last {:.2} s",
             steal.seconds(),
@@ -329,11 +327,8 @@ impl StealTimeWindow {
     }
 }
 
-/// The eighth number of the line of all CPUs (proc_stat(5)).
 fn read_steal_ticks(root: &Root) -> Option<u64> {
-    let stat = root.read("/proc/stat").ok()?;
-    let line = stat.lines().next()?.strip_prefix("cpu ")?;
-    line.split_ascii_whitespace().nth(7)?.parse().ok()
+    Some(CpuTimes::parse(&root.read("/proc/stat").ok()?)?.steal())
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use indexmap::IndexMap;
+use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
+use perflab_formats::metric_rules::{MetricRule, MetricRuleDocument};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::study::TomlSource;
-use perflab_model::{Bytes, Facts, Metric, Problem, Problems, Scalar};
+use perflab_model::{Bytes, Facts, Metric, Nanos, Problem, Problems, Scalar};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::metric_rule::{MetricRule, MetricRuleDocument};
 use crate::parameter::{self, ParameterKind, WorkloadParameter};
 
 /// One workload of the catalogue.
@@ -175,6 +176,19 @@ impl WorkloadDefinition {
     /// What it measures, in the order of the file.
     pub fn metrics(&self) -> Vec<Metric> {
         self.rules.iter().map(|rule| rule.metric.clone()).collect()
+    }
+
+    /// All metrics of one execution. `wall` is its length, for rules `time = "wall"`.
+    ///
+    /// # Errors
+    /// The first rule that fails. Optional metrics that are not there are left out.
+    pub fn parse_metrics(
+        &self,
+        stdout: &str,
+        stderr: &str,
+        wall: Nanos,
+    ) -> Result<Vec<MetricValue>, MetricParseError> {
+        extract_metrics(&self.rules, stdout, stderr, wall)
     }
 
     /// How many of each operation one execution does; those that the scope cannot resolve are left out.

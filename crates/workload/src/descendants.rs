@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 
+use perflab_formats::kernel::process::ProcessStat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
@@ -48,7 +50,7 @@ impl ExecutionOwner {
         static OWN: OnceLock<ExecutionOwner> = OnceLock::new();
         OWN.get_or_init(|| ExecutionOwner {
             pid: read_own_pid(),
-            started: ProcessStatFields::read_own().map_or(0, |process| process.started),
+            started: SeenProcess::read_own().map_or(0, |process| process.started),
             namespace: read_own_namespace().unwrap_or_default(),
             token: format!("{:016x}{:016x}", random_token(), random_token()),
         })
@@ -84,7 +86,7 @@ impl ExecutionOwner {
     pub fn is_predecessor(&self) -> bool {
         read_own_namespace() == Some(self.namespace)
             && self.pid == read_own_pid()
-            && ProcessStatFields::read_own().is_some_and(|process| process.started == self.started)
+            && SeenProcess::read_own().is_some_and(|process| process.started == self.started)
             && self.token != Self::current().token
     }
 
@@ -147,7 +149,7 @@ pub fn find_unknown_executions(known: &[ExecutionOwner]) -> Vec<i32> {
     let is_unknown = |executor: &ExecutionOwner| executor.is_gone() && !known.contains(executor);
     let marked = list_other_processes()
         .into_iter()
-        .filter(|process| process.alive && process.execution_owner().as_ref().is_some_and(is_unknown));
+        .filter(|process| process.is_alive() && process.execution_owner().as_ref().is_some_and(is_unknown));
     marked.map(|process| process.pid).collect()
 }
 
@@ -161,14 +163,14 @@ fn random_token() -> u64 {
 
 /// The inode of this process's PID namespace; none where /proc is of another one, so that its numbers are not ours.
 fn read_own_namespace() -> Option<u64> {
-    ProcessStatFields::read_own().filter(|process| process.pid == read_own_pid())?;
+    SeenProcess::read_own().filter(|process| process.pid == read_own_pid())?;
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// One that is not reaped yet is dead, too.
 fn is_process_living(pid: i32, started: u64) -> bool {
-    ProcessStatFields::read(pid).is_some_and(|owner| owner.started == started && owner.alive)
+    SeenProcess::read(pid).is_some_and(|owner| owner.started == started && owner.is_alive())
 }
 
 /// The processes of one execution.
@@ -187,7 +189,7 @@ pub(crate) struct ExecutionProcesses {
 impl ExecutionProcesses {
     pub(crate) fn new(leader: Pid, mark: String) -> Self {
         let group = leader.as_raw_nonzero().get();
-        let started = ProcessStatFields::read(group).map_or(0, |leader| leader.started);
+        let started = SeenProcess::read(group).map_or(0, |leader| leader.started);
         ExecutionProcesses { group, mark, started, known_members: BTreeSet::new() }
     }
 
@@ -210,7 +212,7 @@ impl ExecutionProcesses {
         killed.len()
     }
 
-    fn living_members(&mut self) -> Vec<ProcessStatFields> {
+    fn living_members(&mut self) -> Vec<SeenProcess> {
         let (mut members, mut others): (Vec<_>, Vec<_>) =
             list_other_processes().into_iter().partition(|one| self.is_member(one));
         // Children of members, and theirs, even those that have cleared their environment.
@@ -224,58 +226,43 @@ impl ExecutionProcesses {
             members.extend(children);
             others = rest;
         }
-        members.retain(|one| one.alive);
+        members.retain(|one| one.is_alive());
         self.known_members.extend(members.iter().map(|one| (one.pid, one.started)));
         members
     }
 
-    fn is_member(&self, one: &ProcessStatFields) -> bool {
+    fn is_member(&self, one: &SeenProcess) -> bool {
         one.group == self.group
             || self.known_members.contains(&(one.pid, one.started))
             || (one.started >= self.started && one.execution_mark().as_ref() == Some(&self.mark))
     }
 }
 
-/// What /proc/PID/stat says.
+/// A process as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ProcessStatFields {
-    pid: i32,
-    alive: bool,
-    kernel: bool,
-    parent: i32,
-    group: i32,
-    /// clock ticks after boot; with the pid, it names one process for ever
-    started: u64,
+struct SeenProcess(ProcessStat);
+
+impl Deref for SeenProcess {
+    type Target = ProcessStat;
+
+    fn deref(&self) -> &ProcessStat {
+        &self.0
+    }
 }
 
-impl ProcessStatFields {
+impl SeenProcess {
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Some(SeenProcess(ProcessStat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
     }
 
     /// This process, by the number that /proc has for it.
     fn read_own() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/self/stat").ok()?)
+        Some(SeenProcess(ProcessStat::parse(&fs::read_to_string("/proc/self/stat").ok()?)?))
     }
 
     /// The execution that it belongs to, by its mark.
     fn execution_owner(&self) -> Option<ExecutionOwner> {
         ExecutionOwner::parse_prefix(&self.execution_mark()?).map(|(executor, _)| executor)
-    }
-
-    /// The name in parentheses may hold anything, so fields are counted from its end.
-    fn parse(stat: &str) -> Option<Self> {
-        let (head, tail) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = tail.split_whitespace().collect();
-        Some(ProcessStatFields {
-            pid: head.split_whitespace().next()?.parse().ok()?,
-            alive: !matches!(*fields.first()?, "Z" | "X" | "x"),
-            // PF_KTHREAD: kernel threads have no environment, ever.
-            kernel: fields.get(6)?.parse::<u64>().ok()? & 0x0020_0000 != 0,
-            parent: fields.get(1)?.parse().ok()?,
-            group: fields.get(2)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
     }
 
     /// Its mark; none where it has none, or belongs to another user.
@@ -292,7 +279,7 @@ impl ProcessStatFields {
         let begun = Instant::now();
         loop {
             let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-            if !environment.is_empty() || self.kernel || !self.is_in_exec() {
+            if !environment.is_empty() || self.is_kernel_thread || !self.is_in_exec() {
                 return Some(environment);
             }
             if begun.elapsed() > IN_EXEC {
@@ -302,13 +289,9 @@ impl ProcessStatFields {
         }
     }
 
-    /// Whether it has left one program and not reached the next one: its memory has no environment then.
+    /// Whether it is within exec now.
     fn is_in_exec(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace();
-        let fields: Vec<&str> = fields.collect();
-        let is_alive = fields.first().is_some_and(|state| !matches!(*state, "Z" | "X" | "x"));
-        is_alive && fields.get(48) == Some(&"0")
+        SeenProcess::read(self.pid).is_some_and(|now| now.0.is_in_exec())
     }
 
     /// Signals this process and no other that got its number since. Whether it was there.
@@ -336,29 +319,21 @@ impl ProcessStatFields {
     }
 
     fn is_still_living(&self) -> bool {
-        ProcessStatFields::read(self.pid).is_some_and(|now| now.started == self.started && now.alive)
+        SeenProcess::read(self.pid).is_some_and(|now| now.started == self.started && now.is_alive())
     }
 }
 
 /// All processes except our own.
-fn list_other_processes() -> Vec<ProcessStatFields> {
+fn list_other_processes() -> Vec<SeenProcess> {
     let own = std::process::id().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| *name != own).filter_map(|name| ProcessStatFields::read(name.parse().ok()?)).collect()
+    names.filter(|name| *name != own).filter_map(|name| SeenProcess::read(name.parse().ok()?)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_does_not_confuse() {
-        let stat = "12 (a) b (c) S 7 9 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 1 2";
-        let process = ProcessStatFields::parse(stat).unwrap();
-        assert_eq!((process.pid, process.parent, process.group, process.started), (12, 7, 9, 4711));
-        assert!(process.alive);
-    }
 
     #[test]
     fn marks_differ() {

@@ -3,7 +3,7 @@
 //!
 //! Whatever happens, no process that carries the execution's mark lives on afterwards: a workload that leaves a
 //! daemon behind would disturb the next iteration. Output is kept within bounds: the beginning and the end, and a
-//! count of the rest. What it means is found by [`crate::metric_rule`].
+//! count of the rest. What it means is found by [`perflab_formats::metric_extraction`].
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read};

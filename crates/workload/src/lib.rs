@@ -1,5 +1,5 @@
-//! The benchmark catalogue: what can be run, how it is installed, how it is run, and how its output becomes
-//! metrics.
+//! The benchmark catalogue: what can be run, how it is installed, how it is run, and which rules find
+//! metrics in its output (`perflab-formats` carries them out).
 //!
 //! Here is everything that follows from one file under `workloads/` alone. Repeating and ordering belong to
 //! `perflab-conduct`, verdicts to `perflab-analyze`, storing to `perflab-archive`. Nothing here needs root by
@@ -15,7 +15,6 @@
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
-//! | [`metric_rule`] | from output to measured values |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
 //! | [`error`] | why a workload cannot be run, and what to do |
 
@@ -28,7 +27,6 @@ mod execution_guard;
 pub mod install;
 pub mod invocation;
 pub mod load;
-pub mod metric_rule;
 pub mod parameter;
 pub mod requirements;
 
@@ -40,7 +38,9 @@ pub use execution::{ExecutionEnd, WorkloadExecution, execute_invocation, execute
 pub use execution_guard::{ExecutionGuard, guard_executions};
 pub use invocation::{HostPaths, Invocation};
 pub use load::run_load;
-pub use metric_rule::{MetricAggregate, MetricParseError, MetricRule, MetricValue};
 /// The variable that tells a program where to write its trace.
 pub use optrace::ENVIRONMENT as TRACE_VARIABLE;
 pub use parameter::{ParameterKind, WorkloadParameter};
+/// What its outputs give, and why they do not.
+pub use perflab_formats::metric_extraction::{MetricParseError, MetricValue};
+pub use perflab_formats::metric_rules::{MetricAggregate, MetricRule};

@@ -8,9 +8,10 @@ use std::fmt::Write;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use perflab_formats::kernel::small_values::find_field;
 use sha2::{Digest, Sha256};
 
-use crate::facts::collector::{FactCollector, find_field};
+use crate::facts::collector::FactCollector;
 
 pub(crate) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
     notes.add_file("kernel.release", "/proc/sys/kernel/osrelease");

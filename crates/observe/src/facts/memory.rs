@@ -1,10 +1,12 @@
 //! Families `memory`, `numa`, `thp`, `reclaim`: sizes, nodes, transparent huge pages, and how the kernel ages and
 //! reclaims pages.
 
+use perflab_formats::kernel::meminfo::{find_meminfo_field, find_node_memory};
+use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::Scalar;
 
 use crate::Root;
-use crate::facts::collector::{FactCollector, find_field, parse_cpu_list};
+use crate::facts::collector::FactCollector;
 
 const MEMINFO: &str = "/proc/meminfo";
 
@@ -18,7 +20,7 @@ pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
         ("memory.huge_pages", "HugePages_Total"),
     ];
     for (key, name) in keys {
-        notes.add_optional(key, find_field(&text, ':', name).and_then(parse_kernel_bytes), MEMINFO);
+        notes.add_optional(key, find_meminfo_field(&text, name), MEMINFO);
     }
     // Files of /proc do not have it, and a recorded tree may be of another machine.
     if notes.root.is_host() {
@@ -32,15 +34,7 @@ pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
 /// Bytes that can be had without swapping; none where the kernel does not say (before Linux 3.14).
 pub fn read_available_memory(root: &Root) -> Option<u64> {
     let text = root.read(MEMINFO).ok()?;
-    u64::try_from(find_field(&text, ':', "MemAvailable").and_then(parse_kernel_bytes)?).ok()
-}
-
-/// `24682416 kB` in bytes, and a bare count as it is.
-fn parse_kernel_bytes(value: &str) -> Option<i64> {
-    match value.strip_suffix("kB") {
-        Some(kib) => kib.trim_end().parse::<i64>().ok()?.checked_mul(1024),
-        None => value.parse().ok(),
-    }
+    u64::try_from(find_meminfo_field(&text, "MemAvailable")?).ok()
 }
 
 const NODES: &str = "/sys/devices/system/node";
@@ -57,19 +51,13 @@ pub(crate) fn collect_numa_facts(notes: &mut FactCollector<'_>) {
     // One node is the whole machine, and its own account may still grow where the kernel initialises memory lazily.
     for node in nodes.into_iter().filter(|_| several) {
         let meminfo = format!("{NODES}/node{node}/meminfo");
-        let memory = notes.read(&meminfo).and_then(|text| parse_node_total(&text));
+        let memory = notes.read(&meminfo).and_then(|text| find_node_memory(&text));
         notes.add_optional(&format!("numa.node{node}.memory"), memory, &meminfo);
         let cpus = format!("{NODES}/node{node}/cpulist");
         // Always text: a list of one CPU is not a number.
         let list = notes.read(&cpus).map(Scalar::Text);
         notes.add_optional(&format!("numa.node{node}.cpus"), list, &cpus);
     }
-}
-
-/// `Node 0 MemTotal:  24682416 kB`, in bytes.
-fn parse_node_total(text: &str) -> Option<i64> {
-    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
-    line.split_ascii_whitespace().nth(3)?.parse::<i64>().ok()?.checked_mul(1024)
 }
 
 const THP_DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";

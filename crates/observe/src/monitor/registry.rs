@@ -1,32 +1,15 @@
-//! The table of monitors, what each of them is, and finding and opening one.
+//! The monitors: every kernel file that `perflab-formats` declares, how those that are more than one text are opened,
+//! and finding and opening one.
 
+use perflab_formats::column::stored_columns;
+use perflab_formats::kernel::{KERNEL_FILES, KernelFile, find_kernel_file};
+use perflab_formats::kernel::{kvm_stats::KVM_STATS, slabinfo::SLABINFO, sysfs_slab};
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
 
 use crate::error::ObserveError;
-use crate::monitor::text_format::DeclaredColumn;
-use crate::monitor::{
-    diskstats, kvm_stats, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact, slabinfo,
-    stat, vmstat,
-};
+use crate::monitor::text_file::TextFileMonitor;
+use crate::monitor::{kvm_stats, slab_caches, slab_exact, slabinfo};
 use crate::root::Root;
-
-/// One monitor that a study may ask for.
-#[derive(Debug, Clone, Copy)]
-pub struct MonitorDescriptor {
-    /// What studies call it, and its table: `slabinfo`.
-    pub name: &'static str,
-    /// What it reads, as the kernel names it: `/proc/slabinfo`.
-    pub source: &'static str,
-    /// One line for people: what its numbers show.
-    pub about: &'static str,
-    /// What it cannot be read without: `root`, or nothing.
-    pub needs: &'static str,
-    /// What is missing without that, and what remains; empty where that is everything and nothing.
-    pub without: &'static str,
-    /// Its columns; empty where they vary by kernel and are found when it is opened.
-    pub columns: &'static [DeclaredColumn],
-    pub(crate) open: fn(&MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError>,
-}
 
 /// A monitor that was opened.
 pub trait Monitor: Send {
@@ -59,34 +42,29 @@ pub enum MonitorReading {
     Changed(Vec<(u32, CellRow)>),
 }
 
-/// Every monitor there is: the one line that each adds outside of its own file.
-const MONITORS: &[MonitorDescriptor] = &[
-    slabinfo::KIND,
-    slab_caches::KIND,
-    slab_exact::KIND,
-    vmstat::KIND,
-    meminfo::KIND,
-    stat::KIND,
-    diskstats::KIND,
-    pressure::KIND,
-    loadavg::KIND,
-    net_dev::KIND,
-    schedstat::KIND,
-    kvm_stats::KIND,
+/// How a monitor is opened.
+type OpenMonitor = fn(&MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError>;
+
+/// Those that do more than to read a text again; all others are a [`TextFileMonitor`].
+pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
+    (SLABINFO.name, slabinfo::open_slabinfo),
+    (sysfs_slab::SLAB_CACHES.name, slab_caches::open_slab_caches),
+    (sysfs_slab::SLAB_EXACT.name, slab_exact::open_slab_exact),
+    (KVM_STATS.name, kvm_stats::open_kvm_stats),
 ];
 
 /// All monitors, in the order in which they are shown.
-pub fn all_monitors() -> &'static [MonitorDescriptor] {
-    MONITORS
+pub fn all_monitors() -> &'static [KernelFile] {
+    KERNEL_FILES
 }
 
 /// The monitor called `name`.
 ///
 /// # Errors
 /// [`ObserveError::Unknown`] with the nearest name.
-pub fn find_monitor(name: &str) -> Result<&'static MonitorDescriptor, ObserveError> {
-    let found = MONITORS.iter().find(|kind| kind.name == name);
-    found.ok_or_else(|| ObserveError::unknown_name(name, "monitor", MONITORS.iter().map(|kind| kind.name)))
+pub fn find_monitor(name: &str) -> Result<&'static KernelFile, ObserveError> {
+    find_kernel_file(name)
+        .ok_or_else(|| ObserveError::unknown_name(name, "monitor", KERNEL_FILES.iter().map(|file| file.name)))
 }
 
 /// Opens a monitor below `root`; `interval` is only written into its schema.
@@ -94,18 +72,22 @@ pub fn find_monitor(name: &str) -> Result<&'static MonitorDescriptor, ObserveErr
 /// # Errors
 /// When its file is missing, refused (the message then says what it needs), or not understood.
 pub fn open_monitor(
-    kind: &MonitorDescriptor,
+    file: &'static KernelFile,
     root: &Root,
     interval: Nanos,
 ) -> Result<Box<dyn Monitor>, ObserveError> {
-    (kind.open)(&MonitorContext { kind, root, interval })
-        .map_err(|error| error.with_requirement(kind.needs, kind.without))
+    let context = MonitorContext { file, root, interval };
+    let opened = match OPENINGS.iter().find(|(name, _)| *name == file.name) {
+        Some((_, open)) => open(&context),
+        None => TextFileMonitor::open(&context),
+    };
+    opened.map_err(|error| error.with_requirement(file.needs, file.without))
 }
 
 /// What a monitor is opened with.
 #[derive(Debug)]
 pub struct MonitorContext<'a> {
-    pub(crate) kind: &'a MonitorDescriptor,
+    pub(crate) file: &'static KernelFile,
     pub(crate) root: &'a Root,
     pub(crate) interval: Nanos,
 }
@@ -114,8 +96,8 @@ impl MonitorContext<'_> {
     /// The schema of a monitor with these columns.
     pub(crate) fn schema_with_columns(&self, columns: Vec<ColumnSpec>) -> SeriesSchema {
         SeriesSchema {
-            monitor: self.kind.name.into(),
-            source: self.kind.source.into(),
+            monitor: self.file.name.into(),
+            source: self.file.source.into(),
             interval: self.interval,
             columns,
         }
@@ -123,6 +105,6 @@ impl MonitorContext<'_> {
 
     /// The schema of a monitor that has the columns it declares.
     pub(crate) fn declared_schema(&self) -> SeriesSchema {
-        self.schema_with_columns(self.kind.columns.iter().map(DeclaredColumn::column).collect())
+        self.schema_with_columns(stored_columns(self.file.columns))
     }
 }

@@ -4,9 +4,8 @@
 //! directory's inode tells a new cache from an old one of the same name. Every attribute is optional: kernels add
 //! some and drop others, and a cache may go while it is read.
 //!
-//! Since 6.10, `/proc/slabinfo` looks at no more than 10,000 slabs of a node's partial list, half from each end,
-//! and scales up (mm/slub.c, `count_partial_free_approx`). Only sysfs says how long that list is, so it is asked,
-//! but only of caches that can have so long a one.
+//! Only sysfs says how long a partial list is, beyond which `/proc/slabinfo` estimates: it is asked, but only of caches
+//! that can have so long a one.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -15,15 +14,16 @@ use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{DirEntryExt, FileExt};
 use std::path::PathBuf;
 
+use perflab_formats::kernel::slab_counts::{SlabCounts, kernel_estimates};
+use perflab_formats::kernel::slabinfo::{SLABINFO, slabinfo_names};
+use perflab_formats::kernel::sysfs_slab::NodeCounts;
+
 use crate::error::ObserveError;
-use crate::monitor::slabinfo;
 use crate::monitor::text_file::ProcFile;
 use crate::root::Root;
 
-/// What root would add, and what remains without; part of the error of all three when they are refused.
-pub(crate) const WITHOUT_ROOT: &str = "root would add objects, sizes and slabs of every cache (/proc/slabinfo), and \
-     their alignment, order, aliases and exact counts (/sys/kernel/slab); the totals remain in meminfo (Slab, \
-     SReclaimable, SUnreclaim) and vmstat (nr_slab_reclaimable, nr_slab_unreclaimable)";
+/// How often counts that contradict themselves are read again within a tick.
+pub(crate) const REREADS: usize = 2;
 
 /// As the kernel names it.
 pub(crate) const PATH: &str = "/sys/kernel/slab";
@@ -124,8 +124,8 @@ impl SysfsSlabTree {
 
 /// The names that `/proc/slabinfo` shows; none where it cannot be read.
 fn names_in_slabinfo(root: &Root) -> HashSet<String> {
-    let names = |text: &str| slabinfo::slabinfo_names(text).map(str::to_owned).collect();
-    let file = ProcFile::open(root, slabinfo::KIND.source);
+    let names = |text: &str| slabinfo_names(text).map(str::to_owned).collect();
+    let file = ProcFile::open(root, SLABINFO.source);
     file.and_then(|mut file| file.read().map(names)).unwrap_or_default()
 }
 
@@ -195,45 +195,6 @@ fn parse_file_text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> Option<T> {
     Some(parse(&String::from_utf8_lossy(buffer.get(..length)?)))
 }
 
-/// A count, and its share on each node: `5 N0=2 N1=3`. The kernel leaves out nodes that have none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeCounts {
-    /// On all nodes.
-    pub total: u64,
-    /// Node and count; empty where the kernel has no nodes.
-    pub nodes: Vec<(u32, u64)>,
-}
-
-impl NodeCounts {
-    /// Reads such a text; nothing where it is not one.
-    pub(crate) fn parse(text: &str) -> Option<NodeCounts> {
-        let mut words = text.split_ascii_whitespace();
-        let total = words.next()?.parse().ok()?;
-        let node = |word: &str| {
-            let (node, count) = word.strip_prefix('N')?.split_once('=')?;
-            Some((node.parse().ok()?, count.parse().ok()?))
-        };
-        Some(NodeCounts { total, nodes: words.map(node).collect::<Option<_>>()? })
-    }
-
-    /// The share of `node`; nothing where the kernel does not report shares.
-    pub(crate) fn on_node(&self, node: u32) -> Option<u64> {
-        let share = self.nodes.iter().find(|(known, _)| *known == node).map(|(_, count)| *count);
-        share.or((self.total == 0 || !self.nodes.is_empty()).then_some(0))
-    }
-
-    /// The largest share of a node.
-    fn largest_share(&self) -> u64 {
-        self.nodes.iter().map(|(_, count)| *count).max().unwrap_or(self.total)
-    }
-}
-
-/// Partial slabs of a node that the kernel still counts one by one (MAX_PARTIAL_TO_SCAN).
-const COUNTED: u64 = 10_000;
-
-/// The kernel that began it.
-const SINCE: (u32, u32) = (6, 10);
-
 /// Finds which caches' counts are estimates.
 #[derive(Debug)]
 pub(crate) struct CountEstimates {
@@ -246,24 +207,26 @@ impl CountEstimates {
     /// For the kernel below `root`; one that does not say its version is taken for a new one.
     pub(crate) fn new(root: &Root) -> Self {
         let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let applies = parse_kernel_version(&release).is_none_or(|version| version >= SINCE);
-        CountEstimates { root: root.clone(), applies, partial: HashMap::new() }
+        CountEstimates {
+            root: root.clone(),
+            applies: kernel_estimates(Some(&release)),
+            partial: HashMap::new(),
+        }
     }
 
-    /// Whether a cache, of whose objects `free` are not in use and which has `slabs`, can have so many partial slabs.
-    pub(crate) fn can_be_estimated(&self, free: u64, slabs: u64) -> bool {
-        // Every partial slab has a free object at least.
-        self.applies && slabs > COUNTED && free > COUNTED
+    /// Whether a cache can have so many partial slabs.
+    pub(crate) fn can_be_estimated(&self, counts: &SlabCounts) -> bool {
+        self.applies && counts.can_be_estimated()
     }
 
     /// Whether the number of objects in use of such a cache is an estimate. Where sysfs does not say how many slabs are
     /// partial, it may be.
     pub(crate) fn is_estimated(&mut self, cache: &str) -> bool {
-        let count = self.partial_attribute(cache).read(NodeCounts::parse).flatten();
+        let count = self.partial_attribute(cache).read(NodeCounts::parse).and_then(Result::ok);
         if count.is_none() {
             self.partial.remove(cache);
         }
-        count.is_none_or(|count| count.largest_share() > COUNTED)
+        count.is_none_or(|count| count.exceeds_counted())
     }
 
     fn partial_attribute(&mut self, cache: &str) -> &SlabAttribute {
@@ -273,31 +236,9 @@ impl CountEstimates {
     }
 }
 
-/// `6.18.44-fc-v445`
-fn parse_kernel_version(release: &str) -> Option<(u32, u32)> {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_and_their_nodes() {
-        let count = NodeCounts::parse("5 N0=2 N3=3\n").unwrap();
-        assert_eq!(
-            (count.total, count.on_node(0), count.on_node(1), count.on_node(3)),
-            (5, Some(2), Some(0), Some(3))
-        );
-        assert_eq!(count.largest_share(), 3);
-        let without_nodes = NodeCounts::parse("5\n").unwrap();
-        assert_eq!((without_nodes.on_node(0), without_nodes.largest_share()), (None, 5));
-        assert_eq!(NodeCounts::parse("0\n").unwrap().on_node(7), Some(0));
-        for strange in ["", "x", "5 N0", "5 N0=x", "5 0=5", "-1", "5 C0=5"] {
-            assert_eq!(NodeCounts::parse(strange), None, "{strange}");
-        }
-    }
 
     #[test]
     fn attributes_say_the_same_kept_open_or_not_and_nothing_where_there_is_none() {
@@ -315,13 +256,5 @@ mod tests {
         assert_eq!(read(&absent), None);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&closed), None);
-    }
-
-    #[test]
-    fn versions() {
-        assert_eq!(parse_kernel_version("6.18.44-fc-v445"), Some((6, 18)));
-        assert_eq!(parse_kernel_version("5.0.0-31-generic"), Some((5, 0)));
-        assert_eq!(parse_kernel_version("6"), None);
-        assert_eq!(parse_kernel_version(""), None);
     }
 }

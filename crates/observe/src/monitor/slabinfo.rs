@@ -1,61 +1,24 @@
-//! `/proc/slabinfo`, version 2, on a clock: one row a cache; read again while rows contradict themselves, unchanged
-//! lines not parsed again, changes only.
-//!
-//! `objsize` is the padded size of an object, `num_objs` the capacity; SLUB counts objects that are free in a CPU's
-//! own slab as active, and reports `active_slabs` equal to `num_slabs` (mm/slub.c, `get_slabinfo`). Slab bytes are
-//! `num_slabs * pagesperslab * page size` (series `slab-caches`, fact `memory.page_size`). A name may appear on
-//! several rows of a tick, distinguished by `ordinal`, and may hold spaces, so a line is read from its right end.
-//!
-//! No row is left out. What is wrong with one is in `flags`:
-//!
-//! | flag | meaning |
-//! |---|---|
-//! | `torn` | the counts contradict each other, in each of a few readings within the tick |
-//! | `approximate` | the kernel may have estimated `active_objs` (more than 10,000 partial slabs on a node) |
-//! | `malformed` | the line was cut or holds something that is not a number; what could not be read is missing |
-//!
-//! Fewer objects than `num_slabs * objperslab`, twice the same, are no contradiction: some slabs are of a lower
-//! order.
+//! `/proc/slabinfo` on a clock: read again while rows contradict themselves, unchanged lines not parsed again, changes
+//! only.
 //!
 //! Rows of the last reading are kept by line: at short intervals most lines are unchanged, and comparing is cheaper
 //! than parsing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use perflab_model::{CellRow, SeriesSchema, TableCell};
+use perflab_formats::column::add_row_flag;
+use perflab_formats::kernel::slab_counts::CountConsistency;
+use perflab_formats::kernel::slabinfo::{SLABINFO, SlabinfoLine, SlabinfoRow, parse_slabinfo};
+use perflab_formats::reading_parser::{MalformedLine, text_lines};
+use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorContext, MonitorDescriptor, MonitorReading};
-use crate::monitor::slab_counts::{CountConsistency, REREADS, SlabCounts, add_row_flag};
-use crate::monitor::slab_tree::{CountEstimates, WITHOUT_ROOT};
+use crate::monitor::registry::{Monitor, MonitorContext, MonitorReading};
+use crate::monitor::slab_tree::{CountEstimates, REREADS};
 use crate::monitor::text_file::ProcFile;
-use crate::monitor::text_format::{DeclaredColumn, MalformedLine, numbered_lines};
 
-pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
-    name: "slabinfo",
-    source: "/proc/slabinfo",
-    about: "objects and slabs of every cache of the kernel's slab allocator",
-    needs: "root",
-    without: WITHOUT_ROOT,
-    columns: COLUMNS,
-    open: open_slabinfo,
-};
-
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cache"),
-    DeclaredColumn::gauge("ordinal", "1"),
-    DeclaredColumn::gauge("active_objs", "objects"),
-    DeclaredColumn::gauge("num_objs", "objects"),
-    DeclaredColumn::gauge("objsize", "bytes"),
-    DeclaredColumn::gauge("objperslab", "objects"),
-    DeclaredColumn::gauge("pagesperslab", "pages"),
-    DeclaredColumn::gauge("active_slabs", "slabs"),
-    DeclaredColumn::gauge("num_slabs", "slabs"),
-    DeclaredColumn::key("flags"),
-];
-
-fn open_slabinfo(opening: &MonitorContext<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
-    let file = ProcFile::open(opening.root, KIND.source)?;
+pub(crate) fn open_slabinfo(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+    let file = ProcFile::open(opening.root, SLABINFO.source)?;
     Ok(Box::new(SlabinfoMonitor::new(opening.declared_schema(), CountEstimates::new(opening.root), file)))
 }
 
@@ -188,10 +151,10 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     }
 
     fn is_doubtful(&self, row: &CellRow) -> bool {
-        match row_consistency(row) {
+        match SlabinfoRow(row).consistency() {
             CountConsistency::Sound => false,
             CountConsistency::Short => !self.shows_lower_order(row),
-            CountConsistency::Torn => true,
+            CountConsistency::Torn(_) => true,
         }
     }
 
@@ -203,14 +166,16 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     /// keeps its old row.
     fn replace_row(&mut self, index: usize, row: &mut CellRow) -> bool {
         let rows = self.memory.rows();
-        let same = |new: &&CellRow| new.get(..2) == row.get(..2);
+        let same = |new: &&CellRow| SlabinfoRow(new).is_same_cache(row);
         let Some(new) = rows.get(index).filter(same).or_else(|| rows.iter().find(same)) else {
             return false;
         };
-        let earlier = row_counts(row);
+        let earlier = SlabinfoRow(row).counts();
         row.clone_from(new);
-        let falls_back =
-            row_counts(row).zip(earlier).is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
+        let falls_back = SlabinfoRow(row)
+            .counts()
+            .zip(earlier)
+            .is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
         if falls_back {
             self.fallback.extend(row_key(row));
         }
@@ -219,9 +184,9 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
 
     /// How many slabs are partial is in another file, which may change alone.
     fn flag_estimate(&mut self, index: usize, row: &mut CellRow) {
-        let Some((cache, counts)) = cache_name(row).zip(row_counts(row)) else { return };
-        let (free, slabs) = (counts.objects.saturating_sub(counts.in_use), counts.slabs);
-        if !self.capped.can_be_estimated(free, slabs) {
+        let seen = SlabinfoRow(row);
+        let Some((cache, counts)) = seen.cache().zip(seen.counts()) else { return };
+        if !self.capped.can_be_estimated(&counts) {
             return;
         }
         self.watched.insert(index);
@@ -231,52 +196,10 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     }
 }
 
-/// A row that was not understood is flagged already, and reading it again would not help. A number that does not fit,
-/// as a negative one does not, is a contradiction too.
-fn row_consistency(row: &CellRow) -> CountConsistency {
-    let understood = matches!(row.last(), Some(TableCell::Text(flags)) if flags.is_empty());
-    match row_counts(row) {
-        _ if !understood => CountConsistency::Sound,
-        Some(counts) if read_active_slabs(row).is_some_and(|active| active <= counts.slabs) => {
-            counts.consistency()
-        }
-        _ => CountConsistency::Torn,
-    }
-}
-
-fn row_counts(row: &CellRow) -> Option<SlabCounts> {
-    Some(SlabCounts {
-        in_use: unsigned_cell(row, 2)?,
-        objects: unsigned_cell(row, 3)?,
-        per_slab: unsigned_cell(row, 5)?,
-        slabs: unsigned_cell(row, 8)?,
-    })
-}
-
-fn read_active_slabs(row: &CellRow) -> Option<u64> {
-    unsigned_cell(row, 7)
-}
-
-fn unsigned_cell(row: &CellRow, index: usize) -> Option<u64> {
-    match row.get(index)? {
-        TableCell::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
-    }
-}
-
-fn cache_name(row: &CellRow) -> Option<&str> {
-    match row.first()? {
-        TableCell::Text(name) => Some(name),
-        _ => None,
-    }
-}
-
 /// Name and ordinal.
 fn row_key(row: &CellRow) -> Option<(String, i64)> {
-    match row.get(1)? {
-        TableCell::Int(ordinal) => Some((cache_name(row)?.to_owned(), *ordinal)),
-        _ => None,
-    }
+    let row = SlabinfoRow(row);
+    Some((row.cache()?.to_owned(), row.ordinal()?))
 }
 
 /// Lines above the first cache.
@@ -376,133 +299,20 @@ fn next_changed_line<'a>(
 
 /// The row of a line of the same cache.
 fn parse_changed_line(line: &str, known: &CellRow) -> Option<CellRow> {
-    let line = SlabinfoLine::parse(line);
-    match known.as_slice() {
-        [TableCell::Text(name), TableCell::Int(ordinal), ..] if name == line.name => {
-            Some(line.to_row(*ordinal))
-        }
-        _ => None,
-    }
-}
-
-/// The columns that are numbers of the line.
-const NUMBERS: std::ops::Range<usize> = 2..9;
-
-pub(crate) fn parse_slabinfo(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
-    let first = text.lines().next().unwrap_or_default();
-    if !first.starts_with("slabinfo - version: 2.") {
-        return Err(MalformedLine::new(1, "`slabinfo - version: 2.`", "the first line", first));
-    }
-    let before = rows.len();
-    let mut ordinals = HashMap::with_capacity(512);
-    rows.extend(cache_lines(text).map(|line| {
-        let line = SlabinfoLine::parse(line);
-        let ordinal = ordinals.entry(line.name).and_modify(|ordinal| *ordinal += 1).or_insert(0);
-        line.to_row(*ordinal)
-    }));
-    match rows.len() > before {
-        true => Ok(()),
-        false => Err(MalformedLine::new(2, "at least one cache", "the file", "")),
-    }
-}
-
-/// The names in their order, a repeated one as often as it occurs.
-pub(crate) fn slabinfo_names(text: &str) -> impl Iterator<Item = &str> {
-    cache_lines(text).map(|line| SlabinfoLine::parse(line).name)
-}
-
-/// The lines below the header; the second line, of column names, is a comment.
-fn cache_lines(text: &str) -> impl Iterator<Item = &str> {
-    let is_header = |number, line: &str| number == 1 || (number == 2 && line.starts_with('#'));
-    numbered_lines(text).filter(move |(number, line)| !is_header(*number, line)).map(|(_, line)| line)
-}
-
-/// A line taken apart.
-struct SlabinfoLine<'a> {
-    pub(crate) name: &'a str,
-    /// A word for each of [`NUMBERS`]; nothing where the line is not made so.
-    numbers: Option<[&'a str; NUMBERS.end - NUMBERS.start]>,
-}
-
-impl<'a> SlabinfoLine<'a> {
-    pub(crate) fn parse(line: &'a str) -> Self {
-        let whole = SlabinfoLine::parse_whole(line);
-        // What CONFIG_DEBUG_SLAB appended until 6.7.
-        let cut = || SlabinfoLine::parse_whole(line.split_once(" : globalstat")?.0);
-        whole.or_else(cut).unwrap_or_else(|| SlabinfoLine { name: name_of_cut_line(line), numbers: None })
-    }
-
-    /// `NAME n n n n n : tunables n n n : slabdata n n n`, from its right end: a name may hold anything.
-    fn parse_whole(line: &'a str) -> Option<Self> {
-        let mut left = line;
-        let [_shared_avail, num_slabs, active_slabs] = pop_words(&mut left)?;
-        let [slabdata, colon] = pop_words(&mut left)?;
-        let [_shared_factor, _batch_count, _limit] = pop_words(&mut left)?;
-        let [tunables, other_colon] = pop_words(&mut left)?;
-        let [pages, per_slab, size, num_objs, active_objs] = pop_words(&mut left)?;
-        let name = left.trim_ascii_end();
-        let marks = [other_colon, tunables, colon, slabdata] == [":", "tunables", ":", "slabdata"];
-        let numbers = Some([active_objs, num_objs, size, per_slab, pages, active_slabs, num_slabs]);
-        (marks && !name.is_empty()).then_some(SlabinfoLine { name, numbers })
-    }
-
-    fn to_row(&self, ordinal: i64) -> CellRow {
-        let mut row = CellRow::with_capacity(COLUMNS.len());
-        row.extend([TableCell::Text(self.name.into()), TableCell::Int(ordinal)]);
-        let numbers = COLUMNS.get(NUMBERS).unwrap_or_default();
-        let words = self.numbers.unwrap_or_default();
-        let mut sound = true;
-        row.extend(numbers.iter().zip(words).map(|(column, word)| {
-            let cell = column.parse_cell(word);
-            sound &= cell.is_some();
-            cell.unwrap_or(TableCell::Missing)
-        }));
-        row.push(TableCell::Text(String::new()));
-        if !sound {
-            add_row_flag(&mut row, "malformed");
-        }
-        row
-    }
-}
-
-/// Takes the last words off `text`, the last one first.
-fn pop_words<'a, const WORDS: usize>(text: &mut &'a str) -> Option<[&'a str; WORDS]> {
-    let mut words = [""; WORDS];
-    for word in &mut words {
-        let trimmed = text.trim_ascii_end();
-        let start = trimmed.bytes().rposition(|byte| byte == b' ').map_or(0, |space| space + 1);
-        (*text, *word) = trimmed.split_at_checked(start)?;
-    }
-    Some(words)
-}
-
-/// What is left of the name of a line that was cut: everything before its numbers. Which numbers those are is not known.
-fn name_of_cut_line(line: &str) -> &str {
-    let mut name = line.split_once(" : ").map_or(line, |(left, _)| left).trim();
-    while let Some((left, last)) = name.rsplit_once(|c: char| c.is_ascii_whitespace()) {
-        if !last.bytes().all(|byte| byte.is_ascii_digit()) {
-            break;
-        }
-        name = left.trim_end();
-    }
-    name
+    let line = SlabinfoLine::parse(text_lines(line).next()?).ok()?;
+    let known = SlabinfoRow(known);
+    (known.cache()? == line.name).then(|| known.ordinal().map(|ordinal| line.to_row(ordinal)))?
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
 
-    use perflab_model::{CellRow, Nanos, SeriesSchema, TableCell};
+    use perflab_formats::column::stored_columns;
+    use perflab_model::{Nanos, TableCell};
     use proptest::prelude::*;
 
-    use super::{
-        COLUMNS, SlabinfoMonitor, SlabinfoSource, UnchangedLines, parse_slabinfo, row_consistency, row_counts,
-    };
-    use crate::error::ObserveError;
-    use crate::monitor::registry::{Monitor, MonitorReading};
-    use crate::monitor::slab_counts::{CountConsistency, REREADS, add_row_flag};
-    use crate::monitor::slab_tree::CountEstimates;
-    use crate::monitor::text_format::MalformedLine;
+    use super::*;
     use crate::root::Root;
 
     /// A slabinfo of caches: name, active objects, objects, objects of a slab, slabs.
@@ -533,7 +343,7 @@ mod tests {
 
     /// A monitor whose every reading is the next of these texts, and fails when they are used up.
     fn scripted_monitor(root: &Root, texts: &[String]) -> impl Monitor + use<> {
-        let columns = COLUMNS.iter().map(crate::monitor::text_format::DeclaredColumn::column).collect();
+        let columns = stored_columns(SLABINFO.columns);
         let schema =
             SeriesSchema { monitor: "slabinfo".into(), source: String::new(), interval: Nanos(1), columns };
         SlabinfoMonitor::new(
@@ -654,71 +464,7 @@ mod tests {
         assert_eq!(read_row_flags("5.0.0-31-generic", None), "");
     }
 
-    fn parse_row_lines(text: &str) -> Vec<String> {
-        let mut rows = Vec::new();
-        parse_slabinfo(text, &mut rows).unwrap();
-        rows.iter().map(|row| format!("{row:?}")).collect()
-    }
-
     const HEADER: &str = "slabinfo - version: 2.1\n# name <active_objs>\n";
-
-    #[test]
-    fn a_line_that_was_cut_is_a_row_without_numbers() {
-        for cut in [
-            "dentry 12 20 192",
-            "dentry",
-            "dentry 12 20 192 21 1 : tunab",
-            "dentry 1 2 3 4 5 : tunables 0 0 0 : slabdata 6",
-            "  dentry   1",
-        ] {
-            let row = parse_row_lines(&format!("{HEADER}{cut}\n")).concat();
-            assert!(row.starts_with("[Text(\"dentry\"), Int(0), Missing, Missing"), "{row}");
-            assert!(row.ends_with("Missing, Text(\"malformed\")]"), "{row}");
-        }
-    }
-
-    #[test]
-    fn a_word_that_is_no_number_is_missing_and_the_rest_of_the_row_stays() {
-        let row =
-            parse_row_lines(&format!("{HEADER}a 1 2 oops 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).concat();
-        assert_eq!(
-            row,
-            "[Text(\"a\"), Int(0), Int(1), Int(2), Missing, Int(4), Int(5), Int(6), Int(7), Text(\"malformed\")]"
-        );
-    }
-
-    #[test]
-    fn what_the_debugging_slab_allocator_appended_is_left_out() {
-        let more = ": globalstat 1 2 3 4 5 6 7 8 9 : cpustat 1 2 3 4";
-        let row =
-            parse_row_lines(&format!("{HEADER}a b 1 2 3 4 5 : tunables 120 60 8 : slabdata 6 7 0 {more}\n"))
-                .concat();
-        let numbers = "Int(1), Int(2), Int(3), Int(4), Int(5), Int(6), Int(7)";
-        assert_eq!(row, format!("[Text(\"a b\"), Int(0), {numbers}, Text(\"\")]"));
-    }
-
-    #[test]
-    fn other_versions_and_texts_without_caches_are_errors_with_their_line() {
-        let error = |text: &str| {
-            let error = parse_slabinfo(text, &mut Vec::new()).unwrap_err();
-            format!("line {}: {}", error.line, error.description)
-        };
-        let version = "`slabinfo - version: 2.` was expected for the first line, found";
-        assert_eq!(error(""), format!("line 1: {version} ``"));
-        assert_eq!(
-            error("slabinfo - version: 1.1\n"),
-            format!("line 1: {version} `slabinfo - version: 1.1`")
-        );
-        assert_eq!(error(HEADER), "line 2: at least one cache was expected for the file, found ``");
-    }
-
-    #[test]
-    fn only_the_second_line_is_a_comment() {
-        assert_eq!(
-            parse_row_lines(&format!("{HEADER}# odd 1 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).len(),
-            1
-        );
-    }
 
     /// Lines that change a little, come, go and are cut from one text to the next.
     fn any_changing_texts() -> impl Strategy<Value = Vec<String>> {
@@ -773,7 +519,7 @@ mod tests {
         let mut fallback: Vec<CellRow> = Vec::new();
         let mut ticks = Vec::new();
         while let Some(mut rows) = readings.next() {
-            let is_doubtful = |row: &CellRow, fallback: &[CellRow]| match row_consistency(row) {
+            let is_doubtful = |row: &CellRow, fallback: &[CellRow]| match SlabinfoRow(row).consistency() {
                 CountConsistency::Short => !fallback.iter().any(|known| known[..] == row[..2]),
                 sound => sound != CountConsistency::Sound,
             };
@@ -787,7 +533,11 @@ mod tests {
                         return true;
                     };
                     let earlier = std::mem::replace(row, new.clone());
-                    if row_counts(row).unwrap().shows_lower_order(&row_counts(&earlier).unwrap()) {
+                    if SlabinfoRow(row)
+                        .counts()
+                        .unwrap()
+                        .shows_lower_order(&SlabinfoRow(&earlier).counts().unwrap())
+                    {
                         fallback.push(row[..2].to_vec());
                     }
                     is_doubtful(row, &fallback)

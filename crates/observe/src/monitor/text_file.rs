@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
 
+use perflab_formats::kernel::KernelFileParser;
+use perflab_formats::reading_parser::{MalformedLine, ReadingParser as _};
 use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
 use crate::monitor::registry::{Monitor, MonitorContext};
-use crate::monitor::text_format::MalformedLine;
 use crate::root::Root;
 
 /// More than any known file needs at first; it grows where a machine has more to say.
@@ -63,34 +64,50 @@ impl ProcFile {
     }
 }
 
-/// A monitor of one file.
-struct TextFileMonitor<P> {
-    file: ProcFile,
+/// A file that is open, and its parser.
+type OpenPart = (ProcFile, KernelFileParser);
+
+/// A monitor of a text, or of several that are made alike.
+pub(crate) struct TextFileMonitor {
     schema: SeriesSchema,
-    parse: P,
+    parts: Vec<OpenPart>,
 }
 
-impl<P> Monitor for TextFileMonitor<P>
-where
-    P: FnMut(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine> + Send,
-{
+impl TextFileMonitor {
+    /// Opens whichever of its files there are; none at all is the error of the first. Columns that vary are those of a first
+    /// reading.
+    pub(crate) fn open(context: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+        let mut parts = Vec::new();
+        let mut refused = None;
+        for (label, path) in context.file.parts() {
+            match ProcFile::open(context.root, path) {
+                Ok(file) => parts.push((file, KernelFileParser::new(context.file, label))),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        if let Some(error) = refused.filter(|_| parts.is_empty()) {
+            return Err(error);
+        }
+        let mut monitor = TextFileMonitor { schema: context.declared_schema(), parts };
+        if context.file.columns.is_empty() {
+            monitor.read_rows(&mut Vec::new())?;
+            let columns = monitor.parts.first().map(|(_, parser)| parser.columns()).unwrap_or_default();
+            monitor.schema.columns = columns;
+        }
+        Ok(Box::new(monitor))
+    }
+}
+
+impl Monitor for TextFileMonitor {
     fn schema(&self) -> &SeriesSchema {
         &self.schema
     }
 
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
-        let parsed = (self.parse)(self.file.read()?, rows);
-        parsed.map_err(|malformed| self.file.malformed_error(malformed))
-    }
-}
-
-impl MonitorContext<'_> {
-    /// Opens the monitor's file; `parse` turns its text into rows of the declared columns.
-    pub(crate) fn open_text_file(
-        &self,
-        parse: fn(&str, &mut Vec<CellRow>) -> Result<(), MalformedLine>,
-    ) -> Result<Box<dyn Monitor>, ObserveError> {
-        let file = ProcFile::open(self.root, self.kind.source)?;
-        Ok(Box::new(TextFileMonitor { file, schema: self.declared_schema(), parse }))
+        for (file, parser) in &mut self.parts {
+            let parsed = parser.parse_text(file.read()?, rows);
+            parsed.map_err(|malformed| file.malformed_error(malformed))?;
+        }
+        Ok(())
     }
 }

@@ -11,8 +11,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("perflab-files", &[]),
     ("perflab-stats", &[]),
     ("perflab-stacks", &["perflab-model"]),
-    ("perflab-observe", &["perflab-model", "perflab-stacks"]),
-    ("perflab-workload", &["optrace", "perflab-model", "slablist"]),
+    ("perflab-formats", &["perflab-model"]),
+    ("perflab-observe", &["perflab-formats", "perflab-model", "perflab-stacks"]),
+    ("perflab-workload", &["optrace", "perflab-formats", "perflab-model", "slablist"]),
     ("perflab-archive", &["optrace", "perflab-files", "perflab-model"]),
     ("perflab-import", &["optrace", "perflab-files", "perflab-model", "perflab-stacks"]),
     ("perflab-prefetch", &["perflab-model", "perflab-observe"]),
@@ -92,6 +93,30 @@ fn crates_use_only_what_lies_below_and_declare_only_what_they_use() {
     }
     assert_eq!(crates.len(), names.len());
     assert!(ROOMS.iter().all(|(room, _)| names.contains(*room)), "a room that is drawn is not there");
+}
+
+/// What no line of `formats` holds: it is given texts, and gives rows.
+const OUTSIDE: &[&str] = &[
+    "std::fs",
+    "fs::",
+    "std::process",
+    "std::net",
+    "std::env",
+    "std::thread",
+    "Instant",
+    "SystemTime",
+    "rustix",
+];
+
+#[test]
+fn formats_reads_no_file_and_no_clock() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats"));
+    let source = source_lines(folder);
+    assert!(source.len() > 1000);
+    for (file, line) in source {
+        let used = OUTSIDE.iter().find(|name| line.contains(**name));
+        assert!(used.is_none(), "{}: {line}", file.display());
+    }
 }
 
 /// The name that a line of Rust defines as a type which other files see.

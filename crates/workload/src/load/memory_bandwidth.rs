@@ -9,13 +9,13 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use memmap2::MmapMut;
+use perflab_formats::metric_extraction::median;
 use perflab_model::Bytes;
 use serde_json::json;
 
 use super::LoadError;
 use crate::load::args::BuiltinLoadArgs;
 use crate::load::page_buffer::{self, PAGES};
-use crate::metric_rule::median;
 
 /// Bytes of one element: f64.
 const WORD: usize = 8;

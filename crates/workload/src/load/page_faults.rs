@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use perflab_formats::kernel::process::ProcessStat;
 use serde_json::json;
 
 use super::LoadError;
@@ -35,8 +36,8 @@ pub(crate) fn measure_page_faults(options: &mut BuiltinLoadArgs) -> Result<serde
     Ok(result)
 }
 
-/// Minor faults of this process so far: field 10 of /proc/self/stat (proc_pid_stat(5)).
+/// Minor faults of this process so far.
 fn read_minor_faults() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(7)?.parse().ok()
+    Some(ProcessStat::parse(&stat)?.faults.0)
 }

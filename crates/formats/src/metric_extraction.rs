@@ -1,234 +1,12 @@
-//! `[[metric]]`: which quantity, and the one rule that finds it in the output; from output to measured values.
+//! From an output to measured values.
 //!
 //! A value is never made up: what is not a finite number is refused, and a rule that finds nothing is an error that
 //! names the metric and the rule.
 
-use std::fmt;
-
-use perflab_model::{Direction, Metric, Nanos, Problem, Unit};
-use serde::{Deserialize, Deserializer};
+use perflab_model::{Metric, Nanos};
 use serde_json::Value as Json;
 
-use crate::definition::WorkloadDefinition;
-
-/// A metric and how it is found.
-#[derive(Debug, Clone)]
-pub struct MetricRule {
-    /// What is measured.
-    pub metric: Metric,
-    /// Where to look.
-    pub from: OutputStream,
-    /// How to find it.
-    pub rule: ExtractionRule,
-    /// What to make of several finds.
-    pub aggregate: MetricAggregate,
-    /// The found number times this is the value in the metric's unit.
-    pub scale: f64,
-    /// Whether its absence is not an error: a metric that exists only under some parameters.
-    pub optional: bool,
-}
-
-/// How a metric is found.
-#[derive(Debug, Clone)]
-pub enum ExtractionRule {
-    /// The capture `value` of a regular expression, at every match; `^` and `$` match at lines.
-    Regex(regex::Regex),
-    /// JSON pointers (RFC 6901) into the first JSON document of the output; those that exist count.
-    Json(Vec<String>),
-    /// A column, by its name in the first line.
-    Csv {
-        /// the name
-        column: String,
-        /// the byte between columns
-        separator: u8,
-    },
-    /// The value behind a key, at every line `key separator value`.
-    Key {
-        /// the key, without blanks around it
-        key: String,
-        /// the text between key and value
-        separator: String,
-    },
-    /// Wall-clock of the whole execution, in seconds.
-    Wall,
-}
-
-impl fmt::Display for ExtractionRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExtractionRule::Regex(regex) => write!(f, "regex `{regex}`"),
-            ExtractionRule::Json(pointers) => write!(f, "json `{}`", pointers.join("`, `")),
-            ExtractionRule::Csv { column, .. } => write!(f, "csv column `{column}`"),
-            ExtractionRule::Key { key, .. } => write!(f, "key `{key}`"),
-            ExtractionRule::Wall => write!(f, "time = \"wall\""),
-        }
-    }
-}
-
-/// Where a rule looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputStream {
-    /// standard output
-    #[default]
-    Stdout,
-    /// standard error
-    Stderr,
-}
-
-impl fmt::Display for OutputStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OutputStream::Stdout => "stdout",
-            OutputStream::Stderr => "stderr",
-        })
-    }
-}
-
-/// One value out of several finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MetricAggregate {
-    /// the last one
-    #[default]
-    Last,
-    /// the first one
-    First,
-    /// all added up
-    Sum,
-    /// arithmetic mean
-    Mean,
-    /// the smallest
-    Min,
-    /// the largest
-    Max,
-    /// the median
-    Median,
-}
-
-/// The table as it is written; [`MetricRuleDocument::into_rule`] makes a rule of it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MetricRuleDocument {
-    name: String,
-    unit: String,
-    direction: Direction,
-    #[serde(default)]
-    primary: bool,
-    #[serde(default)]
-    from: OutputStream,
-    #[serde(default)]
-    aggregate: MetricAggregate,
-    scale: Option<f64>,
-    #[serde(default)]
-    optional: bool,
-    regex: Option<String>,
-    #[serde(default, deserialize_with = "deserialize_one_or_several")]
-    json: Vec<String>,
-    csv: Option<String>,
-    key: Option<String>,
-    separator: Option<String>,
-    time: Option<WallTimeSource>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WallTimeSource {
-    Wall,
-}
-
-impl MetricRuleDocument {
-    /// The checked rule, or what is wrong; `key` is `metric[INDEX]`.
-    pub(crate) fn into_rule(self, key: &str) -> Result<MetricRule, Problem> {
-        let scale = self.scale.unwrap_or(1.0);
-        if !scale.is_finite() || scale == 0.0 {
-            return Err(Problem::new(format!("{key}.scale"), "must be a number other than 0"));
-        }
-        let rule = self.extraction_rule(key)?;
-        let metric = Metric {
-            name: self.name,
-            unit: Unit(self.unit.into()),
-            direction: self.direction,
-            primary: self.primary,
-        };
-        Ok(MetricRule {
-            metric,
-            from: self.from,
-            rule,
-            aggregate: self.aggregate,
-            scale,
-            optional: self.optional,
-        })
-    }
-
-    fn extraction_rule(&self, key: &str) -> Result<ExtractionRule, Problem> {
-        let mut rules = Vec::new();
-        rules.extend(self.regex.as_ref().map(|text| regex_rule(text, key)));
-        rules.extend((!self.json.is_empty()).then(|| json_rule(&self.json, key)));
-        rules.extend(self.csv.as_ref().map(|column| self.csv_rule(column, key)));
-        rules.extend(self.key.as_ref().map(|name| {
-            Ok(ExtractionRule::Key {
-                key: name.clone(),
-                separator: self.separator.clone().unwrap_or_else(|| ":".into()),
-            })
-        }));
-        rules.extend(self.time.map(|WallTimeSource::Wall| Ok(ExtractionRule::Wall)));
-        match (rules.pop(), rules.is_empty()) {
-            (Some(rule), true) => rule,
-            (None, _) => Err(Problem::new(key, "has no rule that finds it").with_hint(ONE_RULE)),
-            (Some(_), false) => Err(Problem::new(key, "has more than one rule").with_hint(ONE_RULE)),
-        }
-    }
-
-    fn csv_rule(&self, column: &str, key: &str) -> Result<ExtractionRule, Problem> {
-        let separator = self.separator.as_deref().unwrap_or(",");
-        match separator.as_bytes() {
-            [separator] => Ok(ExtractionRule::Csv { column: column.into(), separator: *separator }),
-            _ => Err(Problem::new(format!("{key}.separator"), "must be one character for `csv`")),
-        }
-    }
-}
-
-const ONE_RULE: &str = "write exactly one of `regex`, `json`, `csv`, `key` and `time = \"wall\"`";
-
-fn regex_rule(text: &str, key: &str) -> Result<ExtractionRule, Problem> {
-    let key = format!("{key}.regex");
-    let built = regex::RegexBuilder::new(text).multi_line(true).build();
-    let regex = built.map_err(|error| Problem::new(&key, error.to_string().replace('\n', " ")))?;
-    if regex.capture_names().flatten().any(|name| name == "value") {
-        return Ok(ExtractionRule::Regex(regex));
-    }
-    Err(Problem::new(key, "captures nothing named `value`").with_hint("write `(?<value>[0-9.]+)`"))
-}
-
-fn json_rule(texts: &[String], key: &str) -> Result<ExtractionRule, Problem> {
-    match texts.iter().find(|text| !text.starts_with('/')) {
-        Some(text) => Err(Problem::new(format!("{key}.json"), format!("`{text}` is not a JSON pointer"))
-            .with_hint("begin with /")),
-        None => Ok(ExtractionRule::Json(texts.to_vec())),
-    }
-}
-
-fn deserialize_one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct OneOrSeveralVisitor;
-    impl<'de> serde::de::Visitor<'de> for OneOrSeveralVisitor {
-        type Value = Vec<String>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a JSON pointer, or a list of them")
-        }
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<String>, E> {
-            Ok(vec![text.into()])
-        }
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
-            let mut texts = Vec::new();
-            while let Some(text) = list.next_element()? {
-                texts.push(text);
-            }
-            Ok(texts)
-        }
-    }
-    deserializer.deserialize_any(OneOrSeveralVisitor)
-}
+use crate::metric_rules::{ExtractionRule, MetricAggregate, MetricRule, OutputStream};
 
 /// One value of one metric, in the metric's unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -278,20 +56,19 @@ pub enum MetricParseError {
     },
 }
 
-impl WorkloadDefinition {
-    /// All metrics of one execution. `wall` is its length, for rules `time = "wall"`.
-    ///
-    /// Optional metrics that are not there are left out. The first rule that fails is the error.
-    pub fn parse_metrics(
-        &self,
-        stdout: &str,
-        stderr: &str,
-        wall: Nanos,
-    ) -> Result<Vec<MetricValue>, MetricParseError> {
-        let output = ExecutionOutput { stdout, stderr, wall };
-        let measured = self.rules.iter().map(|rule| output.measure(rule));
-        measured.filter_map(Result::transpose).collect()
-    }
+/// All metrics of one execution. `wall` is its length, for rules `time = "wall"`. Optional metrics that are not there are left
+/// out.
+///
+/// # Errors
+/// The first rule that fails.
+pub fn extract_metrics(
+    rules: &[MetricRule],
+    stdout: &str,
+    stderr: &str,
+    wall: Nanos,
+) -> Result<Vec<MetricValue>, MetricParseError> {
+    let output = ExecutionOutput { stdout, stderr, wall };
+    rules.iter().filter_map(|rule| output.measure(rule).transpose()).collect()
 }
 
 /// What one execution left behind.
@@ -350,7 +127,7 @@ impl ExecutionOutput<'_> {
 }
 
 /// A finite number, with or without commas between thousands.
-fn parse_finite_number(text: &str) -> Option<f64> {
+pub fn parse_finite_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let parsed = text.parse::<f64>().or_else(|_| text.replace(',', "").parse::<f64>());
     parsed.ok().filter(|number| number.is_finite())
@@ -397,7 +174,11 @@ fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> 
         .collect())
 }
 
-fn find_json_document(text: &str) -> Result<Json, String> {
+/// The first JSON document of a text.
+///
+/// # Errors
+/// Why there is none.
+pub fn find_json_document(text: &str) -> Result<Json, String> {
     // A greeting may hold brackets of its own, so every line that begins like JSON gets its chance.
     let mut offset = 0;
     let mut reason = "it holds no JSON".to_owned();
@@ -447,7 +228,8 @@ fn aggregate_numbers(numbers: &[f64], aggregate: MetricAggregate) -> Option<f64>
     }
 }
 
-pub(crate) fn median(numbers: &[f64]) -> Option<f64> {
+/// The middle one, or the mean of the two in the middle.
+pub fn median(numbers: &[f64]) -> Option<f64> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
     let upper = *sorted.get(sorted.len() / 2)?;
@@ -459,20 +241,18 @@ pub(crate) fn median(numbers: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::study::TomlSource;
-
     use super::*;
+    use crate::metric_rules::MetricRuleDocument;
 
-    fn definition_with_rule(rule: &str) -> WorkloadDefinition {
-        let text = format!(
-            "title = \"a\"\nmeasures = \"b\"\nhomepage = \"c\"\nlicence = \"d\"\nargv = [\"e\"]\n\
-         [[metric]]\nname = \"m\"\nunit = \"s\"\ndirection = \"lower\"\n{rule}\n"
-        );
-        WorkloadDefinition::read(&TomlSource::new("t.toml", text)).unwrap_or_else(|error| panic!("{error}"))
+    fn parse_rule(rule: &str) -> MetricRule {
+        let text = format!("name = \"m\"\nunit = \"s\"\ndirection = \"lower\"\n{rule}\n");
+        let document: MetricRuleDocument = toml::from_str(&text).unwrap();
+        document.into_rule("metric[0]").unwrap()
     }
 
     fn parse_single_value(text: &str, output: &str) -> Result<f64, String> {
-        let measured = definition_with_rule(text).parse_metrics(output, "on stderr 9", Nanos(2_500_000_000));
+        let rules = [parse_rule(text)];
+        let measured = extract_metrics(&rules, output, "on stderr 9", Nanos(2_500_000_000));
         measured.map(|all| all[0].value).map_err(|error| error.to_string())
     }
 
@@ -520,7 +300,7 @@ mod tests {
         let error = parse_single_value("json = \"/a\"", "{\"a\": 1").unwrap_err();
         assert!(error.starts_with("metric `m`: json `/a`: stdout is not understood: EOF"), "{error}");
         assert_eq!(
-            definition_with_rule("key = \"rate\"\noptional = true").parse_metrics("", "", Nanos(1)),
+            extract_metrics(&[parse_rule("key = \"rate\"\noptional = true")], "", "", Nanos(1)),
             Ok(Vec::new())
         );
     }

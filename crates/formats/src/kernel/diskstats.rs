@@ -4,17 +4,23 @@
 
 use perflab_model::{CellRow, TableCell};
 
-use crate::monitor::registry::MonitorDescriptor;
-use crate::monitor::text_format::{DeclaredColumn, MalformedLine, fill_row, numbered_lines};
+use crate::column::{DeclaredColumn, describe_mismatch, fill_row};
+use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
+use crate::reading_parser::LineOutcome;
 
-pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
+/// The file.
+pub const DISKSTATS: KernelFile = KernelFile {
     name: "diskstats",
     source: "/proc/diskstats",
     about: "reads, writes, discards and flushes of every block device: how many, how much, how long",
     needs: "",
     without: "",
     columns: COLUMNS,
-    open: |opening| opening.open_text_file(parse_diskstats),
+    layout: KernelFileLayout::Rows(RowLayout {
+        parts: &[],
+        start: ReadingStart::SubjectAgain(find_device),
+        parse_row: parse_diskstats_line,
+    }),
 };
 
 const fn sectors_column(name: &'static str) -> DeclaredColumn {
@@ -49,16 +55,25 @@ const COLUMNS: &[DeclaredColumn] = &[
 /// Numbers a line has since 2.6.25, before which partitions had but four, with other meanings.
 const FEWEST: usize = 11;
 
-pub(crate) fn parse_diskstats(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
-    for (number, line) in numbered_lines(text) {
-        let mut words = line.split_ascii_whitespace();
-        let device = words.nth(2).filter(|_| words.clone().count() >= FEWEST);
-        let device =
-            device.ok_or_else(|| MalformedLine::new(number, "14 words or more", "a device", line))?;
-        let mut row = CellRow::with_capacity(COLUMNS.len());
-        row.push(TableCell::Text(device.into()));
-        fill_row(&mut row, COLUMNS.get(1..).unwrap_or_default(), words, number)?;
-        rows.push(row);
+/// The device of a line: its third word, behind two numbers and before many.
+fn find_device(line: &str) -> Option<&str> {
+    let mut words = line.split_ascii_whitespace();
+    let numbers = [words.next()?, words.next()?];
+    let device = words.next().filter(|_| words.count() >= FEWEST);
+    device.filter(|_| numbers.iter().all(|word| word.parse::<u32>().is_ok()))
+}
+
+/// ` 254       0 vda 2037 …`
+fn parse_diskstats_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
+    let Some(device) = find_device(line) else {
+        return LineOutcome::Unusable(describe_mismatch("14 words or more", "a device", line));
+    };
+    let mut row = CellRow::with_capacity(COLUMNS.len());
+    row.push(TableCell::Text(device.into()));
+    let numbers = line.split_ascii_whitespace().skip(3);
+    if let Err(reason) = fill_row(&mut row, COLUMNS.get(1..).unwrap_or_default(), numbers) {
+        return LineOutcome::Unusable(reason);
     }
-    Ok(())
+    rows.push(row);
+    LineOutcome::Used
 }

@@ -4,17 +4,22 @@
 use perflab_model::ColumnSpec;
 use perflab_model::series::ColumnKind::{self, Counter, Gauge};
 
-use crate::monitor::registry::MonitorDescriptor;
-use crate::monitor::text_format::DiscoveredColumn;
+use crate::column::DiscoveredColumn;
+use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, NameValueLayout};
 
-pub(crate) const KIND: MonitorDescriptor = MonitorDescriptor {
+/// The file.
+pub const VMSTAT: KernelFile = KernelFile {
     name: "vmstat",
     source: "/proc/vmstat",
     about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
     needs: "",
     without: "",
     columns: &[],
-    open: |opening| opening.open_name_value_file(discover_vmstat_column),
+    layout: KernelFileLayout::NameValues(NameValueLayout {
+        first: "nr_free_pages ",
+        separator: ' ',
+        discover: discover_vmstat_column,
+    }),
 };
 
 /// What names that begin so (`…*`) or are so count, and the scale into that unit.
@@ -82,13 +87,31 @@ const RULES: &[VmstatRule] = &[
 /// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
 const DEFAULT_RULE: VmstatRule = ("*", Counter, "1", 1);
 
-pub(crate) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
+fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
     let (_, kind, unit, scale) =
         RULES.iter().find(|rule| matches_pattern(rule.0, name)).copied().unwrap_or(DEFAULT_RULE);
     let column = if kind == Gauge { ColumnSpec::gauge(name, unit) } else { ColumnSpec::counter(name, unit) };
-    DiscoveredColumn { column, scale }
+    DiscoveredColumn { column, scale, suffix: "" }
 }
 
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule_of(name: &str) -> (ColumnKind, String, u64) {
+        let found = discover_vmstat_column(name, "");
+        (found.column.kind, found.column.unit.0.to_string(), found.scale)
+    }
+
+    #[test]
+    fn names_have_their_kind_and_unit() {
+        assert_eq!(rule_of("nr_free_pages"), (Gauge, "pages".into(), 1));
+        assert_eq!(rule_of("nr_dirtied"), (Counter, "pages".into(), 1));
+        assert_eq!(rule_of("pgmajfault"), (Counter, "1".into(), 1));
+        assert_eq!(rule_of("thp_fault_alloc"), (Counter, "1".into(), 1));
+    }
 }

@@ -1,0 +1,47 @@
+//! `/proc/loadavg`: one row of the load averages and of how many scheduling entities there are and run now.
+
+use perflab_model::CellRow;
+
+use crate::column::{DeclaredColumn, describe_mismatch, fill_row};
+use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
+use crate::reading_parser::{LineOutcome, LineRole};
+
+/// The file.
+pub const LOADAVG: KernelFile = KernelFile {
+    name: "loadavg",
+    source: "/proc/loadavg",
+    about: "load averages, and threads: all and running",
+    needs: "",
+    without: "",
+    columns: COLUMNS,
+    layout: KernelFileLayout::Rows(RowLayout {
+        parts: &[],
+        start: ReadingStart::Head {
+            expected: "three loads and `running/total`",
+            role: |line| Ok(if line.trim().is_empty() { LineRole::Comment } else { LineRole::HeadRow }),
+        },
+        parse_row: parse_loadavg_line,
+    }),
+};
+
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::float("load_1", "1"),
+    DeclaredColumn::float("load_5", "1"),
+    DeclaredColumn::float("load_15", "1"),
+    DeclaredColumn::gauge("running", "threads"),
+    DeclaredColumn::gauge("total", "threads"),
+];
+
+/// `0.20 0.18 0.12 1/80 11206`
+fn parse_loadavg_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
+    let words = line.split(|c: char| c.is_ascii_whitespace() || c == '/').filter(|word| !word.is_empty());
+    if words.clone().count() < COLUMNS.len() {
+        return LineOutcome::Unusable(describe_mismatch("three loads and `running/total`", "the line", line));
+    }
+    let mut row = CellRow::with_capacity(COLUMNS.len());
+    if let Err(reason) = fill_row(&mut row, COLUMNS, words) {
+        return LineOutcome::Unusable(reason);
+    }
+    rows.push(row);
+    LineOutcome::Used
+}

@@ -1,0 +1,22 @@
+//! Texts of the kernel, one file each: its columns with unit and kind, its parser, and when its rows cannot be true.
+
+pub mod diskstats;
+pub mod kernel_file;
+pub mod kvm_stats;
+pub mod loadavg;
+pub mod meminfo;
+pub mod mountinfo;
+pub mod net_dev;
+pub mod pressure;
+pub mod process;
+pub mod registry;
+pub mod schedstat;
+pub mod slab_counts;
+pub mod slabinfo;
+pub mod small_values;
+pub mod stat;
+pub mod sysfs_slab;
+pub mod vmstat;
+
+pub use kernel_file::{KernelFile, KernelFileLayout, KernelFileParser};
+pub use registry::{KERNEL_FILES, find_kernel_file};

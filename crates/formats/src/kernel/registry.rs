@@ -1,0 +1,124 @@
+//! The one list of the kernel's files: what can be recorded on a clock, and found in a log.
+
+use crate::kernel::kernel_file::KernelFile;
+use crate::kernel::{
+    diskstats, kvm_stats, loadavg, meminfo, net_dev, pressure, schedstat, slabinfo, stat, sysfs_slab, vmstat,
+};
+
+/// All of them, in the order in which they are shown: the one line that each adds outside of its own file.
+pub static KERNEL_FILES: &[KernelFile] = &[
+    slabinfo::SLABINFO,
+    sysfs_slab::SLAB_CACHES,
+    sysfs_slab::SLAB_EXACT,
+    vmstat::VMSTAT,
+    meminfo::MEMINFO,
+    stat::STAT,
+    diskstats::DISKSTATS,
+    pressure::PRESSURE,
+    loadavg::LOADAVG,
+    net_dev::NET_DEV,
+    schedstat::SCHEDSTAT,
+    kvm_stats::KVM_STATS,
+];
+
+/// The file whose series has this name.
+pub fn find_kernel_file(name: &str) -> Option<&'static KernelFile> {
+    KERNEL_FILES.iter().find(|file| file.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::TableCell;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::kernel_file::{KernelFileLayout, KernelFileParser};
+    use crate::kernel::slabinfo::parse_slabinfo;
+    use crate::reading_parser::ReadingParser as _;
+
+    #[test]
+    fn names_are_unique_and_columns_too() {
+        for (index, file) in KERNEL_FILES.iter().enumerate() {
+            assert!(KERNEL_FILES[..index].iter().all(|earlier| earlier.name != file.name), "{}", file.name);
+            for (index, column) in file.columns.iter().enumerate() {
+                let mut earlier = file.columns[..index].iter();
+                assert!(earlier.all(|earlier| earlier.name != column.name), "{}: {}", file.name, column.name);
+            }
+        }
+    }
+
+    /// Texts that look like the kernel's: its words, numbers of all sizes, its separators, in any order.
+    fn any_kernel_like_text() -> impl Strategy<Value = String> {
+        let word = prop_oneof![
+            Just("slabinfo - version: 2.1\n".to_owned()),
+            Just("version 15\n".to_owned()),
+            Just("Inter-|\n face |\n".to_owned()),
+            Just("cpu".to_owned()),
+            Just("MemTotal: 12 kB\n".to_owned()),
+            Just("nr_free_pages 12\n".to_owned()),
+            Just("some avg10=".to_owned()),
+            Just(" 254 0 vda 1 2 3 4 5 6 7 8 9 10 11\n".to_owned()),
+            Just(" : tunables 0 0 0 : slabdata".to_owned()),
+            "[ \n:/=.#-]{1,3}",
+            "[a-z0-9_()]{1,12}",
+            Just(" N0=".to_owned()),
+            any::<u64>().prop_map(|number| format!(" {number}")),
+            "\\PC{0,8}",
+        ];
+        proptest::collection::vec(word, 0..60).prop_map(|words| words.concat())
+    }
+
+    /// Reads two texts one after the other as each file; rows fit their columns.
+    fn read_as_every_file(texts: [&str; 2]) {
+        for file in KERNEL_FILES {
+            let mut parser = KernelFileParser::new(file, "label");
+            for text in texts {
+                let mut rows = Vec::new();
+                let parsed = match file.layout {
+                    KernelFileLayout::Judged => parse_slabinfo(text, &mut rows),
+                    _ => parser.parse_text(text, &mut rows),
+                };
+                let columns = parser.columns().len();
+                assert!(
+                    parsed.is_err() || rows.iter().all(|row| row.len() == columns),
+                    "{}: {rows:?}",
+                    file.name
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic_and_rows_fit_their_columns(
+            first in any_kernel_like_text(),
+            second in any_kernel_like_text(),
+        ) {
+            read_as_every_file([&first, &second]);
+        }
+
+        #[test]
+        fn arbitrary_text_is_never_a_panic(text in any::<String>()) {
+            read_as_every_file([&text, &text]);
+        }
+    }
+
+    #[test]
+    fn a_wide_file_may_change_its_order_and_its_names() {
+        let vmstat = find_kernel_file("vmstat").unwrap();
+        let mut parser = KernelFileParser::new(vmstat, "");
+        let mut parse = |text: &str| {
+            let mut rows = Vec::new();
+            let parsed = parser.parse_text(text, &mut rows);
+            parsed
+                .map(|()| rows.concat())
+                .map_err(|error| format!("line {}: {}", error.line, error.description))
+        };
+        assert_eq!(parse("a 1\nb 2\n"), Ok(vec![TableCell::Int(1), TableCell::Int(2)]));
+        assert_eq!(parse("b 3\nnew 4\na 5\n"), Ok(vec![TableCell::Int(5), TableCell::Int(3)]));
+        assert_eq!(parse("b 3\n"), Ok(vec![TableCell::Missing, TableCell::Int(3)]));
+        assert_eq!(parse(""), Err("line 1: a known name was expected for any line, found ``".into()));
+        assert_eq!(parse("a x\n"), Err("line 1: a number was expected for a, found `x`".into()));
+        assert_eq!(parse("a 12"), Err("line 1: the line is cut off".into()));
+    }
+}

@@ -1,0 +1,170 @@
+//! `/proc/stat`: CPU time by state, a row a CPU and one for all of them (`cpu`), which alone carries the system-wide
+//! columns. Ticks are recorded as nanoseconds, so their grain is 10 ms. Time in `guest` is part of `user`, and
+//! `guest_nice` of `nice` (Documentation/filesystems/proc.rst, section 1.7); `iowait` may go backwards.
+
+use perflab_model::{CellRow, TableCell};
+
+use crate::column::{DeclaredColumn, column_index, describe_mismatch, fill_row, parse_integer_cell};
+use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
+use crate::reading_parser::{LineOutcome, LineRole};
+
+/// The file.
+pub const STAT: KernelFile = KernelFile {
+    name: "stat",
+    source: "/proc/stat",
+    about: "CPU time by state and CPU; interrupts, context switches, forks, runnable and blocked tasks",
+    needs: "",
+    without: "",
+    columns: COLUMNS,
+    layout: KernelFileLayout::Rows(RowLayout {
+        parts: &[],
+        start: ReadingStart::Head { expected: "`cpu`", role: stat_role },
+        parse_row: parse_stat_line,
+    }),
+};
+
+/// USER_HZ is 100 in the binary interface of every architecture but alpha, whatever CONFIG_HZ is.
+pub const NANOS_A_TICK: u64 = 10_000_000;
+
+const fn ticks_column(name: &'static str) -> DeclaredColumn {
+    DeclaredColumn::counter(name, "ns").scaled(NANOS_A_TICK)
+}
+
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::key("cpu"),
+    ticks_column("user"),
+    ticks_column("nice"),
+    ticks_column("system"),
+    ticks_column("idle"),
+    ticks_column("iowait"),
+    ticks_column("irq"),
+    ticks_column("softirq"),
+    ticks_column("steal"),
+    ticks_column("guest"),
+    ticks_column("guest_nice"),
+    DeclaredColumn::counter("intr", "1"),
+    DeclaredColumn::counter("ctxt", "1"),
+    DeclaredColumn::counter("processes", "1"),
+    DeclaredColumn::gauge("procs_running", "1"),
+    DeclaredColumn::gauge("procs_blocked", "1"),
+];
+
+/// The columns before this one are of a CPU, those from it on of the system.
+const FIRST_SYSTEM_WIDE: usize = column_index(COLUMNS, "intr");
+
+/// `cpu  1 2 3`, the first line, is of all CPUs.
+fn stat_role(line: &str) -> Result<LineRole, String> {
+    let is_total = line.split_ascii_whitespace().next() == Some("cpu");
+    Ok(if is_total { LineRole::HeadRow } else { LineRole::Row })
+}
+
+fn parse_stat_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
+    let mut words = line.split_ascii_whitespace();
+    let parsed = match words.next() {
+        Some(cpu) if cpu.starts_with("cpu") => parse_cpu_line(cpu, words).map(|row| {
+            rows.push(row);
+            LineOutcome::Used
+        }),
+        Some(name) => set_system_wide_number(rows.first_mut(), name, words.next().unwrap_or_default()),
+        None => Ok(LineOutcome::Nothing),
+    };
+    parsed.unwrap_or_else(LineOutcome::Unusable)
+}
+
+fn parse_cpu_line<'a>(cpu: &str, words: impl Iterator<Item = &'a str>) -> Result<CellRow, String> {
+    let mut row = CellRow::with_capacity(COLUMNS.len());
+    row.push(TableCell::Text(cpu.into()));
+    fill_row(&mut row, COLUMNS.get(1..FIRST_SYSTEM_WIDE).unwrap_or_default(), words)?;
+    row.resize(COLUMNS.len(), TableCell::Missing);
+    Ok(row)
+}
+
+/// Puts `name`'s number into the total row; names that have no column (`btime`, `softirq`) are left out.
+fn set_system_wide_number(
+    total: Option<&mut CellRow>,
+    name: &str,
+    word: &str,
+) -> Result<LineOutcome, String> {
+    let is_total = |row: &&mut CellRow| row.first() == Some(&TableCell::Text("cpu".into()));
+    let place = COLUMNS.iter().skip(FIRST_SYSTEM_WIDE).position(|column| column.name == name);
+    let Some(place) = place else { return Ok(LineOutcome::Nothing) };
+    let Some(row) = total.filter(is_total) else {
+        return Err(describe_mismatch("a line `cpu`", "the lines before it", name));
+    };
+    if let Some(cell) = row.get_mut(FIRST_SYSTEM_WIDE + place) {
+        *cell = parse_integer_cell(word, 1).ok_or_else(|| describe_mismatch("a number", name, word))?;
+    }
+    Ok(LineOutcome::Used)
+}
+
+/// Numbers of a line whose sum is all time: `guest` and `guest_nice` are parts of `user` and `nice`.
+const STATES: usize = 8;
+
+/// The place of `steal` among them.
+const STEAL: usize = 7;
+
+/// Times of all CPUs since the boot by state, in ticks of [`NANOS_A_TICK`] (proc_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTimes {
+    ticks: [u64; STATES],
+}
+
+impl CpuTimes {
+    /// Those of the first line of a `/proc/stat`; none where a kernel does not count steal time.
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbers = text.lines().next()?.strip_prefix("cpu ")?;
+        let mut words = numbers.split_ascii_whitespace();
+        let mut ticks = [0; STATES];
+        for tick in &mut ticks {
+            *tick = words.next()?.parse().ok()?;
+        }
+        Some(CpuTimes { ticks })
+    }
+
+    /// What the hypervisor gave to others, in ticks.
+    pub fn steal(&self) -> u64 {
+        self.ticks[STEAL]
+    }
+
+    /// The same in per cent of all time; none where no time has passed.
+    pub fn steal_percent(&self) -> Option<f64> {
+        let all: f64 = self.ticks.iter().map(|ticks| *ticks as f64).sum();
+        (all > 0.0).then(|| 100.0 * self.steal() as f64 / all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::kernel_file::KernelFileParser;
+
+    #[test]
+    fn stolen_time_is_a_share_of_the_first_eight() {
+        let percent = |text| CpuTimes::parse(text).and_then(|times| times.steal_percent());
+        assert_eq!(percent("cpu  10 0 10 60 0 0 0 20 9 9\n"), Some(20.0));
+        assert_eq!(percent("cpu  1 2"), None);
+        assert_eq!(percent("cpu  0 0 0 0 0 0 0 0"), None);
+        assert_eq!(percent(""), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_missing_rather_than_wrong() {
+        let mut rows = Vec::new();
+        let text = format!("cpu  {} 1 2 3\nctxt 5\n", u64::MAX);
+        KernelFileParser::new(&STAT, "").parse_text(&text, &mut rows).unwrap();
+        let user = column_index(COLUMNS, "user");
+        assert_eq!(
+            rows[0][user..user + 3],
+            [TableCell::Missing, TableCell::Int(10_000_000), TableCell::Int(20_000_000)]
+        );
+        assert_eq!(rows[0][column_index(COLUMNS, "ctxt")], TableCell::Int(5));
+    }
+
+    #[test]
+    fn numbers_of_the_system_need_the_line_of_all_cpus() {
+        let mut rows = Vec::new();
+        let error =
+            KernelFileParser::new(&STAT, "").parse_text("cpu0 1 2 3\nctxt 5\n", &mut rows).unwrap_err();
+        assert_eq!((error.line, rows.len()), (1, 0));
+    }
+}

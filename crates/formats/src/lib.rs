@@ -1,0 +1,18 @@
+//! What the bytes of the kernel and of tools mean, each declared once: no I/O, no clock.
+//!
+//! | module | what a reader finds |
+//! |---|---|
+//! | [`column`] | columns declared with unit and kind; words made into cells |
+//! | [`reading_parser`] | where a reading begins in a text, and what became of each line; one parser for a file as it is now and for a log |
+//! | [`kernel`] | one file a kernel file; [`KERNEL_FILES`](kernel::KERNEL_FILES) is the list |
+//! | [`metric_rules`] | `[[metric]]`: which quantity, and the one rule that finds it in an output |
+//! | [`metric_extraction`] | from an output to measured values |
+//!
+//! To add a kernel file: one file in `kernel/` with its `KernelFile`, and a line in `kernel/registry.rs`. A monitor, a
+//! study's check, help and an import from a log follow from that.
+
+pub mod column;
+pub mod kernel;
+pub mod metric_extraction;
+pub mod metric_rules;
+pub mod reading_parser;
