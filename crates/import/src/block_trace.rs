@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::io_trace::{
     DeviceNumber, DiskPartition, FileClass, FileExtent, ImportedBlockMap, IoEvent, IoEventKind, IoFile,
     IoRecording, IoTraceSummary, MetadataClass, MetadataRange, SECTOR,
@@ -28,7 +29,7 @@ use perflab_model::io_trace::{
 use perflab_model::{Bytes, Nanos, PageSet};
 
 use crate::error::ImportError;
-use crate::import_report::{self, FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, Importer};
@@ -121,9 +122,9 @@ const END_OF_DISKS: u64 = 1 << 52;
 const LONGEST: u64 = 1 << 23;
 
 /// Why a request cannot be one.
-fn impossible_request(first: u64, count: u64) -> Option<import_report::LineOutcome> {
+fn impossible_request(first: u64, count: u64) -> Option<LineOutcome> {
     let is_beyond = first >= END_OF_DISKS || count > LONGEST;
-    is_beyond.then(|| import_report::LineOutcome::Unusable(format!("no disk has sectors {first} + {count}")))
+    is_beyond.then(|| LineOutcome::Unusable(format!("no disk has sectors {first} + {count}")))
 }
 
 fn read_block_trace(
@@ -297,7 +298,7 @@ fn read_blktrace_file(file: &Path, bytes: &[u8], all: &mut BlockTrace) -> Result
             // Behind a damaged record nothing says where the next begins.
             Err(reason) if number > 1 => {
                 let left = format!("{reason}; the {} bytes from record {number} on are left out", rest.len());
-                report.count_row(0, import_report::LineOutcome::Unusable(left));
+                report.count_row(0, LineOutcome::Unusable(left));
                 return Ok(report);
             }
             Err(reason) => return Err(ImportError::not_importable(file, None, reason)),
@@ -337,20 +338,20 @@ fn parse_blktrace_record(bytes: &[u8]) -> Result<(BlktraceRecord<'_>, usize), St
 }
 
 /// Takes what is needed of a record.
-fn take_blktrace_record(record: &BlktraceRecord<'_>, all: &mut BlockTrace) -> import_report::LineOutcome {
+fn take_blktrace_record(record: &BlktraceRecord<'_>, all: &mut BlockTrace) -> LineOutcome {
     if record.kind & NOTIFY != 0 {
         match record.action & !CGROUP {
             NOTIFY_PROCESS => drop(all.names.insert(record.pid, task_name(record.behind))),
             NOTIFY_TIME => all.begun = all.begun.or_else(|| record_time(record)),
             _ => {}
         }
-        return import_report::LineOutcome::Nothing;
+        return LineOutcome::Nothing;
     }
     let action = match record.action & !CGROUP {
         QUEUE => BlockAction::Queued,
         ISSUE => BlockAction::Issued,
         COMPLETE => BlockAction::Completed,
-        _ => return import_report::LineOutcome::Nothing,
+        _ => return LineOutcome::Nothing,
     };
     if let Some(beyond) = impossible_request(record.sector, record.bytes / SECTOR) {
         return beyond;
@@ -364,7 +365,7 @@ fn take_blktrace_record(record: &BlktraceRecord<'_>, all: &mut BlockTrace) -> im
         count: record.bytes / SECTOR,
         flags: format_request_flags(record.kind, record.bytes),
     });
-    import_report::LineOutcome::Used
+    LineOutcome::Used
 }
 
 fn task_name(bytes: &[u8]) -> String {
@@ -429,15 +430,15 @@ fn read_blkparse(path: &Path) -> Result<(BlockTrace, Vec<FileReport>), ImportErr
     Ok((all, vec![report]))
 }
 
-fn take_blkparse_line(text: &str, all: &mut BlockTrace) -> import_report::LineOutcome {
+fn take_blkparse_line(text: &str, all: &mut BlockTrace) -> LineOutcome {
     let Some(line) = BlkparseLine::parse(text) else {
-        return import_report::LineOutcome::Unusable("it is no line of blkparse's default format".into());
+        return LineOutcome::Unusable("it is no line of blkparse's default format".into());
     };
     let action = match line.action {
         "Q" => BlockAction::Queued,
         "D" => BlockAction::Issued,
         "C" => BlockAction::Completed,
-        _ => return import_report::LineOutcome::Nothing,
+        _ => return LineOutcome::Nothing,
     };
     if let Some(name) = line.name.filter(|_| action != BlockAction::Completed) {
         all.names.entry(line.pid).or_insert_with(|| name.into());
@@ -447,7 +448,7 @@ fn take_blkparse_line(text: &str, all: &mut BlockTrace) -> import_report::LineOu
         return beyond;
     }
     all.seen.push(BlockTraceRecord { at, pid, action, device, first, count, flags: flags.into() });
-    import_report::LineOutcome::Used
+    LineOutcome::Used
 }
 
 /// A line, understood.

@@ -8,11 +8,12 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
 use crate::dump_log::DumpLog;
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome, note_unread_entries};
+use crate::import_report::{FileReport, note_unread_entries};
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, Importer};

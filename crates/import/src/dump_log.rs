@@ -1,17 +1,18 @@
 //! A log of dumps as readings with times.
 //!
 //! Each dump begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Here is decided where a tick
-//! begins and ends; what a line within it means is its [`ReadingParser`]'s. A document that was read at once gives its
+//! begins and ends; what a line within it means is its [`DumpFormat`]'s. A document that was read at once gives its
 //! ticks from memory. MMTests' monitors "with latency" put three times before each line: when it came, since the first,
 //! since the one before.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, Nanos};
 
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::input_lines::{InputLines, LogLine};
 
 /// Lines of one tick at most: it is held in memory.
@@ -45,7 +46,7 @@ pub(crate) struct DumpLog<F> {
     begun: Option<Nanos>,
 }
 
-impl<F: ReadingParser> DumpLog<F> {
+impl<F: DumpFormat> DumpLog<F> {
     pub(crate) fn open(path: &Path, format: F) -> Result<Self, ImportError> {
         Ok(DumpLog::from_lines(InputLines::open(path)?, format))
     }
@@ -165,7 +166,7 @@ impl<F: ReadingParser> DumpLog<F> {
     }
 }
 
-impl<F: ReadingParser> ReadingSource for DumpLog<F> {
+impl<F: DumpFormat> ReadingSource for DumpLog<F> {
     fn series_name(&self) -> &'static str {
         F::SERIES
     }
@@ -206,7 +207,7 @@ impl OpenDump {
     }
 }
 
-fn parse_dump_row<F: ReadingParser>(open: &mut OpenDump, line: LogLine<'_>, format: &mut F) -> LineOutcome {
+fn parse_dump_row<F: DumpFormat>(open: &mut OpenDump, line: LogLine<'_>, format: &mut F) -> LineOutcome {
     match &open.time {
         _ if line.text.len() > LONGEST_ROW => {
             LineOutcome::Unusable(format!("it is longer than {LONGEST_ROW} bytes"))
@@ -247,7 +248,7 @@ impl LogLineRole {
 }
 
 /// The format of one kind of dump.
-pub(crate) trait ReadingParser {
+pub(crate) trait DumpFormat {
     /// The series that it becomes.
     const SERIES: &'static str;
     /// Where the numbers came from on the recorded machine.
@@ -399,7 +400,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use super::{DumpLog, LoggedReading, ReadingParser, ReadingSource};
+    use super::{DumpFormat, DumpLog, LoggedReading, ReadingSource};
     use crate::error::ImportError;
     use crate::import_report::FileReport;
     use crate::input_lines::InputLines;
@@ -458,7 +459,7 @@ mod tests {
         columns: Vec<ColumnSpec>,
     }
 
-    fn parse_log<F: ReadingParser>(text: &[u8], format: F) -> Result<ParsedLog, ImportError> {
+    fn parse_log<F: DumpFormat>(text: &[u8], format: F) -> Result<ParsedLog, ImportError> {
         let lines = InputLines::from_reader(Path::new("log"), Box::new(Cursor::new(text.to_vec())), u64::MAX);
         let mut log = DumpLog::from_lines(lines, format);
         let mut ticks = Vec::new();
@@ -493,7 +494,7 @@ mod tests {
     }
 
     /// What holds whatever the text is; an error is one way to hold.
-    fn check_parser<F: ReadingParser>(text: &[u8], format: F) {
+    fn check_parser<F: DumpFormat>(text: &[u8], format: F) {
         let Ok(outcome) = parse_log(text, format) else { return };
         let rows: Vec<&CellRow> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
         assert!(rows.iter().all(|row| fits_columns(row, &outcome.columns)), "{rows:?}");

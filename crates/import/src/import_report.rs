@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_formats::reading_parser::LineOutcome;
+
 use crate::error::{ImportError, shorten_quotes};
 use crate::input_lines::InputLines;
 
@@ -84,7 +86,7 @@ impl FileReport {
                 self.rows_flagged += 1;
                 keep_remark(&mut self.flagged, line, reason);
             }
-            LineOutcome::Unusable(reason) => {
+            LineOutcome::LeftOut(reason) | LineOutcome::Unusable(reason) => {
                 self.rows_unusable += 1;
                 keep_remark(&mut self.unusable, line, reason);
             }
@@ -143,17 +145,4 @@ pub(crate) fn note_unread_names(folder: &Path, mut names: Vec<String>) -> Option
         let message = format!("not read of {of}: {}{more}", first.join(", "));
         (message, "nothing of them is in this run".into())
     })
-}
-
-/// What became of one row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LineOutcome {
-    /// it is no row after all: it names columns, or is of another time
-    Nothing,
-    /// as it stands
-    Used,
-    /// used, with this flag on it
-    Flagged(String),
-    /// nothing of it
-    Unusable(String),
 }

@@ -7,11 +7,12 @@
 
 use std::path::Path;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Bytes, CellRow, TableCell};
 
 use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, Importer};

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Nanos, Scalar, TableCell};
 
 use crate::benchmark_results::{BenchmarkResults, TimeRange};
 use crate::document::lkp_stats;
 use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome, first_unreadable, note_unread_entries};
+use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, Importer};

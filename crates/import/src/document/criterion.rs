@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
 use crate::document::count_unusable;
 use crate::document::input_document::{InputDocument, json_text};
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome, note_unread_names};
+use crate::import_report::{FileReport, note_unread_names};
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
 use crate::importer::{ImportOptions, Importer};

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde::Deserialize;
 
 use crate::document::input_document::InputDocument;
 use crate::document::{DocumentError, count_unusable};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

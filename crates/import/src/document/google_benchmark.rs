@@ -1,13 +1,14 @@
 //! Google Benchmark's `--benchmark_format=json`: every repetition; aggregates only where nothing else is there.
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
 use crate::document::input_document::{InputDocument, finite_json_number, json_text};
 use crate::document::{DocumentError, count_unusable};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

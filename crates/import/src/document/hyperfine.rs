@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
 use crate::document::input_document::{InputDocument, finite_json_number, json_text};
 use crate::document::{DocumentError, count_unusable, varied_names};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

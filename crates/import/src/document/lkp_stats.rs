@@ -6,13 +6,14 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::Direction;
 use serde_json::Value;
 
 use crate::benchmark_results::ImportedExecutionId;
 use crate::document::input_document::{InputDocument, finite_json_number};
 use crate::document::{DocumentError, count_unusable};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::input_lines::first_existing_file;
 use crate::log_stream::LogStream;

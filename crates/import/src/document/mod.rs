@@ -22,8 +22,10 @@ use std::path::Path;
 
 use indexmap::{IndexMap, IndexSet};
 
+use perflab_formats::reading_parser::LineOutcome;
+
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, Importer};

@@ -3,13 +3,14 @@
 //! Counters of a whole command are samples; with `-I` they are a series, a row per counter and interval.
 
 use indexmap::{IndexMap, IndexSet};
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{ColumnSpec, Direction, Nanos, TableCell};
 use serde_json::Value;
 
 use crate::document::input_document::{InputDocument, json_text};
 use crate::document::{DocumentError, count_unusable};
 use crate::dump_log::{FixedReadings, LoggedReading};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

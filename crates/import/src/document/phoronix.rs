@@ -5,13 +5,14 @@
 use indexmap::IndexMap;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Nanos, Scalar};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use crate::document::input_document::InputDocument;
 use crate::document::{DocumentError, count_unusable};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

@@ -4,12 +4,13 @@
 //! warm-ups are left out.
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::Direction;
 use serde_json::Value;
 
 use crate::document::input_document::{InputDocument, finite_json_number, json_text};
 use crate::document::{DocumentError, count_unusable};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::log_stream::LogStream;
 

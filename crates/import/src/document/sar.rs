@@ -2,13 +2,14 @@
 //! tick.
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{ColumnSpec, Nanos, TableCell};
 use serde_json::{Map, Value};
 
 use crate::document::DocumentError;
 use crate::document::input_document::{InputDocument, json_text};
 use crate::dump_log::{FixedReadings, LoggedReading};
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::RunMetadata;
 use crate::log_stream::LogStream;
 

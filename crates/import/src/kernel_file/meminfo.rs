@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// Names of one file at most.
@@ -36,7 +36,7 @@ impl MeminfoParser {
     }
 }
 
-impl ReadingParser for MeminfoParser {
+impl DumpFormat for MeminfoParser {
     const SERIES: &'static str = "meminfo";
     const SOURCE: &'static str = "/proc/meminfo";
 

@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::{LogLine, split_last_word};
 use crate::kernel_file::page_size::{MachinePageSize, PageSizeVotes, SlabShape};
 use crate::kernel_file::slab_columns;
@@ -77,7 +77,7 @@ impl SlabinfoParser {
     }
 }
 
-impl ReadingParser for SlabinfoParser {
+impl DumpFormat for SlabinfoParser {
     const SERIES: &'static str = "slabinfo";
     const SOURCE: &'static str = "/proc/slabinfo";
 

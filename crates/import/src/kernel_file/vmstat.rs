@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// Names of one file at most.
@@ -44,7 +44,7 @@ impl ProcVmstatParser {
     }
 }
 
-impl ReadingParser for ProcVmstatParser {
+impl DumpFormat for ProcVmstatParser {
     const SERIES: &'static str = "proc-vmstat";
     const SOURCE: &'static str = "/proc/vmstat";
     const MAY_BE_EMPTY: bool = true;

@@ -9,11 +9,11 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Nanos};
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
 use crate::error::ImportError;
-use crate::import_report::LineOutcome;
 use crate::input_lines::LogLine;
 use crate::mmtests::plain_logs::{
     BenchmarkLogReader, DeclaredMetric, number_after, outcome_of, parse_finite_number,

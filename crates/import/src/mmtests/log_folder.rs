@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Facts, Nanos, Scalar};
 
 use crate::benchmark_results::TimeRange;
-use crate::dump_log::{DumpLog, ReadingParser, ReadingSource};
+use crate::dump_log::{DumpFormat, DumpLog, ReadingSource};
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome, first_unreadable, note_unread_entries};
+use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
 use crate::importer::{ImportOptions, Importer};
@@ -437,7 +438,7 @@ pub(crate) const MONITORS: &[(&str, MonitorLogOpener)] = &[
     ("slabinfo", |path, begun| open_monitor_log(path, begun, SlabinfoParser::new(None, None))),
 ];
 
-fn open_monitor_log<F: ReadingParser + 'static>(
+fn open_monitor_log<F: DumpFormat + 'static>(
     path: &Path,
     begun: Option<Nanos>,
     format: F,

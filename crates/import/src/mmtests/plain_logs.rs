@@ -20,13 +20,14 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Nanos, Scalar};
 
 use crate::benchmark_results::{
     BenchmarkResults, ImportedCaseId, ImportedExecutionId, ImportedMetricId, TimeRange,
 };
 use crate::error::ImportError;
-use crate::import_report::{FileReport, LineOutcome};
+use crate::import_report::FileReport;
 use crate::imported_run::imported_metric;
 use crate::input_lines::{InputLines, LogLine};
 use crate::packed_folder::{NumberedLog, PackedFolder};
@@ -665,7 +666,7 @@ mod tests {
         let values = ["52011.41", "---", "47278.84", "3.84", "3.7", "9.8", "2089.4"];
         assert_eq!(
             super::parse_memtier_totals(&head, &values, &mut found),
-            crate::import_report::LineOutcome::Used
+            perflab_formats::reading_parser::LineOutcome::Used
         );
         let reported: Vec<(&str, f64)> = found.iter().map(|((name, ..), value)| (*name, *value)).collect();
         assert_eq!(

@@ -3,10 +3,10 @@
 //! Columns are those that each block's head names (they moved in every second release of sysstat). The first block, of
 //! the time since the machine was started, is left out, and so are the CPU's rows, which mpstat and vmstat have better.
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 
-use crate::dump_log::{self, LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{self, DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// The format, with the columns of its heads.
@@ -45,7 +45,7 @@ impl IostatParser {
     }
 }
 
-impl ReadingParser for IostatParser {
+impl DumpFormat for IostatParser {
     const SERIES: &'static str = "iostat";
     const SOURCE: &'static str = "iostat -x";
     const MAY_BE_EMPTY: bool = true;

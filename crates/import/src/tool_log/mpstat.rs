@@ -1,10 +1,10 @@
 //! The output of `mpstat -P ALL`: a block per interval with a row per CPU and one for all, in the columns that its head
 //! names.
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// The format, with the columns of its head and the place of the CPU among the words of a line.
@@ -29,7 +29,7 @@ impl MpstatParser {
     }
 }
 
-impl ReadingParser for MpstatParser {
+impl DumpFormat for MpstatParser {
     const SERIES: &'static str = "mpstat";
     const SOURCE: &'static str = "mpstat -P ALL";
     const MAY_BE_EMPTY: bool = true;

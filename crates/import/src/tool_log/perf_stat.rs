@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// Events that are remembered as not counted.
@@ -38,7 +38,7 @@ fn parse_counter_line(text: &str) -> Option<(Option<f64>, &str, &str)> {
     Some((Some(value), if unit == "msec" { "ms" } else { unit }, event))
 }
 
-impl ReadingParser for PerfStatParser {
+impl DumpFormat for PerfStatParser {
     const SERIES: &'static str = "perf-time-stat";
     const SOURCE: &'static str = "perf stat -a";
     const MAY_BE_EMPTY: bool = true;

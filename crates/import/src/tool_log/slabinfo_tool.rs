@@ -1,10 +1,10 @@
 //! The output of the kernel's slabinfo tool (tools/mm/slabinfo.c), with the text of its sizes kept: they are decimal
 //! and truncated, so bytes cannot be had from them.
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{DumpFormat, LogLineRole};
 use crate::input_lines::{LogLine, split_last_word};
 use crate::kernel_file::slab_columns;
 
@@ -12,7 +12,7 @@ use crate::kernel_file::slab_columns;
 #[derive(Debug, Default)]
 pub(crate) struct SlabinfoToolParser;
 
-impl ReadingParser for SlabinfoToolParser {
+impl DumpFormat for SlabinfoToolParser {
     const SERIES: &'static str = "slabinfo-tool";
     const SOURCE: &'static str = "slabinfo (the kernel's tool)";
 

@@ -2,10 +2,10 @@
 //!
 //! Sizes become bytes. Its first line, which holds means since the machine was started, is left out.
 
+use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 
-use crate::dump_log::{self, LogLineRole, ReadingParser};
-use crate::import_report::LineOutcome;
+use crate::dump_log::{self, DumpFormat, LogLineRole};
 use crate::input_lines::LogLine;
 
 /// Columns: name, unit, and what makes its numbers of the tool's.
@@ -65,7 +65,7 @@ impl VmstatToolParser {
     }
 }
 
-impl ReadingParser for VmstatToolParser {
+impl DumpFormat for VmstatToolParser {
     const SERIES: &'static str = "vmstat";
     const SOURCE: &'static str = "vmstat";
     const MAY_BE_EMPTY: bool = true;
