@@ -2,22 +2,24 @@
 
 use std::path::Path;
 
-use perflab_import::{BlockMapFile, ImportOptions, Importer};
+use perflab_import::{
+    BlockMapFile, ImportOptions, ImportSource as _, detect_importer, find_importer, open_import,
+};
 use perflab_model::Bytes;
 
 use crate::{MemoryFolder, choose};
 
 /// Importers of one document each.
-pub const DOCUMENT_IMPORTERS: &[Importer] = &[
-    Importer::LkpStats,
-    Importer::FioJson,
-    Importer::PerfStat,
-    Importer::Hyperfine,
-    Importer::GoogleBenchmark,
-    Importer::Pyperf,
-    Importer::GoBench,
-    Importer::Phoronix,
-    Importer::Sar,
+pub const DOCUMENT_IMPORTERS: &[&str] = &[
+    "lkp-stats",
+    "fio",
+    "perf-stat",
+    "hyperfine",
+    "google-benchmark",
+    "pyperf",
+    "go-bench",
+    "phoronix",
+    "sar",
 ];
 
 /// Files of an iteration of MMTests, each with the others' times beside it.
@@ -62,18 +64,19 @@ pub const LKP_FILES: &[&str] = &[
 ];
 
 /// Takes every event that an importer makes of a path; `true` where it is read to its end.
-fn read_to_end(importer: Importer, path: &Path, options: &ImportOptions) -> bool {
-    let Ok(mut source) = importer.open(path, options) else { return false };
+fn read_to_end(importer: &str, path: &Path, options: &ImportOptions) -> bool {
+    let options = ImportOptions { kind: find_importer(importer), ..options.clone() };
+    let Ok((_, mut source)) = open_import(path, &options) else { return false };
     let is_whole = source.by_ref().all(|event| event.is_ok());
     let _ = source.file_reports();
     is_whole
 }
 
 /// Looks at a file as `perflab import` does, and reads it as what it is said to be.
-fn decode_file(importer: Importer, name: &str, bytes: &[u8]) {
-    let folder = MemoryFolder::new(importer.name());
+fn decode_file(importer: &str, name: &str, bytes: &[u8]) {
+    let folder = MemoryFolder::new(importer);
     let path = folder.write(name, bytes);
-    let _ = Importer::detect_importer(&path);
+    let _ = detect_importer(&path);
     read_to_end(importer, &path, &ImportOptions::default());
 }
 
@@ -84,28 +87,28 @@ pub(crate) fn decode_blktrace(bytes: &[u8]) {
     let map = bytes.windows(MAP.len()).position(|window| window == MAP);
     let (trace, map) = bytes.split_at(map.unwrap_or(bytes.len()));
     let path = folder.write("sda.blktrace.0", trace);
-    let _ = Importer::detect_importer(&path);
+    let _ = detect_importer(&path);
     let map = map.get(MAP.len()..).map(|text| folder.write("partition.map", text));
     let block_map =
         map.map(|path| BlockMapFile { path, partition_start: None, block_size: Some(Bytes(4096)) });
-    read_to_end(Importer::Blktrace, &path, &ImportOptions { block_map, ..ImportOptions::default() });
+    read_to_end("blktrace", &path, &ImportOptions { block_map, ..ImportOptions::default() });
 }
 
 /// Text of blkparse.
 pub(crate) fn decode_blkparse(bytes: &[u8]) {
-    decode_file(Importer::Blkparse, "trace.txt", bytes);
+    decode_file("blkparse", "trace.txt", bytes);
 }
 
 /// A document; the first byte says which of [`DOCUMENT_IMPORTERS`] reads it.
 pub(crate) fn decode_document(bytes: &[u8]) {
     if let Some((importer, text)) = choose(DOCUMENT_IMPORTERS, bytes) {
-        decode_file(*importer, "document", text);
+        decode_file(importer, "document", text);
     }
 }
 
 /// Dumps of slabinfo or meminfo, or the slabinfo tool's output.
 pub(crate) fn decode_kernel_dump(bytes: &[u8]) {
-    decode_file(Importer::Dump, "slabinfo", bytes);
+    decode_file("dump", "slabinfo", bytes);
 }
 
 /// A file of an iteration of MMTests; the first byte says which of [`MMTESTS_FILES`] it is.
@@ -114,7 +117,7 @@ pub(crate) fn decode_mmtests_log(bytes: &[u8]) {
     let folder = MemoryFolder::new("mmtests");
     folder.write("iter-0/tests-timestamp", TIMESTAMPS.as_bytes());
     folder.write(Path::new("iter-0").join(name), text);
-    read_to_end(Importer::Mmtests, folder.path(), &ImportOptions::default());
+    read_to_end("mmtests", folder.path(), &ImportOptions::default());
 }
 
 /// A file of a run of lkp-tests; the first byte says which of [`LKP_FILES`] it is.
@@ -122,5 +125,5 @@ pub(crate) fn decode_lkp_file(bytes: &[u8]) {
     let Some((name, text)) = choose(LKP_FILES, bytes) else { return };
     let folder = MemoryFolder::new("lkp");
     folder.write(name, text);
-    read_to_end(Importer::Lkp, folder.path(), &ImportOptions::default());
+    read_to_end("lkp", folder.path(), &ImportOptions::default());
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use perflab_archive::{Archive, new_run_id};
-use perflab_import::{FileReport, ImportOptions, ImportSource as _, Importer, open_import};
+use perflab_import::{FileReport, ImportOptions, ImportSource as _, open_import};
 use perflab_model::RunEventKind;
 
 const TICKS: u64 = 189;
@@ -89,9 +89,8 @@ fn record_import(archive: &Archive, folder: &Path) -> Result<Vec<FileReport>, Im
 fn bench_read(folder: &Path) -> Result<(), ImportBenchError> {
     let once = |_| {
         let begin = BenchClock::now()?;
-        let events = Importer::Lkp
-            .open(folder, &ImportOptions::default())?
-            .try_fold(0, |count, event| event.map(|_| count + 1))?;
+        let (_, mut source) = open_import(folder, &ImportOptions::default())?;
+        let events = source.try_fold(0, |count, event| event.map(|_| count + 1))?;
         Ok::<_, ImportBenchError>((begin.elapsed()?, events))
     };
     let mut times: Vec<_> = (0..REPEATS).map(once).collect::<Result<_, _>>()?;

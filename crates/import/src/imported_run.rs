@@ -3,11 +3,12 @@
 //! Only what is honest is claimed: a case and an iteration where a benchmark's results are there, and no study that
 //! perflab could run again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
+use perflab_files::{open_finite_file, sha256_hex};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::quantity::DurationText;
 use perflab_model::run::ClockAnchor;
@@ -20,8 +21,7 @@ use perflab_model::{
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
 use crate::import_report::FileReport;
-use crate::import_source::ImportSource;
-use crate::importer::{HASH_FACT, ImportOptions, Importer, hash_imported_files};
+use crate::importer::{ImportOptions, ImportSource};
 use crate::log_stream::{LogStream, unify_columns};
 
 /// Files of an import whose rows are reported one by one.
@@ -43,7 +43,7 @@ pub(crate) struct ImportedRun {
 
 impl ImportedRun {
     pub(crate) fn new(
-        kind: Importer,
+        importer: &str,
         path: &Path,
         options: &ImportOptions,
         mut metadata: RunMetadata,
@@ -56,7 +56,7 @@ impl ImportedRun {
             .chain(metadata.results.first_time())
             .chain(metadata.begun);
         let anchor = times.min().unwrap_or_else(|| file_time(path, &mut metadata, !streams.is_empty()));
-        metadata.facts.add("import.kind", kind.name(), "perflab");
+        metadata.facts.add("import.kind", importer, "perflab");
         metadata.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
         let manifest = import_manifest(path, options, &metadata, &streams, anchor);
         let mut session = ImportedRun {
@@ -342,5 +342,30 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         io: None,
         disk: None,
         target: IndexMap::new(),
+    }
+}
+
+/// The fact that tells files that were imported already.
+pub const HASH_FACT: &str = "import.sha256";
+
+/// Bytes of files that are read once more for their hash.
+const HASHED: u64 = 1 << 30;
+
+/// The hash of all files that something was taken of; none where one cannot be read, or they are long.
+fn hash_imported_files(report: &[FileReport]) -> Option<String> {
+    let files: BTreeSet<&Path> =
+        report.iter().map(|report| report.file.as_path()).filter(|file| file.is_file()).collect();
+    let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
+    if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
+        return None;
+    }
+    let hashes = files.into_iter().map(|file| {
+        let mut opened = open_finite_file(file).ok()?;
+        sha256_hex(&mut opened).ok()
+    });
+    let hashes = hashes.collect::<Option<Vec<String>>>()?;
+    match &hashes[..] {
+        [only] => Some(only.clone()),
+        _ => sha256_hex(&mut hashes.join("\n").as_bytes()).ok(),
     }
 }

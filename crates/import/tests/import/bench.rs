@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use perflab_archive::{Archive, RunDir, new_run_id};
-use perflab_import::{FileReport, ImportError, ImportOptions, ImportSource as _, Importer, open_import};
+use perflab_import::{FileReport, ImportError, ImportOptions, ImportSource as _, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::run::RunWarning;
 use perflab_model::series::{ColumnData, Series};
@@ -24,7 +24,7 @@ pub const ROW: &str = "dentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n
 pub struct ImportOutcome {
     pub run: RunDir,
     pub label: Option<String>,
-    pub kind: Importer,
+    pub kind: &'static str,
     pub file_reports: Vec<FileReport>,
     pub warnings: Vec<RunWarning>,
 }
@@ -36,7 +36,7 @@ pub fn record_import(
     options: &ImportOptions,
 ) -> Result<ImportOutcome, ImportError> {
     let options = ImportOptions { id: new_run_id(), ..options.clone() };
-    let (kind, mut source) = open_import(path, &options)?;
+    let (importer, mut source) = open_import(path, &options)?;
     let first = source.next().unwrap()?;
     let RunEventKind::Began(manifest) = &first.what else { panic!("{first:?}") };
     let mut recorder = archive.begin_bulk_run(manifest).unwrap();
@@ -50,7 +50,7 @@ pub fn record_import(
         }
     }
     let (file_reports, label) = (source.file_reports(), manifest.label.clone());
-    Ok(ImportOutcome { run: recorder.finish().unwrap(), label, kind, file_reports, warnings })
+    Ok(ImportOutcome { run: recorder.finish().unwrap(), label, kind: importer.name, file_reports, warnings })
 }
 
 /// An archive, and room for files beside it.

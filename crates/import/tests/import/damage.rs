@@ -5,7 +5,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use perflab_import::ImportOptions;
+use perflab_import::{ImportOptions, list_importable};
 
 use super::bench::{
     HEAD, ImportTestArchive, ROW, find_report, gzip_text, int_cells, read_unpacked_text, record_import,
@@ -39,8 +39,12 @@ fn an_empty_log_is_refused() {
     let strange = bench.refusal_of(bench.write_file("other/readme", "x").parent().unwrap());
     assert!(strange.starts_with("other: it looks like none of mmtests ("), "{strange}");
     assert!(bench.try_import(&bench.write_file("x", "").with_file_name("nobody")).is_err());
-    let above = bench.refusal_of(bench.write_file("above/first/slabinfo", "").ancestors().nth(2).unwrap());
-    assert_eq!(above, "above: it holds results and is none: import them one by one, such as above/first");
+    let first = bench.write_file("above/first/slabinfo", "").parent().unwrap().to_owned();
+    let found = list_importable(first.parent().unwrap()).unwrap();
+    assert_eq!(
+        found.iter().map(|(importer, path)| (importer.name, path)).collect::<Vec<_>>(),
+        [("lkp", &first)]
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_import::{FileReport, Importer};
+use perflab_import::FileReport;
 use perflab_model::{Direction, RunRecord, Sample};
 
 use super::bench::{ImportOutcome, ImportTestArchive, int_cells, read_unpacked_text, text_cells};
@@ -65,7 +65,7 @@ fn words_of_logs(layout: &str, logs: &[&str], mark: &str, word: usize) -> Vec<f6
 fn a_log_directory_is_an_ordinary_run() {
     let bench = ImportTestArchive::new();
     let imported = bench.import(&recorded_mmtests("current"));
-    assert_eq!((imported.kind, imported.label.as_deref()), (Importer::Mmtests, Some("current")));
+    assert_eq!((imported.kind, imported.label.as_deref()), ("mmtests", Some("current")));
     let record = read_record(&imported);
     assert_eq!(record.manifest.study.title, "MMTests current");
     assert_eq!(record.manifest.facts.value("kernel.release").unwrap().to_string(), "6.18.44-fc-v445");

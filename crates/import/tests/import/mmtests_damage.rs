@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use perflab_import::Importer;
+use perflab_import::list_importable;
 use perflab_model::Outcome;
 
 use super::bench::{ImportTestArchive, gzip_text, warning_messages};
@@ -119,11 +119,11 @@ fn a_folder_of_runs_gives_each_of_them() {
         bench.write_file(&format!("log/{run}/iter-0/hackbench/logs/hackbench-1"), GOOD);
     }
     let root = bench.write_file("log/base-9/mmtests-activity", "").ancestors().nth(2).unwrap().to_owned();
-    let results = Importer::list_importable(&root).unwrap();
+    let results = list_importable(&root).unwrap();
     let names: Vec<String> =
         results.iter().map(|(_, path)| path.file_name().unwrap().to_string_lossy().into()).collect();
     assert_eq!(names, ["base-9", "base-10"]);
-    assert!(results.iter().all(|(kind, _)| *kind == Importer::Mmtests));
+    assert!(results.iter().all(|(importer, _)| importer.name == "mmtests"));
 }
 
 /// Whatever is wrong with one packed log, the others are read.

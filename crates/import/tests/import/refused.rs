@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflab_import::{ImportOptions, Importer};
+use perflab_import::ImportOptions;
 
 use super::bench::{ImportOutcome, ImportTestArchive, find_report, record_import, warning_messages};
 
@@ -181,7 +181,7 @@ fn a_run_of_a_result_root_costs_itself_only() {
         odd(&bench.write_file("root/x", "").with_file_name("1"));
         odd(&bench.write_file("root/2/x", "").with_file_name("slabinfo"));
         let imported = bench.import(bench.write_file("root/x", "").ancestors().nth(1).unwrap());
-        assert_eq!(imported.kind, Importer::Lkp);
+        assert_eq!(imported.kind, "lkp");
         assert_eq!(imported.run.read_record().unwrap().samples.len(), 2, "{what}");
         for place in ["1", "2/slabinfo"] {
             let named = |message: &&str| message.starts_with(&format!("{place} cannot be read: "));

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use perflab_import::Importer;
 use perflab_model::Scalar;
 
 use super::bench::{HEAD, ImportTestArchive, find_report, int_cells, text_cells, warning_messages};
@@ -33,7 +32,7 @@ fn a_tree_gives_attributes_aliases_and_counts() {
     let root = make_folder(&bench, "copied");
     make_slab_tree(&root.join("sys/kernel/slab"));
     let imported = bench.import(&root);
-    assert_eq!(imported.kind, Importer::Sysfs);
+    assert_eq!(imported.kind, "sysfs");
     let run = &imported.run;
     let caches = text_cells(run, "slab-caches", "cache");
     assert_eq!(caches, [":0000192", ":a-0000104", "dentry", "kmalloc-8k", "task_struct", "vm_area_struct"]);

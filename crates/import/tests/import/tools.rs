@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_import::Importer;
+use perflab_import::detect_importer;
 use perflab_model::{Direction, RunRecord, Sample};
 
 use super::bench::{ImportOutcome, ImportTestArchive, find_column, text_cells, warning_messages};
@@ -17,8 +17,8 @@ fn read_recorded_json(name: &str) -> serde_json::Value {
 }
 
 /// The import of a recording, which is taken for that kind.
-fn import_recorded(bench: &ImportTestArchive, name: &str, kind: Importer) -> (ImportOutcome, RunRecord) {
-    assert_eq!(Importer::detect_importer(&recorded_output(name)).unwrap(), kind, "{name}");
+fn import_recorded(bench: &ImportTestArchive, name: &str, kind: &str) -> (ImportOutcome, RunRecord) {
+    assert_eq!(detect_importer(&recorded_output(name)).unwrap().name, kind, "{name}");
     let imported = bench.import(&recorded_output(name));
     let record = imported.run.read_record().unwrap();
     (imported, record)
@@ -40,7 +40,7 @@ fn unit_and_direction(sample: &Sample) -> (&str, Direction) {
 
 #[test]
 fn fio() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "fio.json", Importer::FioJson);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "fio.json", "fio");
     let theirs = read_recorded_json("fio.json");
     let job = &theirs["jobs"][0]["read"];
     let case = "fio job=randread way=read";
@@ -60,7 +60,7 @@ fn fio() {
 fn perf_stat_of_a_command() {
     let bench = ImportTestArchive::new();
     for name in ["perf-stat.json", "perf-stat.csv"] {
-        let (imported, record) = import_recorded(&bench, name, Importer::PerfStat);
+        let (imported, record) = import_recorded(&bench, name, "perf-stat");
         assert_eq!(
             unit_and_direction(find_samples(&record, "perf-stat", "task-clock")[0]),
             ("ms", Direction::Neither)
@@ -70,7 +70,7 @@ fn perf_stat_of_a_command() {
         assert!(warning_messages(&imported)[0].contains("`cycles` was not counted"), "{name}");
         assert_eq!(record.iterations.len(), 1);
     }
-    let (_, record) = import_recorded(&bench, "perf-stat-repeat.csv", Importer::PerfStat);
+    let (_, record) = import_recorded(&bench, "perf-stat-repeat.csv", "perf-stat");
     assert_eq!(sample_values(&record, "perf-stat", "task-clock"), [0.61]);
 }
 
@@ -78,7 +78,7 @@ fn perf_stat_of_a_command() {
 #[test]
 fn perf_stat_with_any_separator() {
     let bench = ImportTestArchive::new();
-    let (imported, record) = import_recorded(&bench, "perf-stat-colon.csv", Importer::PerfStat);
+    let (imported, record) = import_recorded(&bench, "perf-stat-colon.csv", "perf-stat");
     let found = |metric: &str| sample_values(&record, "perf-stat", metric);
     let all = ["task-clock", "context-switches", "page-faults", "sched:sched_switch"].map(found);
     assert_eq!(all.concat(), [0.66, 1.0, 49.0, 1.0]);
@@ -87,7 +87,7 @@ fn perf_stat_with_any_separator() {
         "{:?}",
         warning_messages(&imported)
     );
-    let (imported, record) = import_recorded(&bench, "perf-stat-space.csv", Importer::PerfStat);
+    let (imported, record) = import_recorded(&bench, "perf-stat-space.csv", "perf-stat");
     let found = |metric: &str| sample_values(&record, "perf-stat", metric);
     assert_eq!(["task-clock", "context-switches", "page-faults"].map(found).concat(), [1.08, 1.0, 75.0]);
     assert_eq!(unit_and_direction(find_samples(&record, "perf-stat", "task-clock")[0]).0, "ms");
@@ -104,7 +104,7 @@ fn perf_stat_with_any_separator() {
 #[test]
 fn perf_stat_of_intervals() {
     let bench = ImportTestArchive::new();
-    let (imported, record) = import_recorded(&bench, "perf-stat-interval.json", Importer::PerfStat);
+    let (imported, record) = import_recorded(&bench, "perf-stat-interval.json", "perf-stat");
     let series = imported.run.read_series("perf-stat").unwrap();
     assert_eq!(text_cells(&imported.run, "perf-stat", "event").len(), 8);
     let perflab_model::series::ColumnData::Float(values) = find_column(&series, "value") else {
@@ -113,13 +113,13 @@ fn perf_stat_of_intervals() {
     assert_eq!(values[1], Some(78.0));
     assert_eq!((series.at[2].0 - series.at[0].0) / 1_000_000, 100);
     assert!(record.samples.is_empty());
-    let (imported, _) = import_recorded(&bench, "perf-stat-interval.csv", Importer::PerfStat);
+    let (imported, _) = import_recorded(&bench, "perf-stat-interval.csv", "perf-stat");
     assert_eq!(&text_cells(&imported.run, "perf-stat", "place")[..2], ["CPU0", "CPU1"]);
 }
 
 #[test]
 fn hyperfine() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "hyperfine.json", Importer::Hyperfine);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "hyperfine.json", "hyperfine");
     let theirs = read_recorded_json("hyperfine.json");
     let times: Vec<f64> =
         theirs["results"][0]["times"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
@@ -134,7 +134,7 @@ fn hyperfine() {
 #[test]
 fn google_benchmark() {
     let bench = ImportTestArchive::new();
-    let (imported, record) = import_recorded(&bench, "gbench.json", Importer::GoogleBenchmark);
+    let (imported, record) = import_recorded(&bench, "gbench.json", "google-benchmark");
     let theirs = read_recorded_json("gbench.json");
     let times: Vec<f64> = theirs["benchmarks"]
         .as_array()
@@ -161,7 +161,7 @@ fn google_benchmark() {
         !warning_messages(&imported).iter().any(|message| message.contains("give no time")),
         "the context has a date"
     );
-    let (imported, record) = import_recorded(&bench, "gbench-aggregates.json", Importer::GoogleBenchmark);
+    let (imported, record) = import_recorded(&bench, "gbench-aggregates.json", "google-benchmark");
     assert_eq!(sample_values(&record, "Fill arguments=4096", "real_time").len(), 1);
     assert!(warning_messages(&imported).iter().any(|message| message.contains("aggregates only")));
 }
@@ -169,7 +169,7 @@ fn google_benchmark() {
 /// The values of one process share a boot.
 #[test]
 fn pyperf() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "pyperf.json", Importer::Pyperf);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "pyperf.json", "pyperf");
     let places: Vec<(u32, u32)> =
         find_samples(&record, "list", "time").iter().map(|s| (s.boot, s.iteration)).collect();
     assert_eq!(places, [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5)]);
@@ -179,7 +179,7 @@ fn pyperf() {
 
 #[test]
 fn criterion() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "criterion", Importer::Criterion);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "criterion", "criterion");
     let theirs = read_recorded_json("criterion/sum/fold/64/new/sample.json");
     let [times, counts] = ["times", "iters"].map(|name| theirs[name].as_array().unwrap().clone());
     let wanted: Vec<f64> = times
@@ -193,7 +193,7 @@ fn criterion() {
 
 #[test]
 fn go_benchmarks() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "go.txt", Importer::GoBench);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "go.txt", "go-bench");
     assert_eq!(sample_values(&record, "Ring n=16 procs=2", "time"), [6202.0, 6195.0, 7124.0]);
     assert_eq!(
         unit_and_direction(find_samples(&record, "Ring n=16 procs=2", "allocated")[0]),
@@ -210,7 +210,7 @@ fn go_benchmarks() {
 #[test]
 fn go_benchmarks_in_json() {
     let bench = ImportTestArchive::new();
-    let (_, record) = import_recorded(&bench, "go.jsonl", Importer::GoBench);
+    let (_, record) = import_recorded(&bench, "go.jsonl", "go-bench");
     let text = fs::read_to_string(recorded_output("go.jsonl")).unwrap();
     let theirs: Vec<f64> = text
         .lines()
@@ -243,7 +243,7 @@ fn go_benchmarks_in_json() {
 /// Systems are levels; a result that is none is named and no 0.
 #[test]
 fn phoronix() {
-    let (imported, record) = import_recorded(&ImportTestArchive::new(), "composite.xml", Importer::Phoronix);
+    let (imported, record) = import_recorded(&ImportTestArchive::new(), "composite.xml", "phoronix");
     let case = "pts/compress-7zip-1.10.0 test=Test: Compression Rating system=linux-6.18";
     assert_eq!(sample_values(&record, case, "result"), [10500.0, 10521.0, 10512.0]);
     assert_eq!(unit_and_direction(find_samples(&record, case, "result")[0]), ("MIPS", Direction::Higher));
@@ -278,14 +278,14 @@ fn other_ways_to_write_the_same() {
     let headless: String =
         counters.lines().filter(|line| line.contains(',')).map(|line| format!("{line}\n")).collect();
     let imported = bench.import(&file("terminal.csv", headless));
-    assert_eq!(imported.kind, Importer::PerfStat);
+    assert_eq!(imported.kind, "perf-stat");
     assert_eq!(imported.file_reports[0].rows_read, 4);
 }
 
 /// What the suite itself wrote: every run of each result, at the time that it names.
 #[test]
 fn phoronix_recorded() {
-    let (imported, record) = import_recorded(&ImportTestArchive::new(), "phoronix.xml", Importer::Phoronix);
+    let (imported, record) = import_recorded(&ImportTestArchive::new(), "phoronix.xml", "phoronix");
     let text = fs::read_to_string(recorded_output("phoronix.xml")).unwrap();
     let mut raws = text.lines().filter_map(|line| {
         line.trim().strip_prefix("<RawString>")?.strip_suffix("</RawString>").map(str::to_owned)
@@ -305,7 +305,7 @@ fn phoronix_recorded() {
 #[test]
 fn sar() {
     let bench = ImportTestArchive::new();
-    let (imported, record) = import_recorded(&bench, "sar.json", Importer::Sar);
+    let (imported, record) = import_recorded(&bench, "sar.json", "sar");
     assert_eq!(imported.run.list_monitors().unwrap(), ["sar-cpu", "sar-disk", "sar-memory", "sar-net"]);
     let series = imported.run.read_series("sar-cpu").unwrap();
     assert_eq!(series.at.len(), 3);
@@ -322,7 +322,7 @@ fn sar() {
 #[test]
 fn lkp_statistics() {
     let bench = ImportTestArchive::new();
-    let (_, record) = import_recorded(&bench, "stats.json", Importer::LkpStats);
+    let (_, record) = import_recorded(&bench, "stats.json", "lkp-stats");
     let throughput = find_samples(&record, "hackbench", "throughput")[0];
     assert_eq!(
         (throughput.value, throughput.direction, throughput.primary),
@@ -332,7 +332,7 @@ fn lkp_statistics() {
         unit_and_direction(find_samples(&record, "time", "elapsed_time")[0]),
         ("s", Direction::Neither)
     );
-    let (imported, record) = import_recorded(&bench, "matrix.json", Importer::LkpStats);
+    let (imported, record) = import_recorded(&bench, "matrix.json", "lkp-stats");
     let boots: Vec<u32> =
         find_samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
     assert_eq!(boots, [0, 1, 2]);
@@ -349,7 +349,7 @@ fn lkp_result_roots() {
     }
     let root = bench.write_file("root/avg.json", "{}").parent().unwrap().to_owned();
     let imported = bench.import(&root);
-    assert_eq!(imported.kind, Importer::Lkp);
+    assert_eq!(imported.kind, "lkp");
     let record = imported.run.read_record().unwrap();
     let boots: Vec<u32> =
         find_samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
@@ -370,7 +370,7 @@ fn lkp_result_roots_recorded() {
     };
     let theirs = [0, 1, 2].map(best);
     let check = |imported: &ImportOutcome| {
-        assert_eq!(imported.kind, Importer::Lkp);
+        assert_eq!(imported.kind, "lkp");
         let record = imported.run.read_record().unwrap();
         assert_eq!(sample_values(&record, "hackbench", "throughput"), theirs);
         let boots: Vec<u32> =
@@ -387,7 +387,7 @@ fn lkp_result_roots_recorded() {
     check(&bench.import(&root));
     for (file, wanted) in [("0/stats.json", &theirs[..1]), ("matrix.json", &theirs[..])] {
         let alone = bench.import(&root.join(file));
-        assert_eq!(alone.kind, Importer::LkpStats);
+        assert_eq!(alone.kind, "lkp-stats");
         assert_eq!(
             sample_values(&alone.run.read_record().unwrap(), "hackbench", "throughput"),
             wanted,
@@ -435,7 +435,7 @@ fn documents_that_are_cut_off_are_named() {
 /// hyperfine's parameters are filled into its commands: where they are words there, what is left of a command tells it apart.
 #[test]
 fn commands_and_parameters_of_hyperfine_are_factors() {
-    let (_, record) = import_recorded(&ImportTestArchive::new(), "hyperfine.json", Importer::Hyperfine);
+    let (_, record) = import_recorded(&ImportTestArchive::new(), "hyperfine.json", "hyperfine");
     let factors = &record.manifest.plan.factors;
     assert_eq!(factors["command"], ["sleep 0.01", "true", "sleep 0.02"]);
     assert_eq!(factors["n"], ["1", "2"]);
@@ -480,7 +480,7 @@ fn what_a_job_of_fio_does_is_its_case() {
     let labels: Vec<String> = record.manifest.plan.cases.iter().map(perflab_model::Case::label).collect();
     let of = |bs: &str| format!("fio job=randread way=read bs={bs}");
     assert!(labels.contains(&of("4k")) && labels.contains(&of("16k")), "{labels:?}");
-    let (_, one) = import_recorded(&bench, "fio.json", Importer::FioJson);
+    let (_, one) = import_recorded(&bench, "fio.json", "fio");
     let parameters = &one.manifest.plan.cases[0].parameters;
     assert_eq!(parameters["bs"].to_string(), "4k");
     assert!(!parameters.contains_key("filename"), "where is not what");
@@ -506,6 +506,6 @@ fn a_long_line_is_guessed_and_an_unknown_file_is_told_of_kind() {
     let times = vec!["0.5"; 100_000].join(",");
     let long =
         bench.write_file("long.json", format!("{{\"results\":[{{\"command\":\"x\",\"times\":[{times}]}}]}}"));
-    assert_eq!(Importer::detect_importer(&long).unwrap(), Importer::Hyperfine);
+    assert_eq!(detect_importer(&long).unwrap().name, "hyperfine");
     assert!(bench.refusal_of(&bench.write_file("odd.txt", "what is this\n")).contains("--kind"));
 }

@@ -16,7 +16,7 @@ use perflab_analyze::{
     reads_over_disk, reads_over_time, remove_stacked_requests, trace_coverage,
 };
 use perflab_archive::{ArchiveError, RunDir};
-use perflab_import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, Importer};
+use perflab_import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, detect_importer};
 use perflab_model::io_trace::{IoEvent, IoEventKind, IoRecording, PAGE, PageRange, SECTOR, ThreadNames};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{MountTable, describe_file, match_sectors_to_files, require_disk_below};
@@ -474,8 +474,8 @@ fn blkparse_action(kind: IoEventKind) -> Option<&'static str> {
 pub fn import_io_trace(context: &App, args: &IoImportArgs) -> anyhow::Result<Exit> {
     refuse_endless(&args.path)?;
     refuse_bzip2(&args.path)?;
-    let kind = Importer::detect_importer(&args.path)?;
-    if !matches!(kind, Importer::Blktrace | Importer::Blkparse) {
+    let kind = detect_importer(&args.path)?;
+    if !["blktrace", "blkparse"].contains(&kind.name) {
         let message = format!("{} is no block trace", args.path.display());
         let hint = "a file of blktrace or the text of blkparse is one; `perflab import` takes other results";
         return Err(UsageError::new(message, hint).into());

@@ -11,7 +11,7 @@ use perflab_archive::export::{Exporter, export_schema, write_export};
 use perflab_archive::{
     RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
 };
-use perflab_import::{FileReport, ImportOptions, Importer};
+use perflab_import::{FileReport, IMPORTERS, ImportOptions, Importer, find_importer, list_importable};
 use perflab_model::Bytes;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_stats::median_with_interval;
@@ -54,13 +54,12 @@ pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
 
 /// Makes runs of what other tools wrote.
 pub fn import_external(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
-    let kind = args.kind.as_deref().map(str::parse::<Importer>).transpose();
-    let kind = kind.map_err(|error| UsageError::new(error, "leave --kind out to have it guessed"))?;
+    let kind = args.kind.as_deref().map(importer_named).transpose()?;
     let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
     let page_size =
         page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
-    let results = kind
-        .map_or_else(|| Importer::list_importable(&args.path), |kind| Ok(vec![(kind, args.path.clone())]))?;
+    let results =
+        kind.map_or_else(|| list_importable(&args.path), |kind| Ok(vec![(kind, args.path.clone())]))?;
     import_results(
         context,
         &results,
@@ -73,10 +72,19 @@ pub fn import_external(context: &App, args: &ImportArgs) -> anyhow::Result<Exit>
     )
 }
 
+/// The importer that `--kind` names.
+fn importer_named(name: &str) -> Result<&'static Importer, UsageError> {
+    find_importer(name).ok_or_else(|| {
+        let known: Vec<&str> = IMPORTERS.iter().map(|importer| importer.name).collect();
+        let hint = format!("known: {}; leave --kind out to have it recognised", known.join(", "));
+        UsageError::new(format!("unknown import format `{name}`"), hint)
+    })
+}
+
 /// Makes a run of each result, and says what was taken of them.
 pub fn import_results(
     context: &App,
-    results: &[(Importer, PathBuf)],
+    results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
 ) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
@@ -116,7 +124,7 @@ fn print_import_reports(context: &App, all: &[ImportOutcome]) -> anyhow::Result<
         context.note_line(&format!(
             "run: {}{label} (taken for {})",
             imported.run.short_id(),
-            imported.kind.name()
+            imported.kind.name
         ));
     }
     Ok(())

@@ -21,7 +21,7 @@ pub struct ImportOutcome {
     /// Its label: the one that was asked for, or the one that the files suggest.
     pub label: Option<String>,
     /// What the path was taken for.
-    pub kind: Importer,
+    pub kind: &'static Importer,
     /// What was taken of each file.
     pub file_reports: Vec<FileReport>,
     /// The warnings that the run carries.
@@ -96,7 +96,7 @@ pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> anyhow
 /// order of `results`, and so do the ids of the runs.
 pub fn record_imports(
     archive: &Archive,
-    results: &[(Importer, PathBuf)],
+    results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
 ) -> Vec<anyhow::Result<ImportOutcome>> {
     let own: Vec<ImportOptions> = results

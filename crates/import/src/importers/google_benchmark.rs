@@ -6,11 +6,20 @@ use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
-use crate::document::input_document::{InputDocument, finite_json_number, json_text};
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
+
+/// Output of Google Benchmark's --benchmark_format=json.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "google-benchmark",
+    about: "output of Google Benchmark's --benchmark_format=json",
+    recognises: |input| input.json_document().is_some_and(is_google_benchmark_document),
+    open: |path, options| open_document("google-benchmark", path, options, read_google_benchmark_document),
+};
 
 /// Members of a repetition that are no measurements.
 const BOOKKEEPING: &[&str] = &[
@@ -25,12 +34,12 @@ const BOOKKEEPING: &[&str] = &[
     "error_occurred",
 ];
 
-pub(crate) fn is_google_benchmark_document(document: &InputDocument) -> bool {
+fn is_google_benchmark_document(document: &InputDocument) -> bool {
     document.member("context").is_some()
         && document.list_member("benchmarks").iter().any(|benchmark| benchmark.get("real_time").is_some())
 }
 
-pub(crate) fn read_google_benchmark_document(
+fn read_google_benchmark_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

@@ -8,11 +8,20 @@ use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId, TimeRange};
-use crate::document::input_document::{InputDocument, finite_json_number, json_text};
-use crate::document::{DocumentError, count_unusable, varied_names};
+use crate::document_import::{count_unusable, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
+
+/// Output of fio --output-format=json.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "fio",
+    about: "output of fio --output-format=json",
+    recognises: |input| input.json_document().is_some_and(is_fio_document),
+    open: |path, options| open_document("fio", path, options, read_fio_document),
+};
 
 const WAYS: [&str; 3] = ["read", "write", "trim"];
 
@@ -26,11 +35,11 @@ const PERCENTILES: &[(&str, &str)] = &[
 
 const MICROSECOND: f64 = 1e3;
 
-pub(crate) fn is_fio_document(document: &InputDocument) -> bool {
+fn is_fio_document(document: &InputDocument) -> bool {
     document.member("fio version").is_some()
 }
 
-pub(crate) fn read_fio_document(
+fn read_fio_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,
@@ -167,5 +176,38 @@ fn add_fio_figures(
         let Some(value) = value else { continue };
         let id = results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
         results.add_sample(execution, id, value, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn jobs_of_one_name_are_told_apart_by_what_differs() {
+        let job = |name: &str, options: &str| {
+            format!(
+                r#"{{"jobname":"{name}","job options":{{{options}}},"read":{{"io_bytes":1,"bw_bytes":5,"iops":3}}}}"#
+            )
+        };
+        let mut jobs = vec![job("a", r#""bs":"4k","rw":"read""#), job("a", r#""bs":"8k","rw":"read""#)];
+        jobs.extend([job("a", r#""bs":"8k","rw":"read","numjobs":"2""#), job("b", r#""bs":"16k""#)]);
+        let document =
+            InputDocument::from_text(&format!(r#"{{"fio version":"fio-3","jobs":[{}]}}"#, jobs.join(",")));
+        let mut metadata = RunMetadata::default();
+        read_fio_document(&document, &mut metadata, &mut FileReport::new(Path::new("f"), "samples"))
+            .map(drop)
+            .unwrap();
+        let labels: Vec<String> =
+            metadata.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
+        let requested = [
+            "fio job=a way=read bs=4k",
+            "fio job=a way=read bs=8k",
+            "fio job=a way=read bs=8k numjobs=2",
+            "fio job=b way=read",
+        ];
+        assert_eq!(labels, requested);
     }
 }

@@ -10,13 +10,24 @@ use perflab_model::{Direction, Nanos, Scalar};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::document::input_document::InputDocument;
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument};
 use crate::log_stream::LogStream;
 
-pub(crate) fn is_phoronix_document(document: &InputDocument) -> bool {
+/// Composite.xml of the Phoronix Test Suite.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "phoronix",
+    about: "composite.xml of the Phoronix Test Suite",
+    recognises: |input| {
+        input.document_with(&["<?xml", "<PhoronixTestSuite"]).is_some_and(is_phoronix_document)
+    },
+    open: |path, options| open_document("phoronix", path, options, read_phoronix_document),
+};
+
+fn is_phoronix_document(document: &InputDocument) -> bool {
     document.text.trim_start().starts_with('<') && document.text.contains("<PhoronixTestSuite")
 }
 
@@ -36,7 +47,7 @@ impl PhoronixTest {
     }
 }
 
-pub(crate) fn read_phoronix_document(
+fn read_phoronix_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

@@ -7,16 +7,27 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde::Deserialize;
 
-use crate::document::input_document::InputDocument;
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument};
 use crate::log_stream::LogStream;
+
+/// Output of go test -bench, also with -json.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "go-bench",
+    about: "output of go test -bench, also with -json",
+    recognises: |input| {
+        input.document_with(&["Benchmark", "goos:", "pkg:", "{"]).is_some_and(is_go_bench_document)
+    },
+    open: |path, options| open_document("go-bench", path, options, read_go_bench_document),
+};
 
 /// Facts of the lines before the benchmarks.
 const FACTS: &[(&str, &str)] = &[("goos", "go.os"), ("goarch", "cpu.architecture"), ("cpu", "cpu.model")];
 
-pub(crate) fn is_go_bench_document(document: &InputDocument) -> bool {
+fn is_go_bench_document(document: &InputDocument) -> bool {
     unwrap_go_test_lines(document)
         .0
         .iter()
@@ -98,7 +109,7 @@ struct GoBenchLine<'a> {
     pairs: Vec<(f64, &'a str)>,
 }
 
-pub(crate) fn read_go_bench_document(
+fn read_go_bench_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,
@@ -189,5 +200,25 @@ fn go_unit_meaning(unit: &str) -> (&str, Direction, bool) {
         "MB/s" | "B/s" => ("throughput", Direction::Higher, false),
         _ if unit.ends_with("/s") => (unit, Direction::Higher, false),
         _ => (unit, Direction::Neither, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn as_many_names_as_a_file_likes_are_each_found_once() {
+        let units: String = (0..3000).map(|n| format!(" 1.5 u{n}")).collect();
+        let mut metadata = RunMetadata::default();
+        let document = InputDocument::from_text(&format!("BenchmarkX 1{units}\nBenchmarkX 1{units}\n"));
+        read_go_bench_document(&document, &mut metadata, &mut FileReport::new(Path::new("f"), "samples"))
+            .map(drop)
+            .unwrap();
+        let plan = metadata.results.to_plan();
+        assert_eq!((plan.metrics["X"].len(), plan.cases.len(), plan.slots.len()), (3000, 1, 2));
+        assert_eq!(metadata.results.len(), 6000);
     }
 }

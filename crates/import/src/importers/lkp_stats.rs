@@ -11,12 +11,21 @@ use perflab_model::Direction;
 use serde_json::Value;
 
 use crate::benchmark_results::ImportedExecutionId;
-use crate::document::input_document::{InputDocument, finite_json_number};
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, finite_json_number};
 use crate::input_lines::first_existing_file;
 use crate::log_stream::LogStream;
+
+/// Stats.json or matrix.json of lkp-tests, alone.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "lkp-stats",
+    about: "stats.json or matrix.json of lkp-tests, alone",
+    recognises: |input| input.json_document().is_some_and(is_lkp_stats_document),
+    open: |path, options| open_document("lkp-stats", path, options, read_lkp_stats_document),
+};
 
 /// Parts of names of which more is better; they are looked at first.
 const HIGHER: &[&str] =
@@ -65,14 +74,14 @@ const MONITORS: &[&str] = &[
 /// The units of GNU time's figures.
 const TIMES: &[&str] = &["elapsed_time", "system_time", "user_time"];
 
-pub(crate) fn is_lkp_stats_document(document: &InputDocument) -> bool {
+fn is_lkp_stats_document(document: &InputDocument) -> bool {
     let name = document.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let known = name.starts_with("stats.json") || name.starts_with("matrix.json");
     let object = document.json().and_then(Value::as_object);
     known && object.is_some_and(|object| object.keys().any(|key| key.contains('.')))
 }
 
-pub(crate) fn read_lkp_stats_document(
+fn read_lkp_stats_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

@@ -7,9 +7,8 @@ use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
-use crate::import_source::ImportedEvents;
 use crate::imported_run::{RunMetadata, import_manifest};
-use crate::importer::ImportOptions;
+use crate::importer::{ImportOptions, ImportedEvents};
 
 /// The events of a trace file.
 ///

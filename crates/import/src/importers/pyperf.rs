@@ -8,17 +8,26 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::Direction;
 use serde_json::Value;
 
-use crate::document::input_document::{InputDocument, finite_json_number, json_text};
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
-pub(crate) fn is_pyperf_document(document: &InputDocument) -> bool {
+/// JSON of pyperf.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "pyperf",
+    about: "JSON of pyperf",
+    recognises: |input| input.json_document().is_some_and(is_pyperf_document),
+    open: |path, options| open_document("pyperf", path, options, read_pyperf_document),
+};
+
+fn is_pyperf_document(document: &InputDocument) -> bool {
     document.list_member("benchmarks").iter().any(|benchmark| benchmark.get("runs").is_some())
 }
 
-pub(crate) fn read_pyperf_document(
+fn read_pyperf_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

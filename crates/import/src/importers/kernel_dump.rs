@@ -13,9 +13,8 @@ use perflab_model::{Bytes, CellRow, TableCell};
 use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::FileReport;
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::input_lines::{InputLines, LogLine};
 use crate::kernel_file::meminfo::MeminfoParser;
 use crate::kernel_file::page_size::{self, MachinePageSize};
@@ -24,36 +23,32 @@ use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::log_stream::LogStream;
 use crate::tool_log::slabinfo_tool::{self, SlabinfoToolParser};
 
+/// One log of a kernel file, dumped once or again and again.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "dump",
+    about: "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
+    recognises: |input| input.first_lines().is_some_and(is_kernel_dump),
+    open: open_kernel_dump,
+};
+
 /// Lines that are looked at to see what a log is.
 const LOOKED_AT: usize = 20;
 
 /// Whether the first lines of a file are those of a log: any text has words and numbers, and a row of slabinfo little more,
 /// so that something else must speak for it. Nothing but comments may be one.
-pub(crate) fn is_kernel_dump(path: &Path) -> Result<bool, ImportError> {
-    let mut lines = InputLines::open(path)?;
-    let mut others = 0;
-    for _ in 0..LOOKED_AT {
-        let Some(line) = lines.next_line()? else { break };
-        let text = line.text.trim_ascii();
-        let marked =
-            ["time:", "slabinfo - version", "MemTotal:", "# name"].iter().any(|mark| text.starts_with(mark));
-        if marked
+fn is_kernel_dump(lines: &[String]) -> bool {
+    let is_marked = |text: &str| {
+        ["time:", "slabinfo - version", "MemTotal:", "# name"].iter().any(|mark| text.starts_with(mark))
             || text.contains(": slabdata")
             || text.contains(": tunables")
             || slabinfo_tool::is_slabinfo_tool_head(text)
-        {
-            return Ok(true);
-        }
-        others += usize::from(!text.is_empty() && !text.starts_with('#'));
-    }
-    Ok(others == 0)
+    };
+    let texts = || lines.iter().map(|line| line.trim_ascii());
+    texts().any(is_marked) || texts().all(|text| text.is_empty() || text.starts_with('#'))
 }
 
 /// The events of a log.
-pub(crate) fn open_kernel_dump(
-    path: &Path,
-    options: &ImportOptions,
-) -> Result<Box<dyn ImportSource>, ImportError> {
+fn open_kernel_dump(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
     let reported = options.page_size.map(stated_page_size);
     let stream = LogStream::from_source(open_dump_log(path, reported.clone())?)?;
     if stream.is_finished() {
@@ -67,7 +62,7 @@ pub(crate) fn open_kernel_dump(
         ..RunMetadata::default()
     };
     page_size::settle_page_size(reported, &[&stream], &mut metadata);
-    Ok(Box::new(ImportedRun::new(Importer::Dump, path, options, metadata, vec![stream])))
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, vec![stream])))
 }
 
 fn no_dump_reason(stream: &LogStream) -> String {

@@ -6,12 +6,21 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{ColumnSpec, Nanos, TableCell};
 use serde_json::{Map, Value};
 
-use crate::document::DocumentError;
-use crate::document::input_document::{InputDocument, json_text};
+use crate::document_import::open_document;
 use crate::dump_log::{FixedReadings, LoggedReading};
 use crate::import_report::FileReport;
 use crate::imported_run::RunMetadata;
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, json_text};
 use crate::log_stream::LogStream;
+
+/// Output of sadf -j.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "sar",
+    about: "output of sadf -j",
+    recognises: |input| input.json_document().is_some_and(is_sar_document),
+    open: |path, options| open_document("sar", path, options, read_sar_document),
+};
 
 /// Groups that are read: sar's name (within `network`, `power-management` or `psi` too), ours, unit of most columns.
 const GROUPS: &[(&str, &str, &str)] = &[
@@ -52,11 +61,11 @@ struct SarGroup {
     rows: u64,
 }
 
-pub(crate) fn is_sar_document(document: &InputDocument) -> bool {
+fn is_sar_document(document: &InputDocument) -> bool {
     document.member("sysstat").and_then(|sysstat| sysstat.get("hosts")).is_some()
 }
 
-pub(crate) fn read_sar_document(
+fn read_sar_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

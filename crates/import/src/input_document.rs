@@ -4,20 +4,27 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::document::DocumentError;
 use crate::error::ImportError;
 use crate::input_lines::InputLines;
 
 /// The longest document in bytes: it is held in memory, and what programs report of themselves is far smaller.
 const LONGEST: u64 = 256 << 20;
 
-/// Bytes that are looked at to see whether a file may be one.
-const HEAD: usize = 1 << 16;
+/// What is wrong with a document, and in which line where that is known.
+#[derive(Debug, PartialEq)]
+pub(crate) struct DocumentError {
+    pub(crate) line: Option<u64>,
+    pub(crate) reason: String,
+}
 
-/// How lines of documents that are no JSON begin.
-const BEGINNINGS: [&str; 6] = ["Benchmark", "goos:", "pkg:", "# started on ", "<?xml", "<PhoronixTestSuite"];
+impl DocumentError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        DocumentError { line: None, reason: reason.into() }
+    }
+}
 
 /// A file read whole.
+#[derive(Debug)]
 pub(crate) struct InputDocument {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
@@ -27,27 +34,6 @@ pub(crate) struct InputDocument {
 }
 
 impl InputDocument {
-    /// Whether the beginning of a file is one of a document; logs of dumps may be long and are never read whole.
-    pub(crate) fn is_likely_document(path: &Path) -> bool {
-        let Ok(mut lines) = InputLines::open(path) else { return false };
-        let mut seen = 0;
-        while let Ok(Some(line)) = lines.next_line() {
-            let text = line.text.trim_start();
-            let counter = seen == 0 && crate::document::perf_stat::is_counter(text);
-            if counter
-                || text.starts_with(['{', '['])
-                || BEGINNINGS.iter().any(|begin| text.starts_with(begin))
-            {
-                return true;
-            }
-            seen += line.text.len() + 1;
-            if seen > HEAD || text.starts_with("time:") || text.starts_with("slabinfo - version") {
-                return false;
-            }
-        }
-        false
-    }
-
     pub(crate) fn read(path: &Path) -> Result<Self, ImportError> {
         InputDocument::from_lines(path, InputLines::open(path)?)
     }

@@ -5,8 +5,8 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::benchmark_results::BenchmarkResults;
-use crate::mmtests::log_folder::BENCHMARKS;
-use crate::mmtests::plain_logs::{self, BenchmarkLogReader};
+use crate::importers::mmtests::BENCHMARKS;
+use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
 use crate::packed_folder::PackedFolder;
 
 /// A log of each benchmark: its name, and text to damage.
@@ -46,7 +46,7 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
         let mut bench =
             BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, report: &mut report };
         read(&folder, &mut bench).unwrap();
-        plain_logs::read_gnu_times(&folder, &mut bench, true).unwrap();
+        mmtests_rules::read_gnu_times(&folder, &mut bench, true).unwrap();
         assert!(
             report.iter().all(|report| report.rows_read == report.rows_used + report.rows_unusable),
             "{name}"

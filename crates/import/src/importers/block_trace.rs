@@ -18,7 +18,7 @@
 //! among the requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use perflab_formats::reading_parser::LineOutcome;
@@ -26,32 +26,42 @@ use perflab_model::io_trace::{
     DeviceNumber, DiskPartition, FileClass, FileExtent, ImportedBlockMap, IoEvent, IoEventKind, IoFile,
     IoRecording, IoTraceSummary, MetadataClass, MetadataRange, SECTOR,
 };
-use perflab_model::{Bytes, Nanos, PageSet};
+use perflab_model::{Nanos, PageSet};
 
 use crate::error::ImportError;
 use crate::import_report::FileReport;
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, Importer};
+use crate::importer::{BlockMapFile, ImportOptions, ImportSource, Importer};
 use crate::input_lines::InputLines;
-use perflab_files::{open_finite_file, read_finite_file};
+use perflab_files::read_finite_file;
 
-/// Which of the two a file is, by its first bytes.
-pub(crate) fn detect_block_trace(path: &Path) -> Option<Importer> {
-    match () {
-        () if is_blktrace(path) => Some(Importer::Blktrace),
-        () if is_blkparse(path) => Some(Importer::Blkparse),
-        () => None,
-    }
-}
+/// blktrace's binary files, one for each CPU.
+pub(crate) const BLKTRACE: Importer = Importer {
+    name: "blktrace",
+    about: "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it",
+    recognises: |input| is_blktrace(input.magic()),
+    open: |path, options| open_block_trace("blktrace", read_blktrace, path, options),
+};
+
+/// The text that blkparse prints.
+pub(crate) const BLKPARSE: Importer = Importer {
+    name: "blkparse",
+    about: "text of blkparse in its default format",
+    recognises: |input| input.first_lines().is_some_and(is_blkparse),
+    open: |path, options| open_block_trace("blkparse", read_blkparse, path, options),
+};
+
+/// Reads a trace; gives also what was taken of its files.
+type BlockTraceReader = fn(&Path) -> Result<(BlockTrace, Vec<FileReport>), ImportError>;
 
 /// The events of a trace: a run of one iteration.
-pub(crate) fn open_block_trace(
-    kind: Importer,
+fn open_block_trace(
+    importer: &'static str,
+    read: BlockTraceReader,
     path: &Path,
     options: &ImportOptions,
 ) -> Result<Box<dyn ImportSource>, ImportError> {
-    let (mut recording, read, mut report) = read_block_trace(kind, path)?;
+    let (mut recording, read, mut report) = read_block_trace(read, path)?;
     if let Some(on) = &options.on {
         (on.find)(&mut recording, &on.mount_point);
     }
@@ -61,7 +71,7 @@ pub(crate) fn open_block_trace(
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let mut metadata = RunMetadata {
         title: format!("Block trace {name}"),
-        description: format!("Disk requests that {} saw, imported from {}.", kind.name(), path.display()),
+        description: format!("Disk requests that {importer} saw, imported from {}.", path.display()),
         target: "imported".into(),
         begun: read.begun,
         report,
@@ -72,7 +82,7 @@ pub(crate) fn open_block_trace(
     let whole = recording.told.ended.since(recording.told.begun);
     metadata.results.next_execution(case, 0, read.begun.map(|_| (begun, Nanos(begun.0 + whole.0))));
     metadata.recording = Some(keep_recording(path, &recording)?);
-    Ok(Box::new(ImportedRun::new(kind, path, options, metadata, Vec::new())))
+    Ok(Box::new(ImportedRun::new(importer, path, options, metadata, Vec::new())))
 }
 
 /// The recording as a file, which the recorder takes into the run.
@@ -128,13 +138,10 @@ fn impossible_request(first: u64, count: u64) -> Option<LineOutcome> {
 }
 
 fn read_block_trace(
-    kind: Importer,
+    read: BlockTraceReader,
     path: &Path,
 ) -> Result<(IoRecording, BlockTrace, Vec<FileReport>), ImportError> {
-    let (mut read, mut report) = match kind {
-        Importer::Blktrace => read_blktrace(path)?,
-        _ => read_blkparse(path)?,
-    };
+    let (mut read, mut report) = read(path)?;
     let note = |note: &str| report.iter_mut().take(1).for_each(|report| report.add_note(note));
     Ok((build_recording(&mut read, note), read, report))
 }
@@ -218,10 +225,8 @@ const FLUSH: u32 = 1 << 2;
 
 const DISCARD: u32 = 1 << 13;
 
-fn is_blktrace(path: &Path) -> bool {
-    let mut word = [0; 4];
-    let read = open_finite_file(path).and_then(|mut file| file.read_exact(&mut word));
-    read.is_ok() && ByteOrder::from_magic(word).is_some()
+fn is_blktrace(magic: &[u8]) -> bool {
+    magic.first_chunk().is_some_and(|word| ByteOrder::from_magic(*word).is_some())
 }
 
 /// The byte order of a trace.
@@ -395,22 +400,11 @@ fn format_request_flags(kind: u32, bytes: u64) -> String {
     text
 }
 
-/// Lines that are looked at: blkparse may have printed first which files it reads.
-const LOOKED_AT: usize = 20;
-
 /// Bytes of text that are read: six million lines, which are held in memory.
 const MAX_BLKPARSE_BYTES: u64 = 512 << 20;
 
-fn is_blkparse(path: &Path) -> bool {
-    let Ok(mut lines) = InputLines::open(path) else { return false };
-    for _ in 0..LOOKED_AT {
-        match lines.next_line() {
-            Ok(Some(line)) if BlkparseLine::parse(line.text).is_some() => return true,
-            Ok(Some(_)) => {}
-            _ => return false,
-        }
-    }
-    false
+fn is_blkparse(lines: &[String]) -> bool {
+    lines.iter().any(|line| BlkparseLine::parse(line).is_some())
 }
 
 /// Reads the text of one or more disks.
@@ -495,17 +489,6 @@ fn parse_blkparse_time(text: &str) -> Option<Nanos> {
     let (seconds, part) = text.split_once('.')?;
     let nanos: u64 = (part.len() == 9).then(|| part.parse().ok())??;
     Some(Nanos(seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)?))
-}
-
-/// A map, and what is known of the file system that it is of.
-#[derive(Debug, Clone, Default)]
-pub struct BlockMapFile {
-    /// the map
-    pub path: PathBuf,
-    /// first sector (512 bytes) of the file system on the disk that requests name; found by the requests where left out
-    pub partition_start: Option<u64>,
-    /// bytes of a block of the file system; found by the requests where left out
-    pub block_size: Option<Bytes>,
 }
 
 /// Sizes of blocks that ext file systems have, the most usual first.
@@ -758,10 +741,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use super::{BlockAction, BlockMapFile, build_recording, detect_block_trace, read_block_trace};
+    use super::{BlockAction, build_recording, read_block_trace};
     use crate::error::ImportError;
     use crate::import_report::FileReport;
-    use crate::importer::{ImportOptions, Importer, open_import};
+    use crate::importer::{BlockMapFile, ImportOptions};
+    use crate::registry::{detect_importer, open_import};
 
     fn recorded_trace(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/blktrace").join(name)
@@ -777,9 +761,8 @@ mod tests {
     /// The same trace, read from the kernel's records and from what blkparse makes of them, is the same recording.
     #[test]
     fn records_are_understood_as_blkparse_does() {
-        let (ours, _, report) =
-            read_block_trace(Importer::Blktrace, &recorded_trace("cat.blktrace.1")).unwrap();
-        let (theirs, ..) = read_block_trace(Importer::Blkparse, &recorded_trace("cat.blkparse")).unwrap();
+        let (ours, _, report) = read_block_trace(read_blktrace, &recorded_trace("cat.blktrace.1")).unwrap();
+        let (theirs, ..) = read_block_trace(read_blkparse, &recorded_trace("cat.blkparse")).unwrap();
         assert_eq!(report.len(), 2, "the files of both CPUs");
         assert!(report.iter().all(|report| report.rows_unusable == 0), "{report:?}");
         assert_eq!(ours.events.len(), theirs.events.len());
@@ -796,15 +779,14 @@ mod tests {
         let text = std::fs::read(recorded_trace("cat.blkparse")).unwrap();
         let packed = zstd::encode_all(text.as_slice(), 3).unwrap();
         let (_home, half) = write_trace_file("half.zst", &packed[..packed.len() - 30]);
-        let (.., report) = read_block_trace(Importer::Blkparse, &half).unwrap();
+        let (.., report) = read_block_trace(read_blkparse, &half).unwrap();
         assert!(report[0].notes.iter().any(|note| note.contains("breaks off")), "{report:?}");
     }
 
     /// blkparse's own sums: 1,548 KiB read in 24 requests, all of them answered; three flushes are among its reads.
     #[test]
     fn sums_are_blkparses() {
-        let (recording, ..) =
-            read_block_trace(Importer::Blktrace, &recorded_trace("cat.blktrace.0")).unwrap();
+        let (recording, ..) = read_block_trace(read_blktrace, &recorded_trace("cat.blktrace.0")).unwrap();
         let reads = |kind: IoEventKind| {
             let of = recording.events.iter().filter(|event| event.kind == kind);
             let reads =
@@ -817,9 +799,9 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_their_first_bytes() {
-        assert_eq!(detect_block_trace(&recorded_trace("cat.blktrace.0")), Some(Importer::Blktrace));
-        assert_eq!(detect_block_trace(&recorded_trace("cat.blkparse")), Some(Importer::Blkparse));
-        assert_eq!(detect_block_trace(&recorded_trace("PROVENANCE")), None);
+        assert_eq!(detect_importer(&recorded_trace("cat.blktrace.0")).ok(), Some(&BLKTRACE));
+        assert_eq!(detect_importer(&recorded_trace("cat.blkparse")).ok(), Some(&BLKPARSE));
+        assert_eq!(detect_importer(&recorded_trace("PROVENANCE")).ok(), None);
     }
 
     #[test]
@@ -832,7 +814,7 @@ mod tests {
         \x20 9,0    3        5     1.000000007   698  Q   R 12 + 8 [a name [x]]\n\
         nonsense\nCPU3 (sda):\n Reads Queued: 0\n";
         let (_home, path) = write_trace_file("x", lines.as_bytes());
-        let (recording, _, report) = read_block_trace(Importer::Blkparse, &path).unwrap();
+        let (recording, _, report) = read_block_trace(read_blkparse, &path).unwrap();
         let seen: Vec<_> =
             recording.events.iter().map(|event| (event.at.0, event.kind, event.device)).collect();
         let (disk, raid) = (DeviceNumber::new(8, 0), DeviceNumber::new(9, 0));
@@ -869,7 +851,7 @@ mod tests {
             record((1 | 1 << 6) << 16 | 7, 8 << 20, b""),
         ];
         let (_home, path) = write_trace_file("big", &bytes.concat());
-        let (recording, read, report) = read_block_trace(Importer::Blktrace, &path).unwrap();
+        let (recording, read, report) = read_block_trace(read_blktrace, &path).unwrap();
         let event = &recording.events[0];
         assert_eq!(
             (event.first, event.count, event.device, event.pid),
@@ -895,15 +877,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let version = [&[9], &good[1..]].concat();
-        assert!(
-            refused(&version, Importer::Blktrace).contains("version 9"),
-            "{}",
-            refused(&version, Importer::Blktrace)
-        );
-        assert!(refused(b"something else", Importer::Blktrace).contains("magic number"));
-        assert!(refused(&good[..40], Importer::Blktrace).contains("ends within a record"));
-        assert!(refused(b"  8,0 words\n", Importer::Blkparse).contains("default format"));
-        let (events, reports) = import(&good[..good.len() - 10], Importer::Blktrace).unwrap();
+        assert!(refused(&version, &BLKTRACE).contains("version 9"), "{}", refused(&version, &BLKTRACE));
+        assert!(refused(b"something else", &BLKTRACE).contains("magic number"));
+        assert!(refused(&good[..40], &BLKTRACE).contains("ends within a record"));
+        assert!(refused(b"  8,0 words\n", &BLKPARSE).contains("default format"));
+        let (events, reports) = import(&good[..good.len() - 10], &BLKTRACE).unwrap();
         assert!(reports[0].unusable[0].reason.contains("are left out"), "{reports:?}");
         let is_recording = |event: &RunEvent| matches!(event.what, RunEventKind::Traced { .. });
         assert_eq!(events.into_iter().filter(is_recording).count(), 1);
@@ -912,8 +890,7 @@ mod tests {
     /// A trace of 2007's kind, with a map of `PATH (ino N):` or of `-t`'s form, and what the import says of the map.
     fn import_with_map(map: &str, file: BlockMapFile) -> Result<(IoRecording, FileReport), ImportError> {
         let place = |name: &str| recorded_trace("../blktrace-2007").join(name);
-        let (mut recording, ..) =
-            read_block_trace(Importer::Blktrace, &place("partition.blktrace.0")).unwrap();
+        let (mut recording, ..) = read_block_trace(read_blktrace, &place("partition.blktrace.0")).unwrap();
         let report = super::add_block_map(&mut recording, &BlockMapFile { path: place(map), ..file })?;
         Ok((recording, report))
     }
@@ -964,11 +941,9 @@ mod tests {
             let path = home.path().join("map");
             std::fs::write(&path, text).unwrap();
             let file = BlockMapFile { path, ..BlockMapFile::default() };
-            let (mut recording, ..) = read_block_trace(
-                Importer::Blktrace,
-                &recorded_trace("../blktrace-2007/partition.blktrace.0"),
-            )
-            .unwrap();
+            let (mut recording, ..) =
+                read_block_trace(read_blktrace, &recorded_trace("../blktrace-2007/partition.blktrace.0"))
+                    .unwrap();
             super::add_block_map(&mut recording, &file).map(drop)
         };
         let message = other("/a (ino 5):\n  900000+77 0\n  1000000+99 77\n").unwrap_err().to_string();
@@ -990,13 +965,13 @@ mod tests {
         let lines = "  8,0 0 1 0.000000000 7 D R 18446744073709551615 + 8 [x]\n  8,0 0 2 0.000000001 7 D R 8 + 4294967296 [x]\n\
                  \x20 8,0 0 3 0.000000002 7 D R 8 + 8 [x]\n";
         let (_home, path) = write_trace_file("x", lines.as_bytes());
-        let (recording, _, report) = read_block_trace(Importer::Blkparse, &path).unwrap();
+        let (recording, _, report) = read_block_trace(read_blkparse, &path).unwrap();
         assert_eq!((recording.events.len(), report[0].rows_unusable), (1, 2));
     }
 
     static TRACE: std::sync::LazyLock<IoRecording> = std::sync::LazyLock::new(|| {
         let trace = recorded_trace("../blktrace-2007/partition.blktrace.0");
-        read_block_trace(Importer::Blktrace, &trace).unwrap().0
+        read_block_trace(read_blktrace, &trace).unwrap().0
     });
 
     proptest! {

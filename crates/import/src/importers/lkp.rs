@@ -12,13 +12,13 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Nanos, Scalar, TableCell};
 
 use crate::benchmark_results::{BenchmarkResults, TimeRange};
-use crate::document::lkp_stats;
 use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::lkp_stats;
+use crate::importers::{copied_tree, kernel_dump};
 use crate::input_lines::{InputLines, first_existing_file, name_link_target};
 use crate::kernel_file::meminfo::MeminfoParser;
 use crate::kernel_file::page_size::{self, MachinePageSize};
@@ -26,7 +26,14 @@ use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::log_stream::LogStream;
 use crate::tool_log::slabinfo_tool::SlabinfoToolParser;
 use crate::tool_log::{fs_mark, gnu_time};
-use crate::{copied_tree, kernel_dump};
+
+/// The result folder of one lkp-tests run, or any part of it.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "lkp",
+    about: "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark",
+    recognises: |input| input.folder().is_some_and(is_lkp_result),
+    open: open_lkp_result,
+};
 
 /// Files that make a folder one of lkp's.
 const MEMBERS: &[&str] = &[
@@ -46,7 +53,7 @@ const MEMBERS: &[&str] = &[
 const TEXT: u64 = 1 << 20;
 
 /// Whether a folder is the result of a run, or a result root with numbered ones in it.
-pub(crate) fn is_lkp_result(path: &Path) -> bool {
+fn is_lkp_result(path: &Path) -> bool {
     !lkp_runs(path).is_empty()
 }
 
@@ -140,10 +147,7 @@ impl AuxiliaryFiles {
 }
 
 /// The events of a folder. Each run of a result root is a boot, as lkp boots for each.
-pub(crate) fn open_lkp_result(
-    path: &Path,
-    options: &ImportOptions,
-) -> Result<Box<dyn ImportSource>, ImportError> {
+fn open_lkp_result(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
     let mut whole: Option<RunMetadata> = None;
     let mut streams = Vec::new();
     for (boot, folder) in (0..).zip(lkp_runs(path)) {
@@ -165,7 +169,7 @@ pub(crate) fn open_lkp_result(
         return Err(empty_lkp_error(path, &metadata, &streams));
     }
     metadata.notes.dedup();
-    Ok(Box::new(ImportedRun::new(Importer::Lkp, path, options, metadata, streams)))
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, streams)))
 }
 
 /// One run's result.

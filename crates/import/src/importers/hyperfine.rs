@@ -7,13 +7,22 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
-use crate::document::input_document::{InputDocument, finite_json_number, json_text};
-use crate::document::{DocumentError, count_unusable, varied_names};
+use crate::document_import::{count_unusable, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
-pub(crate) fn is_hyperfine_document(document: &InputDocument) -> bool {
+/// Output of hyperfine --export-json.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "hyperfine",
+    about: "output of hyperfine --export-json",
+    recognises: |input| input.json_document().is_some_and(is_hyperfine_document),
+    open: |path, options| open_document("hyperfine", path, options, read_hyperfine_document),
+};
+
+fn is_hyperfine_document(document: &InputDocument) -> bool {
     document.list_member("results").iter().any(|result| {
         result.get("command").is_some() && ["mean", "times"].iter().any(|name| result.get(name).is_some())
     })
@@ -28,7 +37,7 @@ const SHOWN: usize = 200;
 /// Parameters of all commands together: hyperfine has one for each option `-P` or `-L`, and each becomes a column.
 const MOST_PARAMETERS: usize = 100;
 
-pub(crate) fn read_hyperfine_document(
+fn read_hyperfine_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,
@@ -186,5 +195,36 @@ fn read_hyperfine_result(
                 count_unusable(report, 0, format!("run {place} of `{name}` has a time that is no number"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_command_that_nobody_started_is_refused() {
+        let result = |command: &str, parameters: &str| {
+            let text = format!(
+                r#"{{"results":[{{"command":"{command}","times":[1.0],"parameters":{{{parameters}}}}}]}}"#
+            );
+            let mut metadata = RunMetadata::default();
+            let read = read_hyperfine_document(
+                &InputDocument::from_text(&text),
+                &mut metadata,
+                &mut FileReport::new(Path::new("f"), "samples"),
+            );
+            read.map(drop).map_err(|fault| fault.reason)
+        };
+        let long = result(&"x".repeat(3 << 20), "").unwrap_err();
+        assert!(long.contains("command 0 has 3145728 bytes"), "{long}");
+        let many: Vec<String> = (0..101).map(|n| format!(r#""p{n}":"{n}""#)).collect();
+        let many = result("c", &many.join(",")).unwrap_err();
+        assert!(many.contains("up to command 0 there are 101 parameters"), "{many}");
+        // A long name in the place of each short value: not filled in again and again.
+        let long_name = format!(r#""{}":"1""#, "n".repeat(100_000));
+        result(&"1 ".repeat(100_000), &long_name).unwrap();
     }
 }

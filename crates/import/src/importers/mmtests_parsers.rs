@@ -14,10 +14,10 @@ use perflab_model::{Direction, Nanos};
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
 use crate::error::ImportError;
-use crate::input_lines::LogLine;
-use crate::mmtests::plain_logs::{
+use crate::importers::mmtests_rules::{
     BenchmarkLogReader, DeclaredMetric, number_after, outcome_of, parse_finite_number,
 };
+use crate::input_lines::LogLine;
 use crate::packed_folder::PackedFolder;
 
 /// What the head calls a unit, and what perflab does.

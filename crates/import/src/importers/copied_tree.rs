@@ -14,15 +14,22 @@ use perflab_model::{CellRow, ColumnSpec, TableCell};
 use crate::dump_log::DumpLog;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, note_unread_entries};
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, Importer};
-use crate::kernel_dump;
+use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::kernel_dump;
 use crate::kernel_file::page_size::{self, MachinePageSize, PageSizeVotes, SlabShape};
 use crate::kernel_file::slab_columns;
 use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::log_stream::LogStream;
 use perflab_files::open_finite_file;
+
+/// A copy of `/sys/kernel/slab`, alone or in a copied root.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "sysfs",
+    about: "copy of /sys/kernel/slab",
+    recognises: |input| input.folder().is_some_and(is_slab_tree),
+    open: open_slab_tree,
+};
 
 /// Where the directory may lie in what was copied.
 const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
@@ -33,7 +40,7 @@ const CACHES: usize = 100_000;
 /// The longest attribute that is looked at.
 const LONGEST: u64 = 4096;
 
-pub(crate) fn is_slab_tree(path: &Path) -> bool {
+fn is_slab_tree(path: &Path) -> bool {
     slab_directory(path).is_some()
 }
 
@@ -116,10 +123,7 @@ impl CopiedCache {
 }
 
 /// The events of a tree.
-pub(crate) fn open_slab_tree(
-    path: &Path,
-    options: &ImportOptions,
-) -> Result<Box<dyn ImportSource>, ImportError> {
+fn open_slab_tree(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
     let requested = || ImportError::not_importable(path, None, "there is no directory of a slab cache in it");
     let root = slab_directory(path).ok_or_else(requested)?;
     let mut caches = list_copied_caches(&root)?;
@@ -138,7 +142,7 @@ pub(crate) fn open_slab_tree(
     caches.iter_mut().for_each(|cache| cache.choose_name(&names));
     let fixed = [slab_cache_stream(&root, &caches, page), slab_exact_stream(&root, &caches)];
     let streams = fixed.into_iter().chain(listed).collect();
-    Ok(Box::new(ImportedRun::new(Importer::Sysfs, path, options, metadata, streams)))
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, streams)))
 }
 
 /// What lies beside the caches, and beside the way to them.

@@ -7,12 +7,32 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{ColumnSpec, Direction, Nanos, TableCell};
 use serde_json::Value;
 
-use crate::document::input_document::{InputDocument, json_text};
-use crate::document::{DocumentError, count_unusable};
+use crate::document_import::{count_unusable, open_document};
 use crate::dump_log::{FixedReadings, LoggedReading};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
+use crate::importer::Importer;
+use crate::input_document::{DocumentError, InputDocument, json_text};
+use crate::input_path::InputPath;
 use crate::log_stream::LogStream;
+
+/// Output of perf stat -j or -x.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "perf-stat",
+    about: "output of perf stat -j or -x",
+    recognises: recognise_counters,
+    open: |path, options| open_document("perf-stat", path, options, read_perf_stat_document),
+};
+
+/// What perf writes to a terminal has no head: its first line is a counter.
+fn recognise_counters(input: &InputPath) -> bool {
+    let first = input.first_lines().and_then(<[String]>::first);
+    let document = match first.is_some_and(|line| is_counter(line.trim_start())) {
+        true => input.read_document(),
+        false => input.document_with(&["{", "# started on "]),
+    };
+    document.is_some_and(is_perf_stat_document)
+}
 
 const STARTED: &str = "# started on ";
 
@@ -38,7 +58,7 @@ struct PerfCounter {
 }
 
 /// Whether a line is a counter in separated fields: what perf wrote to a terminal has no head.
-pub(crate) fn is_counter(text: &str) -> bool {
+fn is_counter(text: &str) -> bool {
     let sound = |counter: PerfCounter| {
         let share = counter.running.is_some_and(|share| (0.0..=100.0).contains(&share));
         share && !counter.event.contains(' ')
@@ -46,7 +66,7 @@ pub(crate) fn is_counter(text: &str) -> bool {
     !text.starts_with('{') && parse_perf_counter(text, true).and_then(Result::ok).is_some_and(sound)
 }
 
-pub(crate) fn is_perf_stat_document(document: &InputDocument) -> bool {
+fn is_perf_stat_document(document: &InputDocument) -> bool {
     let mut lines =
         document.numbered_lines().filter(|(_, text, _)| !text.trim().is_empty() && !text.starts_with('#'));
     let first = lines.next().filter(|(_, text, _)| !text.starts_with("Benchmark"));
@@ -55,7 +75,7 @@ pub(crate) fn is_perf_stat_document(document: &InputDocument) -> bool {
     })
 }
 
-pub(crate) fn read_perf_stat_document(
+fn read_perf_stat_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
     report: &mut FileReport,

@@ -1,3 +1,9 @@
+//! The log directory of an MMTests run (`work/log/NAME`), as written in 2020 and as written now.
+//!
+//! Each benchmark's values are samples under the names that MMTests gives them today, `iter-N` is the level above
+//! executions (a boot), and each monitor's logs are one series. Unlike in MMTests, what is not there is missing and not
+//! 0, and each metric has a direction of its own.
+//!
 //! From a log directory to a run: its iterations, the benchmarks of each with their times, the machine, the monitors,
 //! and what is missing.
 //!
@@ -16,21 +22,28 @@ use crate::benchmark_results::TimeRange;
 use crate::dump_log::{DumpFormat, DumpLog, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
-use crate::importer::{ImportOptions, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::mmtests_parsers;
+use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
 use crate::input_lines::{InputLines, LogLine, name_link_target};
 use crate::kernel_file::meminfo::MeminfoParser;
 use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::kernel_file::vmstat::ProcVmstatParser;
 use crate::log_stream::LogStream;
-use crate::mmtests::computed_logs;
-use crate::mmtests::plain_logs::{self, BenchmarkLogReader};
 use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
 use crate::tool_log::iostat::IostatParser;
 use crate::tool_log::mpstat::MpstatParser;
 use crate::tool_log::perf_stat::PerfStatParser;
 use crate::tool_log::vmstat_tool::VmstatToolParser;
+
+/// The log directory of one MMTests run.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "mmtests",
+    about: "log directory of an MMTests run: iter-N with logs of benchmarks and monitors",
+    recognises: |input| input.folder().is_some_and(is_mmtests_log),
+    open: open_mmtests_log,
+};
 
 const STAMPS: &str = "tests-timestamp";
 
@@ -39,27 +52,22 @@ type BenchmarkParser = fn(&PackedFolder, &mut BenchmarkLogReader<'_>) -> Result<
 
 /// How the name of a benchmark's folder begins, and what reads its logs.
 pub(crate) const BENCHMARKS: &[(&str, BenchmarkParser)] = &[
-    ("hackbench", plain_logs::read_hackbench),
-    ("netperf", computed_logs::read_netperf),
-    ("stream", plain_logs::read_stream),
-    ("sysbench", plain_logs::read_sysbench),
-    ("dbench", plain_logs::read_dbench),
-    ("tbench", plain_logs::read_dbench),
-    ("redis-memtier", plain_logs::read_memtier),
-    ("redis", plain_logs::read_redis),
-    ("perfpipe", plain_logs::read_perfpipe),
-    ("fio", computed_logs::read_fio_logs),
-    ("pgbench", computed_logs::read_pgbench),
+    ("hackbench", mmtests_rules::read_hackbench),
+    ("netperf", mmtests_parsers::read_netperf),
+    ("stream", mmtests_rules::read_stream),
+    ("sysbench", mmtests_rules::read_sysbench),
+    ("dbench", mmtests_rules::read_dbench),
+    ("tbench", mmtests_rules::read_dbench),
+    ("redis-memtier", mmtests_rules::read_memtier),
+    ("redis", mmtests_rules::read_redis),
+    ("perfpipe", mmtests_rules::read_perfpipe),
+    ("fio", mmtests_parsers::read_fio_logs),
+    ("pgbench", mmtests_parsers::read_pgbench),
 ];
 
 /// Whether a folder is the log directory of one run, or one iteration of it.
-pub(crate) fn is_mmtests_log(path: &Path) -> bool {
+fn is_mmtests_log(path: &Path) -> bool {
     !list_iterations(path).is_empty()
-}
-
-/// The runs in a folder of log directories, `work/log` itself.
-pub(crate) fn mmtests_runs(path: &Path) -> Vec<PathBuf> {
-    list_folders(path).into_iter().filter(|folder| is_mmtests_log(folder)).collect()
 }
 
 /// The folders in a folder, 2 before 10.
@@ -106,10 +114,7 @@ fn list_iterations(path: &Path) -> Vec<PathBuf> {
 }
 
 /// The events of a log directory.
-pub(crate) fn open_mmtests_log(
-    path: &Path,
-    options: &ImportOptions,
-) -> Result<Box<dyn ImportSource>, ImportError> {
+fn open_mmtests_log(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
     let run = fs::canonicalize(path).map_or_else(|_| folder_name(path), |path| folder_name(&path));
     let mut metadata = RunMetadata {
         title: format!("MMTests {run}"),
@@ -129,7 +134,7 @@ pub(crate) fn open_mmtests_log(
     note_uneven_iterations(&seen, folders.len(), &mut metadata);
     let label = options.label.clone().or(Some(run));
     let options = ImportOptions { label, ..options.clone() };
-    Ok(Box::new(ImportedRun::new(Importer::Mmtests, path, &options, metadata, streams)))
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, &options, metadata, streams)))
 }
 
 /// Why there is nothing in it.
@@ -256,7 +261,7 @@ fn read_benchmark(
     let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
     parser.map_or(Ok(()), |(_, read)| read(&folder, &mut bench))?;
     let decided = bench.results.len() > before || bench.report.iter().any(|report| report.refused.is_some());
-    plain_logs::read_gnu_times(&folder, &mut bench, !decided)?;
+    mmtests_rules::read_gnu_times(&folder, &mut bench, !decided)?;
     if let Some(status) = test.status.filter(|status| *status != 0) {
         let case = bench.case_at(&[]);
         let execution = bench.next_execution(case);

@@ -6,9 +6,8 @@ use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 use perflab_stacks::{ImportedProfile, ProfileNote};
 
 use crate::benchmark_results::BenchmarkResults;
-use crate::import_source::ImportedEvents;
 use crate::imported_run::{RunMetadata, import_manifest};
-use crate::importer::ImportOptions;
+use crate::importer::{ImportOptions, ImportedEvents};
 
 /// The events of a profile that was read from `path`.
 pub fn profile_source(path: &Path, imported: ImportedProfile, options: &ImportOptions) -> ImportedEvents {

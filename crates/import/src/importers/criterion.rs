@@ -10,14 +10,21 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
-use crate::document::count_unusable;
-use crate::document::input_document::{InputDocument, json_text};
+use crate::document_import::count_unusable;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, note_unread_names};
-use crate::import_source::ImportSource;
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
-use crate::importer::{ImportOptions, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::input_document::{InputDocument, json_text};
 use crate::packed_folder::compare_natural;
+
+/// A folder of Criterion's results.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "criterion",
+    about: "target/criterion, or the project that holds it",
+    recognises: |input| input.folder().is_some_and(is_criterion_folder),
+    open: open_criterion_folder,
+};
 
 /// Folders between the given one and a result.
 const DEEPEST: usize = 8;
@@ -30,7 +37,7 @@ const OWN_FILES: &[&str] = &["benchmark.json", "sample.json", "estimates.json", 
 const OWN_FOLDERS: &[&str] = &["report", "base", "change"];
 
 /// Whether it is a folder with results of Criterion's.
-pub(crate) fn is_criterion_folder(path: &Path) -> bool {
+fn is_criterion_folder(path: &Path) -> bool {
     !find_criterion_results(path).results.is_empty()
 }
 
@@ -74,10 +81,7 @@ fn search_criterion_folder(path: &Path, depth: usize, found: &mut CriterionFolde
 }
 
 /// The events of all results.
-pub(crate) fn open_criterion_folder(
-    path: &Path,
-    options: &ImportOptions,
-) -> Result<Box<dyn ImportSource>, ImportError> {
+fn open_criterion_folder(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
     let mut metadata = RunMetadata {
         title: "Criterion benchmarks".into(),
         description: format!("Samples of Criterion, imported from {}.", path.display()),
@@ -99,7 +103,7 @@ pub(crate) fn open_criterion_folder(
             "there is no `new/sample.json` of Criterion's in it",
         ));
     }
-    Ok(Box::new(ImportedRun::new(Importer::Criterion, path, options, metadata, Vec::new())))
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, Vec::new())))
 }
 
 fn read_criterion_result(folder: &Path, metadata: &mut RunMetadata) -> FileReport {

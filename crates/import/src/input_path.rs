@@ -1,0 +1,134 @@
+//! A path that is to be imported, looked at once for all importers.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use perflab_files::{ENDLESS_KIND, open_finite_file};
+
+use crate::error::ImportError;
+use crate::input_document::{DocumentError, InputDocument};
+use crate::input_lines::InputLines;
+
+/// Bytes of text that are looked at to see what a file is.
+const HEAD: usize = 1 << 16;
+
+/// Lines of which those that tell what a log is are among the first.
+const FIRST_LINES: usize = 20;
+
+/// How the first line of a log of dumps begins: such a log may be long, and is no document whatever follows.
+const DUMPS: [&str; 2] = ["time:", "slabinfo - version"];
+
+/// What lies at a path.
+#[derive(Debug)]
+pub struct InputPath<'a> {
+    path: &'a Path,
+    is_folder: bool,
+    /// the first bytes, as they are on the disk
+    magic: Vec<u8>,
+    /// the first lines, unpacked
+    head: Vec<String>,
+    head_error: Option<ImportError>,
+    document: OnceCell<Result<InputDocument, ImportError>>,
+}
+
+impl<'a> InputPath<'a> {
+    /// Looks at a path.
+    ///
+    /// # Errors
+    /// It is not there or cannot be opened, or it is neither a file nor a folder.
+    pub(crate) fn look_at(path: &'a Path) -> Result<Self, ImportError> {
+        let found = std::fs::metadata(path).map_err(ImportError::io("read", path))?;
+        let mut input = InputPath {
+            path,
+            is_folder: found.is_dir(),
+            magic: Vec::new(),
+            head: Vec::new(),
+            head_error: None,
+            document: OnceCell::new(),
+        };
+        match () {
+            () if found.is_dir() => drop(std::fs::read_dir(path).map_err(ImportError::io("read", path))?),
+            () if found.is_file() => {
+                input.magic = read_magic(path).unwrap_or_default();
+                input.head_error = input.read_head().err();
+            }
+            () => {
+                let reason = format!("{ENDLESS_KIND}: write what it gives to a file, and import that");
+                return Err(ImportError::not_importable(path, None, reason));
+            }
+        }
+        Ok(input)
+    }
+
+    fn read_head(&mut self) -> Result<(), ImportError> {
+        let mut lines = InputLines::open(self.path)?;
+        let mut seen = 0;
+        while let Some(line) = lines.next_line()? {
+            seen += line.text.len() + 1;
+            self.head.push(line.text.into());
+            if seen > HEAD {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The path, where it is a folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.is_folder.then_some(self.path)
+    }
+
+    /// The first bytes of a file, as they are on the disk.
+    pub(crate) fn magic(&self) -> &[u8] {
+        &self.magic
+    }
+
+    /// The first lines of a file of text, unpacked; none of a folder.
+    pub(crate) fn first_lines(&self) -> Option<&[String]> {
+        let are_read = self.head_error.is_none() || self.head.len() >= FIRST_LINES;
+        (are_read && !self.is_folder).then(|| self.head.get(..FIRST_LINES).unwrap_or(&self.head))
+    }
+
+    /// The file as one document, where one of its first lines begins like one of `beginnings`. Only then it is read whole.
+    pub(crate) fn document_with(&self, beginnings: &[&str]) -> Option<&InputDocument> {
+        let is_dump = |line: &&String| DUMPS.iter().any(|begin| line.trim_start().starts_with(begin));
+        let is_one = |line: &String| beginnings.iter().any(|begin| line.trim_start().starts_with(begin));
+        let before_dumps = self.head.iter().take_while(|line| !is_dump(line));
+        let is_likely = before_dumps.into_iter().any(is_one);
+        is_likely.then(|| self.read_document())?
+    }
+
+    /// The file as JSON.
+    pub(crate) fn json_document(&self) -> Option<&InputDocument> {
+        self.document_with(&["{", "["])
+    }
+
+    /// The file as one document, which is read whole.
+    pub(crate) fn read_document(&self) -> Option<&InputDocument> {
+        self.document.get_or_init(|| InputDocument::read(self.path)).as_ref().ok()
+    }
+
+    /// Why nobody recognised it, where that is known: it cannot be read, or it begins as JSON and is none.
+    pub(crate) fn into_error(self) -> Option<ImportError> {
+        let path = self.path;
+        let of_document = match self.document.into_inner() {
+            Some(Err(error)) => Some(error),
+            Some(Ok(document)) => document
+                .json_error()
+                .map(|DocumentError { line, reason }| ImportError::not_importable(path, line, reason)),
+            None => None,
+        };
+        of_document.or(self.head_error)
+    }
+}
+
+/// The first bytes of a file.
+fn read_magic(path: &Path) -> std::io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    open_finite_file(path)?.take(MAGIC as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As many as the longest magic number has.
+const MAGIC: usize = 16;

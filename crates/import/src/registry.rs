@@ -1,0 +1,260 @@
+//! The list of importers, and which of them a path belongs to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perflab_model::RunEvent;
+
+use crate::error::ImportError;
+use crate::import_report::{FileReport, first_unreadable};
+use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::{
+    block_trace, copied_tree, criterion, fio, go_bench, google_benchmark, hyperfine, kernel_dump, lkp,
+    lkp_stats, mmtests, perf_stat, phoronix, pyperf, sar,
+};
+use crate::input_path::InputPath;
+use crate::packed_folder::compare_natural;
+
+/// All importers, in the order in which they are asked whether a path is theirs.
+pub const IMPORTERS: &[&Importer] = &[
+    &mmtests::IMPORTER,
+    &lkp::IMPORTER,
+    &criterion::IMPORTER,
+    &copied_tree::IMPORTER,
+    &block_trace::BLKTRACE,
+    &block_trace::BLKPARSE,
+    &fio::IMPORTER,
+    &perf_stat::IMPORTER,
+    &hyperfine::IMPORTER,
+    &google_benchmark::IMPORTER,
+    &pyperf::IMPORTER,
+    &go_bench::IMPORTER,
+    &phoronix::IMPORTER,
+    &sar::IMPORTER,
+    &lkp_stats::IMPORTER,
+    &kernel_dump::IMPORTER,
+];
+
+/// The importer of that name.
+pub fn find_importer(name: &str) -> Option<&'static Importer> {
+    IMPORTERS.iter().copied().find(|importer| importer.name == name)
+}
+
+/// Which importer reads `path`.
+///
+/// # Errors
+/// It is not there, or looks like nothing that is known.
+pub fn detect_importer(path: &Path) -> Result<&'static Importer, ImportError> {
+    let input = InputPath::look_at(path)?;
+    if let Some(importer) = IMPORTERS.iter().find(|importer| (importer.recognises)(&input)) {
+        return Ok(importer);
+    }
+    let is_folder = input.folder().is_some();
+    Err(input.into_error().unwrap_or_else(|| {
+        let reason = if is_folder { explain_unknown_folder(path) } else { unknown_format_reason() };
+        ImportError::not_importable(path, None, reason)
+    }))
+}
+
+/// The results that `path` holds, each with its importer: itself, or where it is a folder of result folders (`work/log` of
+/// MMTests), each of those.
+///
+/// # Errors
+/// As [`detect_importer`].
+pub fn list_importable(path: &Path) -> Result<Vec<(&'static Importer, PathBuf)>, ImportError> {
+    let unknown = match detect_importer(path) {
+        Ok(importer) => return Ok(vec![(importer, path.into())]),
+        Err(error) => error,
+    };
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|entry| entry.is_dir()).collect();
+    folders.sort_by(|a, b| compare_natural(&a.to_string_lossy(), &b.to_string_lossy()));
+    let found = folders.into_iter().filter_map(|folder| Some((detect_importer(&folder).ok()?, folder)));
+    let found: Vec<_> = found.collect();
+    if found.is_empty() { Err(unknown) } else { Ok(found) }
+}
+
+/// Why a folder is nothing that is known.
+fn explain_unknown_folder(path: &Path) -> String {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    // A pipe would be waited for.
+    let mut files =
+        entries.filter(|entry| entry.metadata().is_ok_and(|found| found.is_file() && found.len() > 0));
+    match files.find(|file| detect_importer(file).is_ok()) {
+        Some(file) => {
+            format!("it is no result and holds some: name them, such as {}", file.display())
+        }
+        None => unknown_format_reason(),
+    }
+}
+
+fn unknown_format_reason() -> String {
+    let known = IMPORTERS.iter().map(|importer| format!("{} ({})", importer.name, importer.about));
+    let known = known.collect::<Vec<_>>().join("; ");
+    format!("it looks like none of {known}. If you know which it is, say so with --kind")
+}
+
+/// The events of what other tools wrote at `path`, and what it was taken for.
+///
+/// # Errors
+/// [`ImportError::Foreign`], naming file and line, for what cannot be understood. That no row at all could be read is an
+/// error at the end of the events.
+pub fn open_import(
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<(&'static Importer, impl ImportSource + use<>), ImportError> {
+    let kind = options.kind.map_or_else(|| detect_importer(path), Ok)?;
+    let source = (kind.open)(path, options)?;
+    Ok((kind, CheckedSource { path: path.into(), source, is_over: false }))
+}
+
+/// Events that end with an error where nothing could be used of any file.
+struct CheckedSource {
+    path: PathBuf,
+    source: Box<dyn ImportSource>,
+    is_over: bool,
+}
+
+impl Iterator for CheckedSource {
+    type Item = Result<RunEvent, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        if let Some(event) = self.source.next() {
+            return Some(event);
+        }
+        self.is_over = true;
+        let report = self.source.file_reports();
+        report.iter().all(|report| report.rows_used == 0).then(|| Err(unreadable_error(&self.path, &report)))
+    }
+}
+
+impl ImportSource for CheckedSource {
+    fn file_reports(&self) -> Vec<FileReport> {
+        self.source.file_reports()
+    }
+}
+
+fn unreadable_error(path: &Path, report: &[FileReport]) -> ImportError {
+    if let Some(refused) = first_unreadable(report) {
+        return refused;
+    }
+    let first = report.iter().find_map(|report| Some((&report.file, report.unusable.first()?)));
+    first.map_or_else(
+        || empty_import_error(path),
+        |(file, first)| {
+            let place = if first.line > 0 { format!("line {}: ", first.line) } else { String::new() };
+            ImportError::not_importable(
+                file,
+                None,
+                format!("no row in it can be read; {place}{}", first.reason),
+            )
+        },
+    )
+}
+
+fn empty_import_error(path: &Path) -> ImportError {
+    ImportError::not_importable(path, None, "there is nothing in it to import")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The recorded documents: name and text.
+    fn recorded_documents() -> Vec<(String, String)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/tools");
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let endings = ["json", "jsonl", "csv", "txt", "xml"].map(OsStr::new);
+        let files = files.filter(|file| file.extension().is_some_and(|ending| endings.contains(&ending)));
+        let name = |file: &Path| file.file_name().unwrap().to_string_lossy().into_owned();
+        let mut found: Vec<_> = files.map(|file| (name(&file), fs::read_to_string(&file).unwrap())).collect();
+        found.sort();
+        found
+    }
+
+    /// Every importer reads it, whether it looks like one of its own or not: in the end there are events or a reason, and every
+    /// row is accounted for.
+    fn check_every_importer(name: &str, text: &[u8]) {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(name);
+        fs::write(&path, text).unwrap();
+        let input = InputPath::look_at(&path).unwrap();
+        for importer in IMPORTERS {
+            let _ = (importer.recognises)(&input);
+            let options = ImportOptions { kind: Some(importer), ..ImportOptions::default() };
+            let Ok((_, mut source)) = open_import(&path, &options) else { continue };
+            let _ = source.by_ref().try_for_each(|event| event.map(drop));
+            for report in source.file_reports() {
+                assert_eq!(report.rows_read, report.rows_used + report.rows_unusable, "{importer:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for importer in IMPORTERS {
+            assert_eq!(
+                IMPORTERS.iter().filter(|other| other.name == importer.name).count(),
+                1,
+                "{importer:?}"
+            );
+            assert_eq!(find_importer(importer.name), Some(*importer));
+        }
+    }
+
+    #[test]
+    fn each_recording_is_recognised_by_one_importer() {
+        let recorded = recorded_documents();
+        assert!(recorded.len() >= 17, "{}", recorded.len());
+        let home = tempfile::tempdir().unwrap();
+        for (name, text) in recorded {
+            let path = home.path().join(&name);
+            fs::write(&path, text).unwrap();
+            let input = InputPath::look_at(&path).unwrap();
+            let of: Vec<&str> = IMPORTERS
+                .iter()
+                .filter(|importer| (importer.recognises)(&input))
+                .map(|importer| importer.name)
+                .collect();
+            assert_eq!(of.len(), 1, "{of:?}: {name}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn damaged_documents_are_survived(
+            which in any::<prop::sample::Index>(),
+            changes in proptest::collection::vec((any::<usize>(), 0..5_u8, 32..127_u8), 1..6),
+        ) {
+            let recorded = recorded_documents();
+            let (name, text) = which.get(&recorded);
+            let mut bytes = text.clone().into_bytes();
+            for (place, what, byte) in changes {
+                let place = place % bytes.len().max(1);
+                match what {
+                    0 if !bytes.is_empty() => bytes[place] = byte,
+                    1 => bytes.insert(place, byte),
+                    2 if !bytes.is_empty() => drop(bytes.remove(place)),
+                    3 => bytes.truncate(place.max(1)),
+                    _ => bytes.insert(place, b'\n'),
+                }
+            }
+            check_every_importer(name, &bytes);
+        }
+
+        #[test]
+        fn any_words_are_survived(text in "(Benchmark[a-z/=0-9-]{0,12}( [0-9.]{1,5} [a-z/]{1,5}){0,3}\n|[<>{}\\[\\],;:\"a-z0-9 .%-]{0,40}\n){0,8}") {
+            check_every_importer("document", text.as_bytes());
+        }
+    }
+}
