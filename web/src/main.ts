@@ -24,17 +24,31 @@ function parsed(element: Element): unknown {
   return JSON.parse(element.textContent ?? "");
 }
 
-function report(): void {
-  const data = parsed(section("data")) as ReportData;
-  const colours = new Colouring(data);
-  filter.install(section("verdicts"));
-  strips.install(section("iterations"), data, colours);
-  timelines.install(section("timelines"), data, colours);
+/** What each viewer is made from: crates/present/src/section.rs names them, and their data. */
+const VIEWERS: Record<string, (place: HTMLElement, data: unknown) => void> = {
+  iterations: (place, data) => strips.install(place, data as ReportData, colouring(data as ReportData)),
+  timelines: (place, data) => timelines.install(place, data as ReportData, colouring(data as ReportData)),
+  flame: (place, data) => { new Viewer(place, data as Picture); },
+  operations: (place, data) => void zoom.install(place, data as Packed),
+};
+
+/** One choice of colours for all viewers of the same data. */
+function colouring(data: ReportData): Colouring {
+  const known = colours.get(data) ?? new Colouring(data);
+  colours.set(data, known);
+  return known;
+}
+
+const colours = new Map<ReportData, Colouring>();
+const read = new Map<string, unknown>();
+
+function dataOf(id: string): unknown {
+  if (!read.has(id)) read.set(id, parsed(section(id)));
+  return read.get(id);
 }
 
 tip.install();
-if (document.getElementById("data") !== null) report();
-const flames = document.getElementById("flame-data");
-if (flames !== null) new Viewer(section("flame"), parsed(flames) as Picture);
-for (const place of document.querySelectorAll<HTMLElement>(".zoom")) void zoom.install(place, parsed(place) as Packed);
+const verdicts = document.getElementById("verdicts");
+if (verdicts !== null) filter.install(verdicts);
+for (const place of document.querySelectorAll<HTMLElement>(".viewer")) VIEWERS[place.dataset["viewer"] ?? ""]?.(place, dataOf(place.dataset["of"] ?? ""));
 document.documentElement.classList.add("alive");

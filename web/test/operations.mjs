@@ -5,18 +5,18 @@ import { join } from "node:path";
 export async function operations({ test, shots, desktop, file }) {
   const all = async (page) => {
     await page.waitForSelector(".zoom-canvas[data-longest]");
-    await page.locator(".zoom").scrollIntoViewIfNeeded();
+    await page.locator(".viewer.operations").scrollIntoViewIfNeeded();
     await page.waitForTimeout(150);
   };
   const said = (page) => page.locator(".zoom-said").innerText();
   const longest = (page) => page.locator(".zoom-canvas").getAttribute("data-longest").then(Number);
-  const act = async (page, name) => { await page.click(`.zoom [data-act=${name}]`); await page.waitForTimeout(50); };
+  const act = async (page, name) => { await page.click(`.viewer.operations [data-act=${name}]`); await page.waitForTimeout(50); };
 
   await test("operations: at most 2 MB, all of them drawn, the longest among them", file, desktop, async (page) => {
     await all(page);
-    const bytes = await page.locator(".zoom > script").evaluate((script) => script.textContent.length);
+    const bytes = await page.locator("#operations-0").evaluate((script) => script.textContent.length);
     assert.ok(bytes <= 2_000_000, `${bytes} bytes`);
-    assert.match(await page.locator(".zoom .readout").innerText(), /0 to 1.416.100/);
+    assert.match(await page.locator(".viewer.operations .readout").innerText(), /0 to 1.416.100/);
     await page.screenshot({ path: join(shots, "operations-all.png") });
     assert.ok((await longest(page)) > 900_000, `${await longest(page)}`);
     // What is drawn, pixel by pixel: the longest stands where it belongs, in the colour of its cause.
@@ -59,14 +59,14 @@ export async function operations({ test, shots, desktop, file }) {
       await page.mouse.up();
       await page.waitForTimeout(40);
     }
-    const [from, to] = (await page.locator(".zoom .readout").innerText()).match(/[\d\u202f]+/g).map((text) => Number(text.replace(/\u202f/g, "")));
+    const [from, to] = (await page.locator(".viewer.operations .readout").innerText()).match(/[\d\u202f]+/g).map((text) => Number(text.replace(/\u202f/g, "")));
     assert.ok(to - from < 100 && from > 300_000 && to < 500_000, `${from} ${to}`);
     await page.mouse.move(frame.x + 600, frame.y + 30);
     assert.match(await page.locator(".tip").innerText(), /^operation \d+.\d+: (about )?[\d.]+.(ns|µs)/);
-    await page.locator(".zoom .stack").focus();
+    await page.locator(".viewer.operations .stack").focus();
     await page.keyboard.press("0");
-    assert.match(await page.locator(".zoom .readout").innerText(), /0 to 1.416.100/);
-    const took = await page.evaluate(() => { const since = performance.now(); document.querySelector(".zoom [data-act=out]").click(); return performance.now() - since; });
+    assert.match(await page.locator(".viewer.operations .readout").innerText(), /0 to 1.416.100/);
+    const took = await page.evaluate(() => { const since = performance.now(); document.querySelector(".viewer.operations [data-act=out]").click(); return performance.now() - since; });
     console.log(`     all 1,416,100 drawn in ${took.toFixed(0)} ms`);
   });
   await test("operations: nothing scrolls sideways on a phone", file, { viewport: { width: 390, height: 844 }, colorScheme: "dark" }, async (page) => {

@@ -51,6 +51,7 @@ pub mod run_dir;
 pub mod run_id;
 mod run_layout;
 pub mod run_selector;
+mod stored_run;
 mod tables;
 
 /// What the fuzzer calls and nobody else: decoders below the ones that are public.
@@ -68,3 +69,4 @@ pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::RunDir;
 pub use run_id::new_run_id;
+pub use stored_run::StoredRun;

@@ -18,6 +18,7 @@
 //! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
+//! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
 //! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
 
@@ -35,6 +36,7 @@ pub mod profile;
 pub mod quantity;
 mod refusal;
 pub mod run;
+mod run_data;
 pub mod scalar;
 pub mod series;
 mod shared_str;
@@ -55,6 +57,7 @@ pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{ClockOffset, IterationRecord, Manifest, Overhead, RunRecord, RunStatus, TargetRecord};
+pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
 pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 pub use shared_str::SharedStr;

@@ -17,10 +17,10 @@ use std::error::Error;
 
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::Nanos;
+use perflab_model::operation::OperationTraceSummary;
 use perflab_model::series::{ColumnData, RowRuns, Series};
 use perflab_present::flame::render_flame_page;
-use perflab_present::operations::{MOST_BYTES, TraceSection, operation_viewer_data};
-use perflab_present::report::render_report;
+use perflab_present::report::{SECTIONS, render_report};
 use perflab_present::{ReportData, ReportRun};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,16 +36,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(&out, render_flame_page("perflab", &flames)?)?;
         return Ok(());
     }
-    let mut input = match kind.as_deref() {
+    let input = match kind.as_deref() {
         Some("two") => two_run_report()?,
         Some("long") => hour_long_report()?,
         Some("many") => thousand_case_report()?,
-        _ => one_run_report()?,
+        Some("trace") => traced_run_report()?,
+        _ => one_run_report(recorded::recorded_run())?,
     };
-    if kind.as_deref() == Some("trace") {
-        input.traces.push(operations_section()?);
-    }
-    let page = render_report(&input)?;
+    let page = render_report(&input, SECTIONS)?;
     std::fs::write(&out, &page)?;
     eprintln!("{out}: {} bytes", page.len());
     Ok(())
@@ -56,18 +54,13 @@ fn compare_run_by_factor(run: &ReportRun, factor: &str) -> Result<Comparison, Bo
     Ok(compare_levels(&side, factor, &AnalysisOptions::default())?)
 }
 
-fn one_run_report() -> Result<ReportData, Box<dyn Error>> {
-    let run = recorded::recorded_run();
+fn one_run_report(mut run: ReportRun) -> Result<ReportData<'static>, Box<dyn Error>> {
+    run.profiles = stacks::two_side_profiles();
     let comparisons = vec![compare_run_by_factor(&run, "pages")?, compare_run_by_factor(&run, "placebo")?];
-    Ok(ReportData {
-        comparisons,
-        runs: vec![run],
-        flames: Some(stacks::two_side_picture()),
-        ..ReportData::default()
-    })
+    Ok(ReportData { comparisons, runs: vec![Box::new(run)], ..ReportData::default() })
 }
 
-fn two_run_report() -> Result<ReportData, Box<dyn Error>> {
+fn two_run_report() -> Result<ReportData<'static>, Box<dyn Error>> {
     let (mut before, mut after) = (recorded::recorded_run(), recorded::recorded_run());
     before.record.manifest.label = Some("before".into());
     after.record.manifest.label = Some("after".into());
@@ -83,18 +76,18 @@ fn two_run_report() -> Result<ReportData, Box<dyn Error>> {
     Ok(ReportData {
         title: "Does the new kernel cost bandwidth?".into(),
         comparisons: vec![comparison],
-        runs: vec![before, after],
+        runs: vec![Box::new(before), Box::new(after)],
         ..ReportData::default()
     })
 }
 
 /// The recorded series over and over, as an hour at 10 Hz would give it.
-fn hour_long_report() -> Result<ReportData, Box<dyn Error>> {
-    let mut input = one_run_report()?;
-    for series in &mut input.runs[0].series {
+fn hour_long_report() -> Result<ReportData<'static>, Box<dyn Error>> {
+    let mut run = recorded::recorded_run();
+    for series in &mut run.series {
         *series = RowRuns::from_series(&repeat_series(&series.to_series(), 36_000 / 113));
     }
-    Ok(input)
+    one_run_report(run)
 }
 
 fn repeat_series(series: &Series, times: u64) -> Series {
@@ -109,7 +102,7 @@ fn repeat_series(series: &Series, times: u64) -> Series {
 }
 
 /// A thousand cases, thirty iterations each, with the recorded values in turn.
-fn thousand_case_report() -> Result<ReportData, Box<dyn Error>> {
+fn thousand_case_report() -> Result<ReportData<'static>, Box<dyn Error>> {
     let mut run = recorded::recorded_run();
     let record = &mut run.record;
     let (model, values) = (record.manifest.plan.cases[0].clone(), record.samples.clone());
@@ -145,15 +138,14 @@ fn thousand_case_report() -> Result<ReportData, Box<dyn Error>> {
         });
     }
     let comparisons = vec![compare_run_by_factor(&run, "pages")?];
-    Ok(ReportData { comparisons, runs: vec![run], ..ReportData::default() })
+    Ok(ReportData { comparisons, runs: vec![Box::new(run)], ..ReportData::default() })
 }
 
-/// Insertions as the study has them, and the same question as the browser test asks of them.
-fn operations_section() -> Result<TraceSection, Box<dyn Error>> {
+/// Insertions as the study has them.
+fn traced_run_report() -> Result<ReportData<'static>, Box<dyn Error>> {
+    let mut run = recorded::recorded_run();
     let operations = operations::study_operations(1_416_100);
-    let report = perflab_analyze::operations::analyze_operations(&operations, &Default::default())?;
-    let data = operation_viewer_data(&operations, &report, "old policy", MOST_BYTES);
-    eprintln!("{} operations, {} outliers: {} bytes", report.operations, report.outlier_count, data.len());
-    let sentences = perflab_analyze::operations::operation_conclusions(&report);
-    Ok(TraceSection::new("old policy", sentences, &[]).with_zoom(data))
+    let summary = OperationTraceSummary { operations: 1_416_100, ..OperationTraceSummary::default() };
+    run.operations = vec![(summary, operations)];
+    one_run_report(run)
 }

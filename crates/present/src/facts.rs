@@ -1,51 +1,66 @@
-//! Facts of all runs side by side: those that differ are seen first, all on demand.
+//! The section Facts: those that differ between runs are seen first, all on demand.
 
 use std::collections::BTreeSet;
 
 use perflab_model::{Bytes, Facts, Scalar};
-use serde::Serialize;
 
-use crate::section::ReportRun;
+use crate::grid::{Grid, GridCell, GridColumn};
+use crate::run_viewer::run_display_name;
+use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
 
-/// The table of facts: a row a key, a column a run.
-#[derive(Debug, Serialize)]
-pub(crate) struct FactsTable {
-    differing: Vec<FactsRow>,
-    equal: Vec<FactsRow>,
-}
+/// What the machines said about themselves.
+pub(crate) const SECTION: Section =
+    Section { id: "facts", title: "Facts", conclusions: no_conclusions, blocks: facts_blocks };
 
-#[derive(Debug, Serialize)]
-struct FactsRow {
-    key: String,
-    source: String,
-    values: Vec<String>,
-}
-
-/// All facts of the runs.
-pub(crate) fn facts_table(runs: &[ReportRun]) -> FactsTable {
-    let facts: Vec<&Facts> = runs.iter().map(|run| &run.record.manifest.facts).collect();
+fn facts_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let facts: Vec<&Facts> = data.records().map(|record| &record.manifest.facts).collect();
+    let names: Vec<String> = data.records().map(run_display_name).collect();
     let keys: BTreeSet<&str> = facts.iter().flat_map(|facts| facts.0.keys()).map(String::as_str).collect();
     let differ = differing_keys(&facts);
     let (differing, equal) = keys.into_iter().partition::<Vec<&str>, _>(|key| differ.contains(key));
-    let lines = |keys: Vec<&str>| keys.into_iter().map(|key| facts_row(key, &facts)).collect();
-    FactsTable { differing: lines(differing), equal: lines(equal) }
+    let mut blocks = Vec::new();
+    if facts.len() > 1 {
+        let all = differing.len() + equal.len();
+        blocks.push(SectionBlock::Hint(match differing.len() {
+            0 => format!("All {all} facts are the same in all runs."),
+            some => format!("{some} of {all} facts differ between the runs."),
+        }));
+        if !differing.is_empty() {
+            let grid = facts_grid(&differing, &facts, &names);
+            blocks.push(SectionBlock::Grid { caption: "Facts that differ".into(), grid });
+        }
+    }
+    if !equal.is_empty() {
+        let summary = if facts.len() > 1 { "Facts that are the same" } else { "All facts of this run" };
+        let grid = facts_grid(&equal, &facts, &names);
+        blocks.push(SectionBlock::Fold {
+            summary: summary.into(),
+            count: Some(equal.len()),
+            blocks: vec![SectionBlock::Grid { caption: "Facts".into(), grid }],
+        });
+    }
+    Ok(blocks)
+}
+
+/// A row a key, a column a run.
+fn facts_grid(keys: &[&str], facts: &[&Facts], names: &[String]) -> Grid {
+    let runs = names.iter().map(|name| GridColumn::left(name));
+    let mut grid =
+        Grid::new([GridColumn::left("fact")].into_iter().chain(runs).chain([GridColumn::left("read from")]));
+    for key in keys {
+        let value =
+            |facts: &&Facts| facts.value(key).map_or_else(|| "–".into(), |value| fact_value_text(key, value));
+        let source = facts.iter().find_map(|facts| facts.0.get(*key)).map(|fact| fact.source.clone());
+        let values = facts.iter().map(value).map(GridCell::from);
+        grid.add_row([GridCell::from(*key)].into_iter().chain(values).chain([source.into()]));
+    }
+    grid
 }
 
 /// Keys that differ from the first run's, without those that vary by themselves.
 fn differing_keys<'a>(facts: &[&'a Facts]) -> BTreeSet<&'a str> {
     let Some((first, others)) = facts.split_first() else { return BTreeSet::new() };
     others.iter().flat_map(|other| first.changes_to(other)).map(|difference| difference.key).collect()
-}
-
-fn facts_row(key: &str, facts: &[&Facts]) -> FactsRow {
-    let source = facts.iter().find_map(|facts| facts.0.get(key)).map(|fact| fact.source.clone());
-    let value =
-        |facts: &&Facts| facts.value(key).map_or_else(|| "–".into(), |value| fact_value_text(key, value));
-    FactsRow {
-        key: key.into(),
-        source: source.unwrap_or_default(),
-        values: facts.iter().map(value).collect(),
-    }
 }
 
 /// Families of facts that are sizes in bytes.

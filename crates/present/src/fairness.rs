@@ -5,50 +5,50 @@ use std::collections::BTreeMap;
 
 use perflab_analyze::fairness::{IntervalEstimate, TargetFairness};
 use perflab_model::{Case, RunRecord, Sample};
-use serde::Serialize;
 
 use crate::chart::axes::AxisBand;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine, RangeLine};
 use crate::chart::palette::PALETTE;
-use crate::chart::scene::{Scene, SceneSurface};
+use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::chart::AxisUnit;
 use crate::number::report::format_quantity;
 use crate::run_viewer;
+use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// What the page says of one run.
-#[derive(Debug, Serialize)]
-pub(crate) struct FairnessView {
-    run: String,
-    lines: Vec<String>,
-    figures: Vec<String>,
+/// How evenly the targets of a synchronised run were served.
+pub(crate) const SECTION: Section = Section {
+    id: "fairness",
+    title: "Between targets",
+    conclusions: no_conclusions,
+    blocks: fairness_blocks,
+};
+
+/// A part for each run that had two targets or more at work.
+fn fairness_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let several = data.runs.len() > 1;
+    let part = |record: &RunRecord| {
+        let blocks = run_blocks(record);
+        let name = (several && !blocks.is_empty()).then(|| run_viewer::run_display_name(record));
+        name.map(SectionBlock::Heading).into_iter().chain(blocks).collect::<Vec<_>>()
+    };
+    Ok(data.records().flat_map(part).collect())
 }
 
-/// A view for each run that had two targets or more at work.
-pub(crate) fn fairness_views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<FairnessView> {
-    records.filter_map(fairness_view).collect()
-}
-
-fn fairness_view(record: &RunRecord) -> Option<FairnessView> {
+fn run_blocks(record: &RunRecord) -> Vec<SectionBlock> {
     let all = perflab_analyze::target_fairness(record, CONFIDENCE);
-    let punctuality = synchronisation_text(record);
-    if all.is_empty() && punctuality.is_none() {
-        return None;
-    }
     let names: Vec<String> = record.manifest.targets.iter().map(|target| target.name.clone()).collect();
-    let mut scenes: Vec<Scene> = all.iter().map(|one| target_chart(one, &names)).collect();
+    let synchronisation = synchronisation_text(record).map(|line| format!("{line}.")).into_iter();
+    let sentences = synchronisation.chain(all.iter().map(|one| fairness_sentence(one, &names)));
+    let mut blocks: Vec<SectionBlock> = sentences.map(SectionBlock::Text).collect();
+    blocks.extend(all.iter().map(|one| SectionBlock::Figure(target_chart(one, &names))));
     if !all.is_empty() {
-        scenes.push(spread_chart(&all));
+        blocks.push(SectionBlock::Figure(spread_chart(&all)));
     }
-    let lines = punctuality.map(|line| format!("{line}.")).into_iter();
-    Some(FairnessView {
-        run: run_viewer::run_display_name(record),
-        lines: lines.chain(all.iter().map(|one| fairness_sentence(one, &names))).collect(),
-        figures: scenes.iter().map(|scene| scene.to_svg(SceneSurface::Inline)).collect(),
-    })
+    blocks
 }
 
 fn fairness_sentence(one: &TargetFairness, names: &[String]) -> String {
@@ -285,6 +285,8 @@ pub fn median_grid(record: &RunRecord) -> Grid {
 #[cfg(test)]
 mod tests {
     use perflab_model::{Nanos, Sample};
+
+    use crate::chart::scene::SceneSurface;
 
     use super::*;
 

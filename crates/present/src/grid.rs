@@ -112,6 +112,19 @@ impl<T: Into<GridCell>> From<Option<T>> for GridCell {
     }
 }
 
+/// A grid as a page takes it: texts, and which columns are flush with the right.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct GridTexts {
+    columns: Vec<GridTextColumn>,
+    rows: Vec<Vec<String>>,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct GridTextColumn {
+    title: String,
+    number: bool,
+}
+
 /// Rows under columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
@@ -162,11 +175,22 @@ impl Grid {
         }
     }
 
-    /// The titles, and the texts of the rows for people.
-    #[must_use]
-    pub fn rows_as_text(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text));
-        (self.titles(), rows.collect())
+    /// The titles, and the texts of the rows for people. A column without any text is left out.
+    pub(crate) fn texts(&self) -> GridTexts {
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text)).collect();
+        let holds =
+            |at: usize| at == 0 || rows.iter().any(|row| row.get(at).is_some_and(|text| !text.is_empty()));
+        let kept: Vec<bool> = (0..self.columns.len()).map(holds).collect();
+        let column = |(column, _): (&GridColumn, &bool)| GridTextColumn {
+            title: column.title.clone(),
+            number: column.align == ColumnAlign::Right,
+        };
+        let columns = self.columns.iter().zip(&kept).filter(|(_, kept)| **kept).map(column).collect();
+        let row = |row: Vec<String>| {
+            row.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(text, _)| text).collect()
+        };
+        GridTexts { columns, rows: rows.into_iter().map(row).collect() }
     }
 
     /// The table's lines, the titles first. Each row is one line where `width` is `None`; where it does not fit, texts and titles

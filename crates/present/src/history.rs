@@ -10,13 +10,13 @@ use perflab_analyze::history::{HistoryChangePoint, MetricHistory};
 use perflab_analyze::{
     AlarmReason, ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict,
 };
-use serde::Serialize;
 
 use crate::chart::axes::AxisBand;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
-use crate::chart::scene::{Scene, SceneSurface};
+use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::chart::AxisUnit;
+use crate::section::{ReportData, Section, SectionBlock, SectionError};
 
 /// One line a step, the newest first.
 #[must_use]
@@ -244,31 +244,46 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
 /// As many figures stand on a page.
 const MOST: usize = 12;
 
-/// The histories of a page.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HistorySection {
-    figures: Vec<String>,
-    titles: Vec<String>,
-    rows: Vec<Vec<String>>,
-    notes: Vec<String>,
+/// How metrics moved over the runs of the archive.
+pub(crate) const SECTION: Section =
+    Section { id: "history", title: "History", conclusions: history_conclusions, blocks: history_blocks };
+
+fn history_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
+    let Some(history) = &data.history else { return Ok(Vec::new()) };
+    let runs = history.runs.len();
+    let stepped: Vec<&MetricHistory> = history.series.iter().filter(|one| !one.steps.is_empty()).collect();
+    let last = stepped.iter().flat_map(|one| one.steps.iter().map(move |step| (one, step)));
+    let Some((series, step)) = last.max_by(|a, b| a.1.first_bad.cmp(&b.1.first_bad)) else {
+        return Ok(vec![format!("No step in {} metrics over {runs} runs.", history.series.len())]);
+    };
+    let change = step_change_text(step.change, &series.unit.0);
+    Ok(vec![format!(
+        "{} of {} metrics stepped over {runs} runs; the last step: {} of {} {change} {}.",
+        stepped.len(),
+        history.series.len(),
+        series.metric,
+        series.subject,
+        step_word(step)
+    )])
 }
 
-impl HistorySection {
-    /// Figures of the series that have steps, or of the first ones; the table of all steps.
-    #[must_use]
-    pub fn from_history(history: &MetricHistories) -> Self {
-        let stepped: Vec<&MetricHistory> =
-            history.series.iter().filter(|one| !one.steps.is_empty()).collect();
-        let all: Vec<&MetricHistory> = history.series.iter().collect();
-        let requested = if stepped.is_empty() { all } else { stepped };
-        let left_out = requested.len().saturating_sub(MOST);
-        let figures = requested
-            .into_iter()
-            .take(MOST)
-            .map(|series| history_chart(history, series).to_svg(SceneSurface::Inline));
-        let (titles, rows) = steps_grid(history).rows_as_text();
-        let more = (left_out > 0).then(|| format!("{left_out} further series have no figure here"));
-        let notes = history.notes.iter().cloned().chain(more).collect();
-        HistorySection { figures: figures.collect(), titles, rows, notes }
+/// Figures of the series that have steps, or of the first ones; the table of all steps.
+fn history_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let Some(history) = &data.history else { return Ok(Vec::new()) };
+    let stepped: Vec<&MetricHistory> = history.series.iter().filter(|one| !one.steps.is_empty()).collect();
+    let all: Vec<&MetricHistory> = history.series.iter().collect();
+    let requested = if stepped.is_empty() { all } else { stepped };
+    let left_out = requested.len().saturating_sub(MOST);
+    let mut blocks: Vec<SectionBlock> = requested
+        .into_iter()
+        .take(MOST)
+        .map(|series| SectionBlock::Figure(history_chart(history, series)))
+        .collect();
+    let grid = steps_grid(history);
+    if !grid.is_empty() {
+        blocks.push(SectionBlock::Grid { caption: "Steps, the newest first".into(), grid });
     }
+    let more = (left_out > 0).then(|| format!("{left_out} further series have no figure here"));
+    blocks.extend(history.notes.iter().cloned().chain(more).map(SectionBlock::Hint));
+    Ok(blocks)
 }

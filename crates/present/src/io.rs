@@ -7,7 +7,8 @@ use perflab_analyze::{
     BLOCK_STATUSES, BlockRead, BlockStatus, DirectoryUse, DiskRegion, FileIoUse, IoInterval,
     PublishedCoverage, TraceCoverage,
 };
-use perflab_model::io_trace::{DeviceNumber, PAGE, SECTOR};
+use perflab_analyze::{remove_stacked_requests, trace_coverage};
+use perflab_model::io_trace::{DeviceNumber, IoEventKind, IoRecording, PAGE, SECTOR};
 use perflab_model::{Bytes, Nanos};
 
 use crate::chart::dot_charts::{ChartExtent, ExtentChart};
@@ -16,6 +17,8 @@ use crate::chart::palette::{OTHERS_COLOUR, PALETTE, RgbColour};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::chart::AxisUnit;
+use crate::run_viewer::run_display_name;
+use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
 
 fn io_bytes_cell(bytes: u64) -> GridCell {
     GridCell::with_text(perflab_model::Bytes(bytes).to_string(), bytes)
@@ -312,6 +315,63 @@ fn cumulative_bytes(coverage: &TraceCoverage, status: BlockStatus, times: &[f64]
         sum as f64
     };
     times.iter().map(until).collect()
+}
+
+/// What was read from disks, where it lay, and which of it a startup trace explains.
+pub(crate) const SECTION: Section =
+    Section { id: "io", title: "Disk I/O", conclusions: no_conclusions, blocks: io_blocks };
+
+/// The first traced iteration of each run stands for all.
+fn io_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let mut blocks = Vec::new();
+    for run in &data.runs {
+        let Some((_, recording)) = run.io_recordings()?.into_iter().next() else { continue };
+        let name = (data.runs.len() > 1).then(|| run_display_name(run.record()));
+        blocks.extend(recording_blocks(data, name, &remove_stacked_requests(recording).0));
+    }
+    Ok(blocks)
+}
+
+fn recording_blocks(data: &ReportData, run: Option<String>, recording: &IoRecording) -> Vec<SectionBlock> {
+    let program = recording.events.iter().find(|event| event.kind == IoEventKind::Exec);
+    let program = program.and_then(|event| event.name.as_deref());
+    let trace = program.and_then(data.startup_trace);
+    let names = if trace.is_some() { CoverageNames::Trace } else { CoverageNames::Program };
+    let found = trace_coverage(recording, &trace.unwrap_or_default());
+    let run = run.map_or_else(String::new, |run| format!(", {run}"));
+    let mut blocks = vec![SectionBlock::Heading(format!("I/O of {}{run}", program.unwrap_or("the system")))];
+    blocks.extend(coverage_sentences(&found, names).into_iter().map(SectionBlock::Text));
+    blocks.push(SectionBlock::Figure(read_positions_chart(
+        &found,
+        "Reads of the disk: when, and where",
+        names,
+    )));
+    blocks.push(SectionBlock::Figure(read_classes_chart(
+        &found,
+        "Reads of the disk: how much of which kind",
+        names,
+    )));
+    blocks
+}
+
+fn coverage_sentences(found: &TraceCoverage, names: CoverageNames) -> [String; 2] {
+    let sum: u64 = found.bytes.values().sum();
+    let parts = found.bytes.iter().filter(|(_, bytes)| **bytes > 0);
+    let parts: Vec<String> =
+        parts.map(|(status, bytes)| format!("{} {}", Bytes(*bytes), names.status_name(*status))).collect();
+    let against = match names {
+        CoverageNames::Trace => "compared with the prefetch trace that is remembered of it",
+        CoverageNames::Program => "no prefetch trace of it is remembered here",
+    };
+    [
+        format!("Disks were asked for {}: {} ({against}).", Bytes(sum), parts.join(", ")),
+        format!(
+            "They delivered {} meanwhile, {} of it asked for before; {} were under way at the end.",
+            Bytes(found.answers.completed),
+            Bytes(found.answers.before_start),
+            Bytes(found.answers.in_flight)
+        ),
+    ]
 }
 
 #[cfg(test)]

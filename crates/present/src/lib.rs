@@ -3,7 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`report`] | the report: its sections in their order, the page, its policy |
-//! | `section` | [`ReportData`], [`ReportRun`]: what a report is made from |
+//! | [`section`] | one part of a report: [`Section`](section::Section), its blocks, and what it reads ([`ReportData`]) |
 //! | [`comparison`], `diagnostics` | verdicts as tables; what is below them |
 //! | `grid` | tables of anything ([`comparison::Grid`]) |
 //! | [`history`] | steps of a history, the check of the newest run |
@@ -12,7 +12,7 @@
 //! | `run_overview`, `facts` | one run for people; facts side by side |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
 //! | [`chart`] | static figures as SVG and PNG |
-//! | `number` | numbers for people |
+//! | `number`, `sentence` | numbers and sentences for people |
 
 pub mod chart;
 pub mod comparison;
@@ -29,7 +29,8 @@ mod packed_column;
 pub mod report;
 mod run_overview;
 pub mod run_viewer;
-mod section;
+pub mod section;
+mod sentence;
 pub mod slab;
 mod startup;
 

@@ -3,7 +3,8 @@
 //! Integers are variable-length bytes (LEB128), then base64: a third of what JSON takes for a million samples, and no
 //! parser of numbers has to read it. Other columns are short JSON: differences, and repeats counted.
 
-use crate::report::encode_base64;
+use serde::Serialize;
+
 use crate::run_viewer::{PackedColumn, PackedItem};
 
 /// Numbers from 0.
@@ -69,9 +70,44 @@ fn packed_items(values: impl Iterator<Item = Option<i64>>) -> Vec<PackedItem> {
     items
 }
 
+/// RFC 4648, section 4.
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |group: u32, at: u32| {
+        let sextet = (group >> (18 - 6 * at)) & 63;
+        DIGITS.get(sextet as usize).map_or('=', |digit| char::from(*digit))
+    };
+    let four = |chunk: &[u8]| {
+        let group =
+            (0..3).fold(0, |group, at| (group << 8) | chunk.get(at).map_or(0, |byte| u32::from(*byte)));
+        (0..4).map(|at| if at as usize > chunk.len() { '=' } else { digit(group, at) }).collect::<String>()
+    };
+    bytes.chunks(3).map(four).collect()
+}
+
+/// JSON that no HTML parser takes for the end of its element.
+pub(crate) fn embed_json(data: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base64_gives_the_vectors_of_rfc_4648() {
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+        ];
+        for (plain, coded) in vectors {
+            assert_eq!(encode_base64(plain.as_bytes()), coded);
+        }
+    }
 
     #[test]
     fn columns_are_what_the_viewer_unpacks() {

@@ -1,88 +1,261 @@
 //! The single-file report: one HTML page that works offline, with or without JavaScript.
 //!
-//! Its sections in their order, the page and its policy, and the conclusions of a run. What can be read with JavaScript
-//! off (verdicts, interval plots, facts, plan) is rendered here; what needs a pointer (dots, timelines, filter) is
-//! drawn by the bundle under `assets/`, built from `web/` and committed.
+//! [`SECTIONS`] names its sections in their order; nothing here knows more than one of them. What can be read with
+//! JavaScript off (verdicts with their intervals, pictures, facts, plan) is rendered here; what needs a pointer (dots,
+//! timelines, filter) is drawn by the bundle under `assets/`, built from `web/` and committed.
 //!
 //! The page's policy allows exactly that script and style, by hash: nothing that a study's or a metric's name smuggles
 //! in can run.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use perflab_analyze::MetricHistories;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::chart::scene::SceneSurface;
+use crate::comparison::verdict_table::VerdictTable;
 use crate::flame::viewer::FlameViewerData;
-use crate::run_overview::{self, PageView};
-use crate::run_viewer;
-use crate::section::{ReportData, ReportError};
+use crate::grid::GridTexts;
+use crate::packed_column::encode_base64;
+use crate::section::{ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
+use crate::{
+    comparison, facts, fairness, flame, history, io, operations, run_overview, run_viewer, slab, startup,
+};
 
-#[derive(Serialize)]
-struct ReportPageValues<'a> {
-    page: &'a PageView,
-    policy: String,
-    style: &'a str,
-    script: &'a str,
-    data: String,
-    /// The viewer's data; empty where nothing was profiled.
-    flames: String,
-}
+/// The sections of a report in their order: the answer, pictures, then what is known of the runs.
+pub const SECTIONS: &[&Section] = &[
+    &comparison::section::SECTION,
+    &history::SECTION,
+    &startup::SECTION,
+    &slab::section::SECTION,
+    &flame::section::SECTION,
+    &operations::section::SECTION,
+    &io::SECTION,
+    &fairness::SECTION,
+    &run_viewer::ITERATIONS,
+    &run_viewer::TIMELINES,
+    &run_overview::RUNS,
+    &facts::SECTION,
+    &run_overview::PLAN,
+];
+
+/// The section whose conclusions a table of verdicts prints itself.
+pub const VERDICTS: &str = comparison::section::SECTION.id;
 
 /// One HTML file: readable without JavaScript, without a network, on a phone and on paper.
 ///
 /// # Errors
 ///
-/// Without a run; and where page or data cannot be written, which would be a mistake of ours.
-pub fn render_report(input: &ReportData) -> Result<String, ReportError> {
-    fill_report_page(input, None)
+/// Without a run; and where the page cannot be written, which would be a mistake of ours. A section that fails says why
+/// in its place.
+pub fn render_report(data: &ReportData, sections: &[&Section]) -> Result<String, ReportError> {
+    let Some(first) = data.records().next() else { return Err(ReportError::NoRuns) };
+    let study = &first.manifest.study;
+    let mut page = PageView {
+        brand: "perflab report",
+        class: "",
+        title: if data.title.is_empty() { study.title.clone() } else { data.title.clone() },
+        description: study.description.clone(),
+        reference: study.reference.clone(),
+        writer: first.manifest.writer.clone(),
+        answer: Vec::new(),
+        sections: Vec::new(),
+        data: Vec::new(),
+    };
+    for section in sections {
+        page.add_section(data, section, (section.conclusions)(data), (section.blocks)(data));
+    }
+    if page.answer.is_empty() {
+        page.answer.push("Nothing was compared: this report shows what was measured.".into());
+    }
+    fill_page(&page)
 }
 
-/// The same page with a section about the history of metrics, its newest run among the input's.
+/// What the sections say in sentences: the end of a run in a terminal. A section that fails is left out here; its place on
+/// the page says why.
+#[must_use]
+pub fn conclude_sections(data: &ReportData, sections: &[&Section]) -> Vec<String> {
+    sections.iter().flat_map(|section| (section.conclusions)(data).unwrap_or_default()).collect()
+}
+
+/// One HTML file with the viewer of call stacks alone, that asks nothing of any network.
 ///
 /// # Errors
 ///
-/// As [`render_report`].
-pub fn render_report_with_history(
-    input: &ReportData,
-    history: &MetricHistories,
-) -> Result<String, ReportError> {
-    fill_report_page(input, Some(history))
-}
-
-fn fill_report_page(input: &ReportData, history: Option<&MetricHistories>) -> Result<String, ReportError> {
-    if input.runs.is_empty() {
-        return Err(ReportError::NoRuns);
-    }
-    let page = run_overview::page_view(input, history);
-    let data = run_viewer::RunViewerData { runs: input.runs.iter().map(run_viewer::viewer_run).collect() };
-    let filled = ReportPageValues {
-        page: &page,
-        policy: content_security_policy(),
-        style: STYLE,
-        script: SCRIPT,
-        data: embed_json(&data)?,
-        flames: input.flames.as_ref().map(embed_json).transpose()?.unwrap_or_default(),
+/// Where page or data cannot be written, which would be a mistake of ours.
+pub fn render_flame_page(writer: &str, picture: &FlameViewerData) -> Result<String, ReportError> {
+    let mut page = PageView {
+        brand: "perflab flame graph",
+        class: "flame-page",
+        title: picture.title.clone(),
+        description: None,
+        reference: None,
+        writer: writer.into(),
+        answer: Vec::new(),
+        sections: Vec::new(),
+        data: Vec::new(),
     };
-    let templates = page_templates()?;
-    Ok(templates.get_template("report.html")?.render(Value::from(Serde(filled)))?)
+    let viewer = flame::section::flame_viewer(picture)?;
+    let blocks = vec![SectionBlock::Viewer(viewer)];
+    page.add_section(&ReportData::default(), &flame::section::SECTION, Ok(Vec::new()), Ok(blocks));
+    fill_page(&page)
 }
 
-/// JSON that no HTML parser takes for the end of its element.
-pub(crate) fn embed_json(data: &impl Serialize) -> Result<String, ReportError> {
-    Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
+/// Everything but style and script.
+#[derive(Debug, Serialize)]
+struct PageView {
+    brand: &'static str,
+    class: &'static str,
+    title: String,
+    description: Option<String>,
+    reference: Option<String>,
+    writer: String,
+    /// The conclusions of the first section that has any: what the page begins with.
+    answer: Vec<String>,
+    sections: Vec<SectionView>,
+    /// What viewers read, by name.
+    data: Vec<(String, String)>,
 }
 
-/// The page's templates, by name.
-fn page_templates() -> Result<Environment<'static>, ReportError> {
+#[derive(Debug, Serialize)]
+struct SectionView {
+    id: &'static str,
+    title: &'static str,
+    conclusions: Vec<String>,
+    blocks: Vec<BlockView>,
+}
+
+/// A block as the template takes it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum BlockView {
+    Heading { text: String },
+    Text { text: String },
+    Hint { text: String },
+    Diagnostic { headline: String, advice: String, details: Vec<String> },
+    Footnotes { notes: Vec<(String, String)> },
+    Pairs { pairs: Vec<(String, String)> },
+    List { texts: Vec<String> },
+    Code { text: String },
+    Grid { caption: String, grid: GridTexts },
+    Verdicts { table: VerdictTable },
+    Figure { svg: String },
+    Viewer { name: &'static str, data_id: String, without_script: &'static str },
+    Card { heading: String, badge: Option<(String, bool)>, blocks: Vec<BlockView> },
+    Fold { summary: String, count: Option<usize>, blocks: Vec<BlockView> },
+}
+
+impl PageView {
+    fn add_section(
+        &mut self,
+        data: &ReportData,
+        section: &Section,
+        conclusions: Result<Vec<String>, SectionError>,
+        blocks: Result<Vec<SectionBlock>, SectionError>,
+    ) {
+        let (conclusions, failed) = match conclusions {
+            Ok(conclusions) => (conclusions, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let blocks = match (failed, blocks) {
+            (None, Ok(blocks)) => blocks,
+            (Some(error), _) | (None, Err(error)) => vec![failed_section(&error)],
+        };
+        if conclusions.is_empty() && blocks.is_empty() {
+            return;
+        }
+        let is_answer = self.answer.is_empty() && !conclusions.is_empty();
+        let mut view =
+            SectionView { id: section.id, title: section.title, conclusions: Vec::new(), blocks: Vec::new() };
+        if is_answer {
+            self.answer = conclusions
+        } else {
+            view.conclusions = conclusions
+        }
+        view.blocks = self.block_views(data, blocks);
+        self.sections.push(view);
+    }
+
+    fn block_view(&mut self, data: &ReportData, block: SectionBlock) -> BlockView {
+        match block {
+            SectionBlock::Heading(text) => BlockView::Heading { text },
+            SectionBlock::Text(text) => BlockView::Text { text },
+            SectionBlock::Hint(text) => BlockView::Hint { text },
+            SectionBlock::Diagnostic { headline, advice, details } => {
+                BlockView::Diagnostic { headline, advice, details }
+            }
+            SectionBlock::Footnotes(notes) => BlockView::Footnotes { notes },
+            SectionBlock::Pairs(pairs) => BlockView::Pairs { pairs },
+            SectionBlock::List(texts) => BlockView::List { texts },
+            SectionBlock::Code(text) => BlockView::Code { text },
+            SectionBlock::Grid { caption, grid } => BlockView::Grid { caption, grid: grid.texts() },
+            SectionBlock::Verdicts(table) => BlockView::Verdicts { table },
+            SectionBlock::Figure(scene) => BlockView::Figure { svg: scene.to_svg(SceneSurface::Inline) },
+            SectionBlock::Viewer(viewer) => match self.add_viewer_data(data, &viewer.data_id, viewer.data) {
+                Ok(()) => BlockView::Viewer {
+                    name: viewer.name,
+                    data_id: viewer.data_id,
+                    without_script: viewer.without_script,
+                },
+                Err(error) => self.block_view(data, failed_section(&error)),
+            },
+            SectionBlock::Card { heading, badge, blocks } => {
+                BlockView::Card { heading, badge, blocks: self.block_views(data, blocks) }
+            }
+            SectionBlock::Fold { summary, count, blocks } => {
+                BlockView::Fold { summary, count, blocks: self.block_views(data, blocks) }
+            }
+        }
+    }
+
+    /// Data that a viewer before it has already is not written again.
+    fn add_viewer_data(
+        &mut self,
+        data: &ReportData,
+        id: &str,
+        viewer: ViewerData,
+    ) -> Result<(), SectionError> {
+        if self.data.iter().any(|(known, _)| known == id) {
+            return Ok(());
+        }
+        let json = match viewer {
+            ViewerData::Json(json) => json,
+            ViewerData::Shared(make) => make(data)?,
+        };
+        self.data.push((id.into(), json));
+        Ok(())
+    }
+
+    fn block_views(&mut self, data: &ReportData, blocks: Vec<SectionBlock>) -> Vec<BlockView> {
+        blocks.into_iter().map(|block| self.block_view(data, block)).collect()
+    }
+}
+
+/// What stands in the place of a section that cannot be made.
+fn failed_section(error: &SectionError) -> SectionBlock {
+    SectionBlock::Diagnostic {
+        headline: "This part could not be made.".into(),
+        advice: format!("{error}."),
+        details: Vec::new(),
+    }
+}
+
+#[derive(Serialize)]
+struct TemplateValues<'a> {
+    page: &'a PageView,
+    policy: String,
+    style: &'a str,
+    script: &'a str,
+}
+
+fn fill_page(page: &PageView) -> Result<String, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
     templates.add_filter("code", mark_code);
-    for (name, text) in TEMPLATES {
-        templates.add_template(name, text)?;
-    }
-    Ok(templates)
+    templates.add_template("report.html", TEMPLATE)?;
+    let values = TemplateValues { page, policy: content_security_policy(), style: STYLE, script: SCRIPT };
+    Ok(templates.get_template("report.html")?.render(Value::from(Serde(values)))?)
 }
 
 /// What stands between a pair of backticks becomes code; everything is escaped.
@@ -95,25 +268,14 @@ fn mark_code(text: String) -> Value {
     Value::from_safe_string(escaped.split('`').enumerate().map(part).collect())
 }
 
+/// The page, with a macro for each kind of block.
+const TEMPLATE: &str = include_str!("../assets/report.html");
+
 /// The front end: one script without imports.
 const SCRIPT: &str = include_str!("../assets/report.js");
 
 /// Its style sheet.
 const STYLE: &str = include_str!("../assets/report.css");
-
-/// The page's template and its parts, by name.
-const TEMPLATES: &[(&str, &str)] = &[
-    ("report.html", include_str!("../assets/report.html")),
-    ("comparison.html", include_str!("../assets/comparison.html")),
-    ("runs.html", include_str!("../assets/runs.html")),
-    ("history.html", include_str!("../assets/history.html")),
-    ("slab.html", include_str!("../assets/slab.html")),
-    ("flame.html", include_str!("../assets/flame.html")),
-    ("flame_section.html", include_str!("../assets/flame_section.html")),
-    ("startup.html", include_str!("../assets/startup.html")),
-    ("fairness.html", include_str!("../assets/fairness.html")),
-    ("trace.html", include_str!("../assets/trace.html")),
-];
 
 /// The content security policy: nothing from anywhere, no style attributes, no script but ours.
 fn content_security_policy() -> String {
@@ -128,68 +290,9 @@ fn hash_source(text: &str) -> String {
     encode_base64(&Sha256::digest(text.as_bytes()))
 }
 
-/// RFC 4648, section 4.
-pub(crate) fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = |group: u32, at: u32| {
-        let sextet = (group >> (18 - 6 * at)) & 63;
-        DIGITS.get(sextet as usize).map_or('=', |digit| char::from(*digit))
-    };
-    let four = |chunk: &[u8]| {
-        let group =
-            (0..3).fold(0, |group, at| (group << 8) | chunk.get(at).map_or(0, |byte| u32::from(*byte)));
-        (0..4).map(|at| if at as usize > chunk.len() { '=' } else { digit(group, at) }).collect::<String>()
-    };
-    bytes.chunks(3).map(four).collect()
-}
-
-#[derive(Serialize)]
-struct FlamePageValues<'a> {
-    title: &'a str,
-    writer: &'a str,
-    policy: String,
-    style: &'a str,
-    script: &'a str,
-    flames: String,
-}
-
-/// One HTML file that asks nothing of any network.
-///
-/// # Errors
-///
-/// Where page or data cannot be written, which would be a mistake of ours.
-pub fn render_flame_page(writer: &str, picture: &FlameViewerData) -> Result<String, ReportError> {
-    let filled = FlamePageValues {
-        title: &picture.title,
-        writer,
-        policy: content_security_policy(),
-        style: STYLE,
-        script: SCRIPT,
-        flames: embed_json(picture)?,
-    };
-    Ok(page_templates()?.get_template("flame.html")?.render(Value::from(Serde(filled)))?)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::render_report;
     use super::*;
-    use crate::section::{ReportData, ReportError};
-
-    #[test]
-    fn base64_gives_the_vectors_of_rfc_4648() {
-        let vectors = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-        ];
-        for (plain, coded) in vectors {
-            assert_eq!(encode_base64(plain.as_bytes()), coded);
-        }
-    }
 
     #[test]
     fn nothing_in_the_bundle_ends_its_own_element() {
@@ -204,7 +307,13 @@ mod tests {
 
     #[test]
     fn a_report_of_nothing_is_refused() {
-        let input = ReportData { title: "t".into(), ..ReportData::default() };
-        assert!(matches!(render_report(&input), Err(ReportError::NoRuns)));
+        let data = ReportData { title: "t".into(), ..ReportData::default() };
+        assert!(matches!(render_report(&data, SECTIONS), Err(ReportError::NoRuns)));
+    }
+
+    #[test]
+    fn every_section_has_an_anchor_of_its_own() {
+        let ids: std::collections::BTreeSet<&str> = SECTIONS.iter().map(|section| section.id).collect();
+        assert_eq!(ids.len(), SECTIONS.len());
     }
 }

@@ -1,125 +1,57 @@
-//! One run for people: heading, plan, own cost, gaps, iterations, medians.
-//!
-//! They are texts only, so that the template decides nothing.
+//! One run for people: its card, and its plan.
 
-use perflab_analyze::MetricHistories;
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{RunPlan, RunRecord, RunStatus};
-use serde::Serialize;
+use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunStatus};
 
-use crate::comparison::section;
 use crate::number::report::format_quantity;
-use crate::section::{ReportData, ReportRun};
-use crate::{facts, fairness, run_viewer, startup};
+use crate::run_viewer::run_display_name;
+use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
+use crate::sentence::format_sentence;
 
-/// Everything but data, style and script.
-#[derive(Debug, Serialize)]
-pub(crate) struct PageView {
-    pub(crate) title: String,
-    description: Option<String>,
-    reference: Option<String>,
-    writer: String,
-    runs: Vec<RunCard>,
-    comparisons: Vec<section::ComparisonView>,
-    facts: facts::FactsTable,
-    slabs: Vec<crate::slab::section::SlabSection>,
-    traces: Vec<crate::section::TraceSection>,
-    startups: Vec<startup::StartupView>,
-    fairness: Vec<fairness::FairnessView>,
-    history: Option<crate::history::HistorySection>,
+/// What ran, where, how it ended, and what perflab itself cost.
+pub(crate) const RUNS: Section =
+    Section { id: "runs", title: "Runs", conclusions: no_conclusions, blocks: run_cards };
+
+/// What was planned, in which order.
+pub(crate) const PLAN: Section =
+    Section { id: "plan", title: "Plan", conclusions: no_conclusions, blocks: plan_cards };
+
+fn run_cards(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    data.runs.iter().map(|run| run_card(run.as_ref())).collect()
 }
 
-/// One run's card and plan.
-#[derive(Debug, Serialize)]
-struct RunCard {
-    name: String,
-    id: String,
-    began: String,
-    wall: String,
-    target: String,
-    kernel: String,
-    cpu: String,
-    status: String,
-    fine: bool,
-    failed: usize,
-    cost: OverheadText,
-    warnings: Vec<PageDiagnostic>,
-    /// The last output of targets, where an iteration failed.
-    console: Option<String>,
-    plan: PlanCard,
-}
-
-/// What perflab itself cost.
-#[derive(Debug, Serialize)]
-struct OverheadText {
-    cpu: String,
-    monitors: String,
-    memory: String,
-    written: String,
-    ticks: u64,
-    late: u64,
-    lost: u64,
-}
-
-/// A warning with what to do about it.
-#[derive(Debug, Serialize)]
-struct PageDiagnostic {
-    message: String,
-    advice: String,
-}
-
-#[derive(Debug, Serialize)]
-struct PlanCard {
-    study: String,
-    text: String,
-    order: String,
-    seed: String,
-    slots: usize,
-    factors: Vec<(String, String)>,
-    cases: Vec<String>,
-}
-
-/// The page of an input.
-pub(crate) fn page_view(input: &ReportData, history: Option<&MetricHistories>) -> PageView {
-    let study = input.runs.first().map(|run| &run.record.manifest.study);
-    let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
-    PageView {
-        title: title.unwrap_or_else(|| input.title.clone()),
-        description: study.and_then(|study| study.description.clone()),
-        reference: study.and_then(|study| study.reference.clone()),
-        writer: input.runs.first().map(|run| run.record.manifest.writer.clone()).unwrap_or_default(),
-        runs: input.runs.iter().map(run_card).collect(),
-        comparisons: section::comparison_views(&input.comparisons),
-        facts: facts::facts_table(&input.runs),
-        slabs: crate::slab::section::slab_sections(&input.runs),
-        traces: input.traces.clone(),
-        startups: startup::startup_views(input.runs.iter().map(|run| &run.record)),
-        fairness: fairness::fairness_views(input.runs.iter().map(|run| &run.record)),
-        history: history.map(crate::history::HistorySection::from_history),
-    }
-}
-
-fn run_card(input: &ReportRun) -> RunCard {
-    let record = &input.record;
+fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
+    let record = run.record();
     let manifest = &record.manifest;
     let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
-    let warnings = record.warnings.iter();
-    RunCard {
-        name: run_viewer::run_display_name(record),
-        id: manifest.id.clone(),
-        began: format_date(manifest.anchor.realtime.0),
-        wall: format_quantity(manifest.overhead.wall.seconds(), "s"),
-        target: manifest.target.clone(),
-        kernel: fact("kernel.release"),
-        cpu: fact("cpu.model"),
-        status: manifest.status.to_string(),
-        fine: manifest.status == RunStatus::Finished,
-        failed: record.iterations.iter().filter(|one| one.outcome != perflab_model::Outcome::Ok).count(),
-        cost: overhead_text(record),
-        warnings: warnings.map(page_diagnostic).collect(),
-        console: input.consoles.as_deref().map(last_output_lines).filter(|text| !text.is_empty()),
-        plan: plan_card(record, &manifest.plan),
-    }
+    let failed = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).count();
+    let pairs = [
+        ("Began", format_date(manifest.anchor.realtime)),
+        ("Took", format_quantity(manifest.overhead.wall.seconds(), "s")),
+        ("Target", manifest.target.clone()),
+        ("Kernel", fact("kernel.release")),
+        ("CPU", fact("cpu.model")),
+        ("Failed iterations", failed.to_string()),
+    ];
+    let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut blocks = vec![
+        SectionBlock::Hint(format!("`{}`", manifest.id)),
+        SectionBlock::Pairs(pairs.map(|(name, value)| (name.to_owned(), value)).collect()),
+        SectionBlock::Hint(overhead_text(&manifest.overhead)),
+    ];
+    blocks.extend(record.warnings.iter().map(|warning| SectionBlock::Diagnostic {
+        headline: format_sentence(&warning.message),
+        advice: format_sentence(&warning.advice),
+        details: Vec::new(),
+    }));
+    let console = run.target_output()?.as_deref().map(last_output_lines).filter(|text| !text.is_empty());
+    blocks.extend(console.map(|text| SectionBlock::Fold {
+        summary: "Last output of the targets: errors, the end of consoles".into(),
+        count: None,
+        blocks: vec![SectionBlock::Code(text)],
+    }));
+    let badge = Some((manifest.status.to_string(), manifest.status == RunStatus::Finished));
+    Ok(SectionBlock::Card { heading: run_display_name(record), badge, blocks })
 }
 
 /// Lines of a console that a page has, and characters of each.
@@ -141,51 +73,57 @@ fn last_output_lines(text: &str) -> String {
     rest.chain(panics).chain(last.iter().map(|line| shown(line))).collect::<Vec<_>>().join("\n")
 }
 
-fn page_diagnostic(warning: &perflab_model::run::RunWarning) -> PageDiagnostic {
-    PageDiagnostic { message: format_sentence(&warning.message), advice: format_sentence(&warning.advice) }
-}
-
-/// With a capital letter and a full stop, as a fragment needs to stand alone.
-pub(crate) fn format_sentence(fragment: &str) -> String {
-    let mut rest = fragment.trim_end_matches('.').chars();
-    let capital = rest.next().into_iter().flat_map(char::to_uppercase);
-    let text: String = capital.chain(rest).collect();
-    if text.is_empty() { text } else { text + "." }
-}
-
 /// Nanoseconds since 1970 as `2026-11-21 15:38 UTC`.
-fn format_date(realtime: u64) -> String {
-    let seconds = i64::try_from(realtime / 1_000_000_000).unwrap_or(0);
+pub(crate) fn format_date(realtime: Nanos) -> String {
+    let seconds = i64::try_from(realtime.0 / 1_000_000_000).unwrap_or(0);
     jiff::Timestamp::from_second(seconds)
         .map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
         .unwrap_or_default()
 }
 
-fn overhead_text(record: &RunRecord) -> OverheadText {
-    let overhead = &record.manifest.overhead;
-    let share = |cpu: perflab_model::Nanos| match overhead.wall.0 {
+fn overhead_text(overhead: &Overhead) -> String {
+    let share = |cpu: Nanos| match overhead.wall.0 {
         0 => "–".into(),
         wall => format!("{:.2}\u{a0}%", cpu.0 as f64 / wall as f64 * 100.0),
     };
-    OverheadText {
-        cpu: share(overhead.cpu),
-        monitors: share(overhead.monitors_cpu),
-        memory: format_quantity(overhead.peak_rss as f64, "bytes"),
-        written: format_quantity(overhead.bytes_written as f64, "bytes"),
-        ticks: overhead.ticks,
-        late: overhead.late_ticks,
-        lost: overhead.lost_ticks,
-    }
+    format!(
+        "Cost of perflab itself: {} of one CPU (monitors {}), {} resident, {} written, {} ticks, {} late, {} lost",
+        share(overhead.cpu),
+        share(overhead.monitors_cpu),
+        format_quantity(overhead.peak_rss as f64, "bytes"),
+        format_quantity(overhead.bytes_written as f64, "bytes"),
+        overhead.ticks,
+        overhead.late_ticks,
+        overhead.lost_ticks,
+    )
 }
 
-fn plan_card(record: &RunRecord, plan: &RunPlan) -> PlanCard {
-    PlanCard {
-        study: record.manifest.study_file.clone(),
-        text: record.manifest.study_text.clone(),
-        order: plan.order.clone(),
-        seed: plan.seed.to_string(),
-        slots: plan.slots.len(),
-        factors: plan.factors.iter().map(|(name, levels)| (name.clone(), levels.join(", "))).collect(),
-        cases: plan.cases.iter().map(perflab_model::Case::label).collect(),
+fn plan_cards(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    Ok(data.runs.iter().map(|run| plan_card(run.as_ref())).collect())
+}
+
+fn plan_card(run: &dyn RunData) -> SectionBlock {
+    let manifest = &run.record().manifest;
+    let plan = &manifest.plan;
+    let blocks_order = if plan.order == "randomised" { " in complete blocks" } else { "" };
+    let mut pairs = vec![
+        ("Study".to_owned(), manifest.study_file.clone()),
+        ("Order".to_owned(), format!("{}{blocks_order}", plan.order)),
+        ("Seed".to_owned(), plan.seed.to_string()),
+        ("Iterations".to_owned(), format!("{} slots, {} cases", plan.slots.len(), plan.cases.len())),
+    ];
+    pairs.extend(plan.factors.iter().map(|(name, levels)| (format!("Factor {name}"), levels.join(", "))));
+    let mut blocks = vec![
+        SectionBlock::Pairs(pairs),
+        SectionBlock::Fold {
+            summary: "Cases".into(),
+            count: Some(plan.cases.len()),
+            blocks: vec![SectionBlock::List(plan.cases.iter().map(Case::label).collect())],
+        },
+    ];
+    if !manifest.study_text.is_empty() {
+        let blocks_of_text = vec![SectionBlock::Code(manifest.study_text.clone())];
+        blocks.push(SectionBlock::Fold { summary: "Study file".into(), count: None, blocks: blocks_of_text });
     }
+    SectionBlock::Card { heading: run_display_name(run.record()), badge: None, blocks }
 }

@@ -7,10 +7,59 @@
 
 use indexmap::IndexMap;
 use perflab_model::series::{ColumnData, ColumnKind, RowRuns, Series};
-use perflab_model::{IterationRecord, Nanos, Outcome, RunRecord, Sample};
+use perflab_model::{IterationRecord, Nanos, Outcome, RunData, RunRecord, Sample};
 use serde::Serialize;
 
-use crate::section::ReportRun;
+use crate::packed_column::embed_json;
+use crate::section::{
+    ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, no_conclusions,
+};
+
+/// Every iteration as a dot.
+pub(crate) const ITERATIONS: Section = Section {
+    id: "iterations",
+    title: "Every iteration",
+    conclusions: no_conclusions,
+    blocks: iteration_blocks,
+};
+
+/// What the monitors recorded, over time.
+pub(crate) const TIMELINES: Section =
+    Section { id: "timelines", title: "Timelines", conclusions: no_conclusions, blocks: timeline_blocks };
+
+/// The data of both viewers.
+const DATA_ID: &str = "data";
+
+fn iteration_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    if data.records().all(|record| record.samples.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let without_script =
+        "The dots need JavaScript. Medians and numbers of iterations stand in the table of verdicts.";
+    Ok(vec![run_data_viewer("iterations", without_script)])
+}
+
+fn timeline_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let mut is_empty = true;
+    for run in &data.runs {
+        is_empty &= run.series()?.is_empty() && run.record().gaps.is_empty();
+    }
+    if is_empty {
+        return Ok(Vec::new());
+    }
+    let without_script = "The timelines need JavaScript. The archive holds every series as a table.";
+    Ok(vec![run_data_viewer("timelines", without_script)])
+}
+
+fn run_data_viewer(name: &'static str, without_script: &'static str) -> SectionBlock {
+    let data = ViewerData::Shared(run_viewer_data);
+    SectionBlock::Viewer(SectionViewer { name, data_id: DATA_ID.into(), data, without_script })
+}
+
+fn run_viewer_data(data: &ReportData) -> Result<String, SectionError> {
+    let runs = data.runs.iter().map(|run| viewer_run(run.as_ref())).collect::<Result<_, _>>()?;
+    Ok(embed_json(&RunViewerData { runs })?)
+}
 
 /// Everything in `<script id="data">`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +73,8 @@ pub struct RunViewerData {
 pub struct ViewerRun {
     /// Label, or short id.
     pub name: String,
+    /// When it began, milliseconds since 1970; 0 where nobody knows.
+    pub began: u64,
     /// Microseconds from first to last thing recorded.
     pub length: i64,
     /// The plan's cases.
@@ -178,10 +229,9 @@ struct RunClock {
 
 impl RunClock {
     /// The clock of a run: from the first to the last thing that it recorded.
-    fn from_run(input: &ReportRun) -> Self {
-        let iterations = input.record.iterations.iter().flat_map(|one| [one.start, one.end]);
-        let ticks =
-            input.series.iter().flat_map(|one| [one.ticks.first(), one.ticks.last()]).flatten().copied();
+    fn from_run(record: &RunRecord, series: &[RowRuns]) -> Self {
+        let iterations = record.iterations.iter().flat_map(|one| [one.start, one.end]);
+        let ticks = series.iter().flat_map(|one| [one.ticks.first(), one.ticks.last()]).flatten().copied();
         let (origin, end) = iterations
             .chain(ticks)
             .fold((Nanos(u64::MAX), Nanos(0)), |(first, last), at| (first.min(at), last.max(at)));
@@ -201,12 +251,13 @@ impl RunClock {
 }
 
 /// The whole run.
-pub(crate) fn viewer_run(input: &ReportRun) -> ViewerRun {
-    let clock = RunClock::from_run(input);
-    let record = &input.record;
+fn viewer_run(run: &dyn RunData) -> Result<ViewerRun, SectionError> {
+    let (record, series) = (run.record(), run.series()?);
+    let clock = RunClock::from_run(record, series);
     let warmups: Vec<bool> = record.manifest.plan.slots.iter().map(|slot| slot.warmup).collect();
-    ViewerRun {
+    Ok(ViewerRun {
         name: run_display_name(record),
+        began: record.manifest.anchor.realtime.0 / 1_000_000,
         length: clock.length_in_micros(),
         cases: record.manifest.plan.cases.iter().map(viewer_case).collect(),
         iterations: record
@@ -215,8 +266,8 @@ pub(crate) fn viewer_run(input: &ReportRun) -> ViewerRun {
             .filter_map(|one| viewer_iteration(record, one, &warmups, clock))
             .collect(),
         metrics: viewer_metrics(&record.samples, clock),
-        monitors: viewer_monitors(input, clock),
-    }
+        monitors: viewer_monitors(record, series, clock),
+    })
 }
 
 /// What a run is called on the page: its label, or the beginning of its id, by which the command line finds it.
@@ -292,18 +343,18 @@ const FEWEST_TICKS: usize = 600;
 const MOST_TICKS: usize = 6_000;
 
 /// All monitors of a run that recorded something or that have a gap to tell of.
-fn viewer_monitors(input: &ReportRun, clock: RunClock) -> Vec<ViewerMonitor> {
+fn viewer_monitors(record: &RunRecord, series: &[RowRuns], clock: RunClock) -> Vec<ViewerMonitor> {
     let mut monitors: Vec<ViewerMonitor> =
-        input.series.iter().map(|spans| viewer_monitor(spans, input, clock)).collect();
-    for gap in &input.record.gaps {
+        series.iter().map(|spans| viewer_monitor(spans, record, clock)).collect();
+    for gap in &record.gaps {
         if !monitors.iter().any(|monitor| monitor.name == gap.monitor) {
-            monitors.push(monitor_without_rows(&gap.monitor, input, clock));
+            monitors.push(monitor_without_rows(&gap.monitor, record, clock));
         }
     }
     monitors
 }
 
-fn viewer_monitor(spans: &RowRuns, input: &ReportRun, clock: RunClock) -> ViewerMonitor {
+fn viewer_monitor(spans: &RowRuns, record: &RunRecord, clock: RunClock) -> ViewerMonitor {
     let series = &spans.series;
     let subjects = rows_by_subject(series);
     let tracks: Vec<TrackSource> = track_sources(series, &subjects).collect();
@@ -321,14 +372,14 @@ fn viewer_monitor(spans: &RowRuns, input: &ReportRun, clock: RunClock) -> Viewer
         interval: i64::try_from(series.schema.interval.0 / 1000).unwrap_or(0),
         thinned,
         tracks: tracks.collect(),
-        gaps: viewer_gaps(&series.schema.monitor, input, clock),
+        gaps: viewer_gaps(&series.schema.monitor, record, clock),
         at: crate::packed_column::pack_integers(
             if thinned { crate::chart::thinning::bucket_times(&at, limit) } else { at }.into_iter().map(Some),
         ),
     }
 }
 
-fn monitor_without_rows(name: &str, input: &ReportRun, clock: RunClock) -> ViewerMonitor {
+fn monitor_without_rows(name: &str, record: &RunRecord, clock: RunClock) -> ViewerMonitor {
     ViewerMonitor {
         name: name.into(),
         source: String::new(),
@@ -336,12 +387,12 @@ fn monitor_without_rows(name: &str, input: &ReportRun, clock: RunClock) -> Viewe
         at: crate::packed_column::pack_integers(std::iter::empty()),
         thinned: false,
         tracks: Vec::new(),
-        gaps: viewer_gaps(name, input, clock),
+        gaps: viewer_gaps(name, record, clock),
     }
 }
 
-fn viewer_gaps(monitor: &str, input: &ReportRun, clock: RunClock) -> Vec<ViewerGap> {
-    let ours = input.record.gaps.iter().filter(|gap| gap.monitor == monitor);
+fn viewer_gaps(monitor: &str, record: &RunRecord, clock: RunClock) -> Vec<ViewerGap> {
+    let ours = record.gaps.iter().filter(|gap| gap.monitor == monitor);
     let gap = |gap: &perflab_model::series::SeriesGap| ViewerGap {
         from: clock.micros_at(gap.from).max(0),
         to: gap.to.map_or(clock.length_in_micros(), |to| clock.micros_at(to)),

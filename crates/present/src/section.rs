@@ -1,12 +1,152 @@
-//! What a report is made from, and why it can fail.
+//! One part of a report and of the end of a run: its blocks, what it reads, and why it can fail.
+//!
+//! A section is declared in the file of its noun, and named once in [`SECTIONS`](crate::report::SECTIONS).
 
-use perflab_model::RunRecord;
+use perflab_analyze::operations::OperationError;
+use perflab_analyze::slab::SlabError;
+use perflab_analyze::{AnalyzeError, Comparison, MetricHistories, TraceContents};
+use perflab_model::operation::OperationColumns;
+use perflab_model::operation::OperationTraceSummary;
 use perflab_model::series::RowRuns;
-use serde::Serialize;
+use perflab_model::{Profile, RunData, RunDataError, RunRecord};
 
-use crate::chart::scene::{Scene, SceneSurface};
+use crate::chart::scene::Scene;
+use crate::comparison::verdict_table::VerdictTable;
+use crate::grid::Grid;
 
-/// One run with its series.
+/// One part of a report.
+#[derive(Debug)]
+pub struct Section {
+    /// Its anchor, and its name in the navigation's addresses.
+    pub id: &'static str,
+    /// Its heading, and its name in the navigation.
+    pub title: &'static str,
+    /// Sentences: the end of `perflab run` in a terminal, and the head of the section on a page. Backticks stand around names.
+    pub conclusions: fn(&ReportData) -> Result<Vec<String>, SectionError>,
+    /// What stands below them on a page. A section without conclusions and blocks is not shown.
+    pub blocks: fn(&ReportData) -> Result<Vec<SectionBlock>, SectionError>,
+}
+
+/// A section without sentences of its own.
+pub(crate) fn no_conclusions(_: &ReportData) -> Result<Vec<String>, SectionError> {
+    Ok(Vec::new())
+}
+
+/// One block of a section; the page has a macro for each kind.
+#[derive(Debug)]
+pub enum SectionBlock {
+    /// A heading below the section's.
+    Heading(String),
+    /// A sentence; what is between backticks is code.
+    Text(String),
+    /// The same, standing back.
+    Hint(String),
+    /// A warning with what to do about it.
+    Diagnostic {
+        /// What is wrong.
+        headline: String,
+        /// What to do.
+        advice: String,
+        /// Each finding.
+        details: Vec<String>,
+    },
+    /// Letters with what they mean.
+    Footnotes(Vec<(String, String)>),
+    /// Names with their values.
+    Pairs(Vec<(String, String)>),
+    /// Texts one below the other.
+    List(Vec<String>),
+    /// A text as it is, line by line.
+    Code(String),
+    /// A table.
+    Grid {
+        /// What it shows.
+        caption: String,
+        /// Its columns and rows.
+        grid: Grid,
+    },
+    /// Verdicts, each with its interval drawn.
+    Verdicts(VerdictTable),
+    /// A picture, drawn into the page.
+    Figure(Scene),
+    /// A part that a script brings to life.
+    Viewer(SectionViewer),
+    /// Blocks on a card with a heading.
+    Card {
+        /// Its heading.
+        heading: String,
+        /// A word beside the heading, and whether it is a good one.
+        badge: Option<(String, bool)>,
+        /// What stands on it.
+        blocks: Vec<SectionBlock>,
+    },
+    /// Blocks that are opened on demand.
+    Fold {
+        /// What is in it.
+        summary: String,
+        /// How many of it there are.
+        count: Option<usize>,
+        /// What is in it.
+        blocks: Vec<SectionBlock>,
+    },
+}
+
+/// A part that `web/src/main.ts` knows by name, with its data.
+#[derive(Debug)]
+pub struct SectionViewer {
+    /// The name in `VIEWERS`.
+    pub name: &'static str,
+    /// The name of its data on the page: viewers that name the same have it once.
+    pub data_id: String,
+    /// The data.
+    pub data: ViewerData,
+    /// What a browser without scripts shows.
+    pub without_script: &'static str,
+}
+
+/// What a viewer reads.
+#[derive(Debug)]
+pub enum ViewerData {
+    /// JSON, see `packed_column`.
+    Json(String),
+    /// JSON that is made when a page has none of that name yet: several viewers read it.
+    Shared(fn(&ReportData) -> Result<String, SectionError>),
+}
+
+/// What sections read: nothing else passes between an archive and a page.
+pub struct ReportData<'a> {
+    /// The page's heading; the first study's title where empty.
+    pub title: String,
+    /// What was compared, in the order of the page.
+    pub comparisons: Vec<Comparison>,
+    /// The runs, the baseline first.
+    pub runs: Vec<Box<dyn RunData + 'a>>,
+    /// The history of metrics, its newest run among the runs.
+    pub history: Option<MetricHistories>,
+    /// What a startup trace that is remembered of a program would bring. Startup traces are of the measuring wing.
+    pub startup_trace: fn(&str) -> Option<TraceContents>,
+}
+
+impl Default for ReportData<'_> {
+    fn default() -> Self {
+        ReportData {
+            title: String::new(),
+            comparisons: Vec::new(),
+            runs: Vec::new(),
+            history: None,
+            startup_trace: |_| None,
+        }
+    }
+}
+
+impl ReportData<'_> {
+    /// The records of the runs.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &RunRecord> {
+        self.runs.iter().map(|run| run.record())
+    }
+}
+
+/// A run that is held in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportRun {
     /// The run.
@@ -15,21 +155,65 @@ pub struct ReportRun {
     pub series: Vec<RowRuns>,
     /// What its targets printed beside their streams (errors, consoles), where an iteration failed: all of it.
     pub consoles: Option<String>,
+    /// Sampled call stacks, with their cases.
+    pub profiles: Vec<(u32, Profile)>,
+    /// The operations of iterations that were traced, with what was reported about them.
+    pub operations: Vec<(OperationTraceSummary, OperationColumns)>,
 }
 
-/// Everything that one report shows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ReportData {
-    /// The page's heading; the first study's title where empty.
-    pub title: String,
-    /// What was compared, in the order of the page.
-    pub comparisons: Vec<perflab_analyze::Comparison>,
-    /// The runs, the baseline first.
-    pub runs: Vec<ReportRun>,
-    /// Their profiles, where there are any.
-    pub flames: Option<crate::flame::viewer::FlameViewerData>,
-    /// Sections about single operations that they traced.
-    pub traces: Vec<TraceSection>,
+impl RunData for ReportRun {
+    fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    fn series(&self) -> Result<&[RowRuns], RunDataError> {
+        Ok(&self.series)
+    }
+
+    fn target_output(&self) -> Result<Option<String>, RunDataError> {
+        Ok(self.consoles.clone())
+    }
+
+    fn profiled_cases(&self) -> Result<Vec<u32>, RunDataError> {
+        Ok(self.profiles.iter().map(|(case, _)| *case).collect())
+    }
+
+    fn profile(&self, case: u32) -> Result<Profile, RunDataError> {
+        let found = self.profiles.iter().find(|(of, _)| *of == case);
+        Ok(found.map(|(_, profile)| profile.clone()).unwrap_or_default())
+    }
+
+    fn traced_iterations(&self) -> Result<Vec<OperationTraceSummary>, RunDataError> {
+        Ok(self.operations.iter().map(|(summary, _)| summary.clone()).collect())
+    }
+
+    fn operations(&self, slot: u32) -> Result<OperationColumns, RunDataError> {
+        let found = self.operations.iter().find(|(summary, _)| summary.slot == slot);
+        Ok(found.map(|(_, operations)| operations.clone()).unwrap_or_default())
+    }
+}
+
+/// Why a section cannot be made: it says so in its place, and the page is whole.
+#[derive(Debug, thiserror::Error)]
+pub enum SectionError {
+    /// A part of a run that cannot be read.
+    #[error(transparent)]
+    Read(#[from] RunDataError),
+    /// Data that cannot be analysed.
+    #[error(transparent)]
+    Analyze(#[from] AnalyzeError),
+    /// Operations that cannot be analysed.
+    #[error(transparent)]
+    Operations(#[from] OperationError),
+    /// Slab series that cannot be analysed.
+    #[error(transparent)]
+    Slab(#[from] SlabError),
+    /// Colours of call stacks that are no rules.
+    #[error(transparent)]
+    Rules(#[from] perflab_analyze::flame::category_rules::CategoryRulesError),
+    /// Data that cannot be written as JSON.
+    #[error("its data cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Why there is no report.
@@ -44,29 +228,4 @@ pub enum ReportError {
     /// The data cannot be written as JSON.
     #[error("the report's data cannot be written: {0}")]
     Data(#[from] serde_json::Error),
-}
-
-/// One part: a comparison of two levels, or one trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TraceSection {
-    heading: String,
-    lines: Vec<String>,
-    figures: Vec<String>,
-    /// The viewer's data, see [`crate::operations::viewer`]; empty where there is none.
-    zoom: String,
-}
-
-impl TraceSection {
-    /// A part with its heading, sentences (backticks around names) and pictures.
-    #[must_use]
-    pub fn new(heading: &str, lines: Vec<String>, pictures: &[Scene]) -> Self {
-        let figures = pictures.iter().map(|picture| picture.to_svg(SceneSurface::Inline)).collect();
-        TraceSection { heading: heading.into(), lines, figures, zoom: String::new() }
-    }
-
-    /// The same with a view that goes down to the single operation.
-    #[must_use]
-    pub fn with_zoom(self, zoom: String) -> Self {
-        TraceSection { zoom, ..self }
-    }
 }

@@ -1,82 +1,122 @@
-//! The section Startups and its conclusions: a table as in the tests of 2007 with theirs beside it, a dot for every
-//! startup, and whether their claims hold.
+//! The section Startups and its conclusions: a table of prefetch modes, a dot for every startup.
+//!
+//! What was measured in 2007 stands beside it where the study names that work as its reference.
 
 use indexmap::IndexSet;
-use perflab_analyze::startup::{StartupApplication, StartupMode, StartupSamples, startup_applications};
+use perflab_analyze::startup::{
+    StartupApplication, StartupMode, StartupSamples, proactive_reclaim_source, startup_applications,
+};
 use perflab_analyze::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007};
 use perflab_model::RunRecord;
-use serde::Serialize;
 
 use crate::chart::axes::AxisBand;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
-use crate::chart::scene::SceneSurface;
+use crate::chart::scene::Scene;
+use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::chart::AxisUnit;
 use crate::number::report::format_quantity;
 use crate::run_viewer;
+use crate::section::{ReportData, Section, SectionBlock, SectionError};
 
-/// What the section says of one application of a run.
-#[derive(Debug, Serialize)]
-pub(crate) struct StartupView {
-    heading: String,
-    rows: Vec<StartupModeRow>,
-    figure: String,
-    shapes: Vec<HistoricalClaim>,
+/// How long applications take to be there, by prefetch mode.
+pub(crate) const SECTION: Section =
+    Section { id: "startup", title: "Startups", conclusions: startup_conclusions, blocks: startup_blocks };
+
+/// The work of 2007; a study that reproduces it names it as its reference.
+const WORK_OF_2007: &str = "https://github.com/sudkannan/prefetch";
+
+/// What disturbed startups.
+fn startup_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
+    let started = data.records().filter(|record| !startup_applications(record).is_empty());
+    Ok(started.filter_map(proactive_reclaim_source).map(reclaim_warning).collect())
 }
 
-/// One way of starting: here, and in 2007 where it was tried.
-#[derive(Debug, Serialize)]
-struct StartupModeRow {
-    way: String,
-    starts: usize,
-    /// median with its interval, mean ± standard deviation
-    wall: String,
-    mean: String,
-    ahead: String,
-    cpu: String,
-    faults: String,
-    requests: String,
-    read: String,
-    then: String,
+fn reclaim_warning(place: &str) -> String {
+    format!(
+        "Disturbed: the kernel takes pages that nobody maps out of memory, though there is room (DAMON, {place}): \
+         some of what was read ahead may have been read twice, and warm starts may have read."
+    )
 }
 
-/// A view for each application of each run that was started in several prefetch modes.
-pub(crate) fn startup_views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<StartupView> {
-    records
-        .flat_map(|record| startup_applications(record).into_iter().map(|one| startup_view(record, &one)))
-        .collect()
+/// A part for each application of each run that was started in several prefetch modes.
+fn startup_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let parts = |record| {
+        startup_applications(record)
+            .into_iter()
+            .flat_map(|one| application_blocks(record, &one))
+            .collect::<Vec<_>>()
+    };
+    Ok(data.records().flat_map(parts).collect())
 }
 
-fn startup_view(record: &RunRecord, application: &StartupApplication) -> StartupView {
-    StartupView {
-        heading: format!("{}, {}", application.name, run_viewer::run_display_name(record)),
-        rows: application.starts.iter().map(startup_mode_row).collect(),
-        figure: startup_chart(application),
-        shapes: application.shapes.clone(),
+fn application_blocks(record: &RunRecord, application: &StartupApplication) -> Vec<SectionBlock> {
+    let reproduces_2007 = record.manifest.study.reference.as_deref() == Some(WORK_OF_2007);
+    let mut blocks = vec![
+        SectionBlock::Heading(format!("{}, {}", application.name, run_viewer::run_display_name(record))),
+        SectionBlock::Grid {
+            caption: format!("Startups of {}", application.name),
+            grid: mode_grid(application, reproduces_2007),
+        },
+        SectionBlock::Figure(startup_chart(application)),
+    ];
+    if reproduces_2007 && !application.shapes.is_empty() {
+        blocks.push(SectionBlock::Fold {
+            summary: "What was seen in 2007, and whether it holds here".into(),
+            count: Some(application.shapes.len()),
+            blocks: vec![SectionBlock::Grid {
+                caption: "Claims of 2007".into(),
+                grid: claims_grid(&application.shapes),
+            }],
+        });
     }
+    blocks
 }
 
-fn startup_mode_row(starts: &StartupSamples) -> StartupModeRow {
-    let other = |name: &str| starts.others.get(name).copied();
-    let number = |name: &str| other(name).map_or_else(String::new, |value| format!("{value:.0}"));
-    let wall = starts.wall_time().map_or_else(String::new, |wall| {
-        let interval = wall.interval.as_ref();
-        let interval = interval.map_or(String::new(), |ends| format!(" [{:.2}, {:.2}]", ends.low, ends.high));
-        format!("{:.2}{interval}", wall.value)
-    });
-    StartupModeRow {
-        way: mode_name(starts),
-        starts: starts.walls.len(),
-        wall,
-        mean: format!("{:.2} \u{b1} {:.2}", starts.mean, starts.deviation),
-        ahead: other("prefetch")
-            .filter(|time| *time > 0.0)
-            .map_or_else(String::new, |time| format!("{time:.2}")),
-        cpu: other("cpu").map_or_else(String::new, |time| format!("{time:.2}")),
-        faults: number("major-faults"),
-        requests: number("requests"),
-        read: other("read").map_or_else(String::new, |bytes| format_quantity(bytes, "bytes")),
-        then: results_of_2007(starts),
+/// A row a mode: medians with their intervals, and what a startup cost.
+fn mode_grid(application: &StartupApplication, reproduces_2007: bool) -> Grid {
+    let numbers = ["starts", "median [95 %], s", "mean ± sd, s", "ahead, s", "CPU, s", "major faults"];
+    let columns = [GridColumn::left("read ahead, dropped")].into_iter().chain(numbers.map(GridColumn::right));
+    let reads = ["requests from then on", "read from then on"].map(GridColumn::right);
+    let mut grid = Grid::new(columns.chain(reads).chain([GridColumn::left("OpenOffice, 2007, s")]));
+    for starts in &application.starts {
+        let other = |name: &str| starts.others.get(name).copied();
+        let number = |name: &str| other(name).map(|value| GridCell::with_text(format!("{value:.0}"), value));
+        let time = |value: Option<f64>| value.map(|time| GridCell::with_text(format!("{time:.2}"), time));
+        let wall = starts.wall_time().map(|wall| {
+            let interval = wall.interval.as_ref();
+            let interval =
+                interval.map_or(String::new(), |ends| format!(" [{:.2}, {:.2}]", ends.low, ends.high));
+            GridCell::with_text(format!("{:.2}{interval}", wall.value), wall.value)
+        });
+        let then = if reproduces_2007 { results_of_2007(starts) } else { String::new() };
+        grid.add_row([
+            mode_name(starts).into(),
+            starts.walls.len().into(),
+            wall.into(),
+            GridCell::with_text(format!("{:.2} \u{b1} {:.2}", starts.mean, starts.deviation), starts.mean),
+            time(other("prefetch").filter(|time| *time > 0.0)).into(),
+            time(other("cpu")).into(),
+            number("major-faults").into(),
+            number("requests").into(),
+            other("read").map(|bytes| GridCell::with_text(format_quantity(bytes, "bytes"), bytes)).into(),
+            then.into(),
+        ]);
     }
+    grid
+}
+
+fn claims_grid(claims: &[HistoricalClaim]) -> Grid {
+    let mut grid = Grid::new(["seen in 2007", "then", "today", "here", "why"].map(GridColumn::left));
+    for claim in claims {
+        grid.add_row([
+            claim.claim.into(),
+            claim.then.into(),
+            claim.standing.text().into(),
+            claim.now.as_str().into(),
+            claim.why.into(),
+        ]);
+    }
+    grid
 }
 
 fn mode_name(starts: &StartupSamples) -> String {
@@ -100,7 +140,7 @@ fn results_of_2007(starts: &StartupSamples) -> String {
 }
 
 /// Ways stand beside one another as in the table; a colour for each way of reading ahead.
-fn startup_chart(application: &StartupApplication) -> String {
+fn startup_chart(application: &StartupApplication) -> Scene {
     let ways = application.starts.iter().enumerate();
     let groups: IndexSet<&str> = ways.clone().map(|(_, starts)| starts.way.prefetch.as_str()).collect();
     let group = |starts: &StartupSamples| groups.get_index_of(starts.way.prefetch.as_str()).unwrap_or(0);
@@ -131,7 +171,6 @@ fn startup_chart(application: &StartupApplication) -> String {
         ..DotChart::default()
     }
     .render()
-    .to_svg(SceneSurface::Inline)
 }
 
 /// What neighbours have in common: what was dropped, and whether the application read ahead by itself.

@@ -5,13 +5,14 @@
 mod recorded;
 
 use perflab_analyze::{AnalysisOptions, ComparisonSide, compare_levels};
-use perflab_present::report::render_report;
+use perflab_present::report::{SECTIONS, render_report};
+use perflab_present::section::{Section, SectionBlock, SectionError};
 use perflab_present::{ReportData, ReportRun};
 
-fn report_of_run(run: ReportRun) -> ReportData {
+fn report_of_run(run: ReportRun) -> ReportData<'static> {
     let side = ComparisonSide { name: "run".into(), runs: vec![run.record.clone()] };
     let comparison = compare_levels(&side, "pages", &AnalysisOptions::default()).unwrap();
-    ReportData { comparisons: vec![comparison], runs: vec![run], ..ReportData::default() }
+    ReportData { comparisons: vec![comparison], runs: vec![Box::new(run)], ..ReportData::default() }
 }
 
 /// The page without script, style and data: what a browser without JavaScript shows.
@@ -22,7 +23,7 @@ fn strip_scripts(page: &str) -> String {
 #[test]
 fn verdicts_facts_and_plan_need_no_script() {
     let input = report_of_run(recorded::recorded_run());
-    let page = strip_scripts(&render_report(&input).unwrap());
+    let page = strip_scripts(&render_report(&input, SECTIONS).unwrap());
     let rows = input.comparisons[0].rows.len();
     assert_eq!(page.matches("<tr role=\"row\" data-verdict=").count(), rows);
     assert_eq!(page.matches("class=\"point\"").count(), rows);
@@ -35,7 +36,7 @@ fn verdicts_facts_and_plan_need_no_script() {
 
 #[test]
 fn the_policy_allows_nothing_from_anywhere() {
-    let page = render_report(&report_of_run(recorded::recorded_run())).unwrap();
+    let page = render_report(&report_of_run(recorded::recorded_run()), SECTIONS).unwrap();
     assert!(page.contains("default-src 'none'; script-src 'sha256-"));
     assert!(!page.contains("unsafe-inline") && !page.contains("unsafe-eval"));
     for reference in ["src=", "href=\"http", "@import", "url(http", "<iframe", "style=\""] {
@@ -53,7 +54,7 @@ fn names_from_anywhere_stay_text() {
     for sample in &mut run.record.samples {
         sample.metric = format!("{evil}{}", sample.metric).into();
     }
-    let page = render_report(&report_of_run(run)).unwrap();
+    let page = render_report(&report_of_run(run), SECTIONS).unwrap();
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     assert_eq!(page.matches("</script>").count(), 2);
 }
@@ -61,12 +62,14 @@ fn names_from_anywhere_stay_text() {
 #[test]
 fn a_failed_iteration_is_shown_with_the_end_of_what_its_target_said() {
     let mut run = recorded::recorded_run();
-    assert!(!render_report(&report_of_run(run.clone())).unwrap().contains("What targets said"));
+    assert!(
+        !render_report(&report_of_run(run.clone()), SECTIONS).unwrap().contains("Last output of the targets")
+    );
     let lines = (0..300).map(|line| format!("[ {line}.0] line{line}\n"));
     let console: String =
         lines.collect::<String>().replace("line7\n", "Kernel panic - not syncing: <img src=x>\u{202e}\n");
     run.consoles = Some(console);
-    let page = strip_scripts(&render_report(&report_of_run(run)).unwrap());
+    let page = strip_scripts(&render_report(&report_of_run(run), SECTIONS).unwrap());
     for there in
         ["line299", "line240", "Kernel panic - not syncing: &lt;img src=x&gt;\\u{202e}", "239 lines before"]
     {
@@ -78,7 +81,7 @@ fn a_failed_iteration_is_shown_with_the_end_of_what_its_target_said() {
 #[test]
 fn the_same_input_gives_the_same_page() {
     let input = report_of_run(recorded::recorded_run());
-    assert_eq!(render_report(&input).unwrap(), render_report(&input).unwrap());
+    assert_eq!(render_report(&input, SECTIONS).unwrap(), render_report(&input, SECTIONS).unwrap());
 }
 
 #[test]
@@ -88,7 +91,32 @@ fn a_run_without_anything_is_still_a_page() {
     run.record.iterations.clear();
     run.record.gaps.clear();
     run.series.clear();
-    let input = ReportData { title: "empty".into(), runs: vec![run], ..ReportData::default() };
-    let page = render_report(&input).unwrap();
+    let input = ReportData { title: "empty".into(), runs: vec![Box::new(run)], ..ReportData::default() };
+    let page = render_report(&input, SECTIONS).unwrap();
     assert!(page.contains("Nothing was compared"));
+    // What is empty is not shown, and not named in the navigation.
+    for id in ["verdicts", "slab", "flame", "iterations", "timelines"] {
+        assert!(!page.contains(&format!("id=\"{id}\"")) && !page.contains(&format!("#{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn a_section_that_fails_says_why_and_the_page_is_whole() {
+    const FAILING: Section = Section {
+        id: "failing",
+        title: "Failing",
+        conclusions: |_| Ok(vec!["A sentence.".into()]),
+        blocks: |_| Err(SectionError::Read(perflab_model::RunDataError::new(std::fmt::Error))),
+    };
+    const AFTER: Section = Section {
+        id: "after",
+        title: "After it",
+        conclusions: |_| Ok(Vec::new()),
+        blocks: |_| Ok(vec![SectionBlock::Text("`code` and <b>".into())]),
+    };
+    let page = render_report(&report_of_run(recorded::recorded_run()), &[&FAILING, &AFTER]).unwrap();
+    assert!(page.contains("This part could not be made."));
+    assert!(
+        page.contains("<code>code</code> and &lt;b&gt;") && page.contains("<a href=\"#after\">After it</a>")
+    );
 }

@@ -279,6 +279,16 @@ impl Verdict {
     }
 }
 
+impl Comparison {
+    /// The rows that answer the question: those of the metrics that decide; all of them where metrics were chosen, or none
+    /// decides.
+    #[must_use]
+    pub fn deciding_rows(&self) -> Vec<&VerdictRow> {
+        let primary: Vec<&VerdictRow> = self.rows.iter().filter(|row| row.primary).collect();
+        if self.chosen || primary.is_empty() { self.rows.iter().collect() } else { primary }
+    }
+}
+
 impl VerdictRow {
     /// The word that people should read: the verdict's, or "changed" for a clear change of a metric without a
     /// direction, "missing" where one side has no value, or "withheld" where the sides did different things.

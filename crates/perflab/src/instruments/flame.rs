@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use perflab_analyze::flame::{
-    CallTreeOptions, CategoryRules, CategoryShareOptions, JoinedProfiles, SharedCommands, build_call_tree,
-    category_shares, function_rows, join_profiles, profile_parts,
+    CallTreeOptions, CategoryRules, CategoryShareOptions, SharedCommands, build_call_tree, category_shares,
+    function_rows, join_profiles, profile_parts,
 };
 use perflab_archive::{Archive, RunDir, new_run_id};
 use perflab_import::{ImportOptions, profile_source};
 use perflab_model::expression::ExpressionScope;
-use perflab_model::{Case, Profile, ProfileSummary, RunPlan};
+use perflab_model::{Case, Profile, ProfileSummary};
 use perflab_present::comparison::OutputFormat;
-use perflab_present::flame::{self, FlameCategories, FlameGraph, FlameViewerData, render_flame_page};
+use perflab_present::flame::{
+    self, FlameGraph, FlameViewerData, ProfiledSide, colour_categories, draw_sides, measured_tree_options,
+    render_flame_page, share_commands,
+};
 use perflab_stacks::{
     ProfileFormat, ProfileSelection, SymbolOptions, write_firefox, write_folded, write_pprof,
     write_speedscope,
@@ -569,18 +572,6 @@ impl SelectedProfiles {
     }
 }
 
-/// One side of a picture, read.
-struct ProfiledSide {
-    name: String,
-    profiles: Vec<(Profile, CallTreeOptions)>,
-}
-
-impl ProfiledSide {
-    fn profiles_with_options(&self) -> Vec<(&Profile, CallTreeOptions)> {
-        self.profiles.iter().map(|(profile, how)| (profile, how.clone())).collect()
-    }
-}
-
 /// All selected runs, and all of their cases or the requested one, over one tree; and the commands that share a box
 /// in it, which none do where commands are to stay apart.
 pub fn join_selected_profiles(
@@ -597,43 +588,9 @@ pub fn join_selected_profiles(
     Ok((draw_sides(&sides, rules), shared))
 }
 
-/// Puts commands that are not on every side into one box, so that their functions are compared.
-fn share_commands(sides: &mut [ProfiledSide]) -> Option<SharedCommands> {
-    let all: Vec<Vec<&Profile>> =
-        sides.iter().map(|side| side.profiles.iter().map(|(profile, _)| profile).collect()).collect();
-    let shared = SharedCommands::from_sides(&all);
-    for (_, how) in sides.iter_mut().flat_map(|side| &mut side.profiles) {
-        how.shared.clone_from(&shared);
-    }
-    shared
-}
-
-/// The profiles of a report's runs; none where none has any.
-pub fn join_run_profiles(runs: &[RunDir]) -> anyhow::Result<Option<FlameViewerData>> {
-    let mut sides = Vec::new();
-    for run in runs.iter().filter(|run| run.profiled_cases().is_ok_and(|cases| !cases.is_empty())) {
-        let name = run.manifest()?.label.unwrap_or_else(|| run.short_id().to_owned());
-        sides.extend(read_profiled_sides(&SelectedProfiles { name, runs: vec![run.clone()] }, None)?);
-    }
-    share_commands(&mut sides);
-    let rules = read_colour_rules("slab")?;
-    Ok((!sides.is_empty()).then(|| draw_sides(&sides, rules.as_ref())))
-}
-
 /// The table that gives boxes their colours; none where kernel and user are enough.
 pub fn read_colour_rules(name: &str) -> anyhow::Result<Option<CategoryRules>> {
     if name == "none" { Ok(None) } else { read_rule_table(name).map(Some) }
-}
-
-/// What colours mean in a tree.
-pub fn colour_categories(joined: &JoinedProfiles<'_>, rules: Option<&CategoryRules>) -> FlameCategories {
-    rules.map_or_else(|| FlameCategories::by_role(joined), |rules| FlameCategories::by_rules(joined, rules))
-}
-
-fn draw_sides(sides: &[ProfiledSide], rules: Option<&CategoryRules>) -> FlameViewerData {
-    let joined = join_profiles(&sides.iter().map(ProfiledSide::profiles_with_options).collect::<Vec<_>>());
-    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
-    flame::flame_viewer_data(&names.join(" and "), &joined, &names, &colour_categories(&joined, rules))
 }
 
 /// A side for each case. A case that a repetition lacks is read from those that have it.
@@ -664,12 +621,4 @@ fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> an
         _ => selected.name.clone(),
     };
     Ok(ProfiledSide { name, profiles })
-}
-
-/// Commands stand under their stacks; warm-ups do not count unless there is nothing else.
-pub fn measured_tree_options(plan: &RunPlan, profile: &Profile) -> CallTreeOptions {
-    let warmup = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.warmup);
-    let slots = profile.iterations.iter().map(|piece| piece.summary.slot).filter(|slot| !warmup(*slot));
-    let slots: Vec<u32> = slots.collect();
-    CallTreeOptions { slots: (!slots.is_empty()).then_some(slots), commands: true, shared: None }
 }

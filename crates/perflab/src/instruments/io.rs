@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use perflab_analyze;
 use perflab_analyze::{
-    BlockStatus, PublishedCoverage, TraceContents, TraceCoverage, reads_by_directory, reads_by_file,
-    reads_over_disk, reads_over_time, remove_stacked_requests, trace_coverage,
+    BlockStatus, PublishedCoverage, TraceContents, reads_by_directory, reads_by_file, reads_over_disk,
+    reads_over_time, remove_stacked_requests, trace_coverage,
 };
-use perflab_archive::{ArchiveError, RunDir};
 use perflab_import::{BlockMapFile, BlockTraceFileSystem, ImportOptions, detect_importer};
 use perflab_model::io_trace::{IoEvent, IoEventKind, IoRecording, PAGE, PageRange, SECTOR, ThreadNames};
 use perflab_model::{Bytes, Nanos};
@@ -27,7 +26,6 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_present::io::{
     self, CoverageNames, blocks_grid, coverage_grid, published_grid, read_classes_chart, read_positions_chart,
 };
-use perflab_present::operations::TraceSection;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, UsageError};
@@ -658,49 +656,4 @@ pub fn refuse_bzip2(path: &Path) -> Result<(), UsageError> {
         )),
         false => Ok(()),
     }
-}
-
-/// The parts of a report about a run's I/O; none for a run without any. The first traced iteration stands for all.
-pub fn io_sections(run: &RunDir) -> anyhow::Result<Vec<TraceSection>> {
-    let traced = match run.read_io_recordings() {
-        Err(ArchiveError::NoIo { .. }) => return Ok(Vec::new()),
-        traced => traced?,
-    };
-    let first = traced.into_iter().next();
-    Ok(first.map(|(_, recording)| io_section(&remove_stacked_requests(recording).0)).into_iter().collect())
-}
-
-fn io_section(recording: &IoRecording) -> TraceSection {
-    let program = recording.events.iter().find(|event| event.kind == IoEventKind::Exec);
-    let program = program.and_then(|event| event.name.as_deref());
-    let trace = program
-        .and_then(|program| crate::instruments::prefetch_store::read_known_pages(program.as_ref()).ok());
-    let names = if trace.is_some() { CoverageNames::Trace } else { CoverageNames::Program };
-    let found = trace_coverage(recording, &trace.unwrap_or_default());
-    let pictures = [
-        read_positions_chart(&found, "Reads of the disk: when, and where", names),
-        read_classes_chart(&found, "Reads of the disk: how much of which kind", names),
-    ];
-    let heading = format!("I/O of `{}`", program.unwrap_or("the system"));
-    TraceSection::new(&heading, coverage_sentences(&found, names), &pictures)
-}
-
-fn coverage_sentences(found: &TraceCoverage, names: CoverageNames) -> Vec<String> {
-    let sum: u64 = found.bytes.values().sum();
-    let parts = found.bytes.iter().filter(|(_, bytes)| **bytes > 0);
-    let parts: Vec<String> =
-        parts.map(|(status, bytes)| format!("{} {}", Bytes(*bytes), names.status_name(*status))).collect();
-    let against = match names {
-        CoverageNames::Trace => "held against the prefetch trace that is remembered of it",
-        CoverageNames::Program => "no prefetch trace of it is remembered here",
-    };
-    vec![
-        format!("Disks were asked for {}: {} ({against}).", Bytes(sum), parts.join(", ")),
-        format!(
-            "They delivered {} meanwhile, {} of it asked for before; {} were under way at the end.",
-            Bytes(found.answers.completed),
-            Bytes(found.answers.before_start),
-            Bytes(found.answers.in_flight)
-        ),
-    ]
 }

@@ -346,7 +346,7 @@ pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> anyhow::Result<Ex
         present::show_figure(&result, order, args.top.unwrap_or(CACHE_BARS))
     })?;
     app::note_row_counts(context, &result.rows);
-    if context.format == OutputFormat::Table && !context.quiet {
+    if args.wide && context.format == OutputFormat::Table && !context.quiet {
         note_column_meanings(context);
     }
     Ok(Exit::Fine)

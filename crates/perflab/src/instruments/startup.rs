@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use perflab_analyze::startup::StartupApplication;
 use perflab_analyze::{ChangeScale, Comparison, ComparisonSide, Verdict, VerdictRow};
 use perflab_conduct::ConductError;
 use perflab_model::Refusal;
@@ -132,23 +131,6 @@ fn difference_text(row: &VerdictRow, baseline: &str, varies: &impl Fn(&str) -> b
 
 fn seconds_to_nanos(value: f64) -> Nanos {
     Nanos((value.max(0.0) * 1e9) as u64)
-}
-
-/// Which of the shapes of 2007 a run has, in sentences, and what disturbed it; none where nothing was read ahead.
-pub fn startup_conclusions(record: &RunRecord) -> Vec<String> {
-    let applications = perflab_analyze::startup::startup_applications(record);
-    let of = |one: &StartupApplication| {
-        one.shapes.iter().map(|shape| format!("{}: {shape}", one.name)).collect::<Vec<_>>()
-    };
-    let disturbed =
-        perflab_analyze::startup::proactive_reclaim_source(record).filter(|_| !applications.is_empty());
-    applications.iter().flat_map(of).chain(disturbed.map(reclaim_warning)).collect()
-}
-
-fn reclaim_warning(place: &str) -> String {
-    format!(
-        "disturbed: the kernel takes pages that nobody maps out of memory, though there is room (DAMON, {place}): some of what was read ahead may have been read twice, and warm starts may have read"
-    )
 }
 
 pub(crate) fn readiness_usage_error(error: &perflab_startup::ReadinessConditionError) -> UsageError {

@@ -9,7 +9,7 @@ use perflab_model::{Manifest, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
-use perflab_present::report::render_report_with_history;
+use perflab_present::report::{SECTIONS, render_report};
 
 use crate::app::{self, App};
 use crate::failure::{Exit, UsageError};
@@ -134,12 +134,9 @@ pub fn write_history_report(
     found: &MetricHistories,
 ) -> anyhow::Result<()> {
     let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
-    let input = ReportData {
-        title: "History".into(),
-        runs: vec![report::read_report_run(&newest.directory)?],
-        ..ReportData::default()
-    };
-    let page = render_report_with_history(&input, found)?;
+    let data = report::report_data(std::slice::from_ref(&newest.directory), Vec::new())?;
+    let data = ReportData { title: "History".into(), history: Some(found.clone()), ..data };
+    let page = render_report(&data, SECTIONS)?;
     path.write(page.as_bytes())?;
     context.note(format!("report: {path}"));
     Ok(())

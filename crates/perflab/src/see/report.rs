@@ -2,12 +2,15 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
-use perflab_archive::RunDir;
-use perflab_model::Outcome;
+use perflab_analyze::{
+    AnalysisOptions, Comparison, ComparisonSide, TraceContents, compare_levels, compare_sides,
+};
+use perflab_archive::{RunDir, StoredRun};
+use perflab_model::RunData;
+use perflab_present::ReportData;
 use perflab_present::comparison::render_comparisons;
-use perflab_present::report::render_report;
-use perflab_present::{ReportData, ReportRun};
+use perflab_present::report::{SECTIONS, VERDICTS, conclude_sections, render_report};
+use perflab_present::section::Section;
 
 use crate::app::App;
 use crate::failure::Exit;
@@ -28,7 +31,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> anyhow::Result<Exit> {
         (None, Some(run)) => default_page_path(context, run, ".html")?,
         (None, None) => OutputPath::File("perflab-report.html".into()),
     };
-    write_report(&path, &runs, compare_report_sides(&sides)?)?;
+    write_report(&path, &report_data(&runs, compare_report_sides(&sides)?)?)?;
     note_written_file(context, "report", &path)?;
     Ok(Exit::Fine)
 }
@@ -47,14 +50,16 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> anyhow::Res
             context.colour,
         )?)?;
     }
-    let starts = side.runs.first().map(crate::instruments::startup::startup_conclusions).unwrap_or_default();
-    for line in crate::instruments::trace::conclude_operations(context, run)?.into_iter().chain(starts) {
+    let data = report_data(std::slice::from_ref(run), comparisons)?;
+    // The table of verdicts begins with its own.
+    let others: Vec<&Section> = SECTIONS.iter().copied().filter(|section| section.id != VERDICTS).collect();
+    for line in conclude_sections(&data, &others) {
         context.print_conclusion(&line)?;
     }
     context.note(format!("run: {} in {}", run.short_id(), context.archive_path().display()));
     if !no_report {
         let path = default_page_path(context, run, ".html")?;
-        write_report(&path, std::slice::from_ref(run), comparisons)?;
+        write_report(&path, &data)?;
         context.note(format!("report: {path}"));
     }
     Ok(())
@@ -99,28 +104,22 @@ pub fn compare_by_every_factor(side: &ComparisonSide) -> anyhow::Result<Vec<Comp
     Ok(compared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn write_report(path: &OutputPath, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<()> {
-    let inputs = runs.iter().map(read_report_run).collect::<anyhow::Result<Vec<_>>>()?;
-    let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
-    let flames = crate::instruments::flame::join_run_profiles(runs)?;
-    let operations = runs.iter().map(crate::instruments::trace::operation_sections);
-    let traces = operations.chain(runs.iter().map(crate::instruments::io::io_sections));
-    let traces = traces.collect::<anyhow::Result<Vec<_>>>()?.concat();
-    let html = render_report(&ReportData { title, comparisons, runs: inputs, flames, traces })?;
-    path.write(html.as_bytes())
+fn write_report(path: &OutputPath, data: &ReportData) -> anyhow::Result<()> {
+    path.write(render_report(data, SECTIONS)?.as_bytes())
 }
 
-/// A run with its series, as reports take it.
-pub fn read_report_run(run: &RunDir) -> anyhow::Result<ReportRun> {
-    let series = run
-        .list_monitors()?
-        .iter()
-        .map(|monitor| run.read_series_spans(monitor))
-        .collect::<Result<Vec<_>, _>>()?;
-    let record = run.read_record()?;
-    let has_failed = record.iterations.iter().any(|one| one.outcome != Outcome::Ok);
-    let consoles = if has_failed { run.read_output(None, "agent")? } else { None };
-    Ok(ReportRun { record, series, consoles })
+/// What a report of runs is made from.
+pub fn report_data(runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<ReportData<'static>> {
+    let mut read: Vec<Box<dyn RunData>> = Vec::new();
+    for run in runs {
+        read.push(Box::new(StoredRun::read(run)?));
+    }
+    Ok(ReportData { comparisons, runs: read, startup_trace: remembered_trace, ..ReportData::default() })
+}
+
+/// What the startup trace that is remembered of a program would bring.
+fn remembered_trace(program: &str) -> Option<TraceContents> {
+    crate::instruments::prefetch_store::read_known_pages(program.as_ref()).ok()
 }
 
 /// `perflab report`

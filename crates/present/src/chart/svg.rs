@@ -47,7 +47,7 @@ fn write_mark(out: &mut String, mark: &SceneMark, surface: SceneSurface) {
                 side(pixels.height()),
             );
             // A grid that cannot be an image is one without pixels.
-            let data = crate::report::encode_base64(&pixels.to_png().unwrap_or_default());
+            let data = crate::packed_column::encode_base64(&pixels.to_png().unwrap_or_default());
             writeln!(
                 out,
                 "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{data}\"/>"

@@ -11,8 +11,10 @@
 //! # Ok::<(), perflab_present::comparison::GridError>(())
 //! ```
 
+pub(crate) mod answer;
 pub(crate) mod benchstat;
 pub(crate) mod grids;
+pub(crate) mod interval_axis;
 pub(crate) mod lkp;
 pub mod mmtests;
 pub(crate) mod row_text;
@@ -20,6 +22,7 @@ pub(crate) mod section;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod verdict_table;
 
 pub use crate::grid::{
     ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat, UnknownOutputFormat,

@@ -1,6 +1,6 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
-use perflab_analyze::{ChangeScale, Comparison, MetricChange, SideSummary, VerdictRow};
+use perflab_analyze::{ChangeScale, Comparison, MetricChange, RowFlag, SideSummary, VerdictRow};
 
 use crate::number::table::{ShownUnit, decimals_for, fitting_shown_unit, format_probability, format_signed};
 
@@ -36,7 +36,10 @@ impl RowText {
             },
             baseline: median(&row.baseline),
             candidate: median(&row.candidate),
-            change: row.change.map_or(NOTHING.into(), |change| row_change_text(change, &unit)),
+            change: row.change.map_or(NOTHING.into(), |change| {
+                let paired = if row.flags.contains(&RowFlag::Paired) { " paired" } else { "" };
+                row_change_text(change, &unit) + paired
+            }),
             verdict: verdict_text(row),
             needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", round_repetitions(n))),
             q: row.q.map_or(NOTHING.into(), format_probability),
@@ -87,7 +90,12 @@ pub fn format_change(change: MetricChange, unit: &str) -> String {
 /// Symbol and word.
 fn verdict_text(row: &VerdictRow) -> String {
     let word = row.verdict_word();
-    let symbol = match word {
+    format!("{} {word}", verdict_symbol(word))
+}
+
+/// What stands beside a verdict's word, in a terminal and on a page.
+pub(crate) fn verdict_symbol(word: &str) -> char {
+    match word {
         "better" => '✓',
         "worse" => '✗',
         "same" => '=',
@@ -95,12 +103,11 @@ fn verdict_text(row: &VerdictRow) -> String {
         "missing" => '∅',
         "withheld" => '×',
         _ => '?',
-    };
-    format!("{symbol} {word}")
+    }
 }
 
 /// Two digits that count: the number is an estimate.
-fn round_repetitions(n: usize) -> String {
+pub(crate) fn round_repetitions(n: usize) -> String {
     let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
     let up = n.div_ceil(step) * step;
     if up >= 10_000 { "10000+".into() } else { up.to_string() }

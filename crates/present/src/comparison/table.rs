@@ -5,6 +5,7 @@
 
 use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
 
+use crate::comparison::answer::answer_lines;
 use crate::comparison::row_text::{
     RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
 };
@@ -59,14 +60,17 @@ pub fn render_comparisons(
 }
 
 fn comparison_lines(comparisons: &[Comparison], width: Option<usize>, on: bool) -> String {
-    let mut lines: Vec<String> = Vec::new();
+    let text_width = width.unwrap_or(TEXT_WIDTH);
+    let mut lines: Vec<String> = answer_lines(comparisons)
+        .iter()
+        .flat_map(|answer| diagnostics::wrap_text(answer, text_width, "", "  "))
+        .map(|line| bold_text(&line, on))
+        .collect();
     for comparison in comparisons {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
+        lines.push(String::new());
         lines.extend(comparison_table(comparison, width, on));
     }
-    lines.extend(diagnostics::diagnostic_lines(comparisons, width.unwrap_or(TEXT_WIDTH), on));
+    lines.extend(diagnostics::diagnostic_lines(comparisons, text_width, on));
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
@@ -128,7 +132,12 @@ fn evidence_strength(row: &VerdictRow) -> f64 {
 }
 
 fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
-    let mut text = format!("**{}**\n\n", grid::escape_markdown(&comparison_headline(comparison)));
+    let answers = answer_lines(std::slice::from_ref(comparison));
+    let mut text = format!(
+        "**{}**\n\n{}\n\n",
+        grid::escape_markdown(&answers.join(" ")),
+        grid::escape_markdown(&comparison_headline(comparison))
+    );
     for group in comparison.rows.chunk_by(|a, b| a.subject == b.subject) {
         let rows: Vec<&VerdictRow> = group.iter().collect();
         let subject = group.first().map_or(String::new(), |row| grid::escape_markdown(&row.subject));

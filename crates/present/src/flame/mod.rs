@@ -4,6 +4,7 @@
 
 pub(crate) mod grids;
 pub(crate) mod scenes;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 pub(crate) mod viewer;
@@ -14,4 +15,5 @@ pub use grids::{
     share_grid as shares_grid, share_sentences as shares_lines,
 };
 pub use scenes::{FlameGraph, flame_graph_svg};
+pub use section::{ProfiledSide, colour_categories, draw_sides, measured_tree_options, share_commands};
 pub use viewer::{FlameCategories, FlameCategory, FlameViewerData, flame_viewer_data};

@@ -2,11 +2,11 @@
 
 pub(crate) mod grids;
 pub(crate) mod scenes;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 pub(crate) mod viewer;
 
-pub use crate::section::TraceSection;
 pub use grids::{causes_grid, changes_grid, slowest_grid};
 pub use scenes::{OperationSceneOptions, ScaleKind, TimeScale, common_time_range, operation_scene};
 pub use viewer::{MOST_BYTES, operation_viewer_data};

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::operations::grids;
 use crate::operations::scenes::{MOST_MARKS, cause_colour};
-use crate::report::{embed_json, encode_base64};
+use crate::packed_column::{embed_json, encode_base64};
 
 /// Bytes of one trace in a report.
 pub const MOST_BYTES: usize = 2_000_000;

@@ -351,22 +351,6 @@ pub fn efficiency_histogram_chart(histogram: &EfficiencyHistogram, mean: Option<
     .render()
 }
 
-/// How many rows have which efficiency, each row alike: what the notebook's histogram shows.
-#[must_use]
-pub fn row_histogram_chart(histogram: &EfficiencyHistogram) -> Scene {
-    bar_charts::HistogramChart {
-        title: "Rows by efficiency".into(),
-        note: "rows: one a cache a tick, a small cache as much as a large one".into(),
-        unit: AxisUnit::Share,
-        x_title: "efficiency [%]".into(),
-        height_unit: AxisUnit::Plain("rows".into()),
-        edges: histogram.bins.iter().map(|bin| bin.low / 100.0).chain([1.0]).collect(),
-        counts: histogram.bins.iter().map(|bin| bin.rows as f64).collect(),
-        pointers: Vec::new(),
-    }
-    .render()
-}
-
 /// One row a cache; those that did not change only where `all` is set.
 #[must_use]
 pub fn slab_comparison_grid(comparison: &SlabComparison, all: bool) -> Grid {

@@ -136,25 +136,6 @@ pub fn notebook_timeline_chart(timeline: &NotebookTimeline) -> Scene {
     )
 }
 
-/// One of its two means over time, and ours: each cache alike, or weighted by space.
-#[must_use]
-pub fn notebook_mean_chart(timeline: &NotebookTimeline, weighted: bool) -> Scene {
-    let points = &timeline.points;
-    let exact = points.iter().map(|point| point.overall.and_then(ExactRatio::value)).collect();
-    let (title, printed) = match weighted {
-        true => (
-            "Average slab efficiency weighted by space: the notebook's and ours",
-            notebook_line("weighted average", points.iter().map(|point| point.weighted)),
-        ),
-        false => (
-            "Average slab efficiency: the notebook's and ours",
-            notebook_line("average of caches", points.iter().map(|point| Some(point.unweighted))),
-        ),
-    };
-    let times = points.iter().map(|point| point.at).collect();
-    percent_chart(title.into(), times, vec![ChartLine::new("overall, exact", exact), printed])
-}
-
 /// One cache over time, as printed, and ours.
 #[must_use]
 pub fn notebook_cache_chart(cache: &NotebookCacheTimeline) -> Scene {

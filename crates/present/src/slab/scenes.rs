@@ -104,30 +104,6 @@ pub fn waste_timeline_chart(timeline: &UsageTimeline) -> Scene {
     .render()
 }
 
-/// One of the notebook's two means over time, of our rows: each cache alike, or weighted by its slab bytes.
-#[must_use]
-pub fn mean_efficiency_chart(timeline: &UsageTimeline, weighted: bool) -> Scene {
-    let value = |point: &UsagePoint| if weighted { point.usage.overall().value() } else { point.unweighted };
-    let (title, name) = match weighted {
-        true => ("Average slab efficiency weighted by space", "overall, exact"),
-        false => ("Average slab efficiency", "mean of caches"),
-    };
-    let note = match weighted {
-        true => "objects in use over slab bytes, a ratio of sums",
-        false => "mean of the caches' efficiencies, each cache alike: no memory quantity",
-    };
-    LineChart {
-        title: format!("{title}: {}", timeline_subject(timeline)),
-        note: note.into(),
-        unit: AxisUnit::Share,
-        from_zero: false,
-        times: elapsed_seconds(&timeline.points, timeline_start(timeline)),
-        lines: vec![ChartLine::new(name, timeline.points.iter().map(value).collect())],
-        bands: phase_bands(&timeline.phases, timeline_start(timeline)),
-    }
-    .render()
-}
-
 /// Efficiency and its factors over time; below the efficiency, the shade down to what it is at least.
 #[must_use]
 pub fn efficiency_timeline_chart(timeline: &UsageTimeline) -> Scene {

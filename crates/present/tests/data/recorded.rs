@@ -53,6 +53,8 @@ pub fn recorded_run() -> ReportRun {
         record: recorded_record(&slots),
         series: recorded_series().iter().map(RowRuns::from_series).collect(),
         consoles: None,
+        profiles: Vec::new(),
+        operations: Vec::new(),
     }
 }
 

@@ -28,6 +28,11 @@ pub fn two_side_picture() -> FlameViewerData {
     draw_profiles(&sides, &["before".into(), "after".into()])
 }
 
+/// The same as profiles of the first two cases of a run.
+pub fn two_side_profiles() -> Vec<(u32, Profile)> {
+    vec![(0, repeated_profile(false, 6)), (1, repeated_profile(true, 6))]
+}
+
 fn draw_profiles(sides: &[Profile], names: &[String]) -> FlameViewerData {
     let how = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
     let joined = join_profiles(&sides.iter().map(|side| vec![(side, how.clone())]).collect::<Vec<_>>());

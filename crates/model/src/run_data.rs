@@ -1,0 +1,83 @@
+//! A run as analyses and sections of a report read it, wherever it lies.
+
+use std::error::Error;
+
+use crate::io_trace::IoRecording;
+use crate::operation::{OperationColumns, OperationTraceSummary};
+use crate::profile::Profile;
+use crate::run::RunRecord;
+use crate::series::RowRuns;
+
+/// A run's parts, each read when it is asked for. A part that was not recorded is empty, never an error.
+pub trait RunData {
+    /// Its manifest, samples, iterations, gaps and warnings.
+    fn record(&self) -> &RunRecord;
+
+    /// What its monitors recorded, sorted by name.
+    ///
+    /// # Errors
+    /// Tables that are missing or damaged.
+    fn series(&self) -> Result<&[RowRuns], RunDataError>;
+
+    /// What its targets printed beside their streams (errors, consoles), where an iteration failed.
+    ///
+    /// # Errors
+    /// A log that is damaged.
+    fn target_output(&self) -> Result<Option<String>, RunDataError> {
+        Ok(None)
+    }
+
+    /// The cases that have samples of call stacks, by their index in the plan.
+    ///
+    /// # Errors
+    /// Tables that are damaged.
+    fn profiled_cases(&self) -> Result<Vec<u32>, RunDataError> {
+        Ok(Vec::new())
+    }
+
+    /// The sampled call stacks of one of [`RunData::profiled_cases`].
+    ///
+    /// # Errors
+    /// Tables that are missing or damaged.
+    fn profile(&self, case: u32) -> Result<Profile, RunDataError> {
+        let _ = case;
+        Ok(Profile::default())
+    }
+
+    /// What was reported about each iteration whose operations were traced, in order of time.
+    ///
+    /// # Errors
+    /// Tables that are damaged.
+    fn traced_iterations(&self) -> Result<Vec<OperationTraceSummary>, RunDataError> {
+        Ok(Vec::new())
+    }
+
+    /// Every operation of one of [`RunData::traced_iterations`].
+    ///
+    /// # Errors
+    /// Tables that are missing or damaged.
+    fn operations(&self, slot: u32) -> Result<OperationColumns, RunDataError> {
+        let _ = slot;
+        Ok(OperationColumns::default())
+    }
+
+    /// The I/O of each iteration in which it was traced, with the iteration's slot.
+    ///
+    /// # Errors
+    /// Tables that are damaged.
+    fn io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, RunDataError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Why a part of a run cannot be read: the error of whoever holds the run.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RunDataError(Box<dyn Error + Send + Sync>);
+
+impl RunDataError {
+    /// The error of whoever holds the run.
+    pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
+        RunDataError(Box::new(error))
+    }
+}

@@ -1,0 +1,115 @@
+//! The answer in one sentence, with which the terminal and the page begin: what a table of verdicts amounts to.
+
+use perflab_analyze::{Comparison, RepetitionLevel, VerdictRow};
+
+use crate::comparison::row_text::{NOTHING, RowText};
+
+/// As many changes are named in a sentence.
+const MOST_NAMED: usize = 3;
+
+/// One fragment of a sentence a comparison; where there are several, with the factor that each is about.
+pub(crate) fn comparison_answers(comparisons: &[Comparison]) -> Vec<(Option<&str>, String)> {
+    let several = comparisons.len() > 1;
+    comparisons.iter().map(|one| (one.by.as_deref().filter(|_| several), comparison_answer(one))).collect()
+}
+
+/// The same as lines of a terminal: `pages: 2 of 2 better: …`
+pub(crate) fn answer_lines(comparisons: &[Comparison]) -> Vec<String> {
+    let answers = comparison_answers(comparisons).into_iter();
+    answers
+        .map(|(factor, text)| factor.map_or_else(|| text.clone(), |factor| format!("{factor}: {text}")))
+        .collect()
+}
+
+fn comparison_answer(comparison: &Comparison) -> String {
+    let rows = comparison.deciding_rows();
+    let total = rows.len();
+    if total == 0 {
+        return "nothing to judge: no metric was measured on both sides".into();
+    }
+    let with_word = |word: &str| -> Vec<&VerdictRow> {
+        rows.iter().copied().filter(|row| row.verdict_word() == word).collect()
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for word in ["worse", "better", "changed"] {
+        let found = with_word(word);
+        if !found.is_empty() {
+            let of = if parts.is_empty() { format!(" of {total}") } else { String::new() };
+            parts.push(format!("{}{of} {word}: {}", found.len(), name_changes(&found, comparison)));
+        }
+    }
+    let is_changed = !parts.is_empty();
+    let (same, unclear) = (with_word("same"), with_word("unclear"));
+    if !is_changed && same.len() == total {
+        return format!("nothing changed: {total} of {total} same{}", margin_text(&same));
+    }
+    let others = [(&same, "same"), (&unclear, "unclear")];
+    let mut rest: Vec<String> = others
+        .iter()
+        .filter(|(found, _)| !found.is_empty())
+        .map(|(found, word)| match *word {
+            "same" => format!("{} same{}", found.len(), margin_text(found)),
+            _ => format!("{} unclear{}", found.len(), repetitions_hint(found)),
+        })
+        .collect();
+    let missing = with_word("missing").len();
+    rest.extend((missing > 0).then(|| format!("{missing} measured on one side only")));
+    let withheld = with_word("withheld").len();
+    rest.extend(
+        (withheld > 0).then(|| format!("{withheld} without a verdict: the sides did different things")),
+    );
+    if is_changed {
+        parts.extend((!rest.is_empty()).then(|| rest.join(", ")));
+        return parts.join("; ");
+    }
+    format!("no change found in {total}: {}", rest.join(", "))
+}
+
+/// The largest changes first: `time +137 % [+120, +151]`, with the case where there are several.
+fn name_changes(found: &[&VerdictRow], comparison: &Comparison) -> String {
+    let mut rows = found.to_vec();
+    rows.sort_by(|a, b| change_size(b).total_cmp(&change_size(a)));
+    let all = comparison.deciding_rows();
+    let has_cases = all.first().is_some_and(|first| all.iter().any(|row| row.subject != first.subject));
+    let name = |row: &&VerdictRow| {
+        let text = RowText::from_row(row);
+        let mut where_it_is: Vec<&str> = Vec::new();
+        where_it_is.extend(has_cases.then_some(row.subject.as_str()));
+        where_it_is.extend((comparison.candidates.len() > 1).then_some(row.candidate_name.as_str()));
+        let place =
+            if where_it_is.is_empty() { String::new() } else { format!(" ({})", where_it_is.join(", ")) };
+        let change = if text.change == NOTHING { String::new() } else { format!(" {}", text.change) };
+        format!("{}{change}{place}", row.metric)
+    };
+    let mut named: Vec<String> = rows.iter().take(MOST_NAMED).map(name).collect();
+    if rows.len() > MOST_NAMED {
+        named.push(format!("and {} more", rows.len() - MOST_NAMED));
+    }
+    named.join(", ")
+}
+
+fn change_size(row: &VerdictRow) -> f64 {
+    row.relative_change().map_or(0.0, f64::abs)
+}
+
+/// ` within 3 %`, where the margin is one.
+fn margin_text(rows: &[&VerdictRow]) -> String {
+    match rows {
+        [first, rest @ ..] if rest.iter().all(|row| row.margin == first.margin) => {
+            format!(" within {} %", (first.margin * 1e4).round() / 1e2)
+        }
+        _ => " within their margins".into(),
+    }
+}
+
+/// How many repetitions would decide all of them.
+fn repetitions_hint(rows: &[&VerdictRow]) -> String {
+    let most = rows.iter().filter_map(|row| Some((row.needed?, row.method?.level))).max_by_key(|(n, _)| *n);
+    most.map_or_else(String::new, |(n, level)| {
+        let level = match level {
+            RepetitionLevel::Boot => "boots",
+            RepetitionLevel::Iteration => "iterations",
+        };
+        format!(" (about {} {level} a side would decide)", crate::comparison::row_text::round_repetitions(n))
+    })
+}

@@ -1,0 +1,202 @@
+//! A table of verdicts for a page: every cell a text, every interval drawn on the table's one axis.
+//!
+//! Positions are in per cent of the drawing's width, so that a phone gets the same figure and no script is needed.
+
+use perflab_analyze::{ChangeScale, Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictRow};
+use perflab_model::Direction;
+use serde::Serialize;
+
+use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
+use crate::comparison::row_text::verdict_symbol;
+use crate::number::report::{format_percent_change, format_quantity};
+
+/// Verdicts under the titles of their columns.
+#[derive(Debug, Serialize)]
+pub struct VerdictTable {
+    caption: String,
+    baseline: String,
+    candidate: String,
+    ticks: Vec<DrawnTick>,
+    zero: String,
+    rows: Vec<VerdictTableRow>,
+}
+
+/// A verdict as word and symbol; colour is the third sign, never the only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct VerdictMark {
+    word: &'static str,
+    symbol: char,
+}
+
+#[derive(Debug, Serialize)]
+struct VerdictTableRow {
+    mark: VerdictMark,
+    case: String,
+    metric: String,
+    direction: &'static str,
+    change: String,
+    interval: String,
+    drawn: Option<DrawnInterval>,
+    baseline: String,
+    candidate: String,
+    n: String,
+    margin: String,
+    flags: Vec<FlagLetter>,
+    advice: String,
+}
+
+/// A flag that stands in a row.
+#[derive(Debug, Serialize)]
+struct FlagLetter {
+    letter: char,
+    meaning: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct DrawnTick {
+    at: String,
+    text: String,
+    anchor: &'static str,
+}
+
+/// One row's change, in per cent of the drawing's width.
+#[derive(Debug, Serialize)]
+struct DrawnInterval {
+    point: String,
+    low: Option<String>,
+    high: Option<String>,
+    margin_from: String,
+    margin_width: String,
+}
+
+impl VerdictMark {
+    /// A row's mark.
+    pub(crate) fn from_row(row: &VerdictRow) -> Self {
+        let word = row.verdict_word();
+        VerdictMark { word, symbol: verdict_symbol(word) }
+    }
+}
+
+impl VerdictTable {
+    /// The rows of a comparison under one caption.
+    pub(crate) fn new(caption: &str, comparison: &Comparison, rows: &[&VerdictRow]) -> Self {
+        let spans: Vec<ChangeSpan> = rows.iter().filter_map(|row| ChangeSpan::from_row(row)).collect();
+        let axis = IntervalAxis::spanning(&spans);
+        let ticks = if spans.is_empty() { Vec::new() } else { axis.ticks() };
+        let tick = |tick: crate::comparison::interval_axis::AxisTick| DrawnTick {
+            at: width_text(tick.share),
+            text: tick.text,
+            anchor: match tick.share {
+                share if share < 0.08 => "start",
+                share if share > 0.92 => "end",
+                _ => "middle",
+            },
+        };
+        VerdictTable {
+            caption: format!("{caption}: {}", comparison_heading(comparison)),
+            baseline: comparison.baseline.clone(),
+            candidate: match comparison.candidates.as_slice() {
+                [only] => only.clone(),
+                _ => "candidate".into(),
+            },
+            ticks: ticks.into_iter().map(tick).collect(),
+            zero: width_text(axis.share(0.0)),
+            rows: rows.iter().map(|row| verdict_row(row, comparison, &axis)).collect(),
+        }
+    }
+}
+
+/// `pages: huge against ordinary`
+pub(crate) fn comparison_heading(comparison: &Comparison) -> String {
+    let candidates = comparison.candidates.join(", ");
+    match &comparison.by {
+        Some(factor) => format!("{factor}: {candidates} against {}", comparison.baseline),
+        None => format!("{candidates} against {}", comparison.baseline),
+    }
+}
+
+fn width_text(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
+}
+
+fn verdict_row(row: &VerdictRow, comparison: &Comparison, axis: &IntervalAxis) -> VerdictTableRow {
+    let (change, interval) = change_and_interval(row);
+    VerdictTableRow {
+        mark: VerdictMark::from_row(row),
+        case: if comparison.candidates.len() > 1 {
+            format!("{} · {}", row.subject, row.candidate_name)
+        } else {
+            row.subject.clone()
+        },
+        metric: row.metric.clone(),
+        direction: direction_text(row.direction),
+        change,
+        interval,
+        drawn: ChangeSpan::from_row(row).map(|span| drawn_interval(&span, axis)),
+        baseline: median_text(row.baseline.as_ref(), row),
+        candidate: median_text(row.candidate.as_ref(), row),
+        n: sample_counts_text(row),
+        margin: format!("± {}", format_percent_change(row.margin).trim_start_matches('+')),
+        flags: row
+            .flags
+            .iter()
+            .map(|flag| FlagLetter { letter: flag.letter(), meaning: flag.footnote() })
+            .collect(),
+        advice: row_advice(row),
+    }
+}
+
+fn drawn_interval(span: &ChangeSpan, axis: &IntervalAxis) -> DrawnInterval {
+    let at = |change: f64| width_text(axis.share(change));
+    DrawnInterval {
+        point: at(span.point),
+        low: span.limits.map(|(low, _)| at(low)),
+        high: span.limits.map(|(_, high)| at(high)),
+        margin_from: at(-span.margin),
+        margin_width: width_text(axis.share(span.margin) - axis.share(-span.margin)),
+    }
+}
+
+/// What is good, in words.
+fn direction_text(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "neither way is better",
+    }
+}
+
+/// The estimate, and its interval: `+2.1 %` and `+1.0 % … +3.3 %`; a paired one says so.
+fn change_and_interval(row: &VerdictRow) -> (String, String) {
+    let Some(change) = row.change else { return ("–".into(), String::new()) };
+    let relative = ChangeSpan::from_row(row);
+    let own = |value: f64| match (relative, change.scale) {
+        (None, ChangeScale::Absolute) => format_quantity(value, &row.unit.0),
+        _ => format_percent_change(value),
+    };
+    let (point, limits) = match relative {
+        Some(span) => (span.point, span.limits),
+        None => (change.value, change.interval.map(|interval| (interval.low, interval.high))),
+    };
+    let interval = limits.map(|(low, high)| format!("{} … {}", own(low), own(high))).unwrap_or_default();
+    let paired = if row.flags.contains(&RowFlag::Paired) { " paired" } else { "" };
+    (own(point) + paired, interval)
+}
+
+fn median_text(summary: Option<&SideSummary>, row: &VerdictRow) -> String {
+    summary.map_or_else(|| "–".into(), |summary| format_quantity(summary.median, &row.unit.0))
+}
+
+fn sample_counts_text(row: &VerdictRow) -> String {
+    let count = |side: &Option<SideSummary>| side.as_ref().map_or(0, |side| side.n);
+    let (baseline, candidate) = (count(&row.baseline), count(&row.candidate));
+    if baseline == candidate { baseline.to_string() } else { format!("{baseline} / {candidate}") }
+}
+
+fn row_advice(row: &VerdictRow) -> String {
+    let level = row.method.map_or("iterations", |method| match method.level {
+        RepetitionLevel::Boot => "boots",
+        RepetitionLevel::Iteration => "iterations",
+    });
+    row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()
+}

@@ -1,0 +1,103 @@
+//! The section Flame graph: the call stacks of all runs over one tree, in the viewer.
+
+use perflab_analyze::flame::{CallTreeOptions, CategoryRules, JoinedProfiles, SharedCommands, join_profiles};
+use perflab_model::{Profile, RunData, RunPlan};
+
+use crate::flame::viewer::{FlameCategories, FlameViewerData, flame_viewer_data};
+use crate::packed_column::embed_json;
+use crate::run_viewer::run_display_name;
+use crate::section::{
+    ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, no_conclusions,
+};
+
+/// Where the time goes.
+pub(crate) const SECTION: Section =
+    Section { id: "flame", title: "Flame graph", conclusions: no_conclusions, blocks: flame_blocks };
+
+/// The rule table that gives boxes their colours in a report.
+const REPORT_RULES: &str = "slab";
+
+fn flame_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let mut sides = Vec::new();
+    for run in &data.runs {
+        sides.extend(run_sides(run.as_ref())?);
+    }
+    if sides.is_empty() {
+        return Ok(Vec::new());
+    }
+    share_commands(&mut sides);
+    let rules = CategoryRules::load_shipped(REPORT_RULES).transpose()?;
+    Ok(vec![SectionBlock::Viewer(flame_viewer(&draw_sides(&sides, rules.as_ref()))?)])
+}
+
+/// A side for each case of a run that was profiled.
+fn run_sides(run: &dyn RunData) -> Result<Vec<ProfiledSide>, SectionError> {
+    let (record, cases) = (run.record(), run.profiled_cases()?);
+    let plan = &record.manifest.plan;
+    let side = |case: &u32| {
+        let profile = run.profile(*case)?;
+        let options = measured_tree_options(plan, &profile);
+        let label = plan.case(*case).filter(|_| cases.len() > 1);
+        let name = run_display_name(record);
+        let name = label.map_or_else(|| name.clone(), |case| format!("{name}: {}", case.label()));
+        Ok(ProfiledSide { name, profiles: vec![(profile, options)] })
+    };
+    cases.iter().map(side).collect()
+}
+
+/// The viewer of joined profiles.
+pub(crate) fn flame_viewer(picture: &FlameViewerData) -> Result<SectionViewer, serde_json::Error> {
+    Ok(SectionViewer {
+        name: "flame",
+        data_id: "flame-data".into(),
+        data: ViewerData::Json(embed_json(picture)?),
+        without_script: "The flame graph needs JavaScript. `perflab flame show` prints the table, `perflab flame svg` draws a picture that needs none.",
+    })
+}
+
+/// One side of a picture: profiles that are repetitions of one another.
+#[derive(Debug)]
+pub struct ProfiledSide {
+    /// What it is called.
+    pub name: String,
+    /// Each with how its tree is made.
+    pub profiles: Vec<(Profile, CallTreeOptions)>,
+}
+
+/// Commands stand under their stacks; warm-ups do not count unless there is nothing else.
+#[must_use]
+pub fn measured_tree_options(plan: &RunPlan, profile: &Profile) -> CallTreeOptions {
+    let warmup = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.warmup);
+    let slots = profile.iterations.iter().map(|piece| piece.summary.slot).filter(|slot| !warmup(*slot));
+    let slots: Vec<u32> = slots.collect();
+    CallTreeOptions { slots: (!slots.is_empty()).then_some(slots), commands: true, shared: None }
+}
+
+/// Puts commands that are not on every side into one box, so that their functions are compared.
+pub fn share_commands(sides: &mut [ProfiledSide]) -> Option<SharedCommands> {
+    let all: Vec<Vec<&Profile>> =
+        sides.iter().map(|side| side.profiles.iter().map(|(profile, _)| profile).collect()).collect();
+    let shared = SharedCommands::from_sides(&all);
+    for (_, options) in sides.iter_mut().flat_map(|side| &mut side.profiles) {
+        options.shared.clone_from(&shared);
+    }
+    shared
+}
+
+/// All sides over one tree.
+#[must_use]
+pub fn draw_sides(sides: &[ProfiledSide], rules: Option<&CategoryRules>) -> FlameViewerData {
+    let profiles: Vec<Vec<(&Profile, CallTreeOptions)>> = sides
+        .iter()
+        .map(|side| side.profiles.iter().map(|(profile, options)| (profile, options.clone())).collect())
+        .collect();
+    let joined = join_profiles(&profiles);
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    flame_viewer_data(&names.join(" and "), &joined, &names, &colour_categories(&joined, rules))
+}
+
+/// What colours mean in a tree: by a rule table, or by where functions ran.
+#[must_use]
+pub fn colour_categories(joined: &JoinedProfiles<'_>, rules: Option<&CategoryRules>) -> FlameCategories {
+    rules.map_or_else(|| FlameCategories::by_role(joined), |rules| FlameCategories::by_rules(joined, rules))
+}

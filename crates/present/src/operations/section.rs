@@ -1,0 +1,164 @@
+//! The section Single operations, and its conclusions at the end of a run.
+
+use perflab_analyze::operations::{
+    OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock, compare_operations,
+    comparison_conclusions, operation_conclusions,
+};
+use perflab_model::RunData;
+use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+
+use crate::chart::scene::Scene;
+use crate::operations::scenes::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
+use crate::operations::viewer::{MOST_BYTES, operation_viewer_data};
+use crate::run_viewer::run_display_name;
+use crate::section::{ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData};
+
+/// Every operation of a traced program, and what makes the slow ones slow.
+pub(crate) const SECTION: Section = Section {
+    id: "operations",
+    title: "Single operations",
+    conclusions: operations_conclusions,
+    blocks: operation_blocks,
+};
+
+/// One level of a factor: its name, the answer about all its operations, and its first iteration with the answer about it.
+struct TracedLevel {
+    name: String,
+    first_operations: OperationColumns,
+    report: OperationReport,
+    first_report: OperationReport,
+}
+
+fn operations_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
+    let mut sentences = Vec::new();
+    for run in &data.runs {
+        let levels = traced_levels(run.as_ref())?;
+        if let [before, after] = levels.as_slice() {
+            let names = (before.name.as_str(), after.name.as_str());
+            sentences.extend(comparison_conclusions(&compare_operations(
+                names,
+                &before.report,
+                &after.report,
+            )));
+        }
+        for level in &levels {
+            let name = if levels.len() > 1 { format!("{}: ", level.name) } else { String::new() };
+            let all = operation_conclusions(&level.first_report);
+            sentences.extend(all.iter().map(|sentence| format!("{name}{sentence}")));
+        }
+    }
+    Ok(sentences)
+}
+
+fn operation_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let mut blocks = Vec::new();
+    for run in &data.runs {
+        let levels = traced_levels(run.as_ref())?;
+        let reports: Vec<&OperationReport> = levels.iter().map(|level| &level.first_report).collect();
+        let range = common_time_range(&reports);
+        for level in &levels {
+            let name = match (data.runs.len(), levels.len()) {
+                (1, 1) => None,
+                (1, _) => Some(level.name.clone()),
+                (_, 1) => Some(run_display_name(run.record())),
+                _ => Some(format!("{}, {}", run_display_name(run.record()), level.name)),
+            };
+            blocks.extend(name.map(SectionBlock::Heading));
+            blocks.push(SectionBlock::Viewer(SectionViewer {
+                name: "operations",
+                data_id: format!("operations-{}", blocks.len()),
+                data: ViewerData::Json(operation_viewer_data(
+                    &level.first_operations,
+                    &level.first_report,
+                    &level.name,
+                    MOST_BYTES,
+                )),
+                without_script: "Going down to a single operation needs JavaScript; the pictures below do not.",
+            }));
+            let pictures = [(ScaleKind::Log, true), (ScaleKind::Linear, false)];
+            blocks.extend(
+                pictures.map(|(scale, causes)| SectionBlock::Figure(draw_level(level, scale, causes, range))),
+            );
+        }
+    }
+    Ok(blocks)
+}
+
+/// On the log axis each outlier in the colour of its cause; on the linear one the times of spans.
+fn draw_level(level: &TracedLevel, scale_kind: ScaleKind, colour_by_cause: bool, range: (i64, i64)) -> Scene {
+    let names = |prefix: &str| -> Vec<String> {
+        let spans = level.first_operations.spans.iter().filter(|span| span.name.starts_with(prefix));
+        spans.map(|span| span.name.clone()).collect()
+    };
+    let drawn_spans = [names("reap"), names("alloc")]
+        .into_iter()
+        .filter(|names| !colour_by_cause && !names.is_empty())
+        .collect();
+    let options = OperationSceneOptions {
+        title: format!("Every operation, {}", level.name),
+        scale_kind,
+        drawn_spans,
+        x_number: Some("elements".into()),
+        colour_by_cause,
+        time_range: Some(range),
+    };
+    operation_scene(&level.first_operations, &level.first_report, &options)
+}
+
+/// The first two levels of the first factor whose cases were traced; the whole run where none was varied.
+fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
+    let slots: Vec<u32> = traced_slots(&run.traced_iterations()?);
+    if slots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let plan = &run.record().manifest.plan;
+    for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
+        let of_level = |name: &String| {
+            let has_level = |slot: &u32| {
+                let case = plan.slots.get(*slot as usize).and_then(|slot| plan.case(slot.case));
+                case.is_some_and(|case| case.levels.get(factor) == Some(name))
+            };
+            (name.clone(), slots.iter().copied().filter(has_level).collect::<Vec<u32>>())
+        };
+        let both: Vec<(String, Vec<u32>)> = names.iter().take(2).map(of_level).collect();
+        if both.iter().all(|(_, slots)| !slots.is_empty()) {
+            return analyze_levels(run, both);
+        }
+    }
+    analyze_levels(run, vec![("operations".into(), slots)])
+}
+
+/// The slots that were traced whole, or at least in part.
+fn traced_slots(summaries: &[OperationTraceSummary]) -> Vec<u32> {
+    summaries.iter().filter(|summary| summary.operations > 0).map(|summary| summary.slot).collect()
+}
+
+/// The answers about levels, by one clock: the wall's where it explains any of them.
+fn analyze_levels(
+    run: &dyn RunData,
+    levels: Vec<(String, Vec<u32>)>,
+) -> Result<Vec<TracedLevel>, SectionError> {
+    let (mut options, several) = (OutlierOptions::default(), levels.len() > 1);
+    let mut read = Vec::new();
+    for (name, slots) in levels {
+        let mut all = OperationColumns::default();
+        for slot in &slots {
+            let next = run.operations(*slot)?;
+            if all.is_empty() { all = next } else { all.append(&next) }
+        }
+        if several && choose_clock(&all, &OutlierOptions::default())? == OperationClock::Wall {
+            options.clock = Some(OperationClock::Wall);
+        }
+        let (first, all) = match slots.as_slice() {
+            [first, _, ..] => (run.operations(*first)?, Some(all)),
+            _ => (all, None),
+        };
+        read.push((name, first, all));
+    }
+    let level = |(name, first, all): (String, OperationColumns, Option<OperationColumns>)| {
+        let one = analyze_operations(&first, &options)?;
+        let all = all.map_or_else(|| Ok(one.clone()), |all| analyze_operations(&all, &options))?;
+        Ok(TracedLevel { name, first_operations: first, report: all, first_report: one })
+    };
+    read.into_iter().map(level).collect()
+}

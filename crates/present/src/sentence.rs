@@ -1,0 +1,9 @@
+//! Sentences on a page, made of the fragments of which diagnostics and answers consist.
+
+/// With a capital letter and a full stop, as a fragment needs to stand alone.
+pub(crate) fn format_sentence(fragment: &str) -> String {
+    let mut rest = fragment.trim_end_matches('.').chars();
+    let capital = rest.next().into_iter().flat_map(char::to_uppercase);
+    let text: String = capital.chain(rest).collect();
+    if text.is_empty() { text } else { text + "." }
+}
