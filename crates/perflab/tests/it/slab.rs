@@ -62,7 +62,9 @@ fn an_imported_log_is_shown_in_exact_bytes() {
     let table = laboratory.run_successfully(&["slab", "show", "log", "--top", "1"]);
     assert!(table.out.contains("all 3 caches") && table.out.contains("dentry"), "{}", table.out);
     assert!(!table.out.contains("filp"), "{}", table.out);
-    assert!(table.err.contains("percent_efficient"), "the notebook's names are told");
+    assert!(!table.err.contains("percent_efficient"), "the notebook's names come with all columns only");
+    let wide = laboratory.run_successfully(&["slab", "show", "notebook", "--wide"]);
+    assert!(wide.err.contains("percent_efficient"), "{}", wide.err);
 }
 
 #[test]
