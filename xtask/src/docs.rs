@@ -11,6 +11,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("monitors.md", "Monitors", &["monitor", "list", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
+    ("commands.md", "", &["reference"]),
 ];
 
 /// Writes all pages with the perflab that cargo builds.
@@ -23,7 +24,6 @@ pub fn write_reference() -> Result<()> {
         let text = if title.is_empty() { text } else { format!("# {title}\n\n{text}") };
         std::fs::write(home.join(file), text)?;
     }
-    std::fs::write(home.join("commands.md"), render_commands_page()?)?;
     Ok(())
 }
 
@@ -34,25 +34,6 @@ fn drop_last_column(table: &str) -> String {
         None => format!("{line}\n"),
     };
     table.lines().map(cut).collect()
-}
-
-fn render_commands_page() -> Result<String> {
-    let mut page = String::from("# Commands\n");
-    append_verb_help(&[], &mut page)?;
-    Ok(page)
-}
-
-/// The help of a verb, then that of each verb below it.
-fn append_verb_help(verb: &[&str], page: &mut String) -> Result<()> {
-    let help = capture_perflab_output(&[verb, &["--help"]].concat())?;
-    page.push_str(&format!("\n## {}\n\n```text\n{help}```\n", [&["perflab"], verb].concat().join(" ")));
-    let below = help.split_once("\nCommands:\n").map_or("", |(_, list)| list);
-    let below = below.lines().take_while(|line| line.starts_with("  "));
-    let below =
-        below.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
-    below
-        .filter(|name| *name != "help")
-        .try_for_each(|name| append_verb_help(&[verb, &[name]].concat(), page))
 }
 
 fn capture_perflab_output(arguments: &[&str]) -> Result<String> {

@@ -8,6 +8,8 @@
 //! | [`study`] | the TOML file: what to run, what to vary, what to record |
 //! | [`problem`], `toml_source` | what is wrong with a file, where, and what to do; a TOML file with its text |
 //! | [`expression`] | `2 * cpus`, evaluated over host facts |
+//! | [`error_class`] | what an error means to the caller, said by the error |
+//! | [`named`] | choices by name, for the command line and its help |
 //! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
 //! | [`plan`] | cases and slots: everything that will be done, in order |
 //! | [`event`] | the one stream that a run is |
@@ -23,11 +25,13 @@
 //! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
 
 mod error_chain;
+pub mod error_class;
 pub mod event;
 pub mod expression;
 pub mod facts;
 pub mod io_trace;
 pub mod metric;
+pub mod named;
 pub mod operation;
 mod page_set;
 pub mod plan;

@@ -5,9 +5,12 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use perflab_analyze::slab::SlabRowCounts;
 use perflab_archive::Archive;
 use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
+use perflab_model::named::Named;
 use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
 use perflab_present::chart::{Scene, SceneSurface};
@@ -16,9 +19,48 @@ use perflab_settings::TemporaryFolder;
 use perflab_workload::Catalogue;
 use serde::Serialize;
 
-use crate::cli::GlobalArgs;
 use crate::failure::UsageError;
 use crate::output_path::{OutputPath, is_file_on_stdout};
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub struct GlobalArgs {
+    /// Directory that holds the runs (default: ./perflab-archive)
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = EVERYWHERE,
+        env = "PERFLAB_ARCHIVE",
+        hide_env_values = true
+    )]
+    pub archive: Option<PathBuf>,
+    /// Directory with further workload definitions (may be repeated)
+    #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
+    pub workloads: Vec<PathBuf>,
+    /// How results are printed: table (for people), json (every number), csv, markdown
+    #[arg(
+        long,
+        global = true,
+        value_parser = named_parser::<OutputFormat>(),
+        default_value = "table",
+        hide_possible_values = true,
+        help_heading = EVERYWHERE
+    )]
+    pub format: OutputFormat,
+    /// Print nothing on stderr but warnings and errors
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
+    pub quiet: bool,
+}
+
+/// The heading of these options in a verb's help.
+const EVERYWHERE: &str = "Everywhere";
+
+/// clap's parser of a choice by name, whose help says what each means.
+pub fn named_parser<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let values = T::NAMES.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
+    PossibleValuesParser::new(values).try_map(|name| T::from_name(&name).ok_or("it is no such choice"))
+}
 
 /// The command line's global options, resolved.
 #[derive(Debug)]
@@ -45,7 +87,7 @@ impl App {
         App {
             archive: Archive::locate(global.archive.as_deref()),
             workloads: global.workloads.clone(),
-            format: global.format.into(),
+            format: global.format,
             quiet: global.quiet,
             colour: terminal && requested,
             width: terminal.then(terminal_width).flatten(),

@@ -1,46 +1,94 @@
-//! The command line as clap reads it: the verbs, the options of every verb, and the help made of them.
+//! The table of verbs, and the command line that is made of it: help in groups, suggestions, the reference page.
 
-use std::path::PathBuf;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _};
+use perflab_model::named::Named as _;
+use perflab_present::comparison::OutputFormat;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-
+use crate::app::{App, GlobalArgs};
+use crate::failure::Exit;
+use crate::instruments::flame::FlameArgs;
+use crate::instruments::io::IoArgs;
+use crate::instruments::prefetch::{PrefetchArgs, PrefetchGuardArgs};
+use crate::instruments::slab::SlabArgs;
+use crate::instruments::startup::{StartOnceArgs, StartupArgs};
+use crate::instruments::trace::TraceArgs;
 use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs};
 use crate::keep::exchange::{ExportArgs, ImportArgs};
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
+use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, MonitorArgs, UndoArgs};
+use crate::laboratory::noise::{NoiseArgs, SampleSizeArgs};
 use crate::laboratory::study::StudyArgs;
+use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
 use crate::measure::run::RunArgs;
 use crate::see::compare::CompareArgs;
+use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::report::ReportArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
+use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
+use crate::verb::{Verb, VerbEntry, VerbGroup};
 
-/// Tells you what a change does to a Linux system: runs workloads over and over, records what the
-/// kernel did meanwhile, and shows the difference.
-#[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_long_help = AFTER)]
-pub struct Cli {
-    #[command(flatten)]
-    pub global: GlobalArgs,
-    #[command(subcommand)]
-    pub verb: VerbArgs,
-}
+/// Every verb: its arguments, its name, and its group in the help.
+const VERBS: &[VerbEntry] = &[
+    VerbEntry::new::<RunArgs>("run", Measure),
+    VerbEntry::new::<CompareArgs>("compare", See),
+    VerbEntry::new::<ReportArgs>("report", See),
+    VerbEntry::new::<HistoryArgs>("history", See),
+    VerbEntry::new::<GuardArgs>("guard", See),
+    VerbEntry::new::<ShowArgs>("show", See),
+    VerbEntry::new::<DiffArgs>("diff", See),
+    VerbEntry::new::<ListArgs>("list", Keep),
+    VerbEntry::new::<LabelArgs>("label", Keep),
+    VerbEntry::new::<RmArgs>("rm", Keep),
+    VerbEntry::new::<PruneArgs>("prune", Keep),
+    VerbEntry::new::<ExportArgs>("export", Keep),
+    VerbEntry::new::<ImportArgs>("import", Keep),
+    VerbEntry::new::<SlabArgs>("slab", LookInto),
+    VerbEntry::new::<FlameArgs>("flame", LookInto),
+    VerbEntry::new::<TraceArgs>("trace", LookInto),
+    VerbEntry::new::<IoArgs>("io", LookInto),
+    VerbEntry::new::<StartupArgs>("startup", LookInto),
+    VerbEntry::new::<PrefetchArgs>("prefetch", LookInto),
+    VerbEntry::new::<StudyArgs>("study", Laboratory),
+    VerbEntry::new::<WorkloadArgs>("workload", Laboratory),
+    VerbEntry::new::<MonitorArgs>("monitor", Laboratory),
+    VerbEntry::new::<KernelArgs>("kernel", Laboratory),
+    VerbEntry::new::<VmArgs>("vm", Laboratory),
+    VerbEntry::new::<CheckArgs>("check", Laboratory),
+    VerbEntry::new::<NoiseArgs>("noise", Laboratory),
+    VerbEntry::new::<SampleSizeArgs>("plan", Laboratory),
+    VerbEntry::new::<UndoArgs>("undo", Laboratory),
+    VerbEntry::new::<BuiltInLoadArgs>("load", Internal),
+    VerbEntry::new::<StartOnceArgs>("start-once", Internal),
+    VerbEntry::new::<AgentArgs>("agent", Internal),
+    VerbEntry::new::<DiskServerArgs>("disk-server", Internal),
+    VerbEntry::new::<ExecutionGuardArgs>("execution-guard", Internal),
+    VerbEntry::new::<PrefetchGuardArgs>("prefetch-guard", Internal),
+    VerbEntry::new::<LaunchArgs>("launch", Internal),
+    VerbEntry::new::<TerminalArgs>("terminal", Internal),
+    VerbEntry::new::<ReferenceArgs>("reference", Internal),
+];
+
+const ABOUT: &str = "\
+Tells you what a change does to a Linux system: runs workloads over and over, records what the
+kernel does meanwhile, and shows the difference.";
 
 const AFTER: &str = "\
 A first run, with nothing to set up:
   perflab run quickstart
   perflab compare @latest --by pages
 
-Runs are named by the shortest unique beginning of their id, by their label, by @latest
-(@latest~1 is the one before), or by the path of an exported file.
+A run is named by the shortest unique beginning of its id, by its label, by @latest (@latest~1 is
+the one before), or by the path of an exported file.
 
-Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
-or the run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what
-they were, 7 nothing could be judged (guard, noise, --fail-if).";
+Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed or the
+run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what they were,
+7 nothing could be judged (guard, noise, --fail-if).";
 
-/// Options of every verb that mean nothing to some, whose help leaves them out; they are accepted everywhere. A verb stands for
-/// those below it.
+/// Global options that mean nothing to some verbs, whose help leaves them out; they are accepted everywhere. A verb stands
+/// for those below it.
 const MEANINGLESS: &[(&str, &[&str])] = &[
     ("archive", &["study", "workload", "monitor", "vm", "kernel", "prefetch", "check", "undo"]),
     (
@@ -105,209 +153,194 @@ const WITHOUT_TABLE: &[&str] = &[
     "undo",
 ];
 
-impl Cli {
-    /// The command line as clap knows it, with help that shows of the options of every verb what means something to it.
-    pub fn visible_command() -> clap::Command {
-        let all = Cli::command();
-        let options: Vec<clap::Arg> =
-            all.get_arguments().filter(|one| one.is_global_set()).cloned().collect();
-        MEANINGLESS.iter().fold(all, |all, (name, verbs)| {
-            let option = options.iter().find(|option| option.get_id() == name);
-            verbs.iter().fold(all, |all, verb| match option {
-                Some(option) => hide_option_in(all, &verb.split(' ').collect::<Vec<_>>(), option),
-                None => all,
-            })
-        })
+/// What was typed: a verb, and what stands behind it.
+pub struct TypedCommand {
+    /// the line of the table
+    pub verb: &'static VerbEntry,
+    /// options of every verb
+    pub global: GlobalArgs,
+    matches: ArgMatches,
+}
+
+impl TypedCommand {
+    /// Reads the process's arguments; help and the version are errors, too.
+    ///
+    /// # Errors
+    /// What clap refuses, and a format that would change nothing.
+    pub fn read() -> Result<Self, clap::Error> {
+        let mut command = build_command();
+        let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+            Ok(matches) => matches,
+            Err(mut error) => {
+                suggest_verb(&command, &mut error);
+                return Err(error);
+            }
+        };
+        let global = GlobalArgs::from_arg_matches(&matches)?;
+        let typed = matches.subcommand().and_then(|(name, behind)| {
+            Some((VERBS.iter().find(|verb| verb.name == name)?, behind.clone()))
+        });
+        let Some((verb, behind)) = typed else {
+            return Err(command.error(ErrorKind::MissingSubcommand, "no verb was named"));
+        };
+        match format_without_effect(&typed_verb_path(&matches), global.format) {
+            Some(message) => Err(command.error(ErrorKind::ArgumentConflict, message)),
+            None => Ok(TypedCommand { verb, global, matches: behind }),
+        }
     }
 
-    /// What the user typed.
-    pub fn read() -> Result<Self, clap::Error> {
-        let mut shown = Cli::visible_command();
-        let matches = shown.try_get_matches_from_mut(std::env::args_os())?;
-        let arguments = Cli::from_arg_matches(&matches)?;
-        let mut verb = typed_verb_path(&matches);
-        if matches!(arguments.verb, VerbArgs::Show(ShowArgs { output: Some(_), .. })) {
-            verb += " --output";
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        self.verb.run(&self.matches, app)
+    }
+
+    /// Whether it may write temporary files: all but what puts things back and what perflab itself starts.
+    pub fn writes_temporary_files(&self) -> bool {
+        match self.verb.name {
+            "undo" => false,
+            "load" => true,
+            _ => self.verb.group != VerbGroup::Internal,
         }
-        match format_without_effect(&verb, arguments.global.format) {
-            Some(message) => Err(shown.error(ErrorKind::ArgumentConflict, message)),
-            None => Ok(arguments),
+    }
+}
+
+/// The command line as clap knows it; a verb's help shows those global options that mean something to it.
+fn build_command() -> Command {
+    let command = GlobalArgs::augment_args(Command::new("perflab"))
+        .about(ABOUT.replace('\n', " ").trim_end_matches('.').to_owned())
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand_value_name("VERB")
+        .help_template(help_template())
+        .after_long_help(AFTER)
+        .subcommands(VERBS.iter().map(VerbEntry::command));
+    MEANINGLESS.iter().fold(command, |command, (name, verbs)| {
+        verbs.iter().fold(command, |command, verb| hide_global_option(command, verb, name))
+    })
+}
+
+/// The help of perflab itself, with its verbs in groups.
+fn help_template() -> String {
+    let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for group in VerbGroup::SHOWN {
+        template += &format!("\n{}:\n", group.heading());
+        for verb in VERBS.iter().filter(|verb| verb.group == group) {
+            let about = verb.command().get_about().map(ToString::to_string).unwrap_or_default();
+            template += &format!("  {:<10}{about}\n", verb.name);
         }
+    }
+    template + "\nOptions of every verb:\n{options}{after-help}"
+}
+
+/// The command with a hidden copy of a global option in one verb, which is handed down in its place.
+fn hide_global_option(command: Command, verb: &str, name: &str) -> Command {
+    let option = command.get_arguments().find(|option| option.get_id() == name).cloned();
+    match option {
+        Some(option) => hide_option_in(command, &verb.split(' ').collect::<Vec<_>>(), &option),
+        None => command,
+    }
+}
+
+fn hide_option_in(command: Command, path: &[&str], option: &Arg) -> Command {
+    match path.split_first() {
+        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hide_option_in(verb, rest, option)),
+        None if command.get_arguments().any(|one| one.get_id() == option.get_id()) => command,
+        None => command.arg(option.clone().hide(true)),
     }
 }
 
 /// The verb that was typed, with the one below it.
 fn typed_verb_path(matches: &ArgMatches) -> String {
     let below = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
-    below.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+    let path = below.map(|(name, _)| name).collect::<Vec<_>>().join(" ");
+    match matches.subcommand() {
+        // What a command printed is a text.
+        Some(("show", show)) if show.contains_id("output") => path + " --output",
+        _ => path,
+    }
 }
 
 /// Why a format would change nothing of what a verb prints, if it would not.
-fn format_without_effect(verb: &str, format: FormatName) -> Option<String> {
-    let shown = format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
+    let shown = format.name();
     match format {
-        FormatName::Table => None,
-        _ if WITHOUT_RESULT.contains(&verb) => Some(format!(
-            "`perflab {verb}` prints no table: --format {shown} would change nothing; leave it out"
-        )),
-        FormatName::Csv | FormatName::Markdown if WITHOUT_TABLE.contains(&verb) => Some(format!(
-            "`perflab {verb}` prints no table: --format {shown} would change nothing; leave it out, or take --format json"
+        OutputFormat::Table => None,
+        _ if WITHOUT_RESULT.contains(&verb) => {
+            Some(format!("`perflab {verb}` prints no result that --format {shown} would change: leave it out"))
+        }
+        OutputFormat::Csv | OutputFormat::Markdown if WITHOUT_TABLE.contains(&verb) => Some(format!(
+            "`perflab {verb}` prints no table: leave --format {shown} out, or use --format json"
         )),
         _ => None,
     }
 }
 
-/// The command with a hidden copy of an option of every verb in one of them, which is handed down in its place.
-fn hide_option_in(command: clap::Command, path: &[&str], option: &clap::Arg) -> clap::Command {
-    match path.split_first() {
-        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hide_option_in(verb, rest, option)),
-        None => command.arg(option.clone().hide(true)),
+/// A verb that a slip of the finger is never taken for: it removes.
+const NOT_SUGGESTED: &str = "rm";
+
+/// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
+fn suggest_verb(command: &Command, error: &mut clap::Error) {
+    let Some(ContextValue::String(requested)) = error.get(ContextKind::InvalidSubcommand).cloned() else {
+        return;
+    };
+    let mut verb = command;
+    for word in std::env::args().skip(1).take_while(|word| *word != requested) {
+        verb = verb.find_subcommand(word).unwrap_or(verb);
+    }
+    let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name);
+    let shown = shown.filter(|name| *name != NOT_SUGGESTED);
+    match perflab_model::problem::nearest_name(&requested, shown) {
+        Some(near) => drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
+        None => drop(error.remove(ContextKind::SuggestedSubcommand)),
     }
 }
 
-/// Options of every verb.
+/// Print the reference page of the command line: the help of every verb, global options once
 #[derive(Debug, Args)]
-pub struct GlobalArgs {
-    /// Directory that holds the runs (default: ./perflab-archive)
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        help_heading = "Everywhere",
-        env = "PERFLAB_ARCHIVE",
-        hide_env_values = true
-    )]
-    pub archive: Option<PathBuf>,
-    /// Directory with further workload definitions (may be repeated)
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
-    pub workloads: Vec<PathBuf>,
-    /// How results are printed: table (for people), json (every number), csv, markdown
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t = FormatName::Table,
-        hide_possible_values = true,
-        help_heading = "Everywhere"
-    )]
-    pub format: FormatName,
-    /// Say nothing on stderr but warnings and errors
-    #[arg(short, long, global = true, help_heading = "Everywhere")]
-    pub quiet: bool,
-}
+pub struct ReferenceArgs {}
 
-/// The formats of `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FormatName {
-    /// for people
-    Table,
-    /// every number, versioned
-    Json,
-    /// for spreadsheets
-    Csv,
-    /// for mails and issues
-    Markdown,
-}
-
-impl From<FormatName> for perflab_present::comparison::OutputFormat {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Table => Self::Table,
-            FormatName::Json => Self::Json,
-            FormatName::Csv => Self::Csv,
-            FormatName::Markdown => Self::Markdown,
-        }
+impl Verb for ReferenceArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        app.print_text(&render_reference())?;
+        Ok(Exit::Fine)
     }
 }
 
-/// The verbs.
-#[derive(Debug, Subcommand)]
-pub enum VerbArgs {
-    /// Run a study: progress, table and report at the end
-    Run(RunArgs),
-    /// Compare runs, or the levels of a factor within a run
-    Compare(CompareArgs),
-    /// Write one HTML file that shows runs and their difference, offline
-    Report(ReportArgs),
-    /// Show metrics over the runs of the archive, with the steps between them
-    History(crate::see::history::HistoryArgs),
-    /// Compare the newest run with its history; exit code 5 where a metric got worse, 7 where nothing could be judged
-    Guard(crate::see::history::GuardArgs),
-    /// Say how many boots and iterations a wanted precision costs, from earlier runs
-    Plan(crate::laboratory::noise::SampleSizeArgs),
-    /// Measure this machine's noise: the same variant under two labels
-    Noise(crate::laboratory::noise::NoiseArgs),
-    /// List the runs of the archive
-    List(ListArgs),
-    /// Show one run: what was done, how it went, medians
-    Show(ShowArgs),
-    /// Show what differs between two runs: facts, study, plan
-    Diff(DiffArgs),
-    /// Give a run another label, or none
-    Label(LabelArgs),
-    /// Remove runs
-    Rm(RmArgs),
-    /// Remove old runs (says what it would do; --apply does it)
-    Prune(PruneArgs),
-    /// Write a run as one portable file
-    Export(ExportArgs),
-    /// Take runs into the archive: exported ones, and other tools' results
-    Import(ImportArgs),
-    /// Check, expand, describe or begin a study file
-    Study(StudyArgs),
-    /// List, show, install or try the benchmarks of the catalogue
-    Workload(WorkloadArgs),
-    /// List the monitors and what they record
-    Monitor(MonitorArgs),
-    /// See where the kernel's object memory goes: live, over a run, between runs
-    Slab(crate::instruments::slab::SlabArgs),
-    /// See which functions the CPU time goes to: profiles, recorded or from other tools
-    Flame(crate::instruments::flame::FlameArgs),
-    /// Boot virtual machines: run anything under another kernel
-    Vm(crate::laboratory::vm::VmArgs),
-    /// Get kernels to boot: fetched as packages, or built
-    Kernel(crate::laboratory::kernel::KernelArgs),
-    /// Find what makes single operations of a program slow: every one recorded, with its causes
-    Trace(crate::instruments::trace::TraceArgs),
-    /// See what a program reads when it starts: files, metadata, disk requests
-    Io(crate::instruments::io::IoArgs),
-    /// Learn what a program reads when it starts, and read it ahead
-    Prefetch(crate::instruments::prefetch::PrefetchArgs),
-    /// Measure how long a program takes to start: cold or warm, with and without reading ahead
-    Startup(crate::instruments::startup::StartupArgs),
-    /// Check this machine for measuring: facts, and what disturbs
-    Check(CheckArgs),
-    /// Put back settings that a killed run left behind
-    Undo(UndoArgs),
-    /// Run a built-in load (what the catalogue's own workloads call)
-    #[command(hide = true)]
-    Load(BuiltInLoadArgs),
-    /// Measure one start (what `perflab startup` calls)
-    #[command(hide = true)]
-    StartOnce(crate::instruments::startup::StartOnceArgs),
-    /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
-    #[command(hide = true)]
-    Agent(AgentArgs),
-    /// Serve an image with the delays of another disk, until it is unmounted
-    #[command(hide = true)]
-    DiskServer(DiskServerArgs),
-    /// End what a perflab was running when it is killed
-    #[command(hide = true)]
-    ExecutionGuard(ExecutionGuardArgs),
-    /// Answer execs while the prefetch daemon does not (what it starts by itself)
-    #[command(hide = true)]
-    PrefetchGuard(crate::instruments::prefetch::PrefetchGuardArgs),
-    /// Become a program that ends with perflab
-    #[command(hide = true)]
-    Launch(crate::laboratory::vm::LaunchArgs),
-    /// Become a program with a terminal of its own
-    #[command(hide = true)]
-    Terminal(crate::laboratory::vm::TerminalArgs),
+/// Columns of the reference page, whatever the terminal.
+const REFERENCE_WIDTH: usize = 100;
+
+/// Markdown: the help of perflab, then that of every verb without the global options.
+fn render_reference() -> String {
+    let mut command = build_command().term_width(REFERENCE_WIDTH);
+    let globals: Vec<String> = command
+        .get_arguments()
+        .filter(|option| option.is_global_set())
+        .map(|option| option.get_id().to_string())
+        .collect();
+    for name in &globals {
+        command = VERBS.iter().fold(command, |command, verb| hide_global_option(command, verb.name, name));
+    }
+    command.build();
+    let mut page = String::from("# Commands\n");
+    append_help(&command, "perflab", &mut page);
+    page
+}
+
+fn append_help(command: &Command, path: &str, page: &mut String) {
+    let help = command.clone().render_long_help();
+    *page += &format!("\n## {path}\n\n```text\n{}\n```\n", help.to_string().trim_end());
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+        append_help(below, &format!("{path} {}", below.get_name()), page);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
+    use super::*;
 
     /// What clap gives text beside options at most, on any terminal: longer lines are broken wherever they are.
     const WIDTH: usize = 100;
@@ -327,23 +360,49 @@ mod tests {
     #[test]
     fn what_help_explains_fits_into_its_lines() {
         let mut found = Vec::new();
-        collect_too_wide_lines(&super::Cli::visible_command(), &mut found);
+        collect_too_wide_lines(&build_command(), &mut found);
         assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+
+    /// One line each, on a terminal of 80 columns.
+    #[test]
+    fn every_verb_has_one_line_in_a_group() {
+        let help = build_command().render_long_help().to_string();
+        for verb in VERBS {
+            let lines: Vec<&str> =
+                help.lines().filter(|line| line.starts_with(&format!("  {} ", verb.name))).collect();
+            match (verb.group, lines.as_slice()) {
+                (VerbGroup::Internal, []) => {}
+                (VerbGroup::Internal, _) => panic!("{} is shown", verb.name),
+                (_, [line]) => {
+                    assert!(line.chars().count() <= 80 && line.len() > 12, "{line}");
+                }
+                (_, lines) => panic!("{} has {} lines", verb.name, lines.len()),
+            }
+        }
+        let names: std::collections::BTreeSet<&str> = VERBS.iter().map(|verb| verb.name).collect();
+        assert_eq!(names.len(), VERBS.len());
+    }
+
+    #[test]
+    fn the_reference_lists_global_options_once() {
+        let page = render_reference();
+        for option in ["--archive <DIR>", "--workloads <DIR>", "--format <FORMAT>", "  -q, --quiet"] {
+            assert_eq!(page.matches(&format!("{option}\n")).count(), 1, "{option}");
+        }
+        for verb in VERBS {
+            let is_there = page.contains(&format!("\n## perflab {}\n", verb.name));
+            assert_eq!(is_there, verb.group != VerbGroup::Internal, "{}", verb.name);
+        }
     }
 
     /// clap looks for slips of its user in debug builds when it is asked.
     #[test]
     fn the_command_line_is_whole_and_options_that_are_not_shown_are_accepted() {
-        let mut all = super::Cli::visible_command();
+        let mut all = build_command();
         all.build();
-        let parsed = super::Cli::visible_command().try_get_matches_from([
-            "perflab",
-            "check",
-            "--archive",
-            "a",
-            "--format",
-            "json",
-        ]);
+        let typed = ["perflab", "check", "--archive", "a", "--format", "json"];
+        let parsed = build_command().try_get_matches_from(typed);
         assert_eq!(parsed.unwrap().get_one::<std::path::PathBuf>("archive"), Some(&"a".into()));
         let check = all.find_subcommand("check").unwrap().clone().render_long_help().to_string();
         assert!(!check.contains("--archive") && check.contains("--format"), "{check}");

@@ -6,8 +6,6 @@
 use std::io::{self, ErrorKind, IsTerminal};
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
@@ -23,32 +21,42 @@ use perflab_startup::{PackageRootError, StartupError};
 use perflab_workload::WorkloadError;
 use perflab_workload::install::InstallError;
 
-use crate::cli::Cli;
-
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// all is well
-    Fine = 0,
+    Fine,
     /// something unexpected
-    Unexpected = 1,
+    Unexpected,
     /// the command line or a file that the user wrote is wrong
-    Usage = 2,
+    Usage,
     /// the environment refuses: root, a package, room
-    Refused = 3,
+    Refused,
     /// a workload failed, or the run was stopped
-    WorkloadFailed = 4,
+    WorkloadFailed,
     /// `--fail-if` found what it looks for, `guard` something worse
-    Regression = 5,
+    Regression,
     /// settings are not what they were; what they hold now was said
-    LeftChanged = 6,
+    LeftChanged,
     /// `guard`, `noise` or `--fail-if` had nothing that it could judge: no pass
-    NothingJudged = 7,
+    NothingJudged,
+    /// the code of a program that perflab ran in its own place
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+        ExitCode::from(match exit {
+            Exit::Fine => 0,
+            Exit::Unexpected => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::WorkloadFailed => 4,
+            Exit::Regression => 5,
+            Exit::LeftChanged => 6,
+            Exit::NothingJudged => 7,
+            Exit::Program(code) => code,
+        })
     }
 }
 
@@ -263,8 +271,7 @@ fn problem_report(problems: &Problems, problem: &Problem) -> Report {
 }
 
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
-pub fn print_usage_error(asked: &mut clap::Error) -> std::process::ExitCode {
-    suggest_verb(asked);
+pub fn print_usage_error(asked: &clap::Error) -> std::process::ExitCode {
     let code = u8::try_from(asked.exit_code()).unwrap_or(2);
     match asked.print() {
         Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
@@ -273,27 +280,6 @@ pub fn print_usage_error(asked: &mut clap::Error) -> std::process::ExitCode {
         }
         // Said to nobody: stderr is broken, or its reader has enough.
         _ => code.into(),
-    }
-}
-
-/// What a slip is never taken for.
-const NOT_SUGGESTED: &str = "rm";
-
-/// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
-fn suggest_verb(asked: &mut clap::Error) {
-    let Some(ContextValue::String(requested)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
-        return;
-    };
-    let all = Cli::command();
-    let mut verb = &all;
-    for word in std::env::args().skip(1).take_while(|word| *word != requested) {
-        verb = verb.find_subcommand(word).unwrap_or(verb);
-    }
-    let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
-    let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    match perflab_model::problem::nearest_name(&requested, shown) {
-        Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
-        None => drop(asked.remove(ContextKind::SuggestedSubcommand)),
     }
 }
 

@@ -5,7 +5,6 @@ use std::fs::OpenOptions;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -14,7 +13,9 @@ use perflab_model::study::DiskModel;
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
+use crate::app::App;
 use crate::failure::{self, Exit, UsageError};
+use crate::verb::Verb;
 
 /// Serves one host and ends.
 pub fn run_agent(args: &AgentArgs) -> anyhow::Result<Exit> {
@@ -28,15 +29,15 @@ pub fn run_agent(args: &AgentArgs) -> anyhow::Result<Exit> {
 }
 
 /// The agent that a guest's first process starts, on this device or calling this address.
-pub fn run_guest_agent(place: &str) -> ExitCode {
+pub fn run_guest_agent(place: &str) -> Exit {
     let is_device = place.starts_with('/');
     let channel = if is_device { device_channel(Path::new(place)) } else { tcp_channel(place) };
     let served = channel.and_then(|channel| Ok(agent::serve_agent(channel, is_device, agent_target()?)?));
     match served {
-        Ok(()) => Exit::Fine.into(),
+        Ok(()) => Exit::Fine,
         Err(error) => {
             failure::print_failure(&error);
-            failure::exit_for_error(&error).into()
+            failure::exit_for_error(&error)
         }
     }
 }
@@ -93,7 +94,7 @@ pub fn run_disk_server(args: &DiskServerArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// `perflab load`
+/// Run a built-in load (what the catalogue's own workloads call)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, page-faults, small-files;
@@ -104,7 +105,13 @@ pub struct BuiltInLoadArgs {
     pub arguments: Vec<OsString>,
 }
 
-/// `perflab disk-server`
+impl Verb for BuiltInLoadArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        Ok(Exit::Program(perflab_workload::run_load(&self.arguments)))
+    }
+}
+
+/// Serve an image with the delays of another disk, until it is unmounted
 #[derive(Debug, Args)]
 pub struct DiskServerArgs {
     /// The disk whose delays are emulated
@@ -121,11 +128,17 @@ pub struct DiskServerArgs {
     pub parent: u32,
 }
 
+impl Verb for DiskServerArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        run_disk_server(self)
+    }
+}
+
 fn parse_executor(text: &str) -> Result<perflab_workload::ExecutionOwner, &'static str> {
     perflab_workload::ExecutionOwner::parse(text).ok_or("it is no executor")
 }
 
-/// `perflab execution-guard`
+/// End what a perflab was running when it is killed
 #[derive(Debug, Args)]
 pub struct ExecutionGuardArgs {
     /// Whose executions, as their marks name it
@@ -133,7 +146,14 @@ pub struct ExecutionGuardArgs {
     pub executor: perflab_workload::ExecutionOwner,
 }
 
-/// `perflab agent`
+impl Verb for ExecutionGuardArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        perflab_workload::guard_executions(&self.executor);
+        Ok(Exit::Fine)
+    }
+}
+
+/// Take orders from a perflab elsewhere, over standard input and output by default
 #[derive(Debug, Args)]
 pub struct AgentArgs {
     /// Speak over this character device: a virtio-serial port
@@ -142,4 +162,10 @@ pub struct AgentArgs {
     /// Speak over a connection to this address: tcp:HOST:PORT, vsock:CID:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
     pub connect: Option<String>,
+}
+
+impl Verb for AgentArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        run_agent(self)
+    }
 }

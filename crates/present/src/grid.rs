@@ -3,10 +3,9 @@
 //! A cell is a text for people and a value for programs. Markdown escapes what would break a table; CSV rounds nothing
 //! and quotes where needed.
 
-use std::str::FromStr;
-
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
+use perflab_model::named::Named;
 use perflab_model::untrusted_text::{escape_controls, escape_controls_in_line};
 use serde_json::Value;
 
@@ -315,25 +314,13 @@ pub enum OutputFormat {
     Markdown,
 }
 
-/// A text that is no format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a format: write table, json, csv or markdown")]
-pub struct UnknownOutputFormat {
-    text: String,
-}
-
-impl FromStr for OutputFormat {
-    type Err = UnknownOutputFormat;
-
-    fn from_str(text: &str) -> Result<Self, UnknownOutputFormat> {
-        match text {
-            "table" => Ok(OutputFormat::Table),
-            "json" => Ok(OutputFormat::Json),
-            "csv" => Ok(OutputFormat::Csv),
-            "markdown" | "md" => Ok(OutputFormat::Markdown),
-            _ => Err(UnknownOutputFormat { text: text.into() }),
-        }
-    }
+impl Named for OutputFormat {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (OutputFormat::Table, "table", "for people"),
+        (OutputFormat::Json, "json", "every number, versioned"),
+        (OutputFormat::Csv, "csv", "for spreadsheets"),
+        (OutputFormat::Markdown, "markdown", "for mails and issues"),
+    ];
 }
 
 /// Why a table could not be written.

@@ -9,5 +9,5 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "load") {
         arguments.remove(0);
     }
-    perflab_workload::run_load(&arguments)
+    perflab_workload::run_load(&arguments).into()
 }

@@ -31,12 +31,19 @@ use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::see::report::{default_page_path, note_written_file};
+use crate::verb::Verb;
 
-/// `perflab flame`
+/// See which functions the CPU time goes to, in call stacks
 #[derive(Debug, Args)]
 pub struct FlameArgs {
     #[command(subcommand)]
     pub verb: FlameVerb,
+}
+
+impl Verb for FlameArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_flame_verb(app, &self.verb)
+    }
 }
 
 /// The verbs of profiles.

@@ -32,12 +32,19 @@ use crate::failure::{Exit, UsageError};
 use crate::keep::exchange::refuse_endless;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
+use crate::verb::Verb;
 
-/// `perflab io`
+/// See what a program reads: files, metadata, disk requests
 #[derive(Debug, Args)]
 pub struct IoArgs {
     #[command(subcommand)]
     pub verb: IoVerb,
+}
+
+impl Verb for IoArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_io_verb(app, &self.verb)
+    }
 }
 
 /// The verbs of the I/O instrument.

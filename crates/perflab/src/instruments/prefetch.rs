@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -43,8 +43,9 @@ use crate::laboratory::temporary_settings::TemporarySettings;
 use crate::measure::run;
 use crate::quantities::{self, parse_time_option};
 use crate::signals::with_stop_signal;
+use crate::verb::Verb;
 
-/// `perflab prefetch`
+/// Learn what a program reads at its start, and read it ahead
 #[derive(Debug, Args)]
 pub struct PrefetchArgs {
     /// Where traces lie ($PERFLAB_PREFETCH; else /var/lib/perflab/prefetch for root, below $XDG_STATE_HOME for others)
@@ -52,6 +53,12 @@ pub struct PrefetchArgs {
     pub store: Option<PathBuf>,
     #[command(subcommand)]
     pub verb: PrefetchVerb,
+}
+
+impl Verb for PrefetchArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_prefetch_verb(app, self)
+    }
 }
 
 /// The verbs of reading ahead.
@@ -226,11 +233,17 @@ pub struct ForgetArgs {
     pub programs: Vec<OsString>,
 }
 
-/// `perflab prefetch-guard`
+/// Answer execs while the prefetch daemon does not (what it starts by itself)
 #[derive(Debug, Args)]
 pub struct PrefetchGuardArgs {
     /// The daemon's process
     pub daemon: u32,
+}
+
+impl Verb for PrefetchGuardArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        guard_execs(self)
+    }
 }
 
 /// `perflab prefetch daemon`
@@ -320,21 +333,21 @@ pub struct PrefetchStatusArgs {
 }
 
 /// Carries out a verb. A program that was started gives the exit code.
-pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<ExitCode> {
+pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<Exit> {
     let store = TraceStore::locate(args.store.as_deref());
     match &args.verb {
         PrefetchVerb::Learn(args) => learn_program(context, &store, args),
         PrefetchVerb::Replay(args) => replay_program(context, &store, args),
         PrefetchVerb::Show(args) => {
-            crate::instruments::prefetch_store::show_traces(context, &store, args).map(ExitCode::from)
+            crate::instruments::prefetch_store::show_traces(context, &store, args)
         }
-        PrefetchVerb::Relayout(args) => show_or_relayout(context, &store, args).map(ExitCode::from),
+        PrefetchVerb::Relayout(args) => show_or_relayout(context, &store, args),
         PrefetchVerb::Forget(args) => {
-            crate::instruments::prefetch_store::forget_programs(context, &store, args).map(ExitCode::from)
+            crate::instruments::prefetch_store::forget_programs(context, &store, args)
         }
-        PrefetchVerb::Daemon(args) => run_prefetch_daemon(context, store, args).map(ExitCode::from),
+        PrefetchVerb::Daemon(args) => run_prefetch_daemon(context, store, args),
         PrefetchVerb::Status(args) => {
-            crate::instruments::prefetch_store::show_daemon_status(context, &store, args).map(ExitCode::from)
+            crate::instruments::prefetch_store::show_daemon_status(context, &store, args)
         }
     }
 }
@@ -380,7 +393,7 @@ fn spawn_program(context: &App, command: &[OsString]) -> anyhow::Result<Child> {
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
-pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> anyhow::Result<ExitCode> {
+pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> anyhow::Result<Exit> {
     let limit = quantities::parse_time_option("--for", &args.duration)?;
     let (word, _) =
         args.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
@@ -397,7 +410,7 @@ pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> any
     if !status.success() {
         context.note(format!("the program ended with {status}: its start is not remembered"));
         print_learn_json(context, &json!({ "program": name, "exit": exit, "trace": null }))?;
-        return Ok(exit.into());
+        return Ok(Exit::Program(exit));
     }
     let start = start?;
     let mut learnt = json!({
@@ -424,7 +437,7 @@ pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> any
     context.note(format!("remembered in {}", path.display()));
     learnt["trace"] = json!(path);
     print_learn_json(context, &learnt)?;
-    Ok(exit.into())
+    Ok(Exit::Program(exit))
 }
 
 /// Everybody else reads it on standard error.
@@ -493,7 +506,7 @@ fn wait_for_program(
 
 /// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
 /// condition.
-pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> anyhow::Result<Exit> {
     if args.command.is_empty() {
         return Err(UsageError::new("no command", "name one behind --").into());
     }
@@ -519,14 +532,14 @@ pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> a
     let reading = reading.map(ReplaySession::read_before_start);
     if args.no_start {
         print_replay_result(context, &name, reading.map(ReplaySession::finish).as_ref(), None)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::Fine);
     }
     let mut child = spawn_program(context, &args.command)?;
     let reading = reading.map(ReplaySession::read_beside);
     let exit = shell_exit_code(child.wait()?);
     // What was not read by then is not needed.
     print_replay_result(context, &name, reading.map(ReplaySession::stop).as_ref(), Some(exit))?;
-    Ok(exit.into())
+    Ok(Exit::Program(exit))
 }
 
 /// How it is read ahead.

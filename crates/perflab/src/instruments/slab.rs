@@ -22,12 +22,19 @@ use crate::instruments::slab_notebook;
 use crate::keep::exchange::{self, ImportArgs};
 use crate::measure::command_study::{RecordedCommand, format_time_option};
 use crate::output_path::OutputPath;
+use crate::verb::Verb;
 
-/// `perflab slab`
+/// See where the kernel's object memory goes: live, over a run
 #[derive(Debug, Args)]
 pub struct SlabArgs {
     #[command(subcommand)]
     pub verb: SlabVerb,
+}
+
+impl Verb for SlabArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_slab_verb(app, &self.verb)
+    }
 }
 
 /// The verbs of the slab instrument.

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::failure::{Exit, UsageError};
 use crate::instruments::startup_once::StartupCommand;
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
+use crate::verb::Verb;
 
 /// What one startup prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../workloads/application-start.toml");
@@ -193,7 +194,7 @@ fn startup_definition(args: &StartupArgs) -> Result<String, UsageError> {
     Ok(text)
 }
 
-/// `perflab startup`
+/// Measure how long a program takes to start, cold or warm
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -255,6 +256,12 @@ pub struct StartupArgs {
     pub command: Vec<OsString>,
 }
 
+impl Verb for StartupArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        measure_startups(app, self)
+    }
+}
+
 /// What is in memory at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CacheStateName {
@@ -283,7 +290,7 @@ pub enum PrefetchModeName {
     Reader,
 }
 
-/// One start, measured: what `perflab startup` and the catalogue's workload call.
+/// Measure one start (what `perflab startup` calls)
 #[derive(Debug, Args)]
 pub struct StartOnceArgs {
     /// What is in memory at the start
@@ -322,4 +329,10 @@ pub struct StartOnceArgs {
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
+}
+
+impl Verb for StartOnceArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        crate::instruments::startup_once::measure_one_startup(app, self)
+    }
 }

@@ -29,12 +29,19 @@ use crate::failure::{Exit, UsageError};
 use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
+use crate::verb::Verb;
 
-/// `perflab trace`
+/// Find what makes single operations of a program slow
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     #[command(subcommand)]
     pub verb: TraceVerb,
+}
+
+impl Verb for TraceArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_trace_verb(app, &self.verb)
+    }
 }
 
 /// The verbs of the tracing instrument.

@@ -21,6 +21,7 @@ use crate::failure::{Exit, UsageError};
 use crate::keep::imported_runs::{ImportOutcome, record_imports};
 use crate::output_path::OutputPath;
 use crate::selection;
+use crate::verb::Verb;
 
 /// Files that are listed one by one; more are listed by folder.
 const LISTED: usize = 24;
@@ -253,7 +254,7 @@ fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     Some((found.low, found.high))
 }
 
-/// `perflab export`
+/// Write a run as one portable file, or in another tool's format
 #[derive(Debug, Args)]
 #[command(
     after_help = EXPORT,
@@ -277,12 +278,18 @@ pub struct ExportArgs {
     pub schema: bool,
 }
 
+impl Verb for ExportArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        export_stored_run(app, self)
+    }
+}
+
 const EXPORT: &str = "\
   perflab export @latest                          one portable file, for `perflab import` elsewhere
   perflab export @latest --to csv -o samples.csv  every sample, for a spreadsheet
   perflab export before --to gobench -o b.txt     then `benchstat b.txt a.txt`";
 
-/// `perflab import`
+/// Take runs into the archive: exported ones, other tools' results
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// A file that `perflab export` wrote, or what another tool wrote: log directories of MMTests, result folders of
@@ -301,4 +308,10 @@ pub struct ImportArgs {
     /// Take it although a run of this label was made of the very same file
     #[arg(long)]
     pub again: bool,
+}
+
+impl Verb for ImportArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        import_named_path(app, self)
+    }
 }

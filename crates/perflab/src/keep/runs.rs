@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::failure::{Exit, UsageError};
 use crate::see::show;
 use crate::selection;
+use crate::verb::Verb;
 
 /// `perflab list`
 pub fn list_runs(context: &App, args: &ListArgs) -> anyhow::Result<Exit> {
@@ -150,7 +151,7 @@ fn parse_age(text: &str) -> Result<Duration, UsageError> {
         .ok_or_else(|| UsageError::new(format!("`{text}` is not an age"), "write 30d or 12h"))
 }
 
-/// `perflab list`
+/// List the runs of the archive
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only runs with this label
@@ -161,7 +162,13 @@ pub struct ListArgs {
     pub last: Option<usize>,
 }
 
-/// `perflab label`
+impl Verb for ListArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        list_runs(app, self)
+    }
+}
+
+/// Give a run another label, or none
 #[derive(Debug, Args)]
 pub struct LabelArgs {
     /// The run
@@ -175,7 +182,13 @@ pub struct LabelArgs {
     pub remove: bool,
 }
 
-/// `perflab rm`
+impl Verb for LabelArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        label_run(app, self)
+    }
+}
+
+/// Remove runs
 #[derive(Debug, Args)]
 pub struct RmArgs {
     /// The runs, each by its id or the beginning of it, damaged ones too; a label only where it names one run
@@ -183,7 +196,13 @@ pub struct RmArgs {
     pub runs: Vec<String>,
 }
 
-/// `perflab prune`
+impl Verb for RmArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        remove_runs(app, self)
+    }
+}
+
+/// Remove old runs (shows which; --apply removes them)
 #[derive(Debug, Args)]
 pub struct PruneArgs {
     /// Keep this many of the latest runs
@@ -198,4 +217,10 @@ pub struct PruneArgs {
     /// Do it
     #[arg(long)]
     pub apply: bool,
+}
+
+impl Verb for PruneArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        prune_runs(app, self)
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +12,8 @@ use perflab_guest::{ControlFrame, GuestMessage, HostMessage};
 use perflab_guest::{Guest, GuestError};
 use perflab_model::StopRequest;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::failure::Exit;
 
 /// ^], as telnet(1) has it.
 const LEAVE: u8 = 0x1d;
@@ -79,7 +80,7 @@ impl Drop for RawTerminal {
 }
 
 /// Passes everything through until the command has ended.
-pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result<Exit> {
     let mut control = guest.control_stream()?;
     let input = guest.control_stream()?;
     // Not waited for: it hangs in reading our own input.
@@ -92,10 +93,10 @@ pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result
             Some(GuestMessage::Output(bytes)) => write_and_flush(&mut io::stdout(), &bytes)?,
             Some(GuestMessage::Errors(bytes)) => write_and_flush(&mut io::stderr(), &bytes)?,
             Some(GuestMessage::Exited(code)) => {
-                return Ok(ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)));
+                return Ok(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)));
             }
             Some(GuestMessage::Killed(signal)) => {
-                return Ok(ExitCode::from(128_u8.wrapping_add(signal as u8)));
+                return Ok(Exit::Program(128_u8.wrapping_add(signal as u8)));
             }
             Some(GuestMessage::Failed(reason)) => bail!("guest {}: {reason}", guest.name()),
             Some(GuestMessage::Ready) => {}

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, UsageError};
+use crate::verb::Verb;
 
 /// Does what was asked for.
 pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> anyhow::Result<Exit> {
@@ -88,11 +89,17 @@ fn make_kernel(context: &App, name: &str, asked: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// `perflab kernel`
+/// Get kernels to boot: fetched as packages, or built
 #[derive(Debug, Args)]
 pub struct KernelArgs {
     #[command(subcommand)]
     pub verb: KernelVerb,
+}
+
+impl Verb for KernelArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_kernel_verb(app, self)
+    }
 }
 
 /// The verbs of kernels.

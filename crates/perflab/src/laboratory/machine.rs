@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::failure::Exit;
 use crate::signals;
+use crate::verb::Verb;
 
 /// `perflab monitor list`
 pub fn list_monitors(context: &App) -> anyhow::Result<Exit> {
@@ -195,11 +196,19 @@ const FINDINGS: &[DisturbanceRule] = &[
     },
 ];
 
-/// `perflab monitor`
+/// List the monitors and what they record
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     #[command(subcommand)]
     pub verb: MonitorVerb,
+}
+
+impl Verb for MonitorArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        match self.verb {
+            MonitorVerb::List => list_monitors(app),
+        }
+    }
 }
 
 /// What there is to ask of monitors.
@@ -209,7 +218,7 @@ pub enum MonitorVerb {
     List,
 }
 
-/// `perflab check`
+/// Check this machine for measuring: facts, and what disturbs
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Print every fact
@@ -217,12 +226,24 @@ pub struct CheckArgs {
     pub facts: bool,
 }
 
-/// `perflab undo`
+impl Verb for CheckArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        check_machine(app, self)
+    }
+}
+
+/// Put back settings that a killed run left behind
 #[derive(Debug, clap::Args)]
 pub struct UndoArgs {
     /// The process was another perflab until this signal ended it: its processes are ended, and then it dies of the signal
     #[arg(long, hide = true)]
     pub after_signal: Option<i32>,
+}
+
+impl Verb for UndoArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        undo_settings(app, self)
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::failure::{Exit, UsageError};
 use crate::measure::run;
 use crate::output_path::replace_file;
 use crate::{quantities, selection};
+use crate::verb::Verb;
 
 /// The factor whose levels are the same, and the label of such runs.
 const FACTOR: &str = "noise";
@@ -248,7 +249,7 @@ fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -> Ve
     notes
 }
 
-/// `perflab plan`
+/// Say how many boots and iterations a wanted precision costs
 #[derive(Debug, Args)]
 #[command(after_long_help = PLAN)]
 pub struct SampleSizeArgs {
@@ -275,6 +276,12 @@ pub struct SampleSizeArgs {
     pub metric: Vec<String>,
 }
 
+impl Verb for SampleSizeArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        plan_sample_size(app, self)
+    }
+}
+
 const PLAN: &str = "\
 Runs that share a label, or are named together, are repetitions of one another; runs with
 different boot ids are different boots. From one boot the noise between boots is unknown: then
@@ -284,7 +291,7 @@ Examples:
   perflab plan before --precision 1%
   perflab plan before --detect 2% --boot-cost 5min";
 
-/// `perflab noise`
+/// Measure this machine's noise: one variant under two labels
 #[derive(Debug, Args)]
 #[command(after_long_help = NOISE)]
 pub struct NoiseArgs {
@@ -303,6 +310,12 @@ pub struct NoiseArgs {
     /// Show the stored card and measure nothing
     #[arg(long)]
     pub show: bool,
+}
+
+impl Verb for NoiseArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        measure_or_show_noise(app, self)
+    }
 }
 
 const NOISE: &str = "\

@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::failure::Exit;
 use crate::output_path::OutputPath;
 use crate::study_source;
+use crate::verb::Verb;
 
 /// Does what was asked for.
 pub fn run_study_verb(context: &App, args: &StudyArgs) -> anyhow::Result<Exit> {
@@ -108,11 +109,17 @@ fn list_shipped_studies(context: &App) -> anyhow::Result<()> {
     context.print_grid(&grid)
 }
 
-/// `perflab study`
+/// Check, expand, list or begin study files
 #[derive(Debug, Args)]
 pub struct StudyArgs {
     #[command(subcommand)]
     pub verb: StudyVerb,
+}
+
+impl Verb for StudyArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_study_verb(app, self)
+    }
 }
 
 /// The verbs of studies.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
@@ -21,35 +20,36 @@ use perflab_settings::TemporaryFolder;
 use crate::app::App;
 use crate::failure::{Exit, UsageError};
 use crate::quantities;
+use crate::verb::Verb;
 
 /// Does what was asked for. The exit code is a guest's command's, where there is one.
-pub fn run_vm_verb(context: &App, args: &VmArgs) -> anyhow::Result<ExitCode> {
+pub fn run_vm_verb(context: &App, args: &VmArgs) -> anyhow::Result<Exit> {
     match &args.verb {
         VmVerb::Boot(args) => boot_described_guest(context, args),
-        VmVerb::List => print_guests(context).map(ExitCode::from),
-        VmVerb::Shell { guest } => open_guest_shell(context, guest).map(ExitCode::from),
+        VmVerb::List => print_guests(context),
+        VmVerb::Shell { guest } => open_guest_shell(context, guest),
         VmVerb::Stop { guest } => {
             let note = perflab_guest::find_guest(guest)?;
             perflab_guest::stop_guest(&note)?;
             context.note(format!("{} is gone", note.id));
-            Ok(Exit::Fine.into())
+            Ok(Exit::Fine)
         }
     }
 }
 
 /// `perflab launch`: only its failure comes back.
-pub fn launch_program(args: &LaunchArgs) -> ExitCode {
+pub fn launch_program(args: &LaunchArgs) -> Exit {
     let manner = perflab_observe::ChildOptions { read_only: args.read_only, stays: args.stays };
     let error = perflab_observe::exec_child(args.parent, manner, &args.argv);
     stderr_line!("error: cannot start {}: {error}", args.argv.first().cloned().unwrap_or_default().display());
-    Exit::Unexpected.into()
+    Exit::Unexpected
 }
 
 /// `perflab terminal`: only its failure comes back.
-pub fn open_terminal(args: &TerminalArgs) -> ExitCode {
+pub fn open_terminal(args: &TerminalArgs) -> Exit {
     let error = perflab_guest::exec_on_terminal(&args.device, &args.argv);
     stderr_line!("error: no terminal at {}: {error}", args.device.display());
-    Exit::Unexpected.into()
+    Exit::Unexpected
 }
 
 fn print_guests(context: &App) -> anyhow::Result<Exit> {
@@ -83,7 +83,7 @@ fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn boot_described_guest(context: &App, args: &BootArgs) -> anyhow::Result<ExitCode> {
+fn boot_described_guest(context: &App, args: &BootArgs) -> anyhow::Result<Exit> {
     // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
     if args.root == "host" {
         crate::measure::command_study::check_command_exists(&args.command)?;
@@ -118,7 +118,7 @@ fn run_in_guest(
     guest: Guest,
     stop: &StopRequest,
     logs: GuestLogs,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<Exit> {
     if args.stay {
         let note = guest.leave_running(logs.keep_if_useful(context))?;
         context.print_value("guest", &note.id)?;
@@ -126,14 +126,14 @@ fn run_in_guest(
             "`perflab vm shell {0}` opens a shell in it, `perflab vm stop {0}` ends it",
             note.id
         ));
-        return Ok(Exit::Fine.into());
+        return Ok(Exit::Fine);
     }
     if args.command.is_empty() {
         context.note("the shell's end, or ^], ends the guest");
         crate::laboratory::guest_terminal::attach_console(std::os::unix::net::UnixStream::connect(
             guest.shell_socket(),
         )?)?;
-        return Ok(Exit::Fine.into());
+        return Ok(Exit::Fine);
     }
     let ended = crate::laboratory::guest_terminal::pass_through_streams(&guest, stop);
     if ended.is_err() && !stop.is_requested() {
@@ -319,11 +319,17 @@ fn parse_disk(text: &str) -> Result<GuestDisk, UsageError> {
     Ok(GuestDisk { cache: cache.into(), ..GuestDisk::discarding_changes(path) })
 }
 
-/// `perflab vm`
+/// Boot virtual machines: run anything under another kernel
 #[derive(Debug, Args)]
 pub struct VmArgs {
     #[command(subcommand)]
     pub verb: VmVerb,
+}
+
+impl Verb for VmArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_vm_verb(app, self)
+    }
 }
 
 /// The verbs of guests.
@@ -436,7 +442,7 @@ pub enum AcceleratorName {
     Tcg,
 }
 
-/// `perflab launch`
+/// Become a program that ends with perflab
 #[derive(Debug, Args)]
 pub struct LaunchArgs {
     /// The process with which the launched one ends
@@ -453,7 +459,13 @@ pub struct LaunchArgs {
     pub argv: Vec<OsString>,
 }
 
-/// `perflab terminal`
+impl Verb for LaunchArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        Ok(launch_program(self))
+    }
+}
+
+/// Become a program with a terminal of its own
 #[derive(Debug, Args)]
 pub struct TerminalArgs {
     /// The terminal
@@ -461,4 +473,10 @@ pub struct TerminalArgs {
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub argv: Vec<OsString>,
+}
+
+impl Verb for TerminalArgs {
+    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+        Ok(open_terminal(self))
+    }
 }

@@ -1,6 +1,5 @@
-//! The catalogue: `perflab workload list`, `show`, `install`, `try`, and the hidden `perflab load`.
+//! The catalogue: `perflab workload list`, `show`, `install`, `try`.
 
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
@@ -16,7 +15,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, UsageError};
-use crate::internal;
+use crate::verb::Verb;
 
 /// Does what was asked for.
 pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> anyhow::Result<Exit> {
@@ -30,11 +29,6 @@ pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> anyhow::Result<E
             try_workload(context, &find_definition(context, name)?, parameters)
         }
     }
-}
-
-/// `perflab load NAME …`
-pub fn run_builtin_load(args: &internal::BuiltInLoadArgs) -> ExitCode {
-    perflab_workload::run_load(&args.arguments)
 }
 
 fn find_definition(context: &App, name: &str) -> anyhow::Result<WorkloadDefinition> {
@@ -229,11 +223,17 @@ fn print_measured_metrics(
     Ok(Exit::Fine)
 }
 
-/// `perflab workload`
+/// List, show, install or try the benchmarks of the catalogue
 #[derive(Debug, Args)]
 pub struct WorkloadArgs {
     #[command(subcommand)]
     pub verb: WorkloadVerb,
+}
+
+impl Verb for WorkloadArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_workload_verb(app, self)
+    }
 }
 
 /// The verbs of workloads.

@@ -24,6 +24,7 @@ use crate::failure::{Exit, UsageError};
 use crate::measure::event_consumers::{PrecisionWatch, RecorderConsumer, feed_consumers};
 use crate::measure::progress::ProgressReporter;
 use crate::{signals, study_source};
+use crate::verb::Verb;
 
 /// Runs a study and shows what came out.
 pub fn run_study(context: &App, args: &RunArgs) -> anyhow::Result<Exit> {
@@ -257,7 +258,7 @@ pub fn build_manifest(
     }
 }
 
-/// `perflab run`
+/// Run a study and show what came of it: progress, table, report
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A study file, or the name of a shipped study (`perflab study list`)
@@ -289,4 +290,10 @@ pub struct RunArgs {
     /// Write no report
     #[arg(long)]
     pub no_report: bool,
+}
+
+impl Verb for RunArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        run_study(app, self)
+    }
 }

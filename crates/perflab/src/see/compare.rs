@@ -10,6 +10,7 @@ use perflab_present::comparison::{self, OutputFormat};
 use crate::app::App;
 use crate::failure::{Exit, UsageError};
 use crate::selection;
+use crate::verb::Verb;
 
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> anyhow::Result<Exit> {
@@ -299,7 +300,7 @@ pub fn parse_percent_option(option: &str, text: &str) -> Result<f64, UsageError>
     })
 }
 
-/// `perflab compare`
+/// Compare runs, or the levels of a factor within a run
 #[derive(Debug, Args)]
 #[command(after_long_help = COMPARE)]
 pub struct CompareArgs {
@@ -349,6 +350,12 @@ pub struct CompareArgs {
     /// The relative change that matters, where a study gives none for the metric
     #[arg(long, default_value = MARGIN, value_name = "PERCENT")]
     pub margin: String,
+}
+
+impl Verb for CompareArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        compare_runs(app, self)
+    }
 }
 
 /// What `compare` takes where nothing else is requested.

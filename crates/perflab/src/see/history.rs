@@ -15,6 +15,7 @@ use crate::app::{self, App};
 use crate::failure::{Exit, UsageError};
 use crate::output_path::OutputPath;
 use crate::see::report;
+use crate::verb::Verb;
 
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> anyhow::Result<Exit> {
@@ -218,7 +219,7 @@ pub struct HistorySelection {
     pub report: Option<OutputPath>,
 }
 
-/// `perflab history`
+/// Show metrics over the runs of the archive, and their steps
 #[derive(Debug, Args)]
 #[command(after_long_help = HISTORY)]
 pub struct HistoryArgs {
@@ -227,6 +228,12 @@ pub struct HistoryArgs {
     /// Draw the first series into a file (.svg or .png)
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub plot: Option<OutputPath>,
+}
+
+impl Verb for HistoryArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        show_history(app, self)
+    }
 }
 
 const HISTORY: &str = "\
@@ -240,12 +247,18 @@ Examples:
   perflab history time --plot time.svg   one metric, run by run, and a picture
   perflab history --label nightly --last 100 --report history.html";
 
-/// `perflab guard`
+/// Judge the newest run by its history: exit code 5 where it is worse
 #[derive(Debug, Args)]
 #[command(after_long_help = GUARD)]
 pub struct GuardArgs {
     #[command(flatten)]
     pub of: HistorySelection,
+}
+
+impl Verb for GuardArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        guard_newest_run(app, self)
+    }
 }
 
 const GUARD: &str = "\

@@ -15,6 +15,7 @@ use perflab_present::section::Section;
 use crate::app::App;
 use crate::failure::Exit;
 use crate::output_path::OutputPath;
+use crate::verb::Verb;
 
 /// Writes one HTML file about runs.
 pub fn report_runs(context: &App, args: &ReportArgs) -> anyhow::Result<Exit> {
@@ -122,7 +123,7 @@ fn remembered_trace(program: &str) -> Option<TraceContents> {
     crate::instruments::prefetch_store::read_known_pages(program.as_ref()).ok()
 }
 
-/// `perflab report`
+/// Write one HTML file that shows runs and their difference, offline
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// The baseline first
@@ -131,4 +132,10 @@ pub struct ReportArgs {
     /// The file to write (default: reports/ID.html in the archive)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
+}
+
+impl Verb for ReportArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        report_runs(app, self)
+    }
 }

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::failure::Exit;
 use crate::keep::runs::format_local_time;
 use crate::selection;
+use crate::verb::Verb;
 
 /// Shows one run from the side that was asked for.
 pub fn show_run(context: &App, args: &ShowArgs) -> anyhow::Result<Exit> {
@@ -184,7 +185,7 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> anyhow::Res
     Ok(())
 }
 
-/// `perflab show`
+/// Show one run: what was done, how it went, medians
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// The run
@@ -204,13 +205,25 @@ pub struct ShowArgs {
     pub targets: bool,
 }
 
-/// `perflab diff`
+impl Verb for ShowArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        show_run(app, self)
+    }
+}
+
+/// Show what differs between two runs: facts, study, plan
 #[derive(Debug, Args)]
 pub struct DiffArgs {
     /// The one
     pub first: String,
     /// The other
     pub second: String,
+}
+
+impl Verb for DiffArgs {
+    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+        crate::keep::runs::diff_runs(app, self)
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ mod tests;
 pub(crate) mod verdict_table;
 
 pub use crate::grid::{
-    ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat, UnknownOutputFormat,
+    ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat,
 };
 pub use benchstat::render_benchstat;
 pub use grids::{render_gains, render_interactions, render_statistics};

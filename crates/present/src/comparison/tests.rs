@@ -324,10 +324,3 @@ fn numbers_keep_four_digits() {
     }
     assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
 }
-
-#[test]
-fn formats_have_names() {
-    assert_eq!("md".parse(), Ok(OutputFormat::Markdown));
-    let error = "html".parse::<OutputFormat>().unwrap_err().to_string();
-    assert_eq!(error, "`html` is not a format: write table, json, csv or markdown");
-}

@@ -16,7 +16,6 @@ pub(crate) mod small_files;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::process::ExitCode;
 
 use crate::load::args::BuiltinLoadArgs;
 
@@ -82,26 +81,22 @@ impl LoadError {
 
 /// Runs the load that `arguments` name (`NAME --key value …`), prints its JSON object on stdout, and
 /// says how the process should exit: 0, also where `--help` asked for its keys, 2 for wrong arguments, 1 where it failed.
-pub fn run_load(arguments: &[OsString]) -> ExitCode {
+pub fn run_load(arguments: &[OsString]) -> u8 {
     match measure_load(arguments) {
         // A reader that went away is not a reason to panic.
         Ok(result) => match writeln!(std::io::stdout(), "{result}") {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+            Ok(()) => 0,
+            Err(_) => 1,
         },
         Err(LoadError::Help(text)) => match writeln!(std::io::stdout(), "{text}") {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+            Ok(()) => 0,
+            Err(_) => 1,
         },
         Err(error) => {
             // The exit code says it too.
             let _ =
                 std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("perflab load: {error}\n"));
-            ExitCode::from(if matches!(error, LoadError::Refused { .. } | LoadError::WrongResult { .. }) {
-                1
-            } else {
-                2
-            })
+            if matches!(error, LoadError::Refused { .. } | LoadError::WrongResult { .. }) { 1 } else { 2 }
         }
     }
 }
