@@ -1,5 +1,6 @@
 //! Why there is no comparison, history or plan at all. What concerns a single row is a diagnostic.
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_stats::StatsError;
 
 /// Why runs cannot be compared.
@@ -112,6 +113,24 @@ pub enum AnalyzeError {
         /// Why.
         source: StatsError,
     },
+}
+
+impl Classify for AnalyzeError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            AnalyzeError::NoRun { .. }
+            | AnalyzeError::NoCandidate { .. }
+            | AnalyzeError::NoSamples { .. }
+            | AnalyzeError::NoCommonMetric { .. }
+            | AnalyzeError::NoCommonCase { .. }
+            | AnalyzeError::UnknownFactor { .. }
+            | AnalyzeError::OneLevel { .. }
+            | AnalyzeError::UnknownLevel { .. }
+            | AnalyzeError::Confidence { .. }
+            | AnalyzeError::Margin { .. }
+            | AnalyzeError::Statistic { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 fn no_samples_message(filter: &str, known: &[String]) -> String {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use perflab_model::PageSet;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::io_trace::{
     DeviceNumber, IoEvent, IoEventKind, IoRecording, PAGE, PageRange, SECTOR, ThreadNames,
 };
@@ -102,6 +103,14 @@ pub enum PublishedCoverageError {
         "the comparison of 2007 counts requests as they came to the disk's queue, and this run has none such"
     )]
     NoQueue,
+}
+
+impl Classify for PublishedCoverageError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            PublishedCoverageError::NoMap | PublishedCoverageError::NoQueue => ErrorClass::Usage,
+        }
+    }
 }
 
 /// Coverage as the comparison of 2007 counted it.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use perflab_model::Direction;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_stats::{
     BetterDirection, StatsError, best_of_mean, best_of_percentile, coefficient_of_variation, geometric_mean,
     harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, sd, trimmed_mean,
@@ -57,6 +58,12 @@ pub enum SampleStatistic {
 )]
 pub struct StatisticParseError {
     text: String,
+}
+
+impl Classify for StatisticParseError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 const STATISTIC_NAMES: &[(&str, SampleStatistic)] = &[

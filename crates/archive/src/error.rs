@@ -5,6 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 /// An error of the archive; a lower-case fragment that names its subject.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
@@ -183,30 +185,44 @@ pub enum ArchiveError {
     },
 }
 
+impl Classify for ArchiveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ArchiveError::NotFound { .. }
+            | ArchiveError::Ambiguous { .. }
+            | ArchiveError::Live { .. }
+            | ArchiveError::Exists { .. }
+            | ArchiveError::NoDirectory { .. }
+            | ArchiveError::Refused { .. }
+            | ArchiveError::NoSeries { .. }
+            | ArchiveError::NoStacks { .. }
+            | ArchiveError::NoTrace { .. }
+            | ArchiveError::NoIo { .. }
+            | ArchiveError::Trace(_) => ErrorClass::Usage,
+            ArchiveError::NotWritable { .. } | ArchiveError::OthersArchive { .. } => ErrorClass::Environment,
+            // A loop of links is refused, as a missing right is.
+            ArchiveError::Io { source, .. } | ArchiveError::JournalWrite { source, .. }
+                if is_link_loop(source) =>
+            {
+                ErrorClass::Environment
+            }
+            ArchiveError::Io { source, .. } | ArchiveError::JournalWrite { source, .. } => source.class(),
+            ArchiveError::Close { source, .. } => source.class(),
+            ArchiveError::Damaged { .. } | ArchiveError::Newer { .. } | ArchiveError::Altered { .. } => {
+                ErrorClass::Unexpected
+            }
+        }
+    }
+}
+
+fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
 impl ArchiveError {
     /// For `map_err`: an I/O error about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ArchiveError::Io { what, path: path.into(), source }
-    }
-
-    /// Whether the place refuses: no room, no right to write, a loop of links. Nothing of perflab's own is wrong then.
-    pub fn is_environment_refusal(&self) -> bool {
-        let source = match self {
-            ArchiveError::Io { source, .. }
-            | ArchiveError::JournalWrite { source, .. }
-            | ArchiveError::NotWritable { source, .. } => source,
-            ArchiveError::Close { source, .. } => return source.is_environment_refusal(),
-            ArchiveError::OthersArchive { .. } => return true,
-            _ => return false,
-        };
-        let kinds = [
-            io::ErrorKind::StorageFull,
-            io::ErrorKind::QuotaExceeded,
-            io::ErrorKind::ReadOnlyFilesystem,
-            io::ErrorKind::PermissionDenied,
-        ];
-        let is_loop = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
-        is_loop || kinds.contains(&source.kind()) || matches!(self, ArchiveError::NotWritable { .. })
     }
 
     /// For `map_err`: `path` is not what it should be.

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use perflab_model::StopRequest;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_observe::{Root, monotonic_now};
 
 use crate::agent_worker::{AgentWorker, FramedReportWriter};
@@ -32,6 +33,15 @@ pub enum AgentError {
     /// The stream broke.
     #[error("the stream to the host broke: {0}")]
     Stream(#[from] io::Error),
+}
+
+impl Classify for AgentError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            AgentError::Protocol(error) => error.class(),
+            AgentError::Stream(error) => error.class(),
+        }
+    }
 }
 
 /// Serves one host until the stream ends. With `patient`, an end of the stream before the host's greeting only means

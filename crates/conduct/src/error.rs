@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use perflab_disk::DiskError;
 use perflab_model::Refusal;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_settings::SettingError;
 
 /// Why a run ended before its time, or never began.
@@ -76,6 +77,24 @@ pub enum ConductError {
     /// A workload could not be installed.
     #[error(transparent)]
     Install(#[from] perflab_workload::install::InstallError),
+}
+
+impl Classify for ConductError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ConductError::Refused(_) | ConductError::Level { .. } => ErrorClass::Environment,
+            ConductError::LeftChanged(_) => ErrorClass::SettingsLeft,
+            ConductError::Scratch { source, .. } | ConductError::Speak { source } => source.class(),
+            ConductError::Target { .. } | ConductError::NobodyListens => ErrorClass::Unexpected,
+            ConductError::Setting(error) => error.class(),
+            ConductError::Disk(error) => error.class(),
+            ConductError::Profile(error) => error.class(),
+            ConductError::Io(error) => error.class(),
+            ConductError::Observe(error) => error.class(),
+            ConductError::Workload(error) => error.class(),
+            ConductError::Install(error) => error.class(),
+        }
+    }
 }
 
 impl ConductError {

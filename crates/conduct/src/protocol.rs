@@ -8,6 +8,7 @@
 
 use std::marker::PhantomData;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Manifest, Nanos, RunEvent, Slot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,17 @@ pub enum ProtocolError {
         /// the parser's message
         reason: String,
     },
+}
+
+impl Classify for ProtocolError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ProtocolError::Version { .. }
+            | ProtocolError::NoGreeting { .. }
+            | ProtocolError::TooLarge { .. }
+            | ProtocolError::Garbled { .. } => ErrorClass::Unexpected,
+        }
+    }
 }
 
 /// The largest frame, in bytes. Whoever has more to say says it in parts.

@@ -3,6 +3,7 @@ use std::io;
 use std::path::PathBuf;
 
 use perflab_model::Refusal;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::study::DiskModel;
 use perflab_settings::SettingError;
 
@@ -42,4 +43,15 @@ pub enum DiskError {
         /// its server's message
         reason: String,
     },
+}
+
+impl Classify for DiskError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            DiskError::Refused(_) => ErrorClass::Environment,
+            DiskError::Setting(error) => error.class(),
+            DiskError::Scratch { source, .. } | DiskError::Queue { source, .. } => source.class(),
+            DiskError::Emulated { .. } => ErrorClass::Unexpected,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! A value is never made up: what is not a finite number is refused, and a rule that finds nothing is an error that
 //! names the metric and the rule.
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Metric, Nanos};
 use serde_json::Value as Json;
 
@@ -54,6 +55,16 @@ pub enum MetricParseError {
         /// what was found
         text: String,
     },
+}
+
+impl Classify for MetricParseError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            MetricParseError::NothingFound { .. }
+            | MetricParseError::WrongFormat { .. }
+            | MetricParseError::NotANumber { .. } => ErrorClass::WorkloadFailed,
+        }
+    }
 }
 
 /// All metrics of one execution. `wall` is its length, for rules `time = "wall"`. Optional metrics that are not there are left

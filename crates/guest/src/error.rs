@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use perflab_model::Bytes;
+use perflab_model::error_class::{Classify, ErrorClass};
 
 use crate::init_protocol::InitError;
 use crate::initramfs::InitramfsError;
@@ -146,6 +147,36 @@ pub enum GuestError {
     /// A guest's own trouble.
     #[error(transparent)]
     Init(#[from] InitError),
+}
+
+impl Classify for GuestError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            GuestError::NotInstalled { .. }
+            | GuestError::NoKvm { .. }
+            | GuestError::NoShare { .. }
+            | GuestError::NoVsock { .. }
+            | GuestError::TooSmall { .. } => ErrorClass::Environment,
+            GuestError::NoRoot { .. } | GuestError::NotRunning { .. } => ErrorClass::Usage,
+            GuestError::Stopped { .. } => ErrorClass::WorkloadFailed,
+            GuestError::Start { .. }
+            | GuestError::Died { .. }
+            | GuestError::Late { .. }
+            | GuestError::Failed { .. }
+            | GuestError::Monitor { .. } => ErrorClass::Unexpected,
+            GuestError::File { source, .. } => source.class(),
+            GuestError::Kernel(error) => error.class(),
+            GuestError::Initramfs(error) => error.class(),
+            GuestError::Init(error) => error.class(),
+        }
+    }
+
+    fn problems(&self) -> Option<&perflab_model::Problems> {
+        match self {
+            GuestError::Kernel(error) => error.problems(),
+            _ => None,
+        }
+    }
 }
 
 impl GuestError {

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::remove_control_characters;
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,17 @@ pub enum InitError {
     /// The orders cannot be read.
     #[error("cannot read the orders: {0}")]
     Orders(#[from] serde_json::Error),
+}
+
+impl Classify for InitError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            InitError::Refused { .. }
+            | InitError::Hidden { .. }
+            | InitError::Missing { .. }
+            | InitError::Orders(_) => ErrorClass::Unexpected,
+        }
+    }
 }
 
 impl InitError {

@@ -13,6 +13,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 use crate::init_protocol::InitConfig;
 use crate::kernel::KernelModule;
 use crate::portable_program::{self, find_closure};
@@ -51,6 +53,17 @@ pub enum InitramfsError {
         /// the system's reason
         source: std::io::Error,
     },
+}
+
+impl Classify for InitramfsError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            InitramfsError::NoProgram { .. } => ErrorClass::Usage,
+            InitramfsError::NotAProgram { .. }
+            | InitramfsError::Libraries { .. }
+            | InitramfsError::File { .. } => ErrorClass::Environment,
+        }
+    }
 }
 
 impl InitramfsError {

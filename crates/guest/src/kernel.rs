@@ -12,6 +12,7 @@ use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use lzma_rust2::XzReader;
 use perflab_model::Bytes;
+use perflab_model::error_class::{Classify, ErrorClass};
 use serde::{Deserialize, Serialize};
 
 /// Why a kernel cannot be had.
@@ -91,6 +92,28 @@ pub enum KernelError {
     /// A recipe is wrong.
     #[error(transparent)]
     Recipe(#[from] perflab_model::Problems),
+}
+
+impl Classify for KernelError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            KernelError::Unknown { .. } | KernelError::Recipe(_) => ErrorClass::Usage,
+            KernelError::NotHere { .. }
+            | KernelError::NotAKernel { .. }
+            | KernelError::NoModule { .. }
+            | KernelError::BadModule { .. }
+            | KernelError::Command { .. }
+            | KernelError::Checksum { .. }
+            | KernelError::File { .. } => ErrorClass::Environment,
+        }
+    }
+
+    fn problems(&self) -> Option<&perflab_model::Problems> {
+        match self {
+            KernelError::Recipe(problems) => Some(problems),
+            _ => None,
+        }
+    }
 }
 
 impl KernelError {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 /// An error of an import; a lower-case fragment that names its subject.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -30,6 +32,21 @@ pub enum ImportError {
     /// What a tracer wrote cannot be read.
     #[error(transparent)]
     Trace(optrace::OptraceError),
+}
+
+impl Classify for ImportError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ImportError::Foreign { .. } | ImportError::Trace(_) => ErrorClass::Usage,
+            // A loop of links is refused, as a missing right is.
+            ImportError::Io { source, .. } if is_link_loop(source) => ErrorClass::Environment,
+            ImportError::Io { source, .. } => source.class(),
+        }
+    }
+}
+
+fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
 /// Characters of somebody else's text that a message quotes.
@@ -63,19 +80,6 @@ impl ImportError {
     /// What another tool wrote at `path` cannot be imported.
     pub(crate) fn not_importable(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
         ImportError::Foreign { path: path.into(), line, reason: shorten_quotes(&reason.into()) }
-    }
-
-    /// Whether the place refuses: no room, no right to read or write, a loop of links.
-    pub fn is_environment_refusal(&self) -> bool {
-        let ImportError::Io { source, .. } = self else { return false };
-        let kinds = [
-            io::ErrorKind::StorageFull,
-            io::ErrorKind::QuotaExceeded,
-            io::ErrorKind::ReadOnlyFilesystem,
-            io::ErrorKind::PermissionDenied,
-        ];
-        let is_loop = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
-        is_loop || kinds.contains(&source.kind())
     }
 }
 

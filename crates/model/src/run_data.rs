@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::error_class::{Classify, ErrorClass};
 use crate::io_trace::IoRecording;
 use crate::operation::{OperationColumns, OperationTraceSummary};
 use crate::profile::Profile;
@@ -72,12 +73,21 @@ pub trait RunData {
 
 /// Why a part of a run cannot be read: the error of whoever holds the run.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct RunDataError(Box<dyn Error + Send + Sync>);
+#[error("{error}")]
+pub struct RunDataError {
+    error: Box<dyn Error + Send + Sync>,
+    class: ErrorClass,
+}
+
+impl Classify for RunDataError {
+    fn class(&self) -> ErrorClass {
+        self.class
+    }
+}
 
 impl RunDataError {
     /// The error of whoever holds the run.
-    pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
-        RunDataError(Box::new(error))
+    pub fn new(error: impl Classify + Send + Sync + 'static) -> Self {
+        RunDataError { class: error.class(), error: Box::new(error) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::problem::suggest_name;
 
 /// Why something of the kernel could not be read.
@@ -53,6 +54,17 @@ pub enum ObserveError {
         /// as the kernel names it
         path: String,
     },
+}
+
+impl Classify for ObserveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ObserveError::Read { source, .. } => source.class(),
+            ObserveError::Refused { .. } => ErrorClass::Environment,
+            ObserveError::Unknown { .. } => ErrorClass::Usage,
+            ObserveError::Malformed { .. } | ObserveError::Reshaped { .. } => ErrorClass::Unexpected,
+        }
+    }
 }
 
 impl ObserveError {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use perf_event_open_sys::bindings as sys;
 use perflab_model::Nanos;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_stacks::{KernelSymbols, PerfRecording};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -502,6 +503,19 @@ pub enum ProfileError {
     /// The reader's thread died.
     #[error("the thread that reads samples ended before its time")]
     Reader,
+}
+
+impl Classify for ProfileError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ProfileError::Refused { .. } | ProfileError::NoEvent { .. } | ProfileError::Ring { .. } => {
+                ErrorClass::Environment
+            }
+            ProfileError::NoProcess { .. } => ErrorClass::Usage,
+            ProfileError::Reader => ErrorClass::Unexpected,
+            ProfileError::Names(error) => error.class(),
+        }
+    }
 }
 
 #[cfg(test)]

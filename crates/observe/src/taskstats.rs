@@ -10,6 +10,7 @@ use std::ops::{Add, AddAssign, Sub};
 use std::os::fd::OwnedFd;
 
 use perflab_model::Nanos;
+use perflab_model::error_class::{Classify, ErrorClass};
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,12 @@ use crate::little_endian::{read_u16_at, read_u32_at, read_u64_at};
 pub struct TaskstatsError {
     source: io::Error,
     advice: &'static str,
+}
+
+impl Classify for TaskstatsError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Environment
+    }
 }
 
 /// What threads used, added up.

@@ -2,7 +2,7 @@
 //!
 //! A result is JSON in full, a table as a grid, or a figure in a file.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -19,8 +19,8 @@ use perflab_settings::TemporaryFolder;
 use perflab_workload::Catalogue;
 use serde::Serialize;
 
-use crate::failure::UsageError;
-use crate::output_path::{OutputPath, is_file_on_stdout};
+use crate::failure::{Failure, UsageError};
+use crate::output_path::{OutputPath, is_file_on_stdout, write_to_stdout};
 
 /// Options of every verb.
 #[derive(Debug, Args)]
@@ -96,7 +96,7 @@ impl App {
     }
 
     /// The archive, made where it is not there yet.
-    pub fn archive(&self) -> anyhow::Result<Archive> {
+    pub fn archive(&self) -> Result<Archive, Failure> {
         Ok(Archive::open(&self.archive)?.with_unpack_folders(make_journalled_unpack_folder))
     }
 
@@ -106,7 +106,7 @@ impl App {
     }
 
     /// The embedded workloads and those of `--workloads`.
-    pub fn catalogue(&self) -> anyhow::Result<Catalogue> {
+    pub fn catalogue(&self) -> Result<Catalogue, Failure> {
         let mut catalogue = Catalogue::embedded()?;
         for directory in &self.workloads {
             catalogue.extend_from_folder(directory)?;
@@ -115,12 +115,12 @@ impl App {
     }
 
     /// Prints a grid in the requested format.
-    pub fn print_grid(&self, grid: &Grid) -> anyhow::Result<()> {
+    pub fn print_grid(&self, grid: &Grid) -> Result<(), Failure> {
         self.print_text(&grid.render(self.format, self.width, self.colour)?)
     }
 
     /// Prints text that is data: on stderr, where a file was asked for on standard output.
-    pub fn print_text(&self, text: &str) -> anyhow::Result<()> {
+    pub fn print_text(&self, text: &str) -> Result<(), Failure> {
         // JSON escapes by itself, and is exact.
         let text = match self.format {
             OutputFormat::Json => text.into(),
@@ -130,16 +130,12 @@ impl App {
             stderr_line!("{}", text.trim_end_matches('\n'));
             return Ok(());
         }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        if !text.ends_with('\n') {
-            stdout.write_all(b"\n")?;
-        }
-        Ok(stdout.flush()?)
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        write_to_stdout(format!("{text}{end}").as_bytes())
     }
 
     /// Prints one value that is the whole answer, such as a path: bare for people, an object of one key as JSON.
-    pub fn print_value(&self, key: &str, value: &str) -> anyhow::Result<()> {
+    pub fn print_value(&self, key: &str, value: &str) -> Result<(), Failure> {
         match self.format {
             OutputFormat::Json => {
                 self.print_json(&serde_json::Map::from_iter([(key.to_owned(), value.into())]))
@@ -149,12 +145,12 @@ impl App {
     }
 
     /// Prints a value as the one JSON document of a verb.
-    pub fn print_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    pub fn print_json(&self, value: &impl serde::Serialize) -> Result<(), Failure> {
         self.print_text(&serde_json::to_string_pretty(value)?)
     }
 
     /// Prints in words what a table shows: below the table for people, on stderr where programs read the table.
-    pub fn print_conclusion(&self, sentence: &str) -> anyhow::Result<()> {
+    pub fn print_conclusion(&self, sentence: &str) -> Result<(), Failure> {
         match self.format {
             OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),
             OutputFormat::Json | OutputFormat::Csv => {
@@ -227,7 +223,7 @@ pub fn print_result<T: Serialize>(
     context: &App,
     result: &T,
     grid: impl FnOnce() -> Grid,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     if context.format == OutputFormat::Json {
         let document = ResultDocument { version: VERSION, result };
         return context.print_json(&document);
@@ -240,7 +236,7 @@ pub fn write_scene(
     context: &App,
     path: Option<&OutputPath>,
     scene: impl FnOnce() -> Scene,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     let bytes = match path.extension() {
         None | Some("svg") => scene().to_svg(SceneSurface::Paper).into_bytes(),

@@ -6,7 +6,7 @@ use perflab_model::named::Named as _;
 use perflab_present::comparison::OutputFormat;
 
 use crate::app::{App, GlobalArgs};
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::instruments::flame::FlameArgs;
 use crate::instruments::io::IoArgs;
 use crate::instruments::prefetch::{PrefetchArgs, PrefetchGuardArgs};
@@ -177,9 +177,9 @@ impl TypedCommand {
             }
         };
         let global = GlobalArgs::from_arg_matches(&matches)?;
-        let typed = matches.subcommand().and_then(|(name, behind)| {
-            Some((VERBS.iter().find(|verb| verb.name == name)?, behind.clone()))
-        });
+        let typed = matches
+            .subcommand()
+            .and_then(|(name, behind)| Some((VERBS.iter().find(|verb| verb.name == name)?, behind.clone())));
         let Some((verb, behind)) = typed else {
             return Err(command.error(ErrorKind::MissingSubcommand, "no verb was named"));
         };
@@ -193,7 +193,7 @@ impl TypedCommand {
     ///
     /// # Errors
     /// What ended it early.
-    pub fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    pub fn run(&self, app: &App) -> Result<Exit, Failure> {
         self.verb.run(&self.matches, app)
     }
 
@@ -269,9 +269,9 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
     let shown = format.name();
     match format {
         OutputFormat::Table => None,
-        _ if WITHOUT_RESULT.contains(&verb) => {
-            Some(format!("`perflab {verb}` prints no result that --format {shown} would change: leave it out"))
-        }
+        _ if WITHOUT_RESULT.contains(&verb) => Some(format!(
+            "`perflab {verb}` prints no result that --format {shown} would change: leave it out"
+        )),
         OutputFormat::Csv | OutputFormat::Markdown if WITHOUT_TABLE.contains(&verb) => Some(format!(
             "`perflab {verb}` prints no table: leave --format {shown} out, or use --format json"
         )),
@@ -304,7 +304,7 @@ fn suggest_verb(command: &Command, error: &mut clap::Error) {
 pub struct ReferenceArgs {}
 
 impl Verb for ReferenceArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         app.print_text(&render_reference())?;
         Ok(Exit::Fine)
     }
@@ -333,7 +333,8 @@ fn render_reference() -> String {
 fn append_help(command: &Command, path: &str, page: &mut String) {
     let help = command.clone().render_long_help();
     *page += &format!("\n## {path}\n\n```text\n{}\n```\n", help.to_string().trim_end());
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    {
         append_help(below, &format!("{path} {}", below.get_name()), page);
     }
 }

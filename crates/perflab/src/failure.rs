@@ -1,62 +1,62 @@
 //! An error with its class, how it is printed, and exit codes.
 //!
-//! An error is printed once, on stderr, with its position in the file where there is one. Exit codes are part of the
-//! interface: documented in `--help` and the book.
+//! An error says its own class ([`Classify`]); here it gets its context on the way up, and is printed once, on stderr, with its
+//! position in the file where there is one. Exit codes are part of the interface: documented in `--help` and the book.
 
-use std::io::{self, ErrorKind, IsTerminal};
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
-use perflab_archive::ArchiveError;
-use perflab_conduct::ConductError;
-use perflab_guest::GuestError;
-use perflab_guest::InitramfsError;
-use perflab_guest::KernelError;
-use perflab_import::ImportError;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Problem, Problems};
-use perflab_observe::probes::ProbeError;
-use perflab_prefetch::daemon::DaemonError;
-use perflab_settings::SettingError;
-use perflab_startup::{PackageRootError, StartupError};
-use perflab_workload::WorkloadError;
-use perflab_workload::install::InstallError;
 
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// all is well
     Fine,
-    /// something unexpected
-    Unexpected,
-    /// the command line or a file that the user wrote is wrong
-    Usage,
-    /// the environment refuses: root, a package, room
-    Refused,
-    /// a workload failed, or the run was stopped
-    WorkloadFailed,
+    /// what ended it early: 1 to 4, and 6
+    Class(ErrorClass),
     /// `--fail-if` found what it looks for, `guard` something worse
     Regression,
-    /// settings are not what they were; what they hold now was said
-    LeftChanged,
     /// `guard`, `noise` or `--fail-if` had nothing that it could judge: no pass
     NothingJudged,
     /// the code of a program that perflab ran in its own place
     Program(u8),
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(match exit {
+impl Exit {
+    /// What should not happen.
+    pub const UNEXPECTED: Exit = Exit::Class(ErrorClass::Unexpected);
+
+    /// A workload failed, or the run was stopped.
+    pub const WORKLOAD_FAILED: Exit = Exit::Class(ErrorClass::WorkloadFailed);
+
+    /// Settings are not what they were; what they hold now was printed.
+    pub const SETTINGS_LEFT: Exit = Exit::Class(ErrorClass::SettingsLeft);
+
+    /// As processes have it.
+    pub const fn code(self) -> u8 {
+        match self {
             Exit::Fine => 0,
-            Exit::Unexpected => 1,
-            Exit::Usage => 2,
-            Exit::Refused => 3,
-            Exit::WorkloadFailed => 4,
+            Exit::Class(ErrorClass::Unexpected) => 1,
+            Exit::Class(ErrorClass::Usage) => 2,
+            Exit::Class(ErrorClass::Environment) => 3,
+            Exit::Class(ErrorClass::WorkloadFailed) => 4,
             Exit::Regression => 5,
-            Exit::LeftChanged => 6,
+            Exit::Class(ErrorClass::SettingsLeft) => 6,
             Exit::NothingJudged => 7,
             Exit::Program(code) => code,
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
     }
 }
 
@@ -77,165 +77,141 @@ impl UsageError {
     }
 }
 
+impl Classify for UsageError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
+}
+
 /// A program that was to be measured and never came so far; what it printed has been shown.
 #[derive(Debug, thiserror::Error)]
 #[error("the program never started: {0}; nothing was learnt, nothing measured")]
 pub struct ProgramNeverStartedError(pub String);
 
-/// The code of an error that ended a verb.
-pub fn exit_for_error(error: &anyhow::Error) -> Exit {
-    if error.is::<Problems>() || error.is::<UsageError>() || is_library_usage(error) {
-        return Exit::Usage;
-    }
-    let is_stopped = matches!(error.downcast_ref(), Some(GuestError::Stopped { .. }));
-    if is_stopped || error.is::<ProgramNeverStartedError>() {
-        return Exit::WorkloadFailed;
-    }
-    match error.downcast_ref::<ConductError>() {
-        Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
-        Some(ConductError::LeftChanged(_)) => Exit::LeftChanged,
-        Some(ConductError::Level { .. }) => Exit::Refused,
-        Some(ConductError::Setting(error)) if is_setting_refused(error) => Exit::Refused,
-        _ if error.downcast_ref().is_some_and(is_setting_refused) => Exit::Refused,
-        _ if is_refused_by_machine(error) || is_refused_by_kernel(error) => Exit::Refused,
-        _ if error.is::<DaemonError>() || error.is::<PackageRootError>() => Exit::Refused,
-        _ if error.is::<perflab_observe::io::IoTraceError>() => Exit::Refused,
-        _ if matches!(
-            error.downcast_ref(),
-            Some(StartupError::Display { .. } | StartupError::Watch { .. })
-        ) =>
-        {
-            Exit::Refused
-        }
-        _ if is_refused_by_storage(error) => Exit::Refused,
-        _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
-        _ => Exit::Unexpected,
+impl Classify for ProgramNeverStartedError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::WorkloadFailed
     }
 }
 
-/// Whether the kernel or this user's rights refuse a setting.
-fn is_setting_refused(error: &SettingError) -> bool {
-    match error {
-        SettingError::Refused(_) | SettingError::ValueRefused { .. } | SettingError::ValueIgnored { .. } => {
-            true
-        }
-        SettingError::File { source, .. } => source.kind() == ErrorKind::PermissionDenied,
-        _ => false,
+/// What no type tells: it should not happen, or is another program's fault.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnexpectedError(pub String);
+
+impl Classify for UnexpectedError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Unexpected
     }
 }
 
-/// Whether there is no room, or no right to write, where something is kept.
-fn is_refused_by_storage(error: &anyhow::Error) -> bool {
-    let archive = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_environment_refusal)
-            || cause.downcast_ref::<ImportError>().is_some_and(ImportError::is_environment_refusal)
-    };
-    let read_only = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|one| one.kind() == ErrorKind::ReadOnlyFilesystem)
-    };
-    error.chain().any(|cause| archive(cause) || read_only(cause))
-}
+/// ^C, in the middle of what can be left as it is.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped: what was moved stays moved, and the rest lies where it was")]
+pub struct WorkStoppedError;
 
-/// Whether uprobes are not there, or not allowed.
-fn is_refused_by_kernel(error: &anyhow::Error) -> bool {
-    use ProbeError::{NoUprobes, Refused, Ring};
-    matches!(error.downcast_ref(), Some(NoUprobes | Refused { .. } | Ring { .. }))
-}
-
-/// Whether something that a guest or a kernel needs is missing here.
-fn is_refused_by_machine(error: &anyhow::Error) -> bool {
-    use GuestError::{Initramfs, Kernel, NoKvm, NoShare, NoVsock, NotInstalled, TooSmall};
-    let parts = matches!(error.downcast_ref(), Some(Initramfs(_) | Kernel(_)));
-    error.is::<KernelError>()
-        || parts
-        || matches!(
-            error.downcast_ref(),
-            Some(NoKvm { .. } | NoShare { .. } | NoVsock { .. } | NotInstalled { .. } | TooSmall { .. })
-        )
-}
-
-/// Whether the archive only says that the user named the wrong thing.
-fn is_archive_usage(error: &ArchiveError) -> bool {
-    use ArchiveError::{
-        Ambiguous, Exists, Live, NoDirectory, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
-    };
-    matches!(
-        error,
-        NotFound { .. }
-            | Ambiguous { .. }
-            | Live { .. }
-            | Exists { .. }
-            | NoDirectory { .. }
-            | Refused { .. }
-            | NoSeries { .. }
-            | NoStacks { .. }
-            | NoTrace { .. }
-            | NoIo { .. }
-            | Trace(_)
-    )
-}
-
-fn is_library_usage(error: &anyhow::Error) -> bool {
-    error.is::<perflab_analyze::AnalyzeError>()
-        || error.is::<perflab_workload::CatalogueError>()
-        || error.is::<perflab_analyze::compare::gate::GateParseError>()
-        || error.is::<perflab_analyze::slab::SlabError>()
-        || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
-        || matches!(error.downcast_ref(), Some(GuestError::Initramfs(InitramfsError::NoProgram { .. })))
-        || matches!(error.downcast_ref(), Some(GuestError::NotRunning { .. }))
-        || error.is::<perflab_analyze::operations::OperationError>()
-        || matches!(
-            error.downcast_ref(),
-            Some(
-                ProbeError::NoPlace { .. }
-                    | ProbeError::Unsafe { .. }
-                    | ProbeError::NotElf { .. }
-                    | ProbeError::Read { .. }
-                    | ProbeError::NoProcess { .. }
-                    | ProbeError::NoConditions { .. }
-            )
-        )
-        || error.is::<perflab_stacks::StacksError>()
-        || error.is::<perflab_prefetch::PrefetchError>()
-        || matches!(error.downcast_ref(), Some(StartupError::Command { .. }))
-        || error.is::<perflab_observe::io::FileScanError>()
-        || matches!(error.downcast_ref(), Some(DaemonError::NoMount(_) | DaemonError::List(_)))
-        || error.is::<perflab_analyze::flame::CategoryRulesError>()
-        || error.downcast_ref::<ArchiveError>().is_some_and(is_archive_usage)
-        || matches!(error.downcast_ref(), Some(ImportError::Foreign { .. } | ImportError::Trace(_)))
-}
-
-/// Whether the error is only that nobody reads our output any more (`perflab list | head`).
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    };
-    error.chain().any(io)
-}
-
-/// Prints an error and its causes.
-pub fn print_failure(error: &anyhow::Error) {
-    match error.downcast_ref::<Problems>() {
-        Some(problems) => print_problems(problems),
-        None => print_causes(error),
+impl Classify for WorkStoppedError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::WorkloadFailed
     }
 }
 
-fn print_causes(error: &anyhow::Error) {
-    stderr_line!("error: {}", causes_text(error));
+/// Nobody reads our standard output any more (`perflab list | head`): no failure.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads standard output any more")]
+struct StdoutClosedError;
+
+/// What ended a verb: an error, what it means to the caller, and what was being done.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    error: Box<dyn Error + Send + Sync>,
+    /// what was being done, the innermost first
+    contexts: Vec<Cow<'static, str>>,
+    problems: Option<Problems>,
 }
 
-/// The error with its causes, each of which is printed once.
-fn causes_text(error: &anyhow::Error) -> String {
-    let mut message = String::new();
-    for cause in error.chain() {
-        let text = cause.to_string();
-        // A transparent error repeats its source, and others name it amid their words.
-        if !message.contains(&text) {
-            message = if message.is_empty() { text } else { format!("{message}: {text}") };
+impl<E: Classify + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure {
+            exit: Exit::Class(error.class()),
+            problems: error.problems().cloned(),
+            error: Box::new(error),
+            contexts: Vec::new(),
         }
     }
-    message
+}
+
+impl Failure {
+    /// What writing to standard output failed with: nothing to report where its reader has enough.
+    pub fn of_stdout(error: io::Error) -> Self {
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            return UnexpectedError(format!("cannot write to standard output: {error}")).into();
+        }
+        Failure { exit: Exit::Fine, error: Box::new(StdoutClosedError), contexts: Vec::new(), problems: None }
+    }
+
+    /// The same with what was being done.
+    pub fn context(mut self, doing: impl Into<Cow<'static, str>>) -> Self {
+        self.contexts.push(doing.into());
+        self
+    }
+
+    /// How the process ends.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Prints it on stderr; mistakes in a file in their places.
+    pub fn print(&self) {
+        match &self.problems {
+            Some(problems) => print_problems(problems),
+            None if self.exit == Exit::Fine => {}
+            None => stderr_line!("error: {self}"),
+        }
+    }
+}
+
+/// What was being done, and the error with its causes, each of which is printed once.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outermost: &(dyn Error + 'static) = &*self.error;
+        let causes = std::iter::successors(Some(outermost), |error| (*error).source());
+        let contexts = self.contexts.iter().rev().map(ToString::to_string);
+        let mut message = String::new();
+        for text in contexts.chain(causes.map(ToString::to_string)) {
+            // A transparent error repeats its source, and others name it in their own text.
+            if !message.contains(&text) {
+                message = if message.is_empty() { text } else { format!("{message}: {text}") };
+            }
+        }
+        f.write_str(&message)
+    }
+}
+
+/// Says what was being done when something failed.
+pub trait FailureContext<T> {
+    /// With what was being done.
+    ///
+    /// # Errors
+    /// What there was, with its context.
+    fn context(self, doing: impl Into<Cow<'static, str>>) -> Result<T, Failure>;
+
+    /// The same, put together only where it is needed.
+    ///
+    /// # Errors
+    /// What there was, with its context.
+    fn with_context<C: Into<Cow<'static, str>>>(self, doing: impl FnOnce() -> C) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Failure>> FailureContext<T> for Result<T, E> {
+    fn context(self, doing: impl Into<Cow<'static, str>>) -> Result<T, Failure> {
+        self.map_err(|error| error.into().context(doing))
+    }
+
+    fn with_context<C: Into<Cow<'static, str>>>(self, doing: impl FnOnce() -> C) -> Result<T, Failure> {
+        self.map_err(|error| error.into().context(doing()))
+    }
 }
 
 /// For a person, the line of the file with a mark; for a pipe, one line a problem that editors can jump to.
@@ -271,27 +247,53 @@ fn problem_report(problems: &Problems, problem: &Problem) -> Report {
 }
 
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
-pub fn print_usage_error(asked: &clap::Error) -> std::process::ExitCode {
+pub fn print_usage_error(asked: &clap::Error) -> ExitCode {
     let code = u8::try_from(asked.exit_code()).unwrap_or(2);
     match asked.print() {
         Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
-            stderr_line!("error: cannot write to stdout: {error}");
-            Exit::Unexpected.into()
+            stderr_line!("error: cannot write to standard output: {error}");
+            Exit::UNEXPECTED.into()
         }
-        // Said to nobody: stderr is broken, or its reader has enough.
+        // Nobody hears it: stderr is broken, or its reader has enough.
         _ => code.into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::causes_text;
+    use super::*;
 
     #[test]
-    fn a_cause_is_said_once_wherever_the_words_before_name_it() {
-        let error =
-            anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
-        assert_eq!(causes_text(&error), "saving: cannot write /a: no room; free some");
-        assert_eq!(causes_text(&anyhow::anyhow!("no room").context("no room")), "no room");
+    fn a_cause_is_printed_once_wherever_the_text_before_names_it() {
+        let error = Failure::from(UnexpectedError("no room".into()));
+        let error = error.context("cannot write /a: no room; free some").context("saving");
+        assert_eq!(error.to_string(), "saving: cannot write /a: no room; free some");
+        let error = Failure::from(UnexpectedError("no room".into())).context("no room");
+        assert_eq!(error.to_string(), "no room");
+    }
+
+    #[test]
+    fn an_error_keeps_its_class_through_every_context() {
+        let failed: Result<(), UsageError> = Err(UsageError::new("no such run", "name another"));
+        let failure = failed.context("comparing").with_context(|| "again").unwrap_err();
+        assert_eq!(failure.exit().code(), 2);
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(Failure::from(denied).exit().code(), 3);
+        assert_eq!(Failure::of_stdout(io::ErrorKind::BrokenPipe.into()).exit(), Exit::Fine);
+        assert_eq!(Failure::of_stdout(io::ErrorKind::Other.into()).exit().code(), 1);
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_the_help() {
+        let classes = [
+            ErrorClass::Unexpected,
+            ErrorClass::Usage,
+            ErrorClass::Environment,
+            ErrorClass::WorkloadFailed,
+            ErrorClass::SettingsLeft,
+        ];
+        assert_eq!(classes.map(|class| Exit::Class(class).code()), [1, 2, 3, 4, 6]);
+        let others = [Exit::Fine, Exit::Regression, Exit::NothingJudged, Exit::Program(9)];
+        assert_eq!(others.map(Exit::code), [0, 5, 7, 9]);
     }
 }

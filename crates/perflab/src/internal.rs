@@ -1,4 +1,4 @@
-//! Verbs that perflab starts itself, not people: the agent inside a target, an emulated disk, guards.
+//! Verbs that perflab starts itnot people: the agent inside a target, an emulated disk, guards.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_model::study::DiskModel;
@@ -14,11 +13,11 @@ use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
 use crate::app::App;
-use crate::failure::{self, Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::verb::Verb;
 
 /// Serves one host and ends.
-pub fn run_agent(args: &AgentArgs) -> anyhow::Result<Exit> {
+pub fn run_agent(args: &AgentArgs) -> Result<Exit, Failure> {
     let channel = match (&args.device, &args.connect) {
         (Some(path), _) => device_channel(path)?,
         (None, Some(address)) => tcp_channel(address)?,
@@ -35,15 +34,15 @@ pub fn run_guest_agent(place: &str) -> Exit {
     let served = channel.and_then(|channel| Ok(agent::serve_agent(channel, is_device, agent_target()?)?));
     match served {
         Ok(()) => Exit::Fine,
-        Err(error) => {
-            failure::print_failure(&error);
-            failure::exit_for_error(&error)
+        Err(failure) => {
+            failure.print();
+            failure.exit()
         }
     }
 }
 
 /// This machine. Which workloads there are comes with the run.
-fn agent_target() -> anyhow::Result<LocalMachine> {
+fn agent_target() -> Result<LocalMachine, Failure> {
     let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
     Ok(LocalMachine {
         root: Root::host(),
@@ -55,19 +54,19 @@ fn agent_target() -> anyhow::Result<LocalMachine> {
     })
 }
 
-fn stdio_channel() -> anyhow::Result<Connection> {
+fn stdio_channel() -> Result<Connection, Failure> {
     let reading = std::io::stdin().as_fd().try_clone_to_owned()?;
     let writing = std::io::stdout().as_fd().try_clone_to_owned()?;
     Ok(Connection::new("host", reading, writing))
 }
 
-fn device_channel(path: &Path) -> anyhow::Result<Connection> {
+fn device_channel(path: &Path) -> Result<Connection, Failure> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
     let opened = opened.with_context(|| format!("cannot open {}", path.display()))?;
     Ok(Connection::duplex("host", opened)?)
 }
 
-fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
+fn tcp_channel(address: &str) -> Result<Connection, Failure> {
     if let Some(address) = address.strip_prefix("vsock:") {
         let stream = perflab_guest::connect_vsock(address);
         return Ok(Connection::duplex(
@@ -86,7 +85,7 @@ fn tcp_channel(address: &str) -> anyhow::Result<Connection> {
 }
 
 /// Serves until the file system is unmounted, or the run that it serves is killed.
-pub fn run_disk_server(args: &DiskServerArgs) -> anyhow::Result<Exit> {
+pub fn run_disk_server(args: &DiskServerArgs) -> Result<Exit, Failure> {
     let DiskServerArgs { model, image, place, parent } = args;
     perflab_observe::end_with_parent(*parent).context("cannot end with the run that it serves")?;
     let served = perflab_disk::serve_disk(image, *model, place);
@@ -106,7 +105,7 @@ pub struct BuiltInLoadArgs {
 }
 
 impl Verb for BuiltInLoadArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         Ok(Exit::Program(perflab_workload::run_load(&self.arguments)))
     }
 }
@@ -129,7 +128,7 @@ pub struct DiskServerArgs {
 }
 
 impl Verb for DiskServerArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         run_disk_server(self)
     }
 }
@@ -147,7 +146,7 @@ pub struct ExecutionGuardArgs {
 }
 
 impl Verb for ExecutionGuardArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         perflab_workload::guard_executions(&self.executor);
         Ok(Exit::Fine)
     }
@@ -165,7 +164,7 @@ pub struct AgentArgs {
 }
 
 impl Verb for AgentArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         run_agent(self)
     }
 }

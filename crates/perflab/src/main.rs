@@ -29,7 +29,7 @@ use perflab_settings::SettingError;
 
 use crate::app::App;
 use crate::cli::TypedCommand;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 
 fn main() -> ExitCode {
     if perflab_guest::is_guest_init() {
@@ -45,15 +45,14 @@ fn main() -> ExitCode {
     };
     match run_verb(&typed) {
         Ok(exit) => exit.into(),
-        Err(error) if crate::failure::is_broken_pipe(&error) => Exit::Fine.into(),
-        Err(error) => {
-            crate::failure::print_failure(&error);
-            crate::failure::exit_for_error(&error).into()
+        Err(failure) => {
+            failure.print();
+            failure.exit().into()
         }
     }
 }
 
-fn run_verb(typed: &TypedCommand) -> anyhow::Result<Exit> {
+fn run_verb(typed: &TypedCommand) -> Result<Exit, Failure> {
     if typed.writes_temporary_files() {
         check_temporary_folder()?;
     }
@@ -64,7 +63,7 @@ fn run_verb(typed: &TypedCommand) -> anyhow::Result<Exit> {
 
 /// Refuses a folder for temporary files that somebody else may change, before any verb writes there: who may replace what lies in it
 /// says what is unpacked where.
-fn check_temporary_folder() -> anyhow::Result<()> {
+fn check_temporary_folder() -> Result<(), Failure> {
     if std::env::var_os("TMPDIR").is_none() {
         return Ok(());
     }

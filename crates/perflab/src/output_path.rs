@@ -10,11 +10,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use perflab_model::untrusted_text::escape_controls;
 
-use crate::failure::UsageError;
+use crate::failure::{Failure, FailureContext as _, UsageError};
 
 /// Whether a file was asked for on standard output: tables go to stderr then, beside the other talk.
 static FILE_ON_STDOUT: AtomicBool = AtomicBool::new(false);
@@ -71,7 +70,7 @@ impl OutputPath {
     ///
     /// # Errors
     /// What writing fails with; the file that was there is as it was then.
-    pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             OutputPath::Stdout => self.write_new(|out| Ok(out.write_all(bytes)?)),
             OutputPath::File(path) => {
@@ -84,7 +83,7 @@ impl OutputPath {
     ///
     /// # Errors
     /// The file is there already; what writing fails with.
-    pub fn write_new(&self, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn write_new(&self, fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
         let path = match self {
             OutputPath::Stdout => {
                 if io::stdout().is_terminal() {
@@ -92,11 +91,16 @@ impl OutputPath {
                     let mut bytes = Vec::new();
                     fill(&mut bytes)?;
                     let text = String::from_utf8_lossy(&bytes);
-                    return Ok(write_to_stdout(|out| out.write_all(escape_controls(&text).as_bytes()))?);
+                    return write_to_stdout(escape_controls(&text).as_bytes());
                 }
-                let mut out = io::BufWriter::new(io::stdout().lock());
-                fill(&mut out)?;
-                return Ok(out.flush()?);
+                let mut out =
+                    io::BufWriter::new(ReaderWatch { out: io::stdout().lock(), is_reader_gone: false });
+                let filled = fill(&mut out).and_then(|()| out.flush().map_err(Failure::of_stdout));
+                // Whatever the error is called by whoever met it.
+                return match out.get_ref().is_reader_gone {
+                    true => Err(Failure::of_stdout(io::ErrorKind::BrokenPipe.into())),
+                    false => filled,
+                };
             }
             OutputPath::File(path) => path,
         };
@@ -136,10 +140,35 @@ impl std::fmt::Display for OutputPath {
     }
 }
 
-fn write_to_stdout(fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// Writes it whole. A reader that has gone is no failure.
+pub fn write_to_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    fill(&mut stdout)?;
-    stdout.flush()
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+/// Passes everything on, and notes whether nobody reads it any more.
+struct ReaderWatch<W> {
+    out: W,
+    is_reader_gone: bool,
+}
+
+impl<W: Write> ReaderWatch<W> {
+    fn note<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.is_reader_gone |= done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        done
+    }
+}
+
+impl<W: Write> Write for ReaderWatch<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.out.write(bytes);
+        self.note(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.out.flush();
+        self.note(done)
+    }
 }
 
 /// The folder that a path lies in.
@@ -181,6 +210,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::UnexpectedError;
 
     #[test]
     fn a_file_is_replaced_whole_and_keeps_its_mode_and_links() {
@@ -194,7 +224,8 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert!(OutputPath::File(file).write_new(|_| Ok(())).is_err());
-        let failed = OutputPath::File(home.path().join("none")).write_new(|_| anyhow::bail!("no"));
+        let failed = OutputPath::File(home.path().join("none"))
+            .write_new(|_| Err(UnexpectedError("no".into()).into()));
         assert!(failed.is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     }

@@ -11,15 +11,15 @@ use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::RunRecord;
 
-use crate::failure::UsageError;
+use crate::failure::{Failure, UsageError};
 
 /// The runs behind one selector, as one side: a label that several runs share is their repetitions.
-pub fn select_side(archive: &Archive, selector: &str) -> anyhow::Result<ComparisonSide> {
+pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
     read_side(archive, selector, RunDir::read_record)
 }
 
 /// The same with those iterations only that did not end well.
-pub fn select_side_of_failures(archive: &Archive, selector: &str) -> anyhow::Result<ComparisonSide> {
+pub fn select_side_of_failures(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
     read_side(archive, selector, RunDir::read_failed_record)
 }
 
@@ -27,7 +27,7 @@ fn read_side(
     archive: &Archive,
     selector: &str,
     record: fn(&RunDir) -> Result<RunRecord, ArchiveError>,
-) -> anyhow::Result<ComparisonSide> {
+) -> Result<ComparisonSide, Failure> {
     let runs = archive.find_runs(selector)?.iter().map(record).collect::<Result<Vec<_>, _>>()?;
     Ok(ComparisonSide { name: side_name(selector, &runs), runs })
 }
@@ -35,15 +35,15 @@ fn read_side(
 /// Several sides, read by as many threads as there are processors; the first error where there is any.
 pub fn select_sides(
     selectors: &[String],
-    side: impl Fn(&str) -> anyhow::Result<ComparisonSide> + Sync,
-) -> anyhow::Result<Vec<ComparisonSide>> {
+    side: impl Fn(&str) -> Result<ComparisonSide, Failure> + Sync,
+) -> Result<Vec<ComparisonSide>, Failure> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let part = selectors.len().div_ceil(threads).max(1);
     let read = |part: &[String]| part.iter().map(|selector| side(selector)).collect::<Vec<_>>();
     thread::scope(|scope| {
         let parts: Vec<_> = selectors.chunks(part).map(|part| scope.spawn(|| read(part))).collect();
         let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        read.flatten().collect::<anyhow::Result<Vec<_>>>().map(disambiguate_names)
+        read.flatten().collect::<Result<Vec<_>, Failure>>().map(disambiguate_names)
     })
 }
 
@@ -69,7 +69,7 @@ fn side_name(selector: &str, runs: &[RunRecord]) -> String {
 }
 
 /// The one run behind a selector, where a verb can only take one.
-pub fn select_run(archive: &Archive, selector: &str) -> anyhow::Result<RunDir> {
+pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
     let mut runs = archive.find_runs(selector)?;
     if runs.len() > 1 {
         let message = format!("`{selector}` names {} runs, and one is needed", runs.len());
@@ -81,7 +81,7 @@ pub fn select_run(archive: &Archive, selector: &str) -> anyhow::Result<RunDir> {
 }
 
 /// One side, its runs holding one sample a column and iteration of the monitor.
-pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<ComparisonSide, Failure> {
     let mut side = select_side(archive, name)?;
     let mut last = None;
     for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
@@ -123,7 +123,11 @@ pub fn missing_averages_note(monitor: &str, comparison: &Comparison) -> Option<S
 }
 
 /// One side, its runs holding every reading of the monitor while a benchmark ran.
-pub fn monitor_readings_side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<ComparisonSide> {
+pub fn monitor_readings_side(
+    archive: &Archive,
+    name: &str,
+    monitor: &str,
+) -> Result<ComparisonSide, Failure> {
     let mut side = select_side(archive, name)?;
     for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
         *record = monitor_readings(record, &directory.read_series(monitor)?);
@@ -139,7 +143,7 @@ pub fn monitor_readings_side(archive: &Archive, name: &str, monitor: &str) -> an
 }
 
 /// A run in which the monitor has nothing to compare, and what else the run has.
-fn monitor_missing_error(directory: &RunDir, monitor: &str, why: &str) -> anyhow::Error {
+fn monitor_missing_error(directory: &RunDir, monitor: &str, why: &str) -> Failure {
     let hint = match directory.list_monitors() {
         Ok(known) => format!("read it more often in the study, or compare what it has: {}", known.join(", ")),
         Err(error) => return error.into(),

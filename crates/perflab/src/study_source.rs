@@ -4,7 +4,7 @@ use std::path::Path;
 
 use perflab_model::study::TomlSource;
 
-use crate::failure::UsageError;
+use crate::failure::{Failure, UsageError};
 
 /// One shipped study.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub const STUDIES: &[ShippedStudy] = &[
 pub const STARTER: &str = include_str!("../studies/starter.toml");
 
 /// The study that the user named: a file, else a shipped one.
-pub fn find_study(name: &str) -> anyhow::Result<TomlSource> {
+pub fn find_study(name: &str) -> Result<TomlSource, Failure> {
     if Path::new(name).is_file() {
         let text = std::fs::read_to_string(name);
         let text = text.map_err(|error| {

@@ -5,7 +5,7 @@
 use clap::{ArgMatches, Args, Command};
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure, UnexpectedError};
 
 /// A verb: clap's arguments, whose description is the verb's line in the help, and one call.
 pub trait Verb: Args {
@@ -13,7 +13,7 @@ pub trait Verb: Args {
     ///
     /// # Errors
     /// What ended it early.
-    fn run(&self, app: &App) -> anyhow::Result<Exit>;
+    fn run(&self, app: &App) -> Result<Exit, Failure>;
 }
 
 /// The groups of the help.
@@ -59,7 +59,7 @@ pub struct VerbEntry {
     /// where the help shows it
     pub group: VerbGroup,
     arguments: fn(Command) -> Command,
-    run: fn(&ArgMatches, &App) -> anyhow::Result<Exit>,
+    run: fn(&ArgMatches, &App) -> Result<Exit, Failure>,
 }
 
 impl VerbEntry {
@@ -77,11 +77,12 @@ impl VerbEntry {
     ///
     /// # Errors
     /// What ended it early.
-    pub fn run(&self, matches: &ArgMatches, app: &App) -> anyhow::Result<Exit> {
+    pub fn run(&self, matches: &ArgMatches, app: &App) -> Result<Exit, Failure> {
         (self.run)(matches, app)
     }
 }
 
-fn run_parsed<V: Verb>(matches: &ArgMatches, app: &App) -> anyhow::Result<Exit> {
-    V::from_arg_matches(matches)?.run(app)
+fn run_parsed<V: Verb>(matches: &ArgMatches, app: &App) -> Result<Exit, Failure> {
+    let args = V::from_arg_matches(matches).map_err(|error| UnexpectedError(error.to_string()))?;
+    args.run(app)
 }

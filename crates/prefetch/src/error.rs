@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 /// Why a trace cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 pub enum PrefetchError {
@@ -93,6 +95,23 @@ pub enum PrefetchError {
         /// `; did you mean …?`, or nothing
         hint: String,
     },
+}
+
+impl Classify for PrefetchError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            PrefetchError::Io { .. }
+            | PrefetchError::Foreign { .. }
+            | PrefetchError::Damaged { .. }
+            | PrefetchError::Dump { .. }
+            | PrefetchError::Newer { .. }
+            | PrefetchError::OfAnother { .. }
+            | PrefetchError::Unknown { .. }
+            | PrefetchError::Empty { .. }
+            | PrefetchError::LeftAlone { .. }
+            | PrefetchError::NoProgram { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 impl PrefetchError {

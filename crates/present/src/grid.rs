@@ -5,6 +5,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::named::Named;
 use perflab_model::untrusted_text::{escape_controls, escape_controls_in_line};
 use serde_json::Value;
@@ -336,6 +337,14 @@ pub enum GridError {
     /// The CSV writer did not finish.
     #[error("cannot finish the table as CSV: {0}")]
     Unfinished(String),
+}
+
+impl Classify for GridError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            GridError::Json(_) | GridError::Csv(_) | GridError::Unfinished(_) => ErrorClass::Unexpected,
+        }
+    }
 }
 
 /// The rows as a table of GitHub's Markdown.

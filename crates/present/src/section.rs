@@ -5,6 +5,7 @@
 use perflab_analyze::operations::OperationError;
 use perflab_analyze::slab::SlabError;
 use perflab_analyze::{AnalyzeError, Comparison, MetricHistories, TraceContents};
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::operation::OperationColumns;
 use perflab_model::operation::OperationTraceSummary;
 use perflab_model::series::RowRuns;
@@ -216,6 +217,19 @@ pub enum SectionError {
     Json(#[from] serde_json::Error),
 }
 
+impl Classify for SectionError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SectionError::Read(error) => error.class(),
+            SectionError::Analyze(error) => error.class(),
+            SectionError::Operations(error) => error.class(),
+            SectionError::Slab(error) => error.class(),
+            SectionError::Rules(error) => error.class(),
+            SectionError::Json(error) => error.class(),
+        }
+    }
+}
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -228,4 +242,13 @@ pub enum ReportError {
     /// The data cannot be written as JSON.
     #[error("the report's data cannot be written: {0}")]
     Data(#[from] serde_json::Error),
+}
+
+impl Classify for ReportError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ReportError::NoRuns => ErrorClass::Usage,
+            ReportError::Page(_) | ReportError::Data(_) => ErrorClass::Unexpected,
+        }
+    }
 }

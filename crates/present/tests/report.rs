@@ -106,7 +106,9 @@ fn a_section_that_fails_says_why_and_the_page_is_whole() {
         id: "failing",
         title: "Failing",
         conclusions: |_| Ok(vec!["A sentence.".into()]),
-        blocks: |_| Err(SectionError::Read(perflab_model::RunDataError::new(std::fmt::Error))),
+        blocks: |_| {
+            Err(SectionError::Read(perflab_model::RunDataError::new(std::io::Error::other("it is torn"))))
+        },
     };
     const AFTER: Section = Section {
         id: "after",

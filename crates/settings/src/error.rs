@@ -3,6 +3,7 @@ use std::io;
 use std::path::PathBuf;
 
 use perflab_model::Refusal;
+use perflab_model::error_class::{Classify, ErrorClass};
 
 /// Why a setting is not in force, was not put back, or something that perflab makes for a while was not made.
 #[derive(Debug, thiserror::Error)]
@@ -91,4 +92,20 @@ pub enum SettingError {
         /// why
         source: io::Error,
     },
+}
+
+impl Classify for SettingError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SettingError::Refused(_)
+            | SettingError::ValueRefused { .. }
+            | SettingError::ValueIgnored { .. } => ErrorClass::Environment,
+            SettingError::Stopped { .. } => ErrorClass::WorkloadFailed,
+            SettingError::File { source, .. }
+            | SettingError::Journal { source, .. }
+            | SettingError::JournalBehind { source, .. }
+            | SettingError::Folder { source, .. } => source.class(),
+            SettingError::NotPutBack { .. } | SettingError::Command { .. } => ErrorClass::Unexpected,
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::profile::{
     DEEPEST_STACK, ProfileSummary, SampleCounts, StackBatch, StackTreeBuilder, count_samples,
 };
@@ -153,6 +154,14 @@ pub enum StacksError {
         /// what is wrong, and what to do
         reason: String,
     },
+}
+
+impl Classify for StacksError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            StacksError::Io { .. } | StacksError::Format { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 impl StacksError {

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::profile::SymbolAnchor;
 use perflab_model::strip_compiler_suffixes;
 
@@ -48,6 +49,14 @@ pub enum KernelSymbolsError {
     /// It has no functions.
     #[error("there is no function in it")]
     Empty,
+}
+
+impl Classify for KernelSymbolsError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            KernelSymbolsError::Hidden | KernelSymbolsError::Empty => ErrorClass::Environment,
+        }
+    }
 }
 
 impl KernelSymbols {

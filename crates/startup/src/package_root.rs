@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 
 /// What programs want from the machine itself.
@@ -50,6 +51,17 @@ pub enum PackageRootError {
     /// The namespace is the host's.
     #[error("mounts would be seen by everybody: run it in `unshare --mount --propagation slave`")]
     Shared,
+}
+
+impl Classify for PackageRootError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            PackageRootError::Packages(error) => error.class(),
+            PackageRootError::Copy { .. } | PackageRootError::Mount { .. } | PackageRootError::Shared => {
+                ErrorClass::Environment
+            }
+        }
+    }
 }
 
 /// A root directory over a disk.
@@ -237,6 +249,14 @@ pub enum PackageListError {
     /// Not installed.
     #[error("the package `{0}` is not installed; `apt install {0}` does it")]
     Missing(String),
+}
+
+impl Classify for PackageListError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            PackageListError::Dpkg(_) | PackageListError::Missing(_) => ErrorClass::Environment,
+        }
+    }
 }
 
 /// The files of packages, of everything that they need, and of what every system needs: names of files, links and

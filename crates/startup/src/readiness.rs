@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Nanos, describe_error_chain};
 use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
@@ -65,6 +66,12 @@ impl ReadinessCondition {
      listen:PATH, window, window:WxH or window:CLASS do"
 )]
 pub struct ReadinessConditionError(String);
+
+impl Classify for ReadinessConditionError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
+}
 
 impl FromStr for ReadinessCondition {
     type Err = ReadinessConditionError;
@@ -517,6 +524,15 @@ pub enum StartupError {
         /// the system's error
         source: io::Error,
     },
+}
+
+impl Classify for StartupError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            StartupError::Display { .. } | StartupError::Watch { .. } => ErrorClass::Environment,
+            StartupError::Command { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 impl StartupError {

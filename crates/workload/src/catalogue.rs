@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::Problems;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::study::TomlSource;
 
 use crate::WorkloadDefinition;
@@ -40,6 +41,23 @@ pub enum CatalogueError {
         /// the folder
         path: PathBuf,
     },
+}
+
+impl Classify for CatalogueError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            CatalogueError::Problems(_)
+            | CatalogueError::Read { .. }
+            | CatalogueError::NoDefinition { .. } => ErrorClass::Usage,
+        }
+    }
+
+    fn problems(&self) -> Option<&Problems> {
+        match self {
+            CatalogueError::Problems(problems) => Some(problems),
+            CatalogueError::Read { .. } | CatalogueError::NoDefinition { .. } => None,
+        }
+    }
 }
 
 impl Catalogue {

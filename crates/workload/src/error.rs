@@ -1,5 +1,6 @@
 //! Why a workload cannot be run, and what to do about it.
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::expression::ExpressionError;
 
 /// Why a workload cannot be run.
@@ -70,4 +71,19 @@ pub enum WorkloadError {
         /// the system's reason
         source: std::io::Error,
     },
+}
+
+impl Classify for WorkloadError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            WorkloadError::NotInstalled { .. }
+            | WorkloadError::NeedsRoot { .. }
+            | WorkloadError::NeedsScratch { .. }
+            | WorkloadError::DiskFull { .. }
+            | WorkloadError::Empty
+            | WorkloadError::Start { .. }
+            | WorkloadError::Running { .. } => ErrorClass::Environment,
+            WorkloadError::Template { source, .. } => source.class(),
+        }
+    }
 }

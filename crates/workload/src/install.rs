@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fmt, io};
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use sha2::{Digest, Sha256};
 
 use crate::WorkloadDefinition;
@@ -81,6 +82,18 @@ pub enum InstallError {
         /// the system's reason
         source: std::io::Error,
     },
+}
+
+impl Classify for InstallError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            InstallError::NoWay { .. }
+            | InstallError::NeedsRoot { .. }
+            | InstallError::Failed { .. }
+            | InstallError::Checksum { .. }
+            | InstallError::File { .. } => ErrorClass::Environment,
+        }
+    }
 }
 
 /// What would install `definition` here: packages where the system has them, else its source archive.

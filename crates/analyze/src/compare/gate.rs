@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use perflab_model::Ratio;
+use perflab_model::error_class::{Classify, ErrorClass};
 
 use crate::compare::comparison::{Comparison, Verdict, VerdictRow};
 use crate::compare::diagnostic::RowFlag;
@@ -34,6 +35,12 @@ enum GateTerm {
 pub struct GateParseError {
     text: String,
     reason: String,
+}
+
+impl Classify for GateParseError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 const GATE_TERMS: &[(&str, GateTerm)] = &[

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -29,6 +30,12 @@ pub struct CategoryRulesError {
     pub file: String,
     /// What is wrong with it, in order of lines.
     pub mistakes: Vec<RuleMistake>,
+}
+
+impl Classify for CategoryRulesError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 /// Which operation a stack is in, where several of its functions begin one.

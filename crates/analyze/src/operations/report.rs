@@ -1,6 +1,7 @@
 //! The whole answer about one trace, and two traces of the same work compared: what changed, at which quantile, how
 //! sure that is, and in which cause.
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::operation::{OperationColumns, OperationTraceSummary};
 use serde::Serialize;
 
@@ -57,6 +58,14 @@ pub enum OperationError {
         /// the nearest, or all
         hint: String,
     },
+}
+
+impl Classify for OperationError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            OperationError::Empty { .. } | OperationError::UnknownOperation { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 /// What one trace says.

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::{Nanos, RunRecord};
 use perflab_stats::StatsError;
@@ -479,6 +480,20 @@ pub enum SlabError {
         /// Why.
         source: StatsError,
     },
+}
+
+impl Classify for SlabError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SlabError::NoRows { .. }
+            | SlabError::NoPageSize
+            | SlabError::MixedPageSizes { .. }
+            | SlabError::UnknownCache { .. }
+            | SlabError::Layout { .. }
+            | SlabError::Statistic { .. } => ErrorClass::Usage,
+            SlabError::Compare(error) => error.class(),
+        }
+    }
 }
 
 fn list_sizes(sizes: &[u64]) -> String {

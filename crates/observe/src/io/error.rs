@@ -2,6 +2,8 @@
 
 use std::io;
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 /// Why I/O cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum IoTraceError {
@@ -42,6 +44,18 @@ pub enum IoTraceError {
         /// the system's error
         source: io::Error,
     },
+}
+
+impl Classify for IoTraceError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            IoTraceError::Tracing { .. }
+            | IoTraceError::NoEvent { .. }
+            | IoTraceError::Format { .. }
+            | IoTraceError::Reader
+            | IoTraceError::File { .. } => ErrorClass::Environment,
+        }
+    }
 }
 
 impl IoTraceError {

@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _}
 use std::path::{Path, PathBuf};
 
 use perflab_model::PageSet;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::io_trace::{
     DeviceNumber, FileClass, IoEvent, IoEventKind, IoFile, IoRecording, MetadataRange, SECTOR,
 };
@@ -317,6 +318,14 @@ pub enum FileScanError {
         /// the system's error
         source: std::io::Error,
     },
+}
+
+impl Classify for FileScanError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            FileScanError::NoDisk { .. } | FileScanError::Place { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 /// Whether the files below `place` can be held against sectors.

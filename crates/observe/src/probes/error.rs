@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 /// Why a program cannot be probed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -80,4 +82,20 @@ pub enum ProbeError {
         /// the system's error
         source: io::Error,
     },
+}
+
+impl Classify for ProbeError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ProbeError::Read { .. }
+            | ProbeError::NotElf { .. }
+            | ProbeError::NoPlace { .. }
+            | ProbeError::Unsafe { .. }
+            | ProbeError::NoConditions { .. }
+            | ProbeError::NoProcess { .. } => ErrorClass::Usage,
+            ProbeError::NoUprobes | ProbeError::Refused { .. } | ProbeError::Ring { .. } => {
+                ErrorClass::Environment
+            }
+        }
+    }
 }

@@ -26,7 +26,7 @@ use perflab_stacks::{
 };
 
 use crate::app::{App, read_text_file};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
@@ -41,7 +41,7 @@ pub struct FlameArgs {
 }
 
 impl Verb for FlameArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_flame_verb(app, &self.verb)
     }
 }
@@ -259,7 +259,7 @@ pub enum FlameExportFormat {
 }
 
 /// Carries out a verb of profiles.
-pub fn run_flame_verb(context: &App, verb: &FlameVerb) -> anyhow::Result<Exit> {
+pub fn run_flame_verb(context: &App, verb: &FlameVerb) -> Result<Exit, Failure> {
     match verb {
         FlameVerb::Import(args) => import_profile_file(context, args),
         FlameVerb::Record(args) => record_profile(context, args),
@@ -278,7 +278,7 @@ const SHOWN: usize = 15;
 const FELT: u32 = 9_999;
 
 /// Records, and says what to look at.
-pub fn record_profile(context: &App, args: &FlameRecordArgs) -> anyhow::Result<Exit> {
+pub fn record_profile(context: &App, args: &FlameRecordArgs) -> Result<Exit, Failure> {
     if args.frequency > FELT {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         context.note(format!(
@@ -328,7 +328,7 @@ fn profile_study_table(args: &FlameRecordArgs) -> String {
 }
 
 /// Makes a run of a profile, and says what became of every sample.
-pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> anyhow::Result<Exit> {
+pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> Result<Exit, Failure> {
     let format = args.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
     let format = format.map_err(|error| UsageError::new(error, "leave --from out to have it guessed"))?;
     let options = SymbolOptions {
@@ -360,7 +360,7 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> anyhow::Res
 const VERSION: u32 = 1;
 
 /// The share of each operation and category, for each case or the one that was asked for.
-pub fn print_shares(context: &App, args: &FlameSharesArgs) -> anyhow::Result<Exit> {
+pub fn print_shares(context: &App, args: &FlameSharesArgs) -> Result<Exit, Failure> {
     let run = crate::selection::select_run(&context.archive()?, &args.run)?;
     let rules = read_rule_table(&args.rules)?;
     let cases = match args.case {
@@ -377,7 +377,7 @@ pub fn print_shares(context: &App, args: &FlameSharesArgs) -> anyhow::Result<Exi
 }
 
 /// A shipped table by its name, or a file.
-pub fn read_rule_table(name: &str) -> anyhow::Result<CategoryRules> {
+pub fn read_rule_table(name: &str) -> Result<CategoryRules, Failure> {
     if let Some(shipped) = CategoryRules::load_shipped(name) {
         return Ok(shipped?);
     }
@@ -400,7 +400,7 @@ fn print_case_shares(
     run: &RunDir,
     rules: &CategoryRules,
     number: u32,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let profile = run.read_profile(number)?;
     let plan = run.manifest()?.plan;
     let is_measured = |slot: &u32| plan.slots.get(*slot as usize).is_none_or(|slot| !slot.warmup);
@@ -429,7 +429,7 @@ fn print_case_shares(
 }
 
 /// Operations that an iteration of a case does, where its workload's definition says.
-fn operation_counts(context: &App, case: &Case) -> anyhow::Result<BTreeMap<String, f64>> {
+fn operation_counts(context: &App, case: &Case) -> Result<BTreeMap<String, f64>, Failure> {
     let catalogue = context.catalogue()?;
     let Some(definition) = catalogue.get(&case.uses) else { return Ok(BTreeMap::new()) };
     let scope = ExpressionScope::new(
@@ -439,14 +439,14 @@ fn operation_counts(context: &App, case: &Case) -> anyhow::Result<BTreeMap<Strin
 }
 
 /// The functions with most samples.
-pub fn show_functions(context: &App, args: &FlameShowArgs) -> anyhow::Result<Exit> {
+pub fn show_functions(context: &App, args: &FlameShowArgs) -> Result<Exit, Failure> {
     let (_, profile) = read_stored_profile(context, &args.run, args.case)?;
     print_functions(context, &profile, args.top)?;
     Ok(Exit::Fine)
 }
 
 /// The first functions of a profile, and what became of its samples.
-pub fn print_functions(context: &App, profile: &Profile, top: usize) -> anyhow::Result<()> {
+pub fn print_functions(context: &App, profile: &Profile, top: usize) -> Result<(), Failure> {
     let tree = build_call_tree(profile, &CallTreeOptions::default()).tree;
     context.print_grid(&flame::functions_grid(&function_rows(&tree), tree.total_amount(), top))?;
     context.note(format!("shares are of all {} samples that were kept", tree.total_amount().samples));
@@ -472,10 +472,10 @@ pub fn note_profile_source(context: &App, profile: &Profile) {
 }
 
 /// Writes the viewer as one file.
-pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> anyhow::Result<Exit> {
+pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let select = |name: &String| SelectedProfiles::find(&archive, name);
-    let selected = args.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
+    let selected = args.runs.iter().map(select).collect::<Result<Vec<_>, Failure>>()?;
     let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
     let colours = read_colour_rules(&args.rules)?;
     let (picture, shared) = join_selected_profiles(&selected, args.case, colours.as_ref(), args.by_command)?;
@@ -498,7 +498,7 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> anyhow::Result<E
 }
 
 /// Draws one case of a run.
-pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> anyhow::Result<Exit> {
+pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> Result<Exit, Failure> {
     let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
     let joined = join_profiles(&[vec![(&profile, measured_tree_options(&manifest.plan, &profile))]]);
@@ -520,7 +520,7 @@ pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> anyhow::Result<Exi
 }
 
 /// Writes one case of a run for another viewer.
-pub fn export_profile(context: &App, args: &FlameExportArgs) -> anyhow::Result<Exit> {
+pub fn export_profile(context: &App, args: &FlameExportArgs) -> Result<Exit, Failure> {
     let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
     let slots = measured_tree_options(&manifest.plan, &profile).slots;
@@ -547,7 +547,11 @@ pub fn export_profile(context: &App, args: &FlameExportArgs) -> anyhow::Result<E
 }
 
 /// The profile of the run that a selector names: of `case`, or of the first case that has one.
-pub fn read_stored_profile(context: &App, run: &str, case: Option<u32>) -> anyhow::Result<(RunDir, Profile)> {
+pub fn read_stored_profile(
+    context: &App,
+    run: &str,
+    case: Option<u32>,
+) -> Result<(RunDir, Profile), Failure> {
     let run = crate::selection::select_run(&context.archive()?, run)?;
     let profile = match case {
         Some(case) => run.read_profile(case)?,
@@ -557,7 +561,7 @@ pub fn read_stored_profile(context: &App, run: &str, case: Option<u32>) -> anyho
 }
 
 /// The profile of the first case that has one.
-pub fn read_first_profile(run: &RunDir) -> anyhow::Result<Profile> {
+pub fn read_first_profile(run: &RunDir) -> Result<Profile, Failure> {
     let case = run.profiled_cases()?.first().copied().unwrap_or(0);
     Ok(run.read_profile(case)?)
 }
@@ -573,7 +577,7 @@ pub struct SelectedProfiles {
 
 impl SelectedProfiles {
     /// Finds them.
-    pub fn find(archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+    pub fn find(archive: &Archive, selector: &str) -> Result<Self, Failure> {
         let name = crate::selection::select_side(archive, selector)?.name;
         Ok(SelectedProfiles { name, runs: archive.find_runs(selector)? })
     }
@@ -586,7 +590,7 @@ pub fn join_selected_profiles(
     case: Option<u32>,
     rules: Option<&CategoryRules>,
     by_command: bool,
-) -> anyhow::Result<(FlameViewerData, Option<SharedCommands>)> {
+) -> Result<(FlameViewerData, Option<SharedCommands>), Failure> {
     let mut sides = Vec::new();
     for one in selected {
         sides.extend(read_profiled_sides(one, case)?);
@@ -596,12 +600,12 @@ pub fn join_selected_profiles(
 }
 
 /// The table that gives boxes their colours; none where kernel and user are enough.
-pub fn read_colour_rules(name: &str) -> anyhow::Result<Option<CategoryRules>> {
+pub fn read_colour_rules(name: &str) -> Result<Option<CategoryRules>, Failure> {
     if name == "none" { Ok(None) } else { read_rule_table(name).map(Some) }
 }
 
 /// A side for each case. A case that a repetition lacks is read from those that have it.
-fn read_profiled_sides(selected: &SelectedProfiles, case: Option<u32>) -> anyhow::Result<Vec<ProfiledSide>> {
+fn read_profiled_sides(selected: &SelectedProfiles, case: Option<u32>) -> Result<Vec<ProfiledSide>, Failure> {
     let Some(first) = selected.runs.first() else { return Ok(Vec::new()) };
     let profiled = first.profiled_cases()?;
     let cases = match case {
@@ -612,7 +616,7 @@ fn read_profiled_sides(selected: &SelectedProfiles, case: Option<u32>) -> anyhow
     cases.iter().map(|case| read_profiled_side(selected, *case, cases.len() > 1)).collect()
 }
 
-fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> anyhow::Result<ProfiledSide> {
+fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> Result<ProfiledSide, Failure> {
     let mut profiles = Vec::new();
     for run in &selected.runs {
         if run.profiled_cases()?.contains(&case) || selected.runs.len() == 1 {

@@ -28,7 +28,7 @@ use perflab_present::io::{
 };
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::keep::exchange::refuse_endless;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
@@ -42,7 +42,7 @@ pub struct IoArgs {
 }
 
 impl Verb for IoArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_io_verb(app, &self.verb)
     }
 }
@@ -235,7 +235,7 @@ pub struct IoExportArgs {
 }
 
 /// Carries out a verb.
-pub fn run_io_verb(context: &App, verb: &IoVerb) -> anyhow::Result<Exit> {
+pub fn run_io_verb(context: &App, verb: &IoVerb) -> Result<Exit, Failure> {
     match verb {
         IoVerb::Record(args) => record_io(context, args),
         IoVerb::Show(args) => show_reads(context, args),
@@ -267,7 +267,7 @@ fn count_reads_once(context: &App, recording: IoRecording) -> IoRecording {
 }
 
 /// The recording that the options name.
-fn read_io_recording(context: &App, which: &IoSelection) -> anyhow::Result<IoRecording> {
+fn read_io_recording(context: &App, which: &IoSelection) -> Result<IoRecording, Failure> {
     let all = crate::selection::select_run(&context.archive()?, &which.run)?.read_io_recordings()?;
     let slots: Vec<String> = all.iter().map(|(slot, _)| slot.to_string()).collect();
     let found = all.into_iter().find(|(slot, _)| which.slot.is_none_or(|requested| requested == *slot));
@@ -280,7 +280,7 @@ fn read_io_recording(context: &App, which: &IoSelection) -> anyhow::Result<IoRec
 const SHOWN: usize = 10;
 
 /// Records, and says what to look at.
-pub fn record_io(context: &App, args: &IoRecordArgs) -> anyhow::Result<Exit> {
+pub fn record_io(context: &App, args: &IoRecordArgs) -> Result<Exit, Failure> {
     let is_tree = !args.system && !args.command.is_empty();
     let recorded = RecordedCommand {
         verb: "io record",
@@ -327,7 +327,7 @@ fn note_io_recording(context: &App, recording: &IoRecording) {
 }
 
 /// Prints what was read, in the way that was asked for.
-pub fn show_reads(context: &App, args: &IoShowArgs) -> anyhow::Result<Exit> {
+pub fn show_reads(context: &App, args: &IoShowArgs) -> Result<Exit, Failure> {
     let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
     let grid = match args.by {
         IoGrouping::File => io::files_grid(&reads_by_file(&recording), args.top),
@@ -340,7 +340,7 @@ pub fn show_reads(context: &App, args: &IoShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// Holds a recording against a prefetch trace.
-pub fn show_coverage(context: &App, args: &CoverageArgs) -> anyhow::Result<Exit> {
+pub fn show_coverage(context: &App, args: &CoverageArgs) -> Result<Exit, Failure> {
     let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
     if args.method == CoverageMethod::Published && (args.blocks || args.plot.is_some()) {
         let what = "the figures of 2007 are sums: they have neither --blocks nor --plot";
@@ -372,7 +372,7 @@ pub fn show_coverage(context: &App, args: &CoverageArgs) -> anyhow::Result<Exit>
 fn published_figures(
     recording: &IoRecording,
     evidence: &CoverageEvidence,
-) -> anyhow::Result<PublishedCoverage> {
+) -> Result<PublishedCoverage, Failure> {
     let CoverageEvidence::Dump(ranges) = evidence else {
         let hint = "name a dump of /proc/prefetch with --trace, or leave --method out";
         return Err(
@@ -438,7 +438,7 @@ fn note_coverage_checks(context: &App, found: &perflab_analyze::TraceCoverage, l
 }
 
 /// Writes disk requests in the default format of blkparse: device, CPU, sequence, seconds, pid, action, flags, sectors.
-pub fn export_blkparse(context: &App, args: &IoExportArgs) -> anyhow::Result<Exit> {
+pub fn export_blkparse(context: &App, args: &IoExportArgs) -> Result<Exit, Failure> {
     let recording = read_io_recording(context, &args.which)?;
     let mut text = String::new();
     let programs = ThreadNames::from_recording(&recording);
@@ -476,7 +476,7 @@ fn blkparse_action(kind: IoEventKind) -> Option<&'static str> {
 }
 
 /// Makes a run of a trace.
-pub fn import_io_trace(context: &App, args: &IoImportArgs) -> anyhow::Result<Exit> {
+pub fn import_io_trace(context: &App, args: &IoImportArgs) -> Result<Exit, Failure> {
     refuse_endless(&args.path)?;
     refuse_bzip2(&args.path)?;
     let kind = detect_importer(&args.path)?;
@@ -522,7 +522,7 @@ fn find_files_on_disk(recording: &mut IoRecording, place: &Path) {
 }
 
 /// Prints where files lie, or whose sectors are.
-pub fn print_block_owners(context: &App, args: &BlockOwnerArgs) -> anyhow::Result<Exit> {
+pub fn print_block_owners(context: &App, args: &BlockOwnerArgs) -> Result<Exit, Failure> {
     let grid = match &args.on {
         Some(place) => block_owner_grid(place, &args.what)?,
         None => extent_grid(&args.what)?,
@@ -531,7 +531,7 @@ pub fn print_block_owners(context: &App, args: &BlockOwnerArgs) -> anyhow::Resul
     Ok(Exit::Fine)
 }
 
-fn extent_grid(files: &[String]) -> anyhow::Result<Grid> {
+fn extent_grid(files: &[String]) -> Result<Grid, Failure> {
     let numbers = ["offset", "disk", "sector", "sectors"].map(GridColumn::right);
     let mut grid = Grid::new(std::iter::once(GridColumn::left("file")).chain(numbers));
     let all = MountTable::read();
@@ -558,7 +558,7 @@ fn extent_grid(files: &[String]) -> anyhow::Result<Grid> {
     Ok(grid)
 }
 
-fn block_owner_grid(place: &Path, sectors: &[String]) -> anyhow::Result<Grid> {
+fn block_owner_grid(place: &Path, sectors: &[String]) -> Result<Grid, Failure> {
     let ranges = sectors.iter().map(|text| parse_sector_range(text)).collect::<Result<Vec<_>, _>>()?;
     let mount = MountTable::read();
     let disk = mount.find_by_path(place).and_then(mounts::disk_below).unwrap_or_default();
@@ -610,7 +610,7 @@ pub enum CoverageEvidence {
 }
 
 /// Reads what `--trace` names.
-pub fn read_evidence(context: &App, trace: &Path) -> anyhow::Result<CoverageEvidence> {
+pub fn read_evidence(context: &App, trace: &Path) -> Result<CoverageEvidence, Failure> {
     if !is_page_dump(trace) {
         refuse_bzip2(trace)?;
         return Ok(CoverageEvidence::Trace(crate::instruments::prefetch_store::read_known_pages(trace)?));

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::io_trace::PAGE;
@@ -37,7 +36,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError, WorkStoppedError};
 use crate::instruments::startup_once::never_cold_warning;
 use crate::laboratory::temporary_settings::TemporarySettings;
 use crate::measure::run;
@@ -56,7 +55,7 @@ pub struct PrefetchArgs {
 }
 
 impl Verb for PrefetchArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_prefetch_verb(app, self)
     }
 }
@@ -241,7 +240,7 @@ pub struct PrefetchGuardArgs {
 }
 
 impl Verb for PrefetchGuardArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         guard_execs(self)
     }
 }
@@ -333,14 +332,12 @@ pub struct PrefetchStatusArgs {
 }
 
 /// Carries out a verb. A program that was started gives the exit code.
-pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<Exit> {
+pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> Result<Exit, Failure> {
     let store = TraceStore::locate(args.store.as_deref());
     match &args.verb {
         PrefetchVerb::Learn(args) => learn_program(context, &store, args),
         PrefetchVerb::Replay(args) => replay_program(context, &store, args),
-        PrefetchVerb::Show(args) => {
-            crate::instruments::prefetch_store::show_traces(context, &store, args)
-        }
+        PrefetchVerb::Show(args) => crate::instruments::prefetch_store::show_traces(context, &store, args),
         PrefetchVerb::Relayout(args) => show_or_relayout(context, &store, args),
         PrefetchVerb::Forget(args) => {
             crate::instruments::prefetch_store::forget_programs(context, &store, args)
@@ -353,7 +350,7 @@ pub fn run_prefetch_verb(context: &App, args: &PrefetchArgs) -> anyhow::Result<E
 }
 
 /// Under which name a command is remembered.
-fn remembered_name(requested: Option<&Path>, command: &[OsString]) -> anyhow::Result<PathBuf> {
+fn remembered_name(requested: Option<&Path>, command: &[OsString]) -> Result<PathBuf, Failure> {
     match requested {
         Some(name) if name.as_os_str().is_empty() => {
             Err(UsageError::new("--name: it is empty", "for example `--name report`").into())
@@ -371,6 +368,16 @@ pub(crate) fn trace_policy(name: TracePolicyName) -> CombinePolicy {
     }
 }
 
+/// A verb that starts a program was given none.
+pub(crate) fn no_command_error() -> UsageError {
+    UsageError::new("no command", "name one behind --")
+}
+
+/// A program is known, and none of its starts.
+pub(crate) fn nothing_remembered_error() -> UsageError {
+    UsageError::new("no start is remembered", "`perflab prefetch learn -- COMMAND` remembers one")
+}
+
 /// The exit code of a program that was started here, as a shell would give it.
 fn shell_exit_code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
@@ -379,8 +386,8 @@ fn shell_exit_code(status: ExitStatus) -> u8 {
 }
 
 /// Starts a program. Where standard output is one JSON document, the program's goes to standard error.
-fn spawn_program(context: &App, command: &[OsString]) -> anyhow::Result<Child> {
-    let (word, rest) = command.split_first().context("no command")?;
+fn spawn_program(context: &App, command: &[OsString]) -> Result<Child, Failure> {
+    let (word, rest) = command.split_first().ok_or_else(no_command_error)?;
     let mut program = Command::new(word);
     program.args(rest);
     if context.format == OutputFormat::Json {
@@ -393,10 +400,9 @@ fn spawn_program(context: &App, command: &[OsString]) -> anyhow::Result<Child> {
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
-pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> anyhow::Result<Exit> {
+pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> Result<Exit, Failure> {
     let limit = quantities::parse_time_option("--for", &args.duration)?;
-    let (word, _) =
-        args.command.split_first().ok_or_else(|| UsageError::new("no command", "name one behind --"))?;
+    let (word, _) = args.command.split_first().ok_or_else(no_command_error)?;
     let program = trace_store::find_program_path(word)?;
     let name = remembered_name(args.name.as_deref(), &args.command)?;
     let learning = |stop: &AtomicBool| {
@@ -441,7 +447,7 @@ pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> any
 }
 
 /// Everybody else reads it on standard error.
-fn print_learn_json(context: &App, value: &serde_json::Value) -> anyhow::Result<()> {
+fn print_learn_json(context: &App, value: &serde_json::Value) -> Result<(), Failure> {
     if context.format == OutputFormat::Json { context.print_json(value) } else { Ok(()) }
 }
 
@@ -454,7 +460,7 @@ fn learn_startup(
     args: &LearnArgs,
     limit: Nanos,
     stop: &AtomicBool,
-) -> anyhow::Result<LearntStartup> {
+) -> Result<LearntStartup, Failure> {
     let tracer = IoTracer::start(IoTraceScope::Children);
     // Last of all: what is looked up between this and the start, the program does not read, and nobody learns.
     if args.cold {
@@ -491,7 +497,7 @@ fn wait_for_program(
     limit: Nanos,
     stop: &AtomicBool,
     mut meanwhile: impl FnMut(&Child),
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let end = Instant::now() + Duration::from(limit);
     while child.try_wait()?.is_none() && Instant::now() < end {
         if stop.load(Ordering::Relaxed) {
@@ -506,7 +512,7 @@ fn wait_for_program(
 
 /// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
 /// condition.
-pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> anyhow::Result<Exit> {
+pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> Result<Exit, Failure> {
     if args.command.is_empty() {
         return Err(UsageError::new("no command", "name one behind --").into());
     }
@@ -668,8 +674,9 @@ pub(crate) fn parse_size_option(option: &str, text: Option<&str>) -> Result<Opti
 }
 
 /// Reading ahead must not push out what others need.
-pub fn default_memory_budget(context: &App) -> anyhow::Result<u64> {
-    perflab_prefetch::replay_memory_limit(&context.root).context("/proc/meminfo has no MemAvailable")
+pub fn default_memory_budget(context: &App) -> Result<u64, Failure> {
+    perflab_prefetch::replay_memory_limit(&context.root)
+        .ok_or_else(|| UnexpectedError("/proc/meminfo has no MemAvailable".into()).into())
 }
 
 /// What came of reading ahead, where something is known of the program, and of the program, where it was started.
@@ -678,7 +685,7 @@ fn print_replay_result(
     name: &Path,
     done: Option<&ReplayResult>,
     exit: Option<u8>,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     done.into_iter().for_each(|done| note_replay(context, done));
     if context.format != OutputFormat::Json {
         return Ok(());
@@ -724,7 +731,7 @@ fn note_replay(context: &App, done: &ReplayResult) {
 const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
 /// Shows how what a program reads lies, or brings it together and shows how it lies then.
-pub fn show_or_relayout(context: &App, store: &TraceStore, args: &RelayoutArgs) -> anyhow::Result<Exit> {
+pub fn show_or_relayout(context: &App, store: &TraceStore, args: &RelayoutArgs) -> Result<Exit, Failure> {
     let program = store.resolve_name(&args.program);
     let policy = trace_policy(args.policy);
     let before = file_system_layouts(&read_combined_trace(store, &program, policy)?);
@@ -756,7 +763,7 @@ pub fn relayout_program(
     program: &Path,
     policy: CombinePolicy,
     on: Option<&Path>,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let start = read_combined_trace(store, program, policy)?;
     let bar = relayout_progress_bar(context, start.page_count());
     let others = store.other_programs(program);
@@ -772,7 +779,7 @@ pub fn relayout_program(
     }
     note_relayout(context, &done?);
     if stopped {
-        bail!("stopped: what was moved is moved, and the rest lies where it lay");
+        return Err(WorkStoppedError.into());
     }
     Ok(())
 }
@@ -781,8 +788,8 @@ fn read_combined_trace(
     store: &TraceStore,
     program: &Path,
     policy: CombinePolicy,
-) -> anyhow::Result<StartupTrace> {
-    combine_traces(&store.read_trace(program)?, policy).context("no start is remembered")
+) -> Result<StartupTrace, Failure> {
+    combine_traces(&store.read_trace(program)?, policy).ok_or_else(|| nothing_remembered_error().into())
 }
 
 fn relayout_progress_bar(context: &App, pages: u64) -> ProgressBar {
@@ -825,7 +832,7 @@ fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
 const UNIT: &str = include_str!("../../contrib/perflab-prefetch.service");
 
 /// Reads ahead for every program until a stop request.
-pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) -> anyhow::Result<Exit> {
+pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) -> Result<Exit, Failure> {
     if args.print_unit {
         context.print_value("unit", UNIT)?;
         return Ok(Exit::Fine);
@@ -844,7 +851,7 @@ pub fn run_prefetch_daemon(context: &App, store: TraceStore, args: &DaemonArgs) 
 }
 
 /// Guards execs from a daemon, until that one is gone.
-pub fn guard_execs(args: &PrefetchGuardArgs) -> anyhow::Result<Exit> {
+pub fn guard_execs(args: &PrefetchGuardArgs) -> Result<Exit, Failure> {
     perflab_prefetch::daemon::run_guard(args.daemon)?;
     Ok(Exit::Fine)
 }
@@ -894,7 +901,7 @@ fn resolve_programs(option: &str, all: &[PathBuf]) -> Result<Vec<PathBuf>, Usage
 const SMALL_READ_AHEAD: u64 = 4;
 
 /// Has the kernel read less around what is touched on a program's disk, until what is returned is dropped.
-pub fn lower_read_ahead(context: &App, program: &Path) -> anyhow::Result<TemporarySettings> {
+pub fn lower_read_ahead(context: &App, program: &Path) -> Result<TemporarySettings, Failure> {
     let mounts = MountTable::read();
     let path = mounts.find_by_path(program).and_then(mounts::read_ahead_file).ok_or_else(|| {
         let message = format!("--fine: {} lies on no disk whose read-ahead can be set", program.display());

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::io_trace::{DeviceNumber, PAGE, SECTOR};
 use perflab_model::{Bytes, Nanos, PageSet};
@@ -19,16 +18,16 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::instruments::prefetch::{self, ForgetArgs, PrefetchShowArgs};
 
 /// Prints all programs, or the files of one.
-pub fn show_traces(context: &App, store: &TraceStore, args: &PrefetchShowArgs) -> anyhow::Result<Exit> {
+pub fn show_traces(context: &App, store: &TraceStore, args: &PrefetchShowArgs) -> Result<Exit, Failure> {
     match &args.program {
         Some(program) => {
             let known = store.read_trace(&store.resolve_name(program))?;
             let start = combine_traces(&known, crate::instruments::prefetch::trace_policy(args.policy))
-                .context("no start is remembered")?;
+                .ok_or_else(prefetch::nothing_remembered_error)?;
             context.print_grid(&traced_file_grid(&start))?;
         }
         None => context.print_grid(&traced_program_grid(store))?,
@@ -37,7 +36,7 @@ pub fn show_traces(context: &App, store: &TraceStore, args: &PrefetchShowArgs) -
 }
 
 /// Forgets programs.
-pub fn forget_programs(context: &App, store: &TraceStore, args: &ForgetArgs) -> anyhow::Result<Exit> {
+pub fn forget_programs(context: &App, store: &TraceStore, args: &ForgetArgs) -> Result<Exit, Failure> {
     let mut grid = Grid::new(["program", "is now"].map(GridColumn::left));
     for program in &args.programs {
         // A program that is not there any more can still be forgotten.
@@ -123,7 +122,7 @@ pub fn show_daemon_status(
     context: &App,
     store: &TraceStore,
     args: &prefetch::PrefetchStatusArgs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     let asked = daemon::service::read_status(&args.socket);
     let daemon = match asked {
         Ok(status) => {
@@ -158,7 +157,7 @@ pub fn show_daemon_status(
 }
 
 /// The daemon's own facts, where one answers, and its programs as the table has them.
-fn status_json(status: &DaemonStatus, answers: bool, grid: &Grid) -> anyhow::Result<Value> {
+fn status_json(status: &DaemonStatus, answers: bool, grid: &Grid) -> Result<Value, Failure> {
     let mut daemon = serde_json::to_value(status)?;
     if let Some(facts) = daemon.as_object_mut() {
         facts.remove("programs");
@@ -280,7 +279,7 @@ fn program_state_word(program: &ProgramRecord) -> &'static str {
 }
 
 /// Pages and sectors of a trace: of a file, or of a program in the usual store.
-pub fn read_known_pages(trace: &Path) -> anyhow::Result<perflab_analyze::TraceContents> {
+pub fn read_known_pages(trace: &Path) -> Result<perflab_analyze::TraceContents, Failure> {
     let found = match trace_store::read_trace_file(trace) {
         Ok(known) => known,
         Err(error) => {

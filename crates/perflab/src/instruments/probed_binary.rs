@@ -12,7 +12,7 @@ use perflab_observe::probes::{
     ArgumentFilter, ProbeError, ProbePoint, ProbeSite, ProbedFunction, ProbedProgram,
 };
 
-use crate::failure::UsageError;
+use crate::failure::{Failure, UsageError};
 
 /// A program with its libraries.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl ProgramBinaries {
     }
 
     /// The file of that name.
-    pub fn file_named(&mut self, name: &str) -> anyhow::Result<&ProbedProgram> {
+    pub fn file_named(&mut self, name: &str) -> Result<&ProbedProgram, Failure> {
         if name.contains('/') {
             let path = std::fs::canonicalize(name)
                 .map_err(|source| ProbeError::Read { path: name.into(), source })?;
@@ -110,7 +110,7 @@ impl ProgramBinaries {
     }
 
     /// A function of the program, or else of one of its libraries.
-    pub fn file_with_function(&mut self, name: &str) -> anyhow::Result<&ProbedProgram> {
+    pub fn file_with_function(&mut self, name: &str) -> Result<&ProbedProgram, Failure> {
         if self.program.has_function(name) {
             return Ok(&self.program);
         }
@@ -170,7 +170,7 @@ impl ProgramBinaries {
     }
 
     /// No file has it: what the program's own error says, and where else it was looked for.
-    fn not_found_error(&self, error: Option<ProbeError>, name: &str) -> anyhow::Error {
+    fn not_found_error(&self, error: Option<ProbeError>, name: &str) -> Failure {
         let Some(ProbeError::NoPlace { path, what, hint, .. }) = error else {
             return UsageError::new(
                 format!("there is no function `{name}`"),
@@ -228,7 +228,7 @@ pub enum ProbePlaceKind<'a> {
 
 impl<'a> ProbePlaceText<'a> {
     /// `[FILE:]FUNCTION`, `[FILE:]0xADDRESS` or `[FILE:]PROVIDER:PROBE[FILTER]`.
-    pub fn parse(text: &'a str) -> anyhow::Result<Self> {
+    pub fn parse(text: &'a str) -> Result<Self, Failure> {
         let (bare, filter) = match text.split_once('[').filter(|_| text.ends_with(']')) {
             Some((bare, filter)) if find_single_colon(bare).is_some() => {
                 (bare, Some(filter.trim_end_matches(']')))
@@ -260,7 +260,7 @@ impl<'a> ProbePlaceText<'a> {
     }
 
     /// Where it begins and ends, where that is one thing: a function.
-    pub fn find_function(&self, binaries: &mut ProgramBinaries) -> anyhow::Result<Option<LocatedFunction>> {
+    pub fn find_function(&self, binaries: &mut ProgramBinaries) -> Result<Option<LocatedFunction>, Failure> {
         let (program, function) = match self.kind {
             ProbePlaceKind::Function(name) => {
                 let program = self.file_with_function(binaries, name)?;
@@ -276,7 +276,7 @@ impl<'a> ProbePlaceText<'a> {
     }
 
     /// Where threads come there.
-    pub fn find_probed_place(&self, binaries: &mut ProgramBinaries) -> anyhow::Result<ProbePoint> {
+    pub fn find_probed_place(&self, binaries: &mut ProgramBinaries) -> Result<ProbePoint, Failure> {
         let place = |program: &ProbedProgram, site: ProbeSite| ProbePoint {
             path: program.path().into(),
             sites: vec![site],
@@ -302,7 +302,7 @@ impl<'a> ProbePlaceText<'a> {
         &self,
         binaries: &'b mut ProgramBinaries,
         name: &str,
-    ) -> anyhow::Result<&'b ProbedProgram> {
+    ) -> Result<&'b ProbedProgram, Failure> {
         match self.file {
             Some(file) => binaries.file_named(file),
             None => Ok(binaries.file_with_probe(name)),
@@ -313,14 +313,14 @@ impl<'a> ProbePlaceText<'a> {
         &self,
         binaries: &'b mut ProgramBinaries,
         name: &str,
-    ) -> anyhow::Result<&'b ProbedProgram> {
+    ) -> Result<&'b ProbedProgram, Failure> {
         match self.file {
             Some(file) => binaries.file_named(file),
             None => binaries.file_with_function(name),
         }
     }
 
-    fn named_file<'b>(&self, binaries: &'b mut ProgramBinaries) -> anyhow::Result<&'b ProbedProgram> {
+    fn named_file<'b>(&self, binaries: &'b mut ProgramBinaries) -> Result<&'b ProbedProgram, Failure> {
         match self.file {
             Some(file) => binaries.file_named(file),
             None => Ok(binaries.program()),
@@ -383,7 +383,7 @@ impl ProbeSites {
         binaries: &mut ProgramBinaries,
         operations: &[String],
         spans: &[String],
-    ) -> anyhow::Result<ProbeSites> {
+    ) -> Result<ProbeSites, Failure> {
         let mut places = ProbeSites::default();
         for text in operations {
             let kind = places.operations.len() as u8;
@@ -419,7 +419,7 @@ impl ProbeSites {
         text: &str,
         begins: ProbeMark,
         ends: ProbeMark,
-    ) -> anyhow::Result<String> {
+    ) -> Result<String, Failure> {
         let (name, begin_text, end_text) = split_pair_text(text);
         let begin = ProbePlaceText::parse(begin_text)?;
         let function = if end_text.is_none() { begin.find_function(binaries)? } else { None };
@@ -496,7 +496,7 @@ fn probe_stem(begin: &str) -> &str {
 }
 
 /// The USDT probe that ends what another one begins.
-fn find_end_probe(program: &ProbedProgram, begin: &str) -> anyhow::Result<String> {
+fn find_end_probe(program: &ProbedProgram, begin: &str) -> Result<String, Failure> {
     // A probe that is not there is reported as such.
     program.probe_point(begin, None)?;
     let ends = PAIRS.iter().filter_map(|(word, ends)| Some((begin.strip_suffix(word)?, ends)));

@@ -17,7 +17,7 @@ use perflab_present::slab as present;
 use serde::Serialize;
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab_notebook;
 use crate::keep::exchange::{self, ImportArgs};
 use crate::measure::command_study::{RecordedCommand, format_time_option};
@@ -32,7 +32,7 @@ pub struct SlabArgs {
 }
 
 impl Verb for SlabArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_slab_verb(app, &self.verb)
     }
 }
@@ -256,7 +256,7 @@ pub struct WhatIfArgs {
 }
 
 /// Carries out a verb of the slab instrument.
-pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> anyhow::Result<Exit> {
+pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> Result<Exit, Failure> {
     match verb {
         SlabVerb::Record(args) => record_slab(context, args),
         SlabVerb::Show(args) => show_slab_caches(context, args),
@@ -290,7 +290,7 @@ const OFTEN: Nanos = Nanos(100_000_000);
 const MOST_TICKS: u64 = 10_000;
 
 /// Records, and says what to look at.
-pub fn record_slab(context: &App, args: &SlabRecordArgs) -> anyhow::Result<Exit> {
+pub fn record_slab(context: &App, args: &SlabRecordArgs) -> Result<Exit, Failure> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         stderr_line!("warning: {WITHOUT_ROOT}");
@@ -332,7 +332,7 @@ const TOP: usize = 20;
 pub(crate) const CACHE_BARS: usize = 15;
 
 /// Totals and the worst caches of a run.
-pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> anyhow::Result<Exit> {
+pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> Result<Exit, Failure> {
     let stored = read_stored_slab_run(context, &args.run)?;
     if args.method == NotebookMethod::Notebook {
         return crate::instruments::slab_notebook::show_notebook_table(context, &stored, args);
@@ -367,7 +367,7 @@ struct SlabRecordSummary<'a> {
 }
 
 /// What a recording ends with: where the memory went, the ten that waste most, and the picture that was asked for.
-pub fn summarise_recording(context: &App, run: &RunDir, args: &SlabRecordArgs) -> anyhow::Result<()> {
+pub fn summarise_recording(context: &App, run: &RunDir, args: &SlabRecordArgs) -> Result<(), Failure> {
     let recording = StoredSlabRun::read(run)?.read_recording()?;
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
     let growth = slab::slab_growth(&recording, &SlabGrowthOptions::default())?;
@@ -421,7 +421,7 @@ pub(crate) const ROWS: usize = 24;
 pub(crate) const LAYERS: usize = 7;
 
 /// Bytes and efficiency over time.
-pub fn show_timeline(context: &App, args: &SlabTimelineArgs) -> anyhow::Result<Exit> {
+pub fn show_timeline(context: &App, args: &SlabTimelineArgs) -> Result<Exit, Failure> {
     let stored = read_stored_slab_run(context, &args.run)?;
     if args.method == NotebookMethod::Notebook {
         return slab_notebook::show_notebook_timeline(context, &stored, args);
@@ -453,7 +453,7 @@ pub fn show_growth(
     stored: &StoredSlabRun,
     recording: &SlabRecording,
     args: &SlabTimelineArgs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     let only = args.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
     let result = slab::slab_growth(recording, &SlabGrowthOptions { only, ..SlabGrowthOptions::default() })?;
     app::print_result(context, &result, || present::growth_grid(&result, grid_width(context, args.wide)))?;
@@ -477,7 +477,7 @@ pub fn show_growth(
 const BINS: usize = 20;
 
 /// How efficiencies are spread over caches and bytes.
-pub fn show_efficiency_histogram(context: &App, args: &SlabHistogramArgs) -> anyhow::Result<Exit> {
+pub fn show_efficiency_histogram(context: &App, args: &SlabHistogramArgs) -> Result<Exit, Failure> {
     let stored = read_stored_slab_run(context, &args.run)?;
     if args.method == NotebookMethod::Notebook {
         return slab_notebook::show_notebook_histograms(context, &stored, args);
@@ -510,14 +510,14 @@ struct SlabRuns {
 }
 
 impl SlabRuns {
-    fn read(context: &App, archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+    fn read(context: &App, archive: &Archive, selector: &str) -> Result<Self, Failure> {
         let read = |run: &RunDir| {
             let stored = StoredSlabRun::read(run)?;
             stored.note_failures(context);
             let recording = stored.read_recording()?;
             Ok((stored, recording))
         };
-        let runs = archive.find_runs(selector)?.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        let runs = archive.find_runs(selector)?.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
         Ok(SlabRuns { name: crate::selection::select_side(archive, selector)?.name, runs })
     }
 
@@ -529,14 +529,14 @@ impl SlabRuns {
 }
 
 /// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
-pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> anyhow::Result<Exit> {
+pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit, Failure> {
     let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
     let read = args
         .runs
         .iter()
         .map(|name| SlabRuns::read(context, &archive, name))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+        .collect::<Result<Vec<_>, Failure>>()?;
     let result = match (&args.by, read.as_slice()) {
         (None, [baseline, candidate]) => compare_slab_sides(&[baseline.as_side(), candidate.as_side()])?,
         (Some(factor), [one]) => compare_slab_by_factor(one, factor)?,
@@ -563,7 +563,7 @@ pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> anyhow::Resu
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }
 
-fn compare_slab_sides(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> {
+fn compare_slab_sides(sides: &[SlabSide<'_>]) -> Result<SlabComparison, Failure> {
     let Some((baseline, candidates)) = sides.split_first() else {
         return Err(UsageError::new("there is nothing to compare", "name two runs").into());
     };
@@ -571,7 +571,7 @@ fn compare_slab_sides(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> 
 }
 
 /// Each level as a side: the same rows, seen through the iterations of that level.
-fn compare_slab_by_factor(read: &SlabRuns, factor: &str) -> anyhow::Result<SlabComparison> {
+fn compare_slab_by_factor(read: &SlabRuns, factor: &str) -> Result<SlabComparison, Failure> {
     let mut sides: Vec<(String, Vec<(RunRecord, &SlabRecording)>)> = Vec::new();
     for (stored, recording) in &read.runs {
         let factors = &stored.record.manifest.plan.factors;
@@ -652,7 +652,7 @@ fn note_slab_comparison(context: &App, result: &SlabComparison) {
 const ORDERS: [u32; 4] = [0, 1, 2, 3];
 
 /// Bytes of caches under other layouts, at the run's last tick.
-pub fn show_what_if(context: &App, args: &WhatIfArgs) -> anyhow::Result<Exit> {
+pub fn show_what_if(context: &App, args: &WhatIfArgs) -> Result<Exit, Failure> {
     let recording = read_stored_slab_run(context, &args.run)?.read_recording()?;
     let caches = args.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
     let last = recording.ticks().len().saturating_sub(1);
@@ -682,7 +682,7 @@ fn layouts_of_cache(
     recording: &SlabRecording,
     row: &SlabRow,
     args: &WhatIfArgs,
-) -> anyhow::Result<Vec<present::WhatIfRow>> {
+) -> Result<Vec<present::WhatIfRow>, Failure> {
     let Some(cache) = recording.caches().get(row.cache) else { return Ok(Vec::new()) };
     let align = cache.attributes.as_ref().and_then(|attributes| attributes.align);
     let orders: Vec<Option<u32>> = match (args.order, args.object_size) {
@@ -706,7 +706,7 @@ fn layouts_of_cache(
 }
 
 /// Makes a run of logs of the slab allocator, and says what was taken of each file.
-pub fn import_slab_logs(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+pub fn import_slab_logs(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
     exchange::refuse_endless(&args.path)?;
     exchange::import_external(context, args)
 }
@@ -727,7 +727,7 @@ const MONITORS: [&str; 4] = ["slab-caches", "slab-exact", "slabinfo-tool", "memi
 
 impl StoredSlabRun {
     /// Reads them.
-    pub fn read(run: &RunDir) -> anyhow::Result<Self> {
+    pub fn read(run: &RunDir) -> Result<Self, Failure> {
         let there = run.list_monitors()?;
         let slabinfo = there
             .iter()
@@ -771,13 +771,13 @@ impl StoredSlabRun {
     }
 
     /// The rows, each with its attributes.
-    pub fn read_recording(&self) -> anyhow::Result<SlabRecording> {
+    pub fn read_recording(&self) -> Result<SlabRecording, Failure> {
         Ok(SlabRecording::read(&self.analysis_input())?)
     }
 }
 
 /// The run that a selector names, read.
-pub fn read_stored_slab_run(context: &App, run: &str) -> anyhow::Result<StoredSlabRun> {
+pub fn read_stored_slab_run(context: &App, run: &str) -> Result<StoredSlabRun, Failure> {
     let stored = StoredSlabRun::read(&crate::selection::select_run(&context.archive()?, run)?)?;
     stored.note_failures(context);
     Ok(stored)

@@ -6,7 +6,7 @@ use perflab_present::comparison::OutputFormat;
 use perflab_present::slab::notebook as present;
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab::{
     NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs, StoredSlabRun,
 };
@@ -19,7 +19,7 @@ pub fn show_notebook_table(
     context: &App,
     stored: &StoredSlabRun,
     args: &SlabShowArgs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     if args.wide {
         let hint = "leave --wide out";
         return Err(UsageError::new("the notebook's table has the same columns on any terminal", hint).into());
@@ -46,7 +46,7 @@ pub fn show_notebook_timeline(
     context: &App,
     stored: &StoredSlabRun,
     args: &SlabTimelineArgs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     if args.growth || args.picture.is_some() {
         return Err(UsageError::new(
             "the notebook tells neither growth nor kinds of bytes",
@@ -77,7 +77,7 @@ pub fn show_notebook_histograms(
     context: &App,
     stored: &StoredSlabRun,
     args: &SlabHistogramArgs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     if args.bins.is_some() {
         return Err(
             UsageError::new("the notebook's histograms have bars of their own", "leave --bins out").into()

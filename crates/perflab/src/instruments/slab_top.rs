@@ -21,12 +21,12 @@ use ratatui::text::Line as Text;
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab::{CacheOrderName, SlabTopArgs};
 use crate::quantities;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
-pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> anyhow::Result<Exit> {
+pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> Result<Exit, Failure> {
     let every = quantities::parse_time_option("--every", &args.every)?;
     if !rustix::process::geteuid().is_root() {
         if args.plot.is_some() {
@@ -43,7 +43,7 @@ pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> anyhow::Result<Exit> 
     print_snapshot(context, live, args)
 }
 
-fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> anyhow::Result<Exit> {
+fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> Result<Exit, Failure> {
     let recording = live.sample()?;
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
     let order = crate::instruments::slab::cache_order(args.by);
@@ -58,7 +58,7 @@ fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> anyh
 }
 
 /// What everybody may read.
-fn print_slab_totals(context: &App) -> anyhow::Result<Exit> {
+fn print_slab_totals(context: &App) -> Result<Exit, Failure> {
     stderr_line!("warning: {}", crate::instruments::slab::WITHOUT_ROOT);
     let text = context.root.read("/proc/meminfo")?;
     let mut grid = Grid::new([GridColumn::left("meminfo"), GridColumn::right("size")]);
@@ -84,7 +84,7 @@ pub struct LiveSlab {
 
 impl LiveSlab {
     /// Opens them.
-    pub fn open(root: &Root, every: Nanos) -> anyhow::Result<Self> {
+    pub fn open(root: &Root, every: Nanos) -> Result<Self, Failure> {
         let open =
             |name: &str| perflab_observe::open_monitor(perflab_observe::find_monitor(name)?, root, every);
         let facts = perflab_observe::collect_facts(root, None)?;
@@ -104,7 +104,7 @@ impl LiveSlab {
     }
 
     /// Reads once. Attributes are read again only where the set of caches changed.
-    pub fn sample(&mut self) -> anyhow::Result<SlabRecording> {
+    pub fn sample(&mut self) -> Result<SlabRecording, Failure> {
         let slabinfo = read_one_tick(self.slabinfo.as_mut())?;
         let names = cache_names(&slabinfo);
         if names != self.names {
@@ -132,7 +132,7 @@ fn cache_names(series: &Series) -> Vec<String> {
     }
 }
 
-fn read_one_tick(monitor: &mut dyn Monitor) -> anyhow::Result<Series> {
+fn read_one_tick(monitor: &mut dyn Monitor) -> Result<Series, Failure> {
     let mut rows = Vec::new();
     monitor.read_rows(&mut rows)?;
     let schema = monitor.schema().clone();
@@ -339,7 +339,7 @@ impl Drop for TerminalGuard {
 }
 
 /// Watches until q.
-pub fn watch_slab_caches(mut live: LiveSlab, every: Nanos, by: CacheOrderName) -> anyhow::Result<()> {
+pub fn watch_slab_caches(mut live: LiveSlab, every: Nanos, by: CacheOrderName) -> Result<(), Failure> {
     let mut view = SlabTop::new(sort_column(by));
     view.add_reading(&live.sample()?);
     let mut terminal = ratatui::init();

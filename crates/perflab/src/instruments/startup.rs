@@ -11,7 +11,7 @@ use perflab_model::Refusal;
 use perflab_model::{Nanos, RunRecord};
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::startup_once::StartupCommand;
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
 use crate::verb::Verb;
@@ -20,7 +20,7 @@ use crate::verb::Verb;
 const APPLICATION_START: &str = include_str!("../../workloads/application-start.toml");
 
 /// Measures startups, and compares the modes.
-pub fn measure_startups(context: &App, args: &StartupArgs) -> anyhow::Result<Exit> {
+pub fn measure_startups(context: &App, args: &StartupArgs) -> Result<Exit, Failure> {
     let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
     if args.reader.is_some() != args.prefetch.contains(&PrefetchModeName::Reader) {
         let message = "--reader COMMAND and the mode `reader` in --prefetch belong together";
@@ -59,11 +59,11 @@ pub fn measure_startups(context: &App, args: &StartupArgs) -> anyhow::Result<Exi
     if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {
         context.note(format!("`perflab compare {} --by {factor}` has the verdicts", found.short_id()));
     }
-    Ok(if status == perflab_model::RunStatus::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+    Ok(if status == perflab_model::RunStatus::Finished { Exit::Fine } else { Exit::WORKLOAD_FAILED })
 }
 
 /// What was asked, in a line for each factor: how much faster each mode is. Of one mode alone, how long it takes.
-fn startup_answers(side: &ComparisonSide) -> anyhow::Result<Vec<String>> {
+fn startup_answers(side: &ComparisonSide) -> Result<Vec<String>, Failure> {
     let comparisons = crate::see::report::compare_by_every_factor(side)?;
     if !comparisons.is_empty() {
         return Ok(comparisons.iter().filter_map(factor_answer).collect());
@@ -257,7 +257,7 @@ pub struct StartupArgs {
 }
 
 impl Verb for StartupArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         measure_startups(app, self)
     }
 }
@@ -332,7 +332,7 @@ pub struct StartOnceArgs {
 }
 
 impl Verb for StartOnceArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         crate::instruments::startup_once::measure_one_startup(app, self)
     }
 }

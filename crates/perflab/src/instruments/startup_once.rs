@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use perflab_analyze::reads_by_file;
 use perflab_model::io_trace::{DeviceNumber, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
@@ -27,9 +26,10 @@ use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, ProgramNeverStartedError, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, ProgramNeverStartedError, UsageError};
 use crate::instruments::prefetch::{
-    ReplayRules, ReplaySession, default_memory_budget, lower_read_ahead, prepare_replay, relayout_program,
+    ReplayRules, ReplaySession, default_memory_budget, lower_read_ahead, no_command_error,
+    nothing_remembered_error, prepare_replay, relayout_program,
 };
 use crate::instruments::startup::{CacheStateName, PrefetchModeName, StartOnceArgs};
 use crate::laboratory::temporary_settings::TemporarySettings;
@@ -54,9 +54,9 @@ pub fn prepare_known_replay(
     store: &TraceStore,
     program: &Path,
     mode: ReplayMode,
-) -> anyhow::Result<ReplaySession> {
+) -> Result<ReplaySession, Failure> {
     let known = store.read_trace(program)?;
-    let start = combine_traces(&known, CombinePolicy::Last).context("no start is remembered")?;
+    let start = combine_traces(&known, CombinePolicy::Last).ok_or_else(nothing_remembered_error)?;
     let rules = ReplayRules {
         mode,
         order: None,
@@ -71,26 +71,29 @@ pub fn prepare_known_replay(
 ///
 /// # Errors
 /// It fails, or takes longer than `limit`.
-pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
+pub fn run_external_reader(reader: &str, limit: Nanos) -> Result<(), Failure> {
     let mut shell = Command::new("sh");
     shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr()).process_group(0);
-    let mut child = shell.spawn().context("run sh")?;
+    let mut child = shell.spawn().context("cannot start sh")?;
     let begun = perflab_observe::monotonic_now();
     let status = loop {
         match child.try_wait()? {
             Some(status) => break status,
             None if perflab_observe::monotonic_now().since(begun) > limit => {
-                rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)?;
+                rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)
+                    .map_err(std::io::Error::from)?;
                 child.wait()?;
-                bail!(ProgramNeverStartedError(format!(
+                return Err(ProgramNeverStartedError(format!(
                     "`{reader}`, which reads ahead, has not ended within {limit}"
-                )));
+                ))
+                .into());
             }
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     };
     if !status.success() {
-        bail!(ProgramNeverStartedError(format!("`{reader}`, which reads ahead, failed: {status}")));
+        let failed = format!("`{reader}`, which reads ahead, failed: {status}");
+        return Err(ProgramNeverStartedError(failed).into());
     }
     Ok(())
 }
@@ -99,7 +102,7 @@ pub fn run_external_reader(reader: &str, limit: Nanos) -> anyhow::Result<()> {
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Measures one startup, while the kernel counts waiting for disks, where it can be made to.
-pub fn measure_one_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
+pub fn measure_one_startup(context: &App, args: &StartOnceArgs) -> Result<Exit, Failure> {
     let _counting = enable_delay_accounting(context);
     measure_and_print_startup(context, args)
 }
@@ -115,7 +118,7 @@ fn enable_delay_accounting(context: &App) -> Option<TemporarySettings> {
     rustix::process::geteuid().is_root().then(|| TemporarySettings::apply(context, &[setting]).ok())?
 }
 
-fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> anyhow::Result<Exit> {
+fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> Result<Exit, Failure> {
     let subject = StartupCommand::from_args(args)?;
     subject.make_first_start()?;
     let store = TraceStore::locate(args.store.as_deref());
@@ -209,7 +212,7 @@ fn without_null_values(mut document: serde_json::Value) -> serde_json::Value {
 fn fail_startup(started: &StartupResult) -> Exit {
     stderr_text!("{}", started.output);
     stderr_line!("error: {}", started.failure.as_deref().unwrap_or("it never started"));
-    Exit::WorkloadFailed
+    Exit::WORKLOAD_FAILED
 }
 
 /// Brings caches to the requested state, and checks. Another program may have dropped them, or pushed out what lay there, since the
@@ -220,7 +223,7 @@ fn set_cache_state(
     caches: CacheStateName,
     warm: impl FnOnce(),
     look: impl FnOnce() -> CachedFiles,
-) -> anyhow::Result<CachedFiles> {
+) -> Result<CachedFiles, Failure> {
     if caches == CacheStateName::Warm {
         warm();
         return Ok(look());
@@ -259,11 +262,11 @@ pub struct StartupCommand {
 
 impl StartupCommand {
     /// A command that is started as it is.
-    pub fn new(command: &[OsString], ready_when: &str, limit: &str) -> anyhow::Result<Self> {
+    pub fn new(command: &[OsString], ready_when: &str, limit: &str) -> Result<Self, Failure> {
         let ready_when: ReadinessCondition =
             ready_when.parse().map_err(|error| crate::instruments::startup::readiness_usage_error(&error))?;
         let limit = quantities::parse_time_option("--limit", limit)?;
-        let program = trace_store::find_program_path(command.first().context("no command")?)?;
+        let program = trace_store::find_program_path(command.first().ok_or_else(no_command_error)?)?;
         let trace = trace_store::trace_name(command)?;
         ready_when.check()?;
         let disk = disk_of_file(&program);
@@ -271,7 +274,7 @@ impl StartupCommand {
     }
 
     /// The same, on another disk where that is requested.
-    pub fn from_args(args: &StartOnceArgs) -> anyhow::Result<Self> {
+    pub fn from_args(args: &StartOnceArgs) -> Result<Self, Failure> {
         let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
         let Some(disk) = &args.inside else { return Ok(subject) };
         let inside = PackageRoot::prepare(disk, &args.package)?;
@@ -287,9 +290,9 @@ impl StartupCommand {
     }
 
     /// The first start of an application on a disk is no measured one, however it ends.
-    pub fn make_first_start(&self) -> anyhow::Result<()> {
+    pub fn make_first_start(&self) -> Result<(), Failure> {
         let Some(inside) = &self.inside else { return Ok(()) };
-        inside.run_first_startup(&self.program, || self.start(|| ()).map(drop).map_err(anyhow::Error::from))
+        inside.run_first_startup(&self.program, || self.start(|| ()).map(drop).map_err(Failure::from))
     }
 
     /// Starts it; `beside` is called once it runs.
@@ -298,7 +301,7 @@ impl StartupCommand {
     }
 
     /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.
-    pub fn learn_trace(&self, context: &App, store: &TraceStore, fine: bool) -> anyhow::Result<()> {
+    pub fn learn_trace(&self, context: &App, store: &TraceStore, fine: bool) -> Result<(), Failure> {
         let finely = fine.then(|| lower_read_ahead(context, &self.program)).transpose()?;
         let tracer = IoTracer::start(IoTraceScope::Children)?;
         drop_caches(&context.root, 3)?;
@@ -307,7 +310,7 @@ impl StartupCommand {
         let mut recording = tracer.stop()?;
         if let Some(failure) = started.failure {
             stderr_text!("{}", started.output);
-            bail!(ProgramNeverStartedError(failure));
+            return Err(ProgramNeverStartedError(failure).into());
         }
         resolve_files(&mut recording);
         let learnt = build_trace(&recording)?;

@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use perflab_analyze::operations::{
     OperationClock, OperationComparison, OperationReport, OutlierOptions, analyze_operations, choose_clock,
@@ -25,7 +24,7 @@ use perflab_present::operations::{
 use serde_json::json;
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
@@ -39,7 +38,7 @@ pub struct TraceArgs {
 }
 
 impl Verb for TraceArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_trace_verb(app, &self.verb)
     }
 }
@@ -253,7 +252,7 @@ pub struct TraceCompareArgs {
 }
 
 /// Carries out a verb of the tracing instrument.
-pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> anyhow::Result<Exit> {
+pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> Result<Exit, Failure> {
     match verb {
         TraceVerb::Run(args) => record_trace(context, args),
         TraceVerb::Attach(args) => crate::instruments::trace_attach::attach_to_program(context, args),
@@ -266,7 +265,7 @@ pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> anyhow::Result<Exit> {
 }
 
 /// Runs the command once, keeps its trace, and says what made its slow operations slow.
-pub fn record_trace(context: &App, args: &TraceRecordArgs) -> anyhow::Result<Exit> {
+pub fn record_trace(context: &App, args: &TraceRecordArgs) -> Result<Exit, Failure> {
     let mut words = command_study::command_words(&args.command)?;
     // Its own loads, whether or not it is on PATH.
     if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
@@ -293,11 +292,11 @@ pub fn record_trace(context: &App, args: &TraceRecordArgs) -> anyhow::Result<Exi
     if traced {
         print_trace_summary(context, &found)?;
     }
-    Ok(if status == RunStatus::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+    Ok(if status == RunStatus::Finished { Exit::Fine } else { Exit::WORKLOAD_FAILED })
 }
 
 /// Says what a tracer brought, and what to do with it.
-pub fn print_trace_summary(context: &App, found: &RunDir) -> anyhow::Result<()> {
+pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure> {
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
     let traced = found.read_trace_summaries(TRACER)?;
     if context.format == OutputFormat::Json {
@@ -345,7 +344,7 @@ pub struct TracedSide {
 }
 
 /// What changed between two traces, in quantiles and in causes.
-pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> anyhow::Result<Exit> {
+pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> Result<Exit, Failure> {
     let [(before_name, before), (after_name, after)] = read_traced_sides(context, args)?;
     let [before, after] = analyze_both([&before, &after], &outlier_options(&args.which)?)?;
     let (before, after) =
@@ -366,7 +365,7 @@ pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> anyhow::Result<
 fn read_traced_sides(
     context: &App,
     args: &TraceCompareArgs,
-) -> anyhow::Result<[(String, OperationColumns); 2]> {
+) -> Result<[(String, OperationColumns); 2], Failure> {
     let archive = context.archive()?;
     let of = |selector: &String| crate::selection::select_run(&archive, selector);
     match (args.runs.as_slice(), &args.by) {
@@ -387,10 +386,10 @@ fn read_traced_sides(
 }
 
 /// The first two levels of a factor.
-fn first_two_levels(run: &RunDir, factor: &str) -> anyhow::Result<[String; 2]> {
+fn first_two_levels(run: &RunDir, factor: &str) -> Result<[String; 2], Failure> {
     let plan = run.manifest()?.plan;
     let known = plan.factors.keys().map(String::as_str);
-    let levels = plan.factors.get(factor).with_context(|| {
+    let levels = plan.factors.get(factor).ok_or_else(|| {
         let hint = perflab_model::problem::suggest_name(factor, known);
         UsageError::new(format!("the run has no factor `{factor}`"), hint)
     })?;
@@ -403,13 +402,13 @@ fn first_two_levels(run: &RunDir, factor: &str) -> anyhow::Result<[String; 2]> {
     }
 }
 
-fn read_level(run: &RunDir, factor: &str, level: String) -> anyhow::Result<(String, OperationColumns)> {
+fn read_level(run: &RunDir, factor: &str, level: String) -> Result<(String, OperationColumns), Failure> {
     let slots = slots_of_level(run, factor, &level)?;
     Ok((level, concatenate_operations(run, &slots)?))
 }
 
 /// The traced slots of one level of a factor.
-pub fn slots_of_level(run: &RunDir, factor: &str, level: &str) -> anyhow::Result<Vec<u32>> {
+pub fn slots_of_level(run: &RunDir, factor: &str, level: &str) -> Result<Vec<u32>, Failure> {
     let plan = run.manifest()?.plan;
     let of_level = |slot: &u32| {
         let case = plan.slots.get(*slot as usize).and_then(|slot| plan.case(slot.case));
@@ -422,16 +421,16 @@ fn read_whole_run(
     run: &RunDir,
     selector: &str,
     args: &TraceCompareArgs,
-) -> anyhow::Result<(String, OperationColumns)> {
-    let slots = args.which.slot.map_or_else(
-        || Ok(traced_slots(&run.read_trace_summaries(TRACER)?)),
-        |slot| anyhow::Ok(vec![slot]),
-    )?;
+) -> Result<(String, OperationColumns), Failure> {
+    let slots = match args.which.slot {
+        Some(slot) => vec![slot],
+        None => traced_slots(&run.read_trace_summaries(TRACER)?),
+    };
     Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), concatenate_operations(run, &slots)?))
 }
 
 /// Whether a quantile rose by more than the limit, and clearly.
-fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> anyhow::Result<Exit> {
+fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> Result<Exit, Failure> {
     let Some(text) = requested else { return Ok(Exit::Fine) };
     let wrong =
         || UsageError::new(format!("--fail-if `{text}` is not QUANTILE:CHANGE"), "for example p99.9:5%");
@@ -446,7 +445,7 @@ fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> 
 const ELEMENTS: &str = "elements";
 
 /// Draws every operation of an iteration.
-pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> anyhow::Result<Exit> {
+pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> Result<Exit, Failure> {
     let (operations, report) = analyze_iteration(context, &args.run, &args.which)?;
     let with: Vec<Vec<String>> =
         args.with.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect();
@@ -491,14 +490,14 @@ pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> anyhow::Resul
 }
 
 /// What makes the slow ones slow: a table of causes, and sentences below it.
-pub fn show_causes(context: &App, args: &CausesArgs) -> anyhow::Result<Exit> {
+pub fn show_causes(context: &App, args: &CausesArgs) -> Result<Exit, Failure> {
     let (_, report) = analyze_iteration(context, &args.run, &args.which)?;
     print_causes_report(context, &report)?;
     Ok(Exit::Fine)
 }
 
 /// Prints the answer about one trace.
-pub fn print_causes_report(context: &App, report: &OperationReport) -> anyhow::Result<()> {
+pub fn print_causes_report(context: &App, report: &OperationReport) -> Result<(), Failure> {
     app::print_result(context, report, || causes_grid(report))?;
     if context.format == OutputFormat::Table {
         context.print_text(&(String::from("\n") + &operation_conclusions(report).join("\n")))?;
@@ -507,7 +506,7 @@ pub fn print_causes_report(context: &App, report: &OperationReport) -> anyhow::R
 }
 
 /// The slowest operations, each with what happened in it.
-pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> anyhow::Result<Exit> {
+pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> Result<Exit, Failure> {
     if (args.which.above - OperationSelection::ABOVE).abs() > f64::EPSILON {
         let what =
             "--above says which operations are outliers, and `trace show` lists the slowest, outliers or not";
@@ -524,7 +523,7 @@ pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> anyhow::R
 }
 
 /// Makes a run of a trace file.
-pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> anyhow::Result<Exit> {
+pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> Result<Exit, Failure> {
     crate::keep::exchange::refuse_endless(&args.file)?;
     let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
     let mut source = program_trace_source(&args.file, &own)?;
@@ -537,7 +536,7 @@ pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> anyhow::Resul
 pub const TRACER: &str = "optrace";
 
 /// How outliers are to be found.
-pub fn outlier_options(which: &OperationSelection) -> anyhow::Result<OutlierOptions> {
+pub fn outlier_options(which: &OperationSelection) -> Result<OutlierOptions, Failure> {
     if !(0.5..1.0).contains(&which.above) {
         return Err(UsageError::new(
             format!("--above {}: not from 0.5 up to 1", which.above),
@@ -562,7 +561,7 @@ pub fn read_iteration(
     context: &App,
     run: &str,
     which: &OperationSelection,
-) -> anyhow::Result<OperationColumns> {
+) -> Result<OperationColumns, Failure> {
     let run = crate::selection::select_run(&context.archive()?, run)?;
     let summaries = run.read_trace_summaries(TRACER)?;
     let slot = which.slot.or_else(|| summaries.first().map(|summary| summary.slot)).unwrap_or(0);
@@ -581,7 +580,7 @@ pub fn read_iteration(
 pub fn analyze_both(
     sides: [&OperationColumns; 2],
     options: &OutlierOptions,
-) -> anyhow::Result<[OperationReport; 2]> {
+) -> Result<[OperationReport; 2], Failure> {
     let [before, after] = sides.map(|side| choose_clock(side, options));
     let wall = before? == OperationClock::Wall || after? == OperationClock::Wall;
     let options =
@@ -591,7 +590,7 @@ pub fn analyze_both(
 }
 
 /// All iterations of `slots`, one behind the other.
-pub fn concatenate_operations(run: &RunDir, slots: &[u32]) -> anyhow::Result<OperationColumns> {
+pub fn concatenate_operations(run: &RunDir, slots: &[u32]) -> Result<OperationColumns, Failure> {
     let mut all = OperationColumns::default();
     for slot in slots {
         let next = run.read_operations(TRACER, *slot)?;
@@ -610,7 +609,7 @@ pub fn analyze_iteration(
     context: &App,
     run: &str,
     which: &OperationSelection,
-) -> anyhow::Result<(OperationColumns, OperationReport)> {
+) -> Result<(OperationColumns, OperationReport), Failure> {
     let operations = read_iteration(context, run, which)?;
     let report = analyze_operations(&operations, &outlier_options(which)?)?;
     Ok((operations, report))

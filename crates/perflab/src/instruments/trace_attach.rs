@@ -6,9 +6,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
 use optrace::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost, Vocabulary};
 use perflab_archive::new_run_id;
+use perflab_import::ImportError;
 use perflab_import::{ImportOptions, ProbedRun, probed_program_source};
 use perflab_model::Nanos;
 use perflab_model::StopRequest;
@@ -19,7 +19,7 @@ use perflab_present::comparison::OutputFormat;
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::instruments::probed_binary::{ProbeSites, ProgramBinaries};
 use crate::instruments::trace::{AttachArgs, print_trace_summary};
 use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
@@ -34,7 +34,7 @@ const ROUND: Duration = Duration::from_millis(20);
 const MEASURED_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches a program, keeps its operations as a run, and says what watching cost.
-pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exit> {
+pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failure> {
     let program = ProbedProgram::read(&find_program_file(args)?)?;
     if args.list {
         return list_probe_points(context, &program);
@@ -77,7 +77,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exi
     }
     if watched.events == 0 {
         if process.failed {
-            return Ok(Exit::WorkloadFailed);
+            return Ok(Exit::WORKLOAD_FAILED);
         }
         return Err(no_event_error(&places).into());
     }
@@ -88,7 +88,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> anyhow::Result<Exi
     print_trace_summary(context, &run)?;
     watched.entries.iter().for_each(|(name, entries)| context.note(format!("{name}: {entries}")));
     watched.note_watch_cost(context);
-    Ok(if process.failed { Exit::WorkloadFailed } else { Exit::Fine })
+    Ok(if process.failed { Exit::WORKLOAD_FAILED } else { Exit::Fine })
 }
 
 fn no_event_error(places: &ProbeSites) -> UsageError {
@@ -163,7 +163,7 @@ fn taken_off_costs(places: &ProbeSites, cost: &ProbeCost) -> Vec<StampCost> {
 }
 
 /// The file with the program.
-fn find_program_file(args: &AttachArgs) -> anyhow::Result<PathBuf> {
+fn find_program_file(args: &AttachArgs) -> Result<PathBuf, Failure> {
     match (&args.program, args.pid, args.command.first()) {
         (Some(path), _, _) => {
             std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
@@ -185,14 +185,14 @@ fn find_program_file(args: &AttachArgs) -> anyhow::Result<PathBuf> {
 }
 
 /// As a shell finds a command.
-pub(crate) fn find_command(command: &OsStr) -> anyhow::Result<PathBuf> {
+pub(crate) fn find_command(command: &OsStr) -> Result<PathBuf, Failure> {
     if command == "perflab" {
         return std::env::current_exe().context("cannot find perflab's own binary");
     }
     Ok(perflab_prefetch::trace_store::find_program_path(command)?)
 }
 
-fn list_probe_points(context: &App, program: &ProbedProgram) -> anyhow::Result<Exit> {
+fn list_probe_points(context: &App, program: &ProbedProgram) -> Result<Exit, Failure> {
     let mut functions: Vec<String> = program.function_names().map(ToString::to_string).collect();
     if functions.is_empty() {
         functions.extend(program.function_addresses().map(|address| format!("{address:#x}")));
@@ -270,7 +270,7 @@ impl<'a> WatchSession<'a> {
         process: &'a mut WatchedProcess,
         (meter, cost): (ProbeCostMeter, ProbeCost),
         slowdown: WatchSlowdown,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, Failure> {
         let attached = Some(ProbeRecorder::attach(&context.root, process.pid, &places.places)?);
         let pen = ProbeTraceWriter::new(path, places, process, &cost)?;
         Ok(Self {
@@ -291,7 +291,7 @@ impl<'a> WatchSession<'a> {
     }
 
     /// Until it ends, somebody stops it, or the time is over.
-    fn watch(mut self, stop: &StopRequest, limit: Option<Duration>) -> anyhow::Result<WatchResult> {
+    fn watch(mut self, stop: &StopRequest, limit: Option<Duration>) -> Result<WatchResult, Failure> {
         self.slowdown.add_interval(self.process.cpu_time(), 0.0, true, Duration::ZERO);
         if let Some(attached) = &self.attached {
             attached.start();
@@ -335,7 +335,7 @@ impl<'a> WatchSession<'a> {
         let names = self.sites.operations.iter().chain(&self.sites.spans);
         let entries = names.cloned().zip(all).collect();
         let (events, threads) = (self.writer.events, self.writer.threads.len());
-        let lost = self.writer.stamps.finish()?.events_lost;
+        let lost = self.writer.stamps.finish().map_err(ImportError::Trace)?.events_lost;
         Ok(WatchResult {
             duration: took,
             events,
@@ -370,7 +370,7 @@ impl<'a> WatchSession<'a> {
     }
 
     /// Takes the probes off a program that is slower than it may be, and puts them back.
-    fn keep_within_limit(&mut self, round: &mut Instant) -> anyhow::Result<()> {
+    fn keep_within_limit(&mut self, round: &mut Instant) -> Result<(), Failure> {
         let watched = self.attached.is_some();
         match (watched, self.slowdown.allows_watching(watched)) {
             (true, false) => {
@@ -512,13 +512,14 @@ impl<'a> ProbeTraceWriter<'a> {
         places: &'a ProbeSites,
         process: &WatchedProcess,
         cost: &ProbeCost,
-    ) -> anyhow::Result<ProbeTraceWriter<'a>> {
+    ) -> Result<ProbeTraceWriter<'a>, Failure> {
         let texts = |names: &'a [String]| names.iter().map(String::as_str).collect::<Vec<_>>();
         let words = Vocabulary::new(&texts(&places.operations), &texts(&places.spans), &[])
             .map_err(|error| UsageError::new(error.to_string(), "give names of their own: NAME=BEGIN,END"))?;
         let taken_off = taken_off_costs(places, cost);
         let both = taken_off.split_at(places.operations.len().min(taken_off.len()));
-        let stamps = ProbeTrace::create(path, &words, process.pid.unsigned_abs(), both)?;
+        let stamps =
+            ProbeTrace::create(path, &words, process.pid.unsigned_abs(), both).map_err(ImportError::Trace)?;
         let mut pen = ProbeTraceWriter {
             stamps,
             sites: places,

@@ -9,9 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-
-use crate::failure::UsageError;
+use crate::failure::{Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::instruments::trace::AttachArgs;
 use crate::instruments::trace_attach::find_command;
 use crate::measure::command_study;
@@ -154,7 +152,7 @@ pub struct WatchedProcess {
 
 impl WatchedProcess {
     /// The process that was named, or the command: started, and stopped before it becomes the program.
-    pub fn from_args(arguments: &AttachArgs) -> anyhow::Result<Self> {
+    pub fn from_args(arguments: &AttachArgs) -> Result<Self, Failure> {
         if let Some(pid) = arguments.pid {
             return Ok(Self { name: format!("process {pid}"), pid, child: None, failed: false, ended: None });
         }
@@ -166,7 +164,8 @@ impl WatchedProcess {
         let waits = "kill -STOP $$; exec \"$@\"";
         let child = Command::new("/bin/sh").args(["-c", waits, "sh"]).args(&words).spawn();
         let child = child.context("cannot start a shell")?;
-        let pid = i32::try_from(child.id()).context("the child has a strange number")?;
+        let pid = i32::try_from(child.id())
+            .map_err(|_| UnexpectedError(format!("the child has a strange number, {}", child.id())))?;
         let since = Instant::now();
         while process_state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(1));
@@ -180,10 +179,12 @@ impl WatchedProcess {
     }
 
     /// Lets a command that was started here go on.
-    pub fn resume(&self) -> anyhow::Result<()> {
+    pub fn resume(&self) -> Result<(), Failure> {
         if self.child.is_some() {
-            let pid = rustix::process::Pid::from_raw(self.pid).context("the child has a strange number")?;
-            rustix::process::kill_process(pid, rustix::process::Signal::CONT)?;
+            let pid = rustix::process::Pid::from_raw(self.pid)
+                .ok_or_else(|| UnexpectedError(format!("the child has a strange number, {}", self.pid)))?;
+            rustix::process::kill_process(pid, rustix::process::Signal::CONT)
+                .map_err(std::io::Error::from)?;
         }
         Ok(())
     }
@@ -197,7 +198,7 @@ impl WatchedProcess {
     }
 
     /// Whether it lives; how it ended, if not, is known then.
-    pub fn is_alive(&mut self) -> anyhow::Result<bool> {
+    pub fn is_alive(&mut self) -> Result<bool, Failure> {
         match &mut self.child {
             Some(child) => {
                 let ended = child.try_wait().context("cannot wait for the program")?;

@@ -17,7 +17,7 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_stats::median_with_interval;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::keep::imported_runs::{ImportOutcome, record_imports};
 use crate::output_path::OutputPath;
 use crate::selection;
@@ -30,7 +30,7 @@ const LISTED: usize = 24;
 const SHOWN: usize = 5;
 
 /// `perflab import PATH`
-pub fn import_named_path(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+pub fn import_named_path(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
     refuse_endless(&args.path)?;
     let foreign = args.kind.is_some() || args.label.is_some();
     if !foreign && is_portable_run(&args.path) {
@@ -54,7 +54,7 @@ pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
 }
 
 /// Makes runs of what other tools wrote.
-pub fn import_external(context: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+pub fn import_external(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
     let kind = args.kind.as_deref().map(importer_named).transpose()?;
     let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
     let page_size =
@@ -87,7 +87,7 @@ pub fn import_results(
     context: &App,
     results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     archive.ensure_writable()?;
     crate::measure::run::undo_leftovers(context);
@@ -107,7 +107,7 @@ pub fn import_results(
 }
 
 /// Says what was taken of the files, and which runs they became.
-fn print_import_reports(context: &App, all: &[ImportOutcome]) -> anyhow::Result<()> {
+fn print_import_reports(context: &App, all: &[ImportOutcome]) -> Result<(), Failure> {
     all.iter().for_each(|imported| warn_of_import(context, imported));
     if context.quiet {
         // What a script goes on with.
@@ -204,7 +204,7 @@ fn folder_rows(took: &[FileReport]) -> Vec<ImportGridRow> {
 const CONFIDENCE: f64 = 0.95;
 
 /// `perflab export RUN [FILE] [--to FORMAT]`
-pub fn export_stored_run(context: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
+pub fn export_stored_run(context: &App, args: &ExportArgs) -> Result<Exit, Failure> {
     if args.schema {
         context.print_text(&serde_json::to_string_pretty(&export_schema())?)?;
         return Ok(Exit::Fine);
@@ -221,7 +221,7 @@ pub fn export_stored_run(context: &App, args: &ExportArgs) -> anyhow::Result<Exi
     }
 }
 
-fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) -> anyhow::Result<Exit> {
+fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) -> Result<Exit, Failure> {
     let file = match file {
         Some(OutputPath::Stdout) => {
             OutputPath::Stdout.refuse_terminal("a portable file")?;
@@ -236,7 +236,7 @@ fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) ->
     Ok(Exit::Fine)
 }
 
-fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> anyhow::Result<Exit> {
+fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> Result<Exit, Failure> {
     if format == Exporter::Parquet {
         file.refuse_terminal("a table of Parquet")?;
         let mut samples = File::open(run.samples_path()?)?;
@@ -279,7 +279,7 @@ pub struct ExportArgs {
 }
 
 impl Verb for ExportArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         export_stored_run(app, self)
     }
 }
@@ -311,7 +311,7 @@ pub struct ImportArgs {
 }
 
 impl Verb for ImportArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         import_named_path(app, self)
     }
 }

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::{Context as _, bail};
 use perflab_archive::{Archive, ArchiveEntry, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, HASH_FACT, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::run::RunWarning;
 
-use crate::failure::UsageError;
+use crate::failure::{Failure, UnexpectedError, UsageError};
 
 /// A run that was made of other tools' files.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ pub fn record_import(
     archive: &Archive,
     path: &Path,
     options: &ImportOptions,
-) -> anyhow::Result<ImportOutcome> {
+) -> Result<ImportOutcome, Failure> {
     let (kind, mut source) = open_import(path, options)?;
     let mut recorded = record_source(archive, &mut source)?;
     let file_reports = source.file_reports();
@@ -73,9 +72,11 @@ pub struct RecordedImport {
 ///
 /// # Errors
 /// As [`record_import`].
-pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> anyhow::Result<RecordedImport> {
-    let first = source.next().context("there is nothing in it to import")??;
-    let RunEventKind::Began(manifest) = &first.what else { bail!("an import begins with its manifest") };
+pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> Result<RecordedImport, Failure> {
+    let first = source.next().ok_or_else(|| UnexpectedError("there is nothing in it to import".into()))??;
+    let RunEventKind::Began(manifest) = &first.what else {
+        return Err(UnexpectedError("an import begins with its manifest".into()).into());
+    };
     let (label, mut recorder) = (manifest.label.clone(), archive.begin_bulk_run(manifest)?);
     recorder.record(&first)?;
     let (mut warnings, mut hash) = (Vec::new(), None);
@@ -98,7 +99,7 @@ pub fn record_imports(
     archive: &Archive,
     results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
-) -> Vec<anyhow::Result<ImportOutcome>> {
+) -> Vec<Result<ImportOutcome, Failure>> {
     let own: Vec<ImportOptions> = results
         .iter()
         .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: new_run_id(), ..options.clone() })

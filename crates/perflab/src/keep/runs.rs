@@ -10,13 +10,13 @@ use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::see::show;
 use crate::selection;
 use crate::verb::Verb;
 
 /// `perflab list`
-pub fn list_runs(context: &App, args: &ListArgs) -> anyhow::Result<Exit> {
+pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
     let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
     let archive = context.archive()?;
@@ -69,7 +69,7 @@ pub fn format_local_time(time: jiff::Timestamp) -> String {
 }
 
 /// `perflab diff A B`
-pub fn diff_runs(context: &App, args: &show::DiffArgs) -> anyhow::Result<Exit> {
+pub fn diff_runs(context: &App, args: &show::DiffArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let first = selection::select_run(&archive, &args.first)?;
     let second = selection::select_run(&archive, &args.second)?;
@@ -85,7 +85,7 @@ pub fn diff_runs(context: &App, args: &show::DiffArgs) -> anyhow::Result<Exit> {
 }
 
 /// `perflab label RUN NAME`
-pub fn label_run(context: &App, args: &LabelArgs) -> anyhow::Result<Exit> {
+pub fn label_run(context: &App, args: &LabelArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let id = find_run_id(&archive, &args.run)?;
     archive.set_label(&id, args.name.as_deref())?;
@@ -97,9 +97,10 @@ pub fn label_run(context: &App, args: &LabelArgs) -> anyhow::Result<Exit> {
 }
 
 /// `perflab rm RUN ...`: all are looked for before any goes.
-pub fn remove_runs(context: &App, args: &RmArgs) -> anyhow::Result<Exit> {
+pub fn remove_runs(context: &App, args: &RmArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
-    let found = args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+    let found =
+        args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<Result<Vec<_>, Failure>>()?;
     for id in found.into_iter().collect::<BTreeSet<_>>() {
         archive.remove_run(&id)?;
         context.note(format!("removed run {id}"));
@@ -108,7 +109,7 @@ pub fn remove_runs(context: &App, args: &RmArgs) -> anyhow::Result<Exit> {
 }
 
 /// The full id of a run of this archive, whether or not it can be read.
-fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
+fn find_run_id(archive: &Archive, selector: &str) -> Result<String, Failure> {
     let run = selection::select_run(archive, selector)?;
     // A path may name a run of another archive, or a portable file.
     if run.path().parent() == Some(&archive.path().join("runs")) {
@@ -119,7 +120,7 @@ fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
 }
 
 /// `perflab prune`
-pub fn prune_runs(context: &App, args: &PruneArgs) -> anyhow::Result<Exit> {
+pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
     if args.keep.is_none() && args.older_than.is_none() {
         return Err(UsageError::new(
             "prune does not know which runs may go",
@@ -163,7 +164,7 @@ pub struct ListArgs {
 }
 
 impl Verb for ListArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         list_runs(app, self)
     }
 }
@@ -183,7 +184,7 @@ pub struct LabelArgs {
 }
 
 impl Verb for LabelArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         label_run(app, self)
     }
 }
@@ -197,7 +198,7 @@ pub struct RmArgs {
 }
 
 impl Verb for RmArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         remove_runs(app, self)
     }
 }
@@ -220,7 +221,7 @@ pub struct PruneArgs {
 }
 
 impl Verb for PruneArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         prune_runs(app, self)
     }
 }

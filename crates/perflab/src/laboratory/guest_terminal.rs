@@ -5,7 +5,6 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::bail;
 use perflab_guest::find_panic_in;
 use perflab_guest::log_tail;
 use perflab_guest::{ControlFrame, GuestMessage, HostMessage};
@@ -13,7 +12,7 @@ use perflab_guest::{Guest, GuestError};
 use perflab_model::StopRequest;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure, UnexpectedError};
 
 /// ^], as telnet(1) has it.
 const LEAVE: u8 = 0x1d;
@@ -80,7 +79,7 @@ impl Drop for RawTerminal {
 }
 
 /// Passes everything through until the command has ended.
-pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result<Exit> {
+pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> Result<Exit, Failure> {
     let mut control = guest.control_stream()?;
     let input = guest.control_stream()?;
     // Not waited for: it hangs in reading our own input.
@@ -90,15 +89,21 @@ pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result
     thread::spawn(move || hang_up_when_stopped(&asked, &hung_up));
     loop {
         match GuestMessage::read(&mut control)? {
-            Some(GuestMessage::Output(bytes)) => write_and_flush(&mut io::stdout(), &bytes)?,
-            Some(GuestMessage::Errors(bytes)) => write_and_flush(&mut io::stderr(), &bytes)?,
+            Some(GuestMessage::Output(bytes)) => {
+                write_and_flush(&mut io::stdout(), &bytes).map_err(Failure::of_stdout)?;
+            }
+            Some(GuestMessage::Errors(bytes)) => {
+                write_and_flush(&mut io::stderr(), &bytes).map_err(Failure::of_stdout)?;
+            }
             Some(GuestMessage::Exited(code)) => {
                 return Ok(Exit::Program(u8::try_from(code & 0xff).unwrap_or(u8::MAX)));
             }
             Some(GuestMessage::Killed(signal)) => {
                 return Ok(Exit::Program(128_u8.wrapping_add(signal as u8)));
             }
-            Some(GuestMessage::Failed(reason)) => bail!("guest {}: {reason}", guest.name()),
+            Some(GuestMessage::Failed(reason)) => {
+                return Err(UnexpectedError(format!("guest {}: {reason}", guest.name())).into());
+            }
             Some(GuestMessage::Ready) => {}
             None if stop.is_requested() => {
                 return Err(GuestError::Stopped { name: guest.name().into() }.into());
@@ -106,12 +111,13 @@ pub fn pass_through_streams(guest: &Guest, stop: &StopRequest) -> anyhow::Result
             None => {
                 let how = find_panic_in(guest.console_log())
                     .map_or_else(String::new, |line| format!(": its kernel panicked: {line}"));
-                bail!(
+                return Err(UnexpectedError(format!(
                     "guest {} ended before its command{how}; the last lines of its console, {}:\n{}",
                     guest.name(),
                     guest.console_log().display(),
                     log_tail(guest.console_log(), 12)
-                )
+                ))
+                .into());
             }
         }
     }

@@ -9,11 +9,11 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::verb::Verb;
 
 /// Does what was asked for.
-pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> anyhow::Result<Exit> {
+pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> Result<Exit, Failure> {
     match &args.verb {
         KernelVerb::List => list_kernels(context),
         KernelVerb::Show { name } => show_kernel(context, name),
@@ -22,7 +22,7 @@ pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> anyhow::Result<Exit>
     }
 }
 
-fn list_kernels(context: &App) -> anyhow::Result<Exit> {
+fn list_kernels(context: &App) -> Result<Exit, Failure> {
     let mut grid = Grid::new(["kernel", "what", "here", "to get it"].map(GridColumn::left));
     for recipe in KernelRecipes::shipped()?.iter() {
         let here = recipe.cached_image().map_or_else(|| "no".into(), |kernel| kernel.release);
@@ -35,7 +35,7 @@ fn list_kernels(context: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn show_kernel(context: &App, name: &str) -> anyhow::Result<Exit> {
+fn show_kernel(context: &App, name: &str) -> Result<Exit, Failure> {
     let recipes = KernelRecipes::shipped()?;
     let kernel = if Path::new(name).is_file() {
         Some(KernelImage::open(Path::new(name), None)?)
@@ -75,7 +75,7 @@ fn show_kernel(context: &App, name: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn make_kernel(context: &App, name: &str, asked: &str) -> anyhow::Result<Exit> {
+fn make_kernel(context: &App, name: &str, asked: &str) -> Result<Exit, Failure> {
     let recipes = KernelRecipes::shipped()?;
     let recipe = recipes.get(name)?;
     let verb = recipe.source.verb();
@@ -97,7 +97,7 @@ pub struct KernelArgs {
 }
 
 impl Verb for KernelArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_kernel_verb(app, self)
     }
 }

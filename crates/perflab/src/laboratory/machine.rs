@@ -13,12 +13,12 @@ use perflab_startup::remove_abandoned_cgroups;
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::signals;
 use crate::verb::Verb;
 
 /// `perflab monitor list`
-pub fn list_monitors(context: &App) -> anyhow::Result<Exit> {
+pub fn list_monitors(context: &App) -> Result<Exit, Failure> {
     let mut grid = Grid::new(["monitor", "source", "records", "needs"].map(GridColumn::left));
     for kind in perflab_observe::all_monitors() {
         grid.add_row([kind.name, kind.source, kind.about, kind.needs].map(GridCell::from));
@@ -41,7 +41,7 @@ pub fn remove_unfinished_imports(context: &App) -> Vec<PathBuf> {
 }
 
 /// `perflab undo`
-pub fn undo_settings(context: &App, args: &UndoArgs) -> anyhow::Result<Exit> {
+pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
     // A signal while things are put back changes nothing of it.
     let stop = std::sync::Arc::default();
     signals::register_stop_signals(&stop)?;
@@ -98,11 +98,11 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> anyhow::Result<Exit> {
     if let Some(signal) = args.after_signal {
         signals::die_of_signal(signal);
     }
-    Ok(if failed { Exit::LeftChanged } else { Exit::Fine })
+    Ok(if failed { Exit::SETTINGS_LEFT } else { Exit::Fine })
 }
 
 /// `perflab check`
-pub fn check_machine(context: &App, args: &CheckArgs) -> anyhow::Result<Exit> {
+pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     if args.facts {
         context.print_grid(&facts_grid(&facts))?;
@@ -204,7 +204,7 @@ pub struct MonitorArgs {
 }
 
 impl Verb for MonitorArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         match self.verb {
             MonitorVerb::List => list_monitors(app),
         }
@@ -227,7 +227,7 @@ pub struct CheckArgs {
 }
 
 impl Verb for CheckArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         check_machine(app, self)
     }
 }
@@ -241,7 +241,7 @@ pub struct UndoArgs {
 }
 
 impl Verb for UndoArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         undo_settings(app, self)
     }
 }

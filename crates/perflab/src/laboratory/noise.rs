@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
@@ -12,17 +11,17 @@ use perflab_model::{Scalar, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
 use crate::app::{App, read_text_file};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::measure::run;
 use crate::output_path::replace_file;
-use crate::{quantities, selection};
 use crate::verb::Verb;
+use crate::{quantities, selection};
 
 /// The factor whose levels are the same, and the label of such runs.
 const FACTOR: &str = "noise";
 
 /// Measures the noise of this machine, or shows its card.
-pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> anyhow::Result<Exit> {
+pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Failure> {
     if args.show {
         let card = read_noise_card(context)?;
         let hint = "measure it with `perflab noise`";
@@ -38,7 +37,11 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> anyhow::Result<
     let record = directory.read_record()?;
     let side = ComparisonSide { name: FACTOR.into(), runs: vec![record] };
     let comparison = compare_levels(&side, FACTOR, &AnalysisOptions::default())?;
-    let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
+    let manifest = side
+        .runs
+        .first()
+        .map(|run| &run.manifest)
+        .ok_or_else(|| UnexpectedError("the run is gone".into()))?;
     let (card, without) = NoiseCard::from_comparison(&comparison, manifest);
     without.iter().for_each(|reason| stderr_line!("without a card: {reason}"));
     if card.rows.is_empty() {
@@ -92,7 +95,7 @@ fn noise_card_path(context: &App) -> PathBuf {
 /// This machine's card, if it has one.
 ///
 /// A card that cannot be read is an error: silently comparing without it would look like no card.
-pub fn read_noise_card(context: &App) -> anyhow::Result<Option<NoiseCard>> {
+pub fn read_noise_card(context: &App) -> Result<Option<NoiseCard>, Failure> {
     let path = noise_card_path(context);
     let text = match read_text_file(&path) {
         Ok(text) => text,
@@ -111,7 +114,7 @@ pub fn read_noise_card(context: &App) -> anyhow::Result<Option<NoiseCard>> {
 }
 
 /// Keeps rows of other cases: several studies share one card.
-fn keep_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
+fn keep_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
     let path = noise_card_path(context);
     let mut card = card.clone();
     if let Some(old) = read_noise_card(context).unwrap_or_default().filter(|old| old.kernel == card.kernel) {
@@ -130,7 +133,7 @@ fn keep_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
+fn print_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
     let left = ["case", "metric"].map(GridColumn::left);
     let right = ["n", "noise", "change a → b", "reaches", "finds", "alarms interleaved", "alarms in turn"];
     let mut grid = Grid::new(left.into_iter().chain(right.map(GridColumn::right)));
@@ -161,7 +164,7 @@ fn print_noise_card(context: &App, card: &NoiseCard) -> anyhow::Result<()> {
 }
 
 /// Boots and iterations that a wanted precision costs.
-pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> anyhow::Result<Exit> {
+pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Failure> {
     let goal = precision_goal(args)?;
     let archive = context.archive()?;
     let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
@@ -277,7 +280,7 @@ pub struct SampleSizeArgs {
 }
 
 impl Verb for SampleSizeArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         plan_sample_size(app, self)
     }
 }
@@ -313,7 +316,7 @@ pub struct NoiseArgs {
 }
 
 impl Verb for NoiseArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         measure_or_show_noise(app, self)
     }
 }

@@ -7,13 +7,13 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::output_path::OutputPath;
 use crate::study_source;
 use crate::verb::Verb;
 
 /// Does what was asked for.
-pub fn run_study_verb(context: &App, args: &StudyArgs) -> anyhow::Result<Exit> {
+pub fn run_study_verb(context: &App, args: &StudyArgs) -> Result<Exit, Failure> {
     match &args.verb {
         StudyVerb::Check { study } => check_named_study(context, study)?,
         StudyVerb::Expand { study, set, seed } => expand_study(context, study, set, *seed)?,
@@ -26,7 +26,7 @@ pub fn run_study_verb(context: &App, args: &StudyArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn check_named_study(context: &App, name: &str) -> anyhow::Result<()> {
+fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     // A label's level is asked for at the run, so any one will do here.
     let (study, plan) = plan_named_study(context, name, &[], None, true)?;
     let source = study_source::find_study(name)?;
@@ -48,7 +48,7 @@ fn plan_named_study(
     set: &[String],
     seed: Option<u64>,
     any_label: bool,
-) -> anyhow::Result<(Study, RunPlan)> {
+) -> Result<(Study, RunPlan), Failure> {
     let source = study_source::find_study(name)?;
     let study = source.parse_study()?;
     let facts = perflab_observe::collect_facts(&context.root, None)?;
@@ -68,7 +68,7 @@ fn first_levels(study: &Study) -> Vec<(String, String)> {
     labels.filter_map(|(name, factor)| Some((name.clone(), factor.levels.first()?.name.clone()))).collect()
 }
 
-fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
+fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> Result<(), Failure> {
     let (_, plan) = plan_named_study(context, name, set, seed, false)?;
     let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(GridColumn::left));
     for (index, slot) in plan.slots.iter().enumerate() {
@@ -89,7 +89,7 @@ fn environment_text(case: &Case) -> String {
     case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn write_new_study(context: &App, file: &OutputPath) -> anyhow::Result<()> {
+fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {
     file.write_new(|out| Ok(out.write_all(study_source::STARTER.as_bytes())?))?;
     if *file != OutputPath::Stdout {
         context.note(format!("{file}: edit it, then `perflab study check {file}`"));
@@ -100,7 +100,7 @@ fn write_new_study(context: &App, file: &OutputPath) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list_shipped_studies(context: &App) -> anyhow::Result<()> {
+fn list_shipped_studies(context: &App) -> Result<(), Failure> {
     let mut grid = Grid::new(["study", "title"].map(GridColumn::left));
     for shipped in study_source::STUDIES {
         let study = study_source::find_study(shipped.name)?.parse_study()?;
@@ -117,7 +117,7 @@ pub struct StudyArgs {
 }
 
 impl Verb for StudyArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_study_verb(app, self)
     }
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use perflab_guest::BootOptions;
 use perflab_guest::{
@@ -18,12 +17,12 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::quantities;
 use crate::verb::Verb;
 
 /// Does what was asked for. The exit code is a guest's command's, where there is one.
-pub fn run_vm_verb(context: &App, args: &VmArgs) -> anyhow::Result<Exit> {
+pub fn run_vm_verb(context: &App, args: &VmArgs) -> Result<Exit, Failure> {
     match &args.verb {
         VmVerb::Boot(args) => boot_described_guest(context, args),
         VmVerb::List => print_guests(context),
@@ -42,17 +41,17 @@ pub fn launch_program(args: &LaunchArgs) -> Exit {
     let manner = perflab_observe::ChildOptions { read_only: args.read_only, stays: args.stays };
     let error = perflab_observe::exec_child(args.parent, manner, &args.argv);
     stderr_line!("error: cannot start {}: {error}", args.argv.first().cloned().unwrap_or_default().display());
-    Exit::Unexpected
+    Exit::UNEXPECTED
 }
 
 /// `perflab terminal`: only its failure comes back.
 pub fn open_terminal(args: &TerminalArgs) -> Exit {
     let error = perflab_guest::exec_on_terminal(&args.device, &args.argv);
     stderr_line!("error: no terminal at {}: {error}", args.device.display());
-    Exit::Unexpected
+    Exit::UNEXPECTED
 }
 
-fn print_guests(context: &App) -> anyhow::Result<Exit> {
+fn print_guests(context: &App) -> Result<Exit, Failure> {
     let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
     let mut grid = Grid::new(columns.map(GridColumn::left));
     let all = perflab_guest::list_guests()?;
@@ -75,7 +74,7 @@ fn print_guests(context: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
+fn open_guest_shell(context: &App, guest: &str) -> Result<Exit, Failure> {
     let note = perflab_guest::find_guest(guest)?;
     let stream = perflab_guest::connect_shell(&note)?;
     context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
@@ -83,7 +82,7 @@ fn open_guest_shell(context: &App, guest: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn boot_described_guest(context: &App, args: &BootArgs) -> anyhow::Result<Exit> {
+fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure> {
     // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
     if args.root == "host" {
         crate::measure::command_study::check_command_exists(&args.command)?;
@@ -118,7 +117,7 @@ fn run_in_guest(
     guest: Guest,
     stop: &StopRequest,
     logs: GuestLogs,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     if args.stay {
         let note = guest.leave_running(logs.keep_if_useful(context))?;
         context.print_value("guest", &note.id)?;
@@ -185,7 +184,7 @@ enum GuestLogs {
 }
 
 impl GuestLogs {
-    fn new(context: &App, args: &BootArgs) -> anyhow::Result<GuestLogs> {
+    fn new(context: &App, args: &BootArgs) -> Result<GuestLogs, Failure> {
         if let Some(path) = &args.logs {
             return Ok(GuestLogs::Given(path.clone()));
         }
@@ -215,7 +214,7 @@ impl GuestLogs {
 }
 
 /// The machine that the user describes.
-pub fn machine_from_args(args: &BootArgs) -> anyhow::Result<GuestMachine> {
+pub fn machine_from_args(args: &BootArgs) -> Result<GuestMachine, Failure> {
     if let Some(modules) = args.modules.as_deref().filter(|modules| !modules.is_dir()) {
         let message = format!("there is no folder {} for --modules", modules.display());
         return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
@@ -327,7 +326,7 @@ pub struct VmArgs {
 }
 
 impl Verb for VmArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_vm_verb(app, self)
     }
 }
@@ -460,7 +459,7 @@ pub struct LaunchArgs {
 }
 
 impl Verb for LaunchArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         Ok(launch_program(self))
     }
 }
@@ -476,7 +475,7 @@ pub struct TerminalArgs {
 }
 
 impl Verb for TerminalArgs {
-    fn run(&self, _app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
         Ok(open_terminal(self))
     }
 }

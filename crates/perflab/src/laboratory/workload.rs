@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use indexmap::IndexMap;
 use perflab_conduct::execution_records::ExecutionRecord;
@@ -14,11 +13,11 @@ use perflab_workload::{HostPaths, WorkloadDefinition, WorkloadExecution, Workloa
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::verb::Verb;
 
 /// Does what was asked for.
-pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> anyhow::Result<Exit> {
+pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> Result<Exit, Failure> {
     match &args.verb {
         WorkloadVerb::List => list_workloads(context),
         WorkloadVerb::Show { name } => show_workload(context, &find_definition(context, name)?),
@@ -31,7 +30,7 @@ pub fn run_workload_verb(context: &App, args: &WorkloadArgs) -> anyhow::Result<E
     }
 }
 
-fn find_definition(context: &App, name: &str) -> anyhow::Result<WorkloadDefinition> {
+fn find_definition(context: &App, name: &str) -> Result<WorkloadDefinition, Failure> {
     let catalogue = context.catalogue()?;
     let found = catalogue.get(name).cloned();
     found.ok_or_else(|| {
@@ -40,7 +39,7 @@ fn find_definition(context: &App, name: &str) -> anyhow::Result<WorkloadDefiniti
     })
 }
 
-fn list_workloads(context: &App) -> anyhow::Result<Exit> {
+fn list_workloads(context: &App) -> Result<Exit, Failure> {
     let mut grid = Grid::new(["workload", "measures", "metrics", "ready"].map(GridColumn::left));
     for definition in context.catalogue()?.iter() {
         let metrics: Vec<String> = definition.metrics().into_iter().map(|metric| metric.name).collect();
@@ -52,7 +51,7 @@ fn list_workloads(context: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn show_workload(context: &App, definition: &WorkloadDefinition) -> anyhow::Result<Exit> {
+fn show_workload(context: &App, definition: &WorkloadDefinition) -> Result<Exit, Failure> {
     context.note(format!("{}: {}", definition.name, definition.title));
     context.note(&definition.measures);
     let whence: Vec<&str> =
@@ -122,7 +121,7 @@ fn metric_grid(definition: &WorkloadDefinition) -> Grid {
     grid
 }
 
-fn install_workload(context: &App, definition: &WorkloadDefinition, apply: bool) -> anyhow::Result<Exit> {
+fn install_workload(context: &App, definition: &WorkloadDefinition, apply: bool) -> Result<Exit, Failure> {
     let is_ready = definition.check_requirements().is_ok();
     let steps = if is_ready { install::InstallSteps::Nothing } else { install::plan_install(definition)? };
     if context.format == OutputFormat::Json {
@@ -151,7 +150,7 @@ fn try_workload(
     context: &App,
     definition: &WorkloadDefinition,
     parameters: &[String],
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     let scope = ExpressionScope::new(facts.expression_names());
     let parameters = definition
@@ -202,12 +201,12 @@ fn print_measured_metrics(
     context: &App,
     definition: &WorkloadDefinition,
     finished: &WorkloadExecution,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit, Failure> {
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     if let Some(failure) = finished.failure() {
         context.print_conclusion(&stdout)?;
         stderr_line!("{stderr}error: {} {failure}", definition.name);
-        return Ok(Exit::WorkloadFailed);
+        return Ok(Exit::WORKLOAD_FAILED);
     }
     let mut grid =
         Grid::new([GridColumn::left("metric"), GridColumn::right("value"), GridColumn::left("better")]);
@@ -231,7 +230,7 @@ pub struct WorkloadArgs {
 }
 
 impl Verb for WorkloadArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_workload_verb(app, self)
     }
 }

@@ -5,7 +5,6 @@
 
 use std::ffi::{OsStr, OsString};
 
-use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_conduct::{LocalMachine, PlanChoices};
 use perflab_model::study::TomlSource;
@@ -14,7 +13,7 @@ use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::measure::run;
 use crate::quantities;
 
@@ -44,7 +43,7 @@ impl RecordedCommand<'_> {
         &self,
         context: &App,
         change: impl FnOnce(&mut Study),
-    ) -> anyhow::Result<(RunStatus, RunDir)> {
+    ) -> Result<(RunStatus, RunDir), Failure> {
         let written = CommandStudy {
             verb: self.verb,
             workload: "command",
@@ -90,7 +89,7 @@ impl RecordedCommand<'_> {
             _ => {
                 let look = format!("`perflab show {} --output 0` prints what it said", found.short_id());
                 context.note(format!("the command failed or was stopped; {look}"));
-                Exit::WorkloadFailed
+                Exit::WORKLOAD_FAILED
             }
         }
     }
@@ -113,7 +112,7 @@ pub fn format_time_option(option: &str, text: &str) -> Result<String, UsageError
 }
 
 /// The command as a workload; waiting, where there is none.
-fn workload_definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
+fn workload_definition(command: &[OsString], duration: Option<&str>) -> Result<String, Failure> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
             vec!["sleep".to_owned(), quantities::parse_time_option("--for", duration)?.seconds().to_string()]
@@ -186,7 +185,7 @@ impl CommandStudy<'_> {
         &self,
         context: &App,
         change: impl FnOnce(&mut Study),
-    ) -> anyhow::Result<(RunStatus, RunDir)> {
+    ) -> Result<(RunStatus, RunDir), Failure> {
         run::undo_leftovers(context);
         let boot = perflab_observe::read_boot_id(&context.root);
         let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot)

@@ -13,10 +13,12 @@ use perflab_model::StopRequest;
 use perflab_model::study::StoppingRule;
 use perflab_model::{Manifest, Outcome, Overhead, RunEvent, RunEventKind, Sample};
 
+use crate::failure::Failure;
+
 /// Takes every event, in order.
 pub trait EventConsumer {
     /// One event. An error stops the run, cleanly.
-    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()>;
+    fn consume(&mut self, event: &RunEvent) -> Result<(), Failure>;
 }
 
 /// Feeds every event to every consumer until the source is done. A consumer that fails gets no
@@ -26,7 +28,7 @@ pub fn feed_consumers(
     events: &Receiver<RunEvent>,
     consumers: &mut [&mut dyn EventConsumer],
     stop: &StopRequest,
-) -> Option<anyhow::Error> {
+) -> Option<Failure> {
     let mut broken = vec![false; consumers.len()];
     let mut first = None;
     for event in events {
@@ -57,11 +59,11 @@ impl RecorderConsumer {
     }
 
     /// Makes tables of what was recorded. `None` where no run began.
-    pub fn finish(self) -> anyhow::Result<Option<RunDir>> {
+    pub fn finish(self) -> Result<Option<RunDir>, Failure> {
         Ok(self.recorder.map(RunRecorder::finish).transpose()?)
     }
 
-    fn open_recording(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+    fn open_recording(&mut self, event: &RunEvent) -> Result<(), Failure> {
         if let RunEventKind::Began(manifest) = &event.what {
             let mut recorder = self.archive.begin_run(manifest)?;
             for early in self.early_events.drain(..) {
@@ -74,7 +76,7 @@ impl RecorderConsumer {
 }
 
 impl EventConsumer for RecorderConsumer {
-    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+    fn consume(&mut self, event: &RunEvent) -> Result<(), Failure> {
         if matches!(event.what, RunEventKind::Standing(_)) {
             return Ok(()); // for those who watch
         }
@@ -184,7 +186,7 @@ fn is_narrow_enough(found: Option<f64>, until: StoppingRule) -> bool {
 }
 
 impl EventConsumer for PrecisionWatch {
-    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+    fn consume(&mut self, event: &RunEvent) -> Result<(), Failure> {
         let Some(until) = self.stopping_rule else { return Ok(()) };
         match &event.what {
             RunEventKind::Sample(sample) => self.samples.push(sample.clone()),

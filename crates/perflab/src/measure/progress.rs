@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind};
 
+use crate::failure::Failure;
 use crate::measure::event_consumers::EventConsumer;
 
 /// Shows a run as it goes.
@@ -152,7 +153,7 @@ impl ProgressReporter {
 }
 
 impl EventConsumer for ProgressReporter {
-    fn consume(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+    fn consume(&mut self, event: &RunEvent) -> Result<(), Failure> {
         match &event.what {
             RunEventKind::Began(manifest) => self.begin_run(manifest),
             RunEventKind::Phase(phase) => self.show_phase(*phase),

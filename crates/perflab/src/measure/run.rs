@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
-use anyhow::Context as _;
 use clap::Args;
 use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
@@ -20,14 +19,14 @@ use perflab_settings::setting_problems;
 use perflab_workload::ExecutionGuard;
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::measure::event_consumers::{PrecisionWatch, RecorderConsumer, feed_consumers};
 use crate::measure::progress::ProgressReporter;
-use crate::{signals, study_source};
 use crate::verb::Verb;
+use crate::{signals, study_source};
 
 /// Runs a study and shows what came out.
-pub fn run_study(context: &App, args: &RunArgs) -> anyhow::Result<Exit> {
+pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     undo_leftovers(context);
     let manifest = prepare_manifest(context, args, |_| ())?;
     let stop = stop_on_interrupt()?;
@@ -41,7 +40,7 @@ pub fn run_study(context: &App, args: &RunArgs) -> anyhow::Result<Exit> {
 }
 
 /// This machine as the target of a run.
-pub fn host_target(context: &App, catalogue: perflab_workload::Catalogue) -> anyhow::Result<LocalMachine> {
+pub fn host_target(context: &App, catalogue: perflab_workload::Catalogue) -> Result<LocalMachine, Failure> {
     let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
     Ok(LocalMachine {
         root: context.root.clone(),
@@ -84,7 +83,7 @@ pub fn prepare_manifest(
     context: &App,
     args: &RunArgs,
     change: impl FnOnce(&mut Study),
-) -> anyhow::Result<Manifest> {
+) -> Result<Manifest, Failure> {
     let source = study_source::find_study(&args.study)?;
     let mut study = source.parse_study()?;
     note_study_warnings(&source, &study);
@@ -131,7 +130,7 @@ pub fn note_study_warnings(source: &TomlSource, study: &Study) {
 }
 
 /// What can be known of the study's settings without changing any.
-pub fn check_settings(context: &App, source: &TomlSource, study: &Study) -> anyhow::Result<()> {
+pub fn check_settings(context: &App, source: &TomlSource, study: &Study) -> Result<(), Failure> {
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     let scope = perflab_conduct::plan::expression_scope(study, &facts).unwrap_or_default();
     let found = setting_problems(study, &scope, &context.root);
@@ -151,7 +150,7 @@ pub fn parse_level_choices(texts: &[String]) -> Result<Vec<(String, String)>, Us
 }
 
 /// ^C once stops cleanly; twice ends the process at once, with its settings put back.
-pub fn stop_on_interrupt() -> anyhow::Result<StopRequest> {
+pub fn stop_on_interrupt() -> Result<StopRequest, Failure> {
     let stop = StopRequest::new();
     signals::register_stop_signals(&stop.flag())?;
     Ok(stop)
@@ -169,7 +168,7 @@ pub fn execute_study(
     manifest: &Manifest,
     permissions: &RunPermissions,
     stop: &StopRequest,
-) -> anyhow::Result<(RunStatus, RunDir)> {
+) -> Result<(RunStatus, RunDir), Failure> {
     let archive = context.archive()?;
     archive.ensure_writable()?;
     let mut recording = RecorderConsumer::new(archive);
@@ -189,7 +188,8 @@ pub fn execute_study(
     let recorded = recording.finish();
     // What was cut off may have been a perflab with settings of its own.
     undo_leftovers(context);
-    let status = outcome.map_err(|_| anyhow::anyhow!("the measuring thread panicked: please report this"))?;
+    let status =
+        outcome.map_err(|_| UnexpectedError("the measuring thread panicked: please report this".into()))?;
     if let Some(error) = broken {
         return Err(error.context("the run was stopped, and its settings undone"));
     }
@@ -221,11 +221,11 @@ fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
                 "some iterations failed: `perflab show {} --iterations` lists them",
                 run.short_id()
             ));
-            Exit::WorkloadFailed
+            Exit::WORKLOAD_FAILED
         }
         _ => {
             context.note(format!("stopped; what was measured is kept: `perflab show {}`", run.short_id()));
-            Exit::WorkloadFailed
+            Exit::WORKLOAD_FAILED
         }
     }
 }
@@ -293,7 +293,7 @@ pub struct RunArgs {
 }
 
 impl Verb for RunArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         run_study(app, self)
     }
 }

@@ -8,12 +8,12 @@ use perflab_analyze::{
 use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::App;
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::selection;
 use crate::verb::Verb;
 
 /// Compares runs, or the levels of a factor within one.
-pub fn compare_runs(context: &App, args: &CompareArgs) -> anyhow::Result<Exit> {
+pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
     refuse_ineffective_options(args)?;
     let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let statistics = chosen_statistics(args)?;
@@ -128,7 +128,7 @@ fn comparison_text(
     args: &CompareArgs,
     comparison: &Comparison,
     statistics: &[SampleStatistic],
-) -> anyhow::Result<String> {
+) -> Result<String, Failure> {
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match args.style {
         ComparisonStyle::Mmtests => mmtests_text(args, comparison, statistics, format)?,
@@ -151,7 +151,7 @@ fn mmtests_text(
     comparison: &Comparison,
     statistics: &[SampleStatistic],
     format: OutputFormat,
-) -> anyhow::Result<String> {
+) -> Result<String, Failure> {
     use comparison::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
     let text = match args.monitor.as_deref() {
         Some("duration") => render_mmtests_monitor(&mmtests::mmtests_duration_tables(comparison), format)?,
@@ -172,7 +172,7 @@ fn chosen_statistics(args: &CompareArgs) -> Result<Vec<SampleStatistic>, UsageEr
 }
 
 /// Effects and interaction of two factors within runs that are repetitions of one another.
-fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2]) -> anyhow::Result<Exit> {
+fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2]) -> Result<Exit, Failure> {
     let side = join_named_runs(context, args)?;
     let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(args)?)?;
     context.print_text(&comparison::render_interactions(
@@ -185,7 +185,7 @@ fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2])
 }
 
 /// All runs that were named, as repetitions of one another.
-fn join_named_runs(context: &App, args: &CompareArgs) -> anyhow::Result<ComparisonSide> {
+fn join_named_runs(context: &App, args: &CompareArgs) -> Result<ComparisonSide, Failure> {
     let archive = context.archive()?;
     let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
     for name in &args.runs {
@@ -203,7 +203,7 @@ fn read_compared_side(
     archive: &perflab_archive::Archive,
     name: &str,
     args: &CompareArgs,
-) -> anyhow::Result<ComparisonSide> {
+) -> Result<ComparisonSide, Failure> {
     match args.monitor.as_deref().filter(|monitor| *monitor != "duration") {
         Some(monitor) if args.style == ComparisonStyle::Mmtests => {
             crate::selection::monitor_readings_side(archive, name, monitor)
@@ -215,7 +215,7 @@ fn read_compared_side(
 }
 
 /// The comparison, and its sides.
-fn build_comparison(context: &App, args: &CompareArgs) -> anyhow::Result<(Comparison, Vec<ComparisonSide>)> {
+fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Vec<ComparisonSide>), Failure> {
     let options = AnalysisOptions {
         noise: crate::laboratory::noise::read_noise_card(context)?,
         ..comparison_options(args)?
@@ -353,7 +353,7 @@ pub struct CompareArgs {
 }
 
 impl Verb for CompareArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         compare_runs(app, self)
     }
 }

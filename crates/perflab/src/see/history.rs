@@ -12,13 +12,13 @@ use perflab_present::history::{guard_grid, history_chart, history_runs_grid, ste
 use perflab_present::report::{SECTIONS, render_report};
 
 use crate::app::{self, App};
-use crate::failure::{Exit, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::output_path::OutputPath;
 use crate::see::report;
 use crate::verb::Verb;
 
 /// Metrics over runs.
-pub fn show_history(context: &App, args: &HistoryArgs) -> anyhow::Result<Exit> {
+pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, false)?;
     let found = metric_histories(&history_records(&runs), &history_options(&args.of)?)?;
     print_history(context, &found)?;
@@ -41,7 +41,7 @@ pub fn read_history_runs(
     context: &App,
     of: &HistorySelection,
     needs_newest: bool,
-) -> anyhow::Result<Vec<HistoryRun>> {
+) -> Result<Vec<HistoryRun>, Failure> {
     let archive = context.archive()?;
     let mut found = Vec::new();
     for entry in archive.list_runs()? {
@@ -68,7 +68,7 @@ pub fn read_history_runs(
             Err(error) if needs_newest && newest.as_deref() == Some(directory.id()) => {
                 return Err(error.into());
             }
-            Err(error) => stderr_line!("warning: left out: {error:#}"),
+            Err(error) => stderr_line!("warning: left out: {}", Failure::from(error)),
         }
     }
     let skipped = of.last.map_or(0, |last| runs.len().saturating_sub(last));
@@ -106,7 +106,7 @@ pub fn history_options(of: &HistorySelection) -> Result<AnalysisOptions, UsageEr
 }
 
 /// A single series run by run, several by their steps.
-fn print_history(context: &App, found: &MetricHistories) -> anyhow::Result<()> {
+fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> {
     if context.format == OutputFormat::Json {
         return context.print_json(found);
     }
@@ -133,7 +133,7 @@ pub fn write_history_report(
     of: &HistorySelection,
     runs: &[HistoryRun],
     found: &MetricHistories,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
     let data = report::report_data(std::slice::from_ref(&newest.directory), Vec::new())?;
     let data = ReportData { title: "History".into(), history: Some(found.clone()), ..data };
@@ -144,7 +144,7 @@ pub fn write_history_report(
 }
 
 /// The newest run against its history.
-pub fn guard_newest_run(context: &App, args: &GuardArgs) -> anyhow::Result<Exit> {
+pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;
     let options = history_options(&args.of)?;
     let found = metric_histories(&history_records(&runs), &options)?;
@@ -231,7 +231,7 @@ pub struct HistoryArgs {
 }
 
 impl Verb for HistoryArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         show_history(app, self)
     }
 }
@@ -256,7 +256,7 @@ pub struct GuardArgs {
 }
 
 impl Verb for GuardArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         guard_newest_run(app, self)
     }
 }

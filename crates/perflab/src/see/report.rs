@@ -1,6 +1,5 @@
 //! `perflab report`, and the conclusions with which a run ends.
 
-use anyhow::Context as _;
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, TraceContents, compare_levels, compare_sides,
@@ -13,12 +12,12 @@ use perflab_present::report::{SECTIONS, VERDICTS, conclude_sections, render_repo
 use perflab_present::section::Section;
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
 
 /// Writes one HTML file about runs.
-pub fn report_runs(context: &App, args: &ReportArgs) -> anyhow::Result<Exit> {
+pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let sides = args
         .runs
@@ -38,7 +37,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> anyhow::Result<Exit> {
 }
 
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.
-pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> anyhow::Result<()> {
+pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), Failure> {
     let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
     let comparisons = compare_by_every_factor(&side)?;
     if comparisons.is_empty() {
@@ -67,14 +66,14 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> anyhow::Res
 }
 
 /// Where a page about a run goes without `--output`.
-pub fn default_page_path(context: &App, run: &RunDir, ending: &str) -> anyhow::Result<OutputPath> {
+pub fn default_page_path(context: &App, run: &RunDir, ending: &str) -> Result<OutputPath, Failure> {
     let directory = context.archive_path().join("reports");
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     Ok(OutputPath::File(directory.join(format!("{}{ending}", run.id()))))
 }
 
 /// Says which file was written: its name is the data, where the file itself is not.
-pub fn note_written_file(context: &App, what: &str, path: &OutputPath) -> anyhow::Result<()> {
+pub fn note_written_file(context: &App, what: &str, path: &OutputPath) -> Result<(), Failure> {
     match path {
         OutputPath::Stdout => Ok(()),
         OutputPath::File(path) => {
@@ -85,7 +84,7 @@ pub fn note_written_file(context: &App, what: &str, path: &OutputPath) -> anyhow
 }
 
 /// One run is compared by its factors, several with the first.
-fn compare_report_sides(sides: &[ComparisonSide]) -> anyhow::Result<Vec<Comparison>> {
+fn compare_report_sides(sides: &[ComparisonSide]) -> Result<Vec<Comparison>, Failure> {
     match sides.split_first() {
         Some((side, [])) => compare_by_every_factor(side),
         Some((baseline, candidates)) => {
@@ -96,7 +95,7 @@ fn compare_report_sides(sides: &[ComparisonSide]) -> anyhow::Result<Vec<Comparis
 }
 
 /// A comparison for every factor that the run varied. A run without a sample has none.
-pub fn compare_by_every_factor(side: &ComparisonSide) -> anyhow::Result<Vec<Comparison>> {
+pub fn compare_by_every_factor(side: &ComparisonSide) -> Result<Vec<Comparison>, Failure> {
     let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -105,12 +104,12 @@ pub fn compare_by_every_factor(side: &ComparisonSide) -> anyhow::Result<Vec<Comp
     Ok(compared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn write_report(path: &OutputPath, data: &ReportData) -> anyhow::Result<()> {
+fn write_report(path: &OutputPath, data: &ReportData) -> Result<(), Failure> {
     path.write(render_report(data, SECTIONS)?.as_bytes())
 }
 
 /// What a report of runs is made from.
-pub fn report_data(runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<ReportData<'static>> {
+pub fn report_data(runs: &[RunDir], comparisons: Vec<Comparison>) -> Result<ReportData<'static>, Failure> {
     let mut read: Vec<Box<dyn RunData>> = Vec::new();
     for run in runs {
         read.push(Box::new(StoredRun::read(run)?));
@@ -135,7 +134,7 @@ pub struct ReportArgs {
 }
 
 impl Verb for ReportArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         report_runs(app, self)
     }
 }

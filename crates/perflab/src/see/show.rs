@@ -11,13 +11,13 @@ use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::fairness;
 
 use crate::app::App;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::keep::runs::format_local_time;
 use crate::selection;
 use crate::verb::Verb;
 
 /// Shows one run from the side that was asked for.
-pub fn show_run(context: &App, args: &ShowArgs) -> anyhow::Result<Exit> {
+pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
     let run = selection::select_run(&context.archive()?, &args.run)?;
     if let Some(slot) = args.output {
         print_iteration_output(context, &run, slot)?;
@@ -34,7 +34,7 @@ pub fn show_run(context: &App, args: &ShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// What was done and how it went, then the medians.
-pub fn print_run_overview(context: &App, run: &RunDir) -> anyhow::Result<()> {
+pub fn print_run_overview(context: &App, run: &RunDir) -> Result<(), Failure> {
     let record = run.read_record()?;
     for line in run_summary_lines(run, &record) {
         context.note_line(&line);
@@ -156,7 +156,7 @@ fn outcome_text(outcome: &Outcome) -> String {
     }
 }
 
-fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> anyhow::Result<()> {
+fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), Failure> {
     let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
     for name in ["stdout", "stderr"] {
         if let Some(text) = run.read_output(Some(slot), name)? {
@@ -206,7 +206,7 @@ pub struct ShowArgs {
 }
 
 impl Verb for ShowArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         show_run(app, self)
     }
 }
@@ -221,7 +221,7 @@ pub struct DiffArgs {
 }
 
 impl Verb for DiffArgs {
-    fn run(&self, app: &App) -> anyhow::Result<Exit> {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
         crate::keep::runs::diff_runs(app, self)
     }
 }

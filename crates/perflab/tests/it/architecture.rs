@@ -144,8 +144,45 @@ fn every_type_has_a_name_of_its_own() {
     assert!(twice.is_empty(), "{twice:#?}");
 }
 
+/// Stand-alone libraries, which know no exit codes: what they fail with is classified where it is wrapped.
+const UNCLASSIFIED: &[&str] = &["slablist", "optrace", "perflab-stats", "fixtures", "xtask", "fuzz-decoders"];
+
+/// Exit codes are made of the class that an error says of itself, beside its definition.
 #[test]
-fn only_the_binary_uses_clap_and_anyhow() {
+fn every_error_says_its_class() {
+    let mut count = 0;
+    for (package, folder) in crates() {
+        if UNCLASSIFIED.iter().any(|name| package.name.as_str().starts_with(name)) {
+            continue;
+        }
+        let source = source_lines(&folder);
+        for (file, line) in &source {
+            // One that only its crate sees is wrapped before it leaves.
+            let is_public = line.trim_start().starts_with("pub ");
+            let Some(name) = defined_type(line).filter(|name| is_public && name.ends_with("Error")) else {
+                continue;
+            };
+            let implementation = format!("impl Classify for {name} {{");
+            let is_classified = source.iter().any(|(_, line)| line.starts_with(&implementation));
+            assert!(is_classified, "{name} of {} says no class", file.display());
+            count += 1;
+        }
+    }
+    assert!(count > 35, "{count} errors were found");
+}
+
+#[test]
+fn errors_are_told_apart_by_their_class_and_not_by_downcasts() {
+    let (_, binary) = crates().into_iter().find(|(package, _)| package.name.as_str() == "perflab").unwrap();
+    for (file, line) in source_lines(&binary) {
+        let is_allowed =
+            !line.contains("anyhow") && (!line.contains("downcast") || file.ends_with("output_path.rs"));
+        assert!(is_allowed, "{}: {line}", file.display());
+    }
+}
+
+#[test]
+fn only_the_binary_uses_clap() {
     let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().unwrap();
     for package in metadata.packages.iter().filter(|package| package.name.starts_with("perflab-")) {
         for used in &package.dependencies {

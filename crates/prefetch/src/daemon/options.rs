@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 use crate::daemon::programs::LearnThreshold;
 use crate::replay_plan::{ReadOrder, ReplayMode};
 use crate::startup_trace::CombinePolicy;
@@ -99,6 +101,22 @@ pub enum DaemonError {
     },
 }
 
+impl Classify for DaemonError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            DaemonError::Door { .. }
+            | DaemonError::Guard { .. }
+            | DaemonError::Socket { .. }
+            | DaemonError::Already(_)
+            | DaemonError::System { .. } => ErrorClass::Environment,
+            DaemonError::NoMount(_) => ErrorClass::Usage,
+            DaemonError::Tracing(error) => error.class(),
+            DaemonError::Blind(error) => error.class(),
+            DaemonError::List(error) => error.class(),
+        }
+    }
+}
+
 impl DaemonError {
     pub(crate) fn system_error(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| DaemonError::System { what, source }
@@ -135,6 +153,14 @@ pub enum ProgramListError {
         /// what is there
         text: String,
     },
+}
+
+impl Classify for ProgramListError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ProgramListError::Read { .. } | ProgramListError::Line { .. } => ErrorClass::Usage,
+        }
+    }
 }
 
 impl ProgramLists {

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use tiny_skia::{
     Color, ColorU8, FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke,
     StrokeDash, Transform,
@@ -39,6 +40,14 @@ pub enum ChartError {
     /// The encoder failed.
     #[error("cannot write the picture as PNG: {0}")]
     Encode(String),
+}
+
+impl Classify for ChartError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            ChartError::Size { .. } | ChartError::Encode(_) => ErrorClass::Unexpected,
+        }
+    }
 }
 
 /// The scene as a PNG file.

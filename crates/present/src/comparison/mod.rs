@@ -24,9 +24,7 @@ pub(crate) mod table;
 mod tests;
 pub(crate) mod verdict_table;
 
-pub use crate::grid::{
-    ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat,
-};
+pub use crate::grid::{ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat};
 pub use benchstat::render_benchstat;
 pub use grids::{render_gains, render_interactions, render_statistics};
 pub use lkp::render_lkp;

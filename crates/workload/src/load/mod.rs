@@ -17,6 +17,8 @@ pub(crate) mod small_files;
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use perflab_model::error_class::{Classify, ErrorClass};
+
 use crate::load::args::BuiltinLoadArgs;
 
 type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError>;
@@ -70,6 +72,15 @@ pub enum LoadError {
         /// in memory
         found: f64,
     },
+}
+
+impl Classify for LoadError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            LoadError::Help(_) | LoadError::Unknown { .. } | LoadError::Argument { .. } => ErrorClass::Usage,
+            LoadError::Refused { .. } | LoadError::WrongResult { .. } => ErrorClass::Unexpected,
+        }
+    }
 }
 
 impl LoadError {
