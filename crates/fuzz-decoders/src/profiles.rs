@@ -18,13 +18,12 @@ ffffffffc0000000 t ext4_write\t[ext4]
 fn decode_profile(format: ProfileFormat, bytes: &[u8]) {
     let folder = MemoryFolder::new(format.name());
     let options = SymbolOptions {
-        format: Some(format),
         kallsyms: Some(folder.write("kallsyms", KALLSYMS.as_bytes())),
         anchors: vec!["kfree".into()],
         ..SymbolOptions::default()
     };
     let path = folder.write("profile", bytes);
-    if let Ok(profile) = read_profile_file(&path, &options) {
+    if let Ok(profile) = read_profile_file(&path, Some(format), &options) {
         assert!(!profile.batch.samples.is_empty());
         let _ = profile.sample_parts();
     }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`profile_format`] | from a path to a profile, whatever its format |
 //! | [`imported_profile`] | what every format gives; what events cannot see; errors with line or offset |
-//! | `perf_data`, `perf_file`, `perf_records` | what `perf record` writes: whole or cut, every size checked |
+//! | `perf_data`, `perf_layout`, `perf_file`, `perf_records` | what `perf record` writes: whole or cut, every size checked |
 //! | `perf_script`, `pprof`, `folded` | the text of `perf script`; protobufs; `a;b;c 42` |
 //! | `stack_converter`, `address_space` | the converter: samples and chains of addresses to stacks |
 //! | `unwind` | stacks from copies of memory (`--call-graph dwarf`) |
@@ -29,6 +29,7 @@ mod kernel_symbols;
 mod live_recording;
 mod perf_data;
 mod perf_file;
+mod perf_layout;
 mod perf_records;
 mod perf_script;
 mod pprof;
@@ -49,7 +50,8 @@ pub use imported_profile::{ImportedProfile, ProfileNote, ProfilePosition, Profil
 pub use kernel_symbols::{KernelSymbols, KernelSymbolsError};
 pub use live_recording::{LiveProfile, MappedFile, PerfRecording, RecordedProcess};
 pub use pprof::write_pprof;
-pub use profile_format::{ProfileFormat, SymbolOptions, read_profile_file};
+pub use profile_format::{ProfileFormat, read_profile_file};
 pub use profile_selection::ProfileSelection;
+pub use recorded_machine::SymbolOptions;
 pub use speedscope::write_speedscope;
 pub use stack_converter::{StackConverter, SymbolSources};

@@ -11,7 +11,7 @@ use byteorder::{BigEndian, LittleEndian};
 use linux_perf_event_reader::{Endianness, PerfEventAttr};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use crate::perf_data::PerfDataLayout;
+use crate::perf_layout::PerfDataLayout;
 
 /// The most that compressed records grow to: so many times the file, and no more than this.
 const RATIO: u64 = 400;

@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use rustix::fs::OFlags;
 
 use crate::imported_profile::{ImportedProfile, StacksError};
+use crate::recorded_machine::SymbolOptions;
 use crate::{folded, perf_data, perf_script, pprof};
 
 /// A format that profiles come in.
@@ -60,31 +61,20 @@ impl FromStr for ProfileFormat {
     }
 }
 
-/// What the user says about the file.
-#[derive(Debug, Clone, Default)]
-pub struct SymbolOptions {
-    /// What it is; guessed where left out.
-    pub format: Option<ProfileFormat>,
-    /// Which event of a perf.data with several is read; all together where left out.
-    pub event: Option<String>,
-    /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
-    pub kallsyms: Option<PathBuf>,
-    /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
-    pub vmlinux: Option<PathBuf>,
-    /// Kernel symbols to look up whether or not a sample hit them; normalised names.
-    pub anchors: Vec<String>,
-}
-
-/// Reads the profile at `path`.
+/// Reads the profile at `path`, which is of `format`; that is guessed where left out.
 ///
 /// # Errors
 /// A file that cannot be read, that holds no samples, or no sample that can be understood.
-pub fn read_profile_file(path: &Path, options: &SymbolOptions) -> Result<ImportedProfile, StacksError> {
+pub fn read_profile_file(
+    path: &Path,
+    format: Option<ProfileFormat>,
+    options: &SymbolOptions,
+) -> Result<ImportedProfile, StacksError> {
     let bytes = read_finite_profile(path).map_err(StacksError::io(path))?;
     if bytes.is_empty() {
         return Err(StacksError::bad_format(path, None, "it is empty: there is no profile in it"));
     }
-    let format = options.format.unwrap_or_else(|| ProfileFormat::detect_profile_format(&bytes));
+    let format = format.unwrap_or_else(|| ProfileFormat::detect_profile_format(&bytes));
     if options.event.is_some() && format != ProfileFormat::PerfData {
         let reason =
             format!("it is taken for {}, and only of a perf.data an event can be chosen", format.name());

@@ -5,8 +5,20 @@ use std::path::{Path, PathBuf};
 
 use crate::imported_profile::ProfileBuilder;
 use crate::kernel_symbols::KernelSymbols;
-use crate::profile_format::SymbolOptions;
 use crate::stack_converter::SymbolSources;
+
+/// What is read of a profile, and where the symbols of its kernel are.
+#[derive(Debug, Clone, Default)]
+pub struct SymbolOptions {
+    /// Which event of a perf.data with several is read; all together where left out.
+    pub event: Option<String>,
+    /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
+    pub kallsyms: Option<PathBuf>,
+    /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
+    pub vmlinux: Option<PathBuf>,
+    /// Kernel symbols to look up whether or not a sample hit them; normalised names.
+    pub anchors: Vec<String>,
+}
 
 /// What identifies a machine and its kernel; empty where it is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

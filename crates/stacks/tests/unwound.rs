@@ -44,7 +44,8 @@ fn copied_memory_becomes_stacks() {
         eprintln!("SKIP copied_memory_becomes_stacks: no gcc, no perf, or it may not record");
         return;
     }
-    let imported = read_profile_file(&folder.path().join("perf.data"), &SymbolOptions::default()).unwrap();
+    let imported =
+        read_profile_file(&folder.path().join("perf.data"), None, &SymbolOptions::default()).unwrap();
     let batch = &imported.batch;
     let mut ends: HashMap<String, usize> = HashMap::new();
     let busy = batch.samples.iter().map(|one| stack_names(batch, one)).filter(|one| one[0] == "innermost");

@@ -332,14 +332,13 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> Result<Exit
     let format = args.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
     let format = format.map_err(|error| UsageError::new(error, "leave --from out to have it guessed"))?;
     let options = SymbolOptions {
-        format,
         event: args.event.clone(),
         kallsyms: args.kallsyms.clone(),
         vmlinux: args.vmlinux.clone(),
         anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
     };
     crate::keep::exchange::refuse_endless(&args.file)?;
-    let imported = perflab_stacks::read_profile_file(&args.file, &options)?;
+    let imported = perflab_stacks::read_profile_file(&args.file, format, &options)?;
     let parts = imported.sample_parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
