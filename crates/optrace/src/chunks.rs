@@ -5,9 +5,15 @@
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
 
-use crate::clock::ClockPair;
-use crate::living_trace::{ChunkMemory, RegionShape};
+use crate::clock::{ClockKind, ClockPair, read_monotonic_clock};
+use crate::disk_room::TraceFileSpace;
+use crate::layout::{TraceBlockKind, encode_block, encode_block_word, encode_thread_start};
+use crate::living_trace::{self, ChunkMemory, RegionShape};
+use crate::thread_events::ThreadEventRing;
 
 /// What the recorder filled.
 pub(crate) struct FilledChunk<'a> {
@@ -120,6 +126,112 @@ impl ThreadChunks {
         chunk.full.store(false, Ordering::Release);
         true
     }
+}
+
+/// What recorders and the writer share.
+pub(crate) struct RecorderChunks {
+    pub clock: ClockKind,
+    pub kernel: bool,
+    shape: RegionShape,
+    /// the file, and who has which room in it
+    pub space: Arc<TraceFileSpace>,
+    process: u32,
+    /// how often the process had forked when the trace began
+    forks: u64,
+    next: AtomicU32,
+    pub threads: Mutex<Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>>,
+    pub stop: AtomicBool,
+    pub writer: OnceLock<Thread>,
+}
+
+impl RecorderChunks {
+    /// For a trace in this file, of threads that have chunks of this shape each.
+    pub(crate) fn new(
+        clock: ClockKind,
+        kernel: bool,
+        shape: RegionShape,
+        space: Arc<TraceFileSpace>,
+    ) -> Self {
+        Self {
+            clock,
+            kernel,
+            shape,
+            space,
+            process: std::process::id(),
+            forks: living_trace::fork_count(),
+            next: AtomicU32::new(0),
+            threads: Mutex::new(Vec::new()),
+            stop: AtomicBool::new(false),
+            writer: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn open_thread_chunks(&self) -> Arc<ThreadChunks> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let region = self.space.allocate_region(self.shape.byte_size() as u64);
+        let file = region.map(|at| (self.space.file(), at));
+        Arc::new(ThreadChunks::new(number, self.shape, file, self.clock.now()))
+    }
+
+    /// Whether this is a child of the process that made the trace.
+    pub(crate) fn is_forked_child(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// How often the process forked since the trace began.
+    pub(crate) fn forks_since_begin(&self) -> u64 {
+        living_trace::fork_count() - self.forks
+    }
+
+    pub(crate) fn add_thread(&self, lane: &Arc<ThreadChunks>, kernel: Option<ThreadEventRing>) {
+        let mut lanes = self.lock_threads();
+        announce_thread(&self.space, lane);
+        lanes.push((Arc::clone(lane), kernel));
+    }
+
+    /// Lanes are only pushed: a panic while one is leaves nothing half-done.
+    pub(crate) fn lock_threads(&self) -> MutexGuard<'_, Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wake_writer(&self) {
+        if let Some(writer) = self.writer.get() {
+            writer.unpark();
+        }
+    }
+
+    /// Waits until the writer has emptied a chunk.
+    pub(crate) fn wait_for_chunk(&self, lane: &ThreadChunks, chunk: usize) {
+        if lane.is_free(chunk) {
+            return;
+        }
+        let since = read_monotonic_clock();
+        while !lane.is_free(chunk) {
+            self.wake_writer();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        lane.waits.fetch_add(1, Ordering::Relaxed);
+        lane.waited.fetch_add(read_monotonic_clock().saturating_sub(since), Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for RecorderChunks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecorderChunks")
+            .field("clock", &self.clock)
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes that a thread begins to record, on that thread: whoever ends with the process soon after leaves a trace that says where
+/// its memory lies.
+fn announce_thread(room: &TraceFileSpace, lane: &ThreadChunks) {
+    let mut bytes = Vec::new();
+    let word = encode_block_word(TraceBlockKind::ThreadStart, lane.number, 1);
+    encode_block(&mut bytes, word, None, &encode_thread_start(lane.thread, lane.file_region));
+    // Where it cannot be written, the writer tries again, and counts what is lost.
+    lane.announced.store(room.append_block(&bytes).is_ok(), Ordering::Release);
 }
 
 #[expect(unsafe_code, reason = "the standard library hides the number")]

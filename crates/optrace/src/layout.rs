@@ -28,7 +28,6 @@
 //! While a trace is made, the memory of its threads lies far behind the blocks, and is cut off at the end.
 
 use crate::clock::{ClockKind, ClockPair};
-use crate::probe_trace::StampCost;
 
 /// The version of the format, here and in the files that are written.
 pub const VERSION: u32 = 2;
@@ -111,6 +110,30 @@ pub(crate) struct RecordingCost {
     pub around: f64,
     /// a span measures so much when nothing is done in it
     pub span: f64,
+}
+
+/// What taking the stamps costs, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StampCost {
+    /// Between the stamps of a begin and an end with nothing between.
+    pub between: f64,
+    /// A begin and an end in all: what they lengthen the operation around them by.
+    pub pair: f64,
+}
+
+impl StampCost {
+    /// As a line of a header has it, behind its list.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (between, pair) = text.split_once(' ')?;
+        let number = |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite());
+        Some(Self { between: number(between)?, pair: number(pair)? })
+    }
+
+    pub(crate) fn largest(of: &[Self]) -> Self {
+        let greater =
+            |a: Self, b: &Self| Self { between: a.between.max(b.between), pair: a.pair.max(b.pair) };
+        of.iter().fold(Self::default(), greater)
+    }
 }
 
 /// What recording each kind costs, in ticks.
@@ -252,6 +275,22 @@ pub(crate) fn encode_span(kind: u8, ticks: u64, count: u32) -> u64 {
 
 pub(crate) fn decode_span(word: u64) -> (u8, u64, u32) {
     ((word >> 56) as u8, word & LONGEST, (word >> 40) as u32 & 0xffff)
+}
+
+/// What a block says of a thread that begins to record: its memory is at an offset of the file, or not in it.
+pub(crate) fn encode_thread_start(thread: i32, place: Option<(u64, u64)>) -> [u64; 3] {
+    let (at, bytes) = place.unwrap_or((0, 0));
+    [thread as u64, at, bytes]
+}
+
+/// A block in place of what `bytes` held: its head and its records.
+pub(crate) fn encode_block(bytes: &mut Vec<u8>, word: u64, closed: Option<ClockPair>, words: &[u64]) {
+    let closed = closed.unwrap_or(ClockPair { ticks: 0, ns: 0 });
+    let head = [word, size_of_val(words) as u64, closed.ticks, closed.ns];
+    bytes.resize(size_of_val(&head) + size_of_val(words), 0);
+    for (to, word) in bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
 }
 
 #[cfg(test)]

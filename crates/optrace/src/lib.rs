@@ -85,13 +85,15 @@ mod writer;
 
 pub use clock::ClockKind;
 pub use error::OptraceError;
-pub use layout::VERSION;
-pub use operation::{Operation, SpanTime};
-pub use probe_trace::{EntryCounts, ProbeMark, ProbeTrace, StackPosition, StampCost};
+pub use layout::{StampCost, VERSION};
+pub use operation::{Operation, SpanTime, TraceFileSummary};
+pub use probe_trace::{ProbeMark, ProbeTrace, StackPosition};
+pub use record_builder::EntryCounts;
 pub use recorder::Recorder;
-pub use trace::{ENVIRONMENT, Trace, TraceOptions, TraceRecordingSummary};
-pub use trace_file::{TraceFile, TraceFileSummary};
+pub use trace::{ENVIRONMENT, Trace, TraceOptions};
+pub use trace_file::TraceFile;
 pub use vocabulary::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Vocabulary};
+pub use writer::TraceRecordingSummary;
 
 /// The README's examples are tests.
 #[cfg(doctest)]

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use crate::clock::{ClockKind, ClockPair};
 use crate::disk_room::{TraceFileSpace, create_owned_file};
 use crate::error::OptraceError;
-use crate::layout::{FLAG_UNBALANCED, InnerOccurrence, RecordingCost, ThreadEventKind, TraceHeader};
-use crate::record_builder::{OWN, RecordBuilder};
-use crate::trace::TraceRecordingSummary;
+use crate::layout::{
+    FLAG_UNBALANCED, InnerOccurrence, RecordingCost, StampCost, ThreadEventKind, TraceHeader,
+};
+use crate::record_builder::{EntryCounts, OWN, RecordBuilder};
 use crate::vocabulary::Vocabulary;
-use crate::writer::TraceWriter;
+use crate::writer::{TraceRecordingSummary, TraceWriter};
 
 /// Words of a block, about.
 const BLOCK: usize = 8192;
@@ -40,30 +41,6 @@ pub enum ProbeMark {
     Fault,
 }
 
-/// What taking the stamps costs, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct StampCost {
-    /// Between the stamps of a begin and an end with nothing between.
-    pub between: f64,
-    /// A begin and an end in all: what they lengthen the operation around them by.
-    pub pair: f64,
-}
-
-impl StampCost {
-    /// As a line of a header has it, behind its list.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (between, pair) = text.split_once(' ')?;
-        let number = |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite());
-        Some(Self { between: number(between)?, pair: number(pair)? })
-    }
-
-    fn largest(of: &[Self]) -> Self {
-        let greater =
-            |a: Self, b: &Self| Self { between: a.between.max(b.between), pair: a.pair.max(b.pair) };
-        of.iter().fold(Self::default(), greater)
-    }
-}
-
 /// Where on which stack a time stamp was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackPosition {
@@ -73,27 +50,6 @@ pub struct StackPosition {
     /// The goroutine, in programs whose stacks move and whose routines change threads: then only an equal stack pointer
     /// says that something was left.
     pub routine: Option<u64>,
-}
-
-/// What became of the begins of one kind of operation, or of span. All but `entered` and `unbegun` add up to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EntryCounts {
-    /// Begins.
-    pub entered: u64,
-    /// Ended as they should: these are in the trace.
-    pub ended: u64,
-    /// Left without an end: by longjmp, an exception, a panic.
-    pub abandoned: u64,
-    /// Operations inside one that was open: part of its time.
-    pub nested: u64,
-    /// Spans outside of any operation.
-    pub outside: u64,
-    /// Their end was lost, or came on another thread.
-    pub lost: u64,
-    /// Still open when watching ended.
-    pub open: u64,
-    /// Ends without a begin, which are no entries: what was open when watching began, or a begin that not all come by.
-    pub unbegun: u64,
 }
 
 /// A trace file of time stamps that others took.

@@ -8,9 +8,29 @@ use crate::layout::{
     FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, InnerOccurrence, encode_head_word, encode_number,
     encode_span,
 };
-use crate::probe_trace::EntryCounts;
 use crate::stamp_words::{ABANDONED, CLOSED, StampWord, restore_stamp, tag};
 use crate::vocabulary::{MOST_DEPTH, MOST_NUMBERS, MOST_SPANS};
+
+/// What became of the begins of one kind of operation, or of span. All but `entered` and `unbegun` add up to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EntryCounts {
+    /// Begins.
+    pub entered: u64,
+    /// Ended as they should: these are in the trace.
+    pub ended: u64,
+    /// Left without an end: by longjmp, an exception, a panic.
+    pub abandoned: u64,
+    /// Operations inside one that was open: part of its time.
+    pub nested: u64,
+    /// Spans outside of any operation.
+    pub outside: u64,
+    /// Their end was lost, or came on another thread.
+    pub lost: u64,
+    /// Still open when watching ended.
+    pub open: u64,
+    /// Ends without a begin, which are no entries: what was open when watching began, or a begin that not all come by.
+    pub unbegun: u64,
+}
 
 /// One lane's notes becoming records, chunk by chunk: an operation may begin in one and end in another.
 pub(crate) struct StampDecoder {

@@ -8,11 +8,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::chunks::ThreadChunks;
+use crate::chunks::{RecorderChunks, ThreadChunks};
 use crate::clock::ClockKind;
 use crate::stamp_words::{ABANDONED, CLOSED, StampWriter, tag};
 use crate::thread_events::ThreadEventRing;
-use crate::trace::RecorderChunks;
 
 /// Words that suffice for most operations: this many are free when one begins, so that it need not wait inside.
 const USUAL: usize = 64;

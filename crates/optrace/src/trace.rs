@@ -4,21 +4,22 @@
 //! subtracts.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, Thread};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
-use crate::chunks::ThreadChunks;
-use crate::clock::{ClockKind, ClockLine, read_monotonic_clock};
+use crate::chunks::{RecorderChunks, ThreadChunks};
+use crate::clock::{ClockKind, ClockLine};
 use crate::disk_room::{TraceFileSpace, create_owned_file};
+use crate::error::OptraceError;
 use crate::layout::{RecordHeadWord, RecordingCost, TraceHeader, decode_span};
-use crate::living_trace::{self, RegionShape};
+use crate::living_trace::RegionShape;
 use crate::record_builder::StampDecoder;
+use crate::recorder::Recorder;
 use crate::stamp_words::{StampWriter, tag};
 use crate::thread_events::ThreadEventRing;
-use crate::writer::{TraceWriter, announce_thread};
-use crate::{EntryCounts, OptraceError, Recorder, Vocabulary};
+use crate::vocabulary::Vocabulary;
+use crate::writer::{TraceRecordingSummary, TraceWriter};
 
 /// The variable that names the trace file for [`Trace::from_environment`]; `perflab trace run` sets it.
 pub const ENVIRONMENT: &str = "OPTRACE_FILE";
@@ -42,47 +43,12 @@ impl Default for TraceOptions {
     }
 }
 
-/// What became of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TraceRecordingSummary {
-    /// Operations in the file.
-    pub operations: u64,
-    /// Operations that are not in it: none, unless the file could not be written.
-    pub lost: u64,
-    /// How often a recorder waited for the writer, between two operations.
-    pub waits: u64,
-    /// For how long in all, in nanoseconds.
-    pub waited: u64,
-    /// Events that the kernel had no room for.
-    pub events_lost: u64,
-    /// How often the process forked during the trace: what its children did is not in the trace.
-    pub forks: u64,
-    /// What became of the begins of all operations.
-    pub entries: EntryCounts,
-}
-
 /// A trace file being written.
 #[derive(Debug)]
 pub struct Trace {
     shared: Arc<RecorderChunks>,
     path: PathBuf,
     writer: Option<JoinHandle<std::io::Result<TraceRecordingSummary>>>,
-}
-
-/// What recorders and the writer share.
-pub(crate) struct RecorderChunks {
-    pub clock: ClockKind,
-    pub kernel: bool,
-    shape: RegionShape,
-    /// the file, and who has which room in it
-    pub space: Arc<TraceFileSpace>,
-    process: u32,
-    /// how often the process had forked when the trace began
-    forks: u64,
-    next: AtomicU32,
-    pub threads: Mutex<Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>>,
-    pub stop: AtomicBool,
-    writer: std::sync::OnceLock<Thread>,
 }
 
 impl Trace {
@@ -99,7 +65,10 @@ impl Trace {
         let room =
             Arc::new(TraceFileSpace::create(file, &header).map_err(OptraceError::from_io("write", path))?);
         let writer = TraceWriter::new(Arc::clone(&room));
-        let shared = Arc::new(RecorderChunks::new(clock, &options, header.refused == 0, room));
+        let chunk_words = (options.chunk_bytes / size_of::<u64>()).max(512);
+        let shape = RegionShape { chunk_words, chunks: options.chunks.max(2) };
+        let kernel = options.kernel && header.refused == 0;
+        let shared = Arc::new(RecorderChunks::new(clock, kernel, shape, room));
         let handle = {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("optrace".into());
@@ -179,83 +148,6 @@ fn build_header(
         cost,
         refused: refused.map_or(0, |error| error.raw_os_error().unwrap_or(-1) as u64),
         words: vocabulary.to_text(),
-    }
-}
-
-impl RecorderChunks {
-    fn new(clock: ClockKind, options: &TraceOptions, kernel: bool, room: Arc<TraceFileSpace>) -> Self {
-        let chunk_words = (options.chunk_bytes / size_of::<u64>()).max(512);
-        Self {
-            clock,
-            kernel: options.kernel && kernel,
-            shape: RegionShape { chunk_words, chunks: options.chunks.max(2) },
-            space: room,
-            process: std::process::id(),
-            forks: living_trace::fork_count(),
-            next: AtomicU32::new(0),
-            threads: Mutex::new(Vec::new()),
-            stop: AtomicBool::new(false),
-            writer: std::sync::OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn open_thread_chunks(&self) -> Arc<ThreadChunks> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let region = self.space.allocate_region(self.shape.byte_size() as u64);
-        let file = region.map(|at| (self.space.file(), at));
-        Arc::new(ThreadChunks::new(number, self.shape, file, self.clock.now()))
-    }
-
-    /// Whether this is a child of the process that made the trace.
-    pub(crate) fn is_forked_child(&self) -> bool {
-        std::process::id() != self.process
-    }
-
-    /// How often the process forked since the trace began.
-    pub(crate) fn forks_since_begin(&self) -> u64 {
-        living_trace::fork_count() - self.forks
-    }
-
-    pub(crate) fn add_thread(&self, lane: &Arc<ThreadChunks>, kernel: Option<ThreadEventRing>) {
-        let mut lanes = self.lock_threads();
-        announce_thread(&self.space, lane);
-        lanes.push((Arc::clone(lane), kernel));
-    }
-
-    /// Lanes are only pushed: a panic while one is leaves nothing half-done.
-    pub(crate) fn lock_threads(
-        &self,
-    ) -> std::sync::MutexGuard<'_, Vec<(Arc<ThreadChunks>, Option<ThreadEventRing>)>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wake_writer(&self) {
-        if let Some(writer) = self.writer.get() {
-            writer.unpark();
-        }
-    }
-
-    /// Waits until the writer has emptied a chunk.
-    pub(crate) fn wait_for_chunk(&self, lane: &ThreadChunks, chunk: usize) {
-        if lane.is_free(chunk) {
-            return;
-        }
-        let since = read_monotonic_clock();
-        while !lane.is_free(chunk) {
-            self.wake_writer();
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        lane.waits.fetch_add(1, Ordering::Relaxed);
-        lane.waited.fetch_add(read_monotonic_clock().saturating_sub(since), Ordering::Relaxed);
-    }
-}
-
-impl std::fmt::Debug for RecorderChunks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("clock", &self.clock)
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
     }
 }
 

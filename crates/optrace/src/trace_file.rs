@@ -16,9 +16,8 @@ use crate::layout::{
     TraceHeader, VERSION,
 };
 use crate::living_trace::read_remnants;
-use crate::operation::{Operation, ThreadEvents, ThreadReader};
-use crate::probe_trace::{EntryCounts, StampCost};
-use crate::record_builder::StampDecoder;
+use crate::operation::{Operation, ThreadEvents, ThreadReader, TraceFileSummary};
+use crate::record_builder::{EntryCounts, StampDecoder};
 use crate::vocabulary::Vocabulary;
 
 /// The longest header that is believed.
@@ -57,68 +56,6 @@ struct TraceBlock {
     at: u64,
     bytes: u64,
     closed: ClockPair,
-}
-
-/// What a file says about itself.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct TraceFileSummary {
-    /// Operations that were read.
-    pub operations: u64,
-    /// Operations that the recorder lost (the disk was full); missing in a file that was cut short.
-    pub lost: u64,
-    /// Why the file ends where it does, where it was cut short or is damaged: all before that was read.
-    pub cut: Option<String>,
-    /// Operations with a time stamp below an earlier one: their times mean nothing.
-    pub backwards: u64,
-    /// Operations with more spans or numbers than the limits: some of their time is in the span around.
-    pub beyond: u64,
-    /// Operations in which `enter` and `leave` did not match.
-    pub unbalanced: u64,
-    /// How often recorders waited for the writer between operations, and for how many nanoseconds.
-    pub waits: u64,
-    /// Nanoseconds of those.
-    pub waited: u64,
-    /// Threads that recorded.
-    pub threads: u32,
-    /// Events of the kernel, and how many it had no room for.
-    pub events: u64,
-    /// Those it had no room for.
-    pub events_lost: u64,
-    /// The errno with which the kernel refused its events, where it did.
-    pub refused: Option<i32>,
-    /// Nanoseconds that an empty operation measures; subtracted from all.
-    pub operation_cost: f64,
-    /// Nanoseconds that a span adds to its operation; subtracted for each.
-    pub span_cost: f64,
-    /// Of each kind of operation, where each has a cost of its own: that is subtracted.
-    pub operation_costs: Vec<StampCost>,
-    /// The same of spans.
-    pub span_costs: Vec<StampCost>,
-    /// Of each kind of operation that was read, how many there were and how many nanoseconds the stamps of operations inside
-    /// them cost: that is subtracted too.
-    pub inside: Vec<(u64, u64)>,
-    /// Process that wrote it.
-    pub process: u32,
-    /// How often it forked during the trace: what its children did is not in the trace.
-    pub forks: u64,
-    /// What became of the begins of all operations; nothing in a file of before, or of an attached program.
-    pub entries: EntryCounts,
-    /// Operations that were found in the memory of a process that ended without closing its trace.
-    pub rescued: u64,
-}
-
-impl TraceFileSummary {
-    pub(crate) fn add_nested_operation(&mut self, kind: u8, ns: u64) {
-        let kind = usize::from(kind);
-        if self.inside.len() <= kind {
-            self.inside.resize(kind + 1, (0, 0));
-        }
-        if let Some((operations, all)) = self.inside.get_mut(kind) {
-            *operations += 1;
-            *all += ns;
-        }
-    }
 }
 
 impl TraceFile {

@@ -7,16 +7,33 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::chunks::ThreadChunks;
+use crate::chunks::{RecorderChunks, ThreadChunks};
 use crate::clock::ClockPair;
 use crate::disk_room::TraceFileSpace;
-use crate::layout::{TraceBlockKind, encode_block_word};
-use crate::probe_trace::EntryCounts;
-use crate::record_builder::{RecordBuilder, StampDecoder};
-use crate::trace::{RecorderChunks, TraceRecordingSummary};
+use crate::layout::{TraceBlockKind, encode_block, encode_block_word, encode_thread_start};
+use crate::record_builder::{EntryCounts, RecordBuilder, StampDecoder};
 
 /// How long the kernel's events may wait where operations are so slow that no chunk fills.
 const REST: Duration = Duration::from_millis(100);
+
+/// What became of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TraceRecordingSummary {
+    /// Operations in the file.
+    pub operations: u64,
+    /// Operations that are not in it: none, unless the file could not be written.
+    pub lost: u64,
+    /// How often a recorder waited for the writer, between two operations.
+    pub waits: u64,
+    /// For how long in all, in nanoseconds.
+    pub waited: u64,
+    /// Events that the kernel had no room for.
+    pub events_lost: u64,
+    /// How often the process forked during the trace: what its children did is not in the trace.
+    pub forks: u64,
+    /// What became of the begins of all operations.
+    pub entries: EntryCounts,
+}
 
 pub(crate) struct TraceWriter {
     space: Arc<TraceFileSpace>,
@@ -162,29 +179,5 @@ impl TraceWriter {
         self.write_block(TraceBlockKind::End, 0, 1, None, &words);
         let cut = self.space.trim_to_blocks();
         self.failed.map_or(cut.map(|()| totals), Err)
-    }
-}
-
-fn encode_thread_start(thread: i32, place: Option<(u64, u64)>) -> [u64; 3] {
-    let (at, bytes) = place.unwrap_or((0, 0));
-    [thread as u64, at, bytes]
-}
-
-/// Writes that a thread begins to record, on that thread: whoever ends with the process soon after leaves a trace that says where
-/// its memory lies.
-pub(crate) fn announce_thread(room: &TraceFileSpace, lane: &ThreadChunks) {
-    let mut bytes = Vec::new();
-    let word = encode_block_word(TraceBlockKind::ThreadStart, lane.number, 1);
-    encode_block(&mut bytes, word, None, &encode_thread_start(lane.thread, lane.file_region));
-    // Where it cannot be written, the writer tries again, and counts what is lost.
-    lane.announced.store(room.append_block(&bytes).is_ok(), Ordering::Release);
-}
-
-fn encode_block(bytes: &mut Vec<u8>, word: u64, closed: Option<ClockPair>, words: &[u64]) {
-    let closed = closed.unwrap_or(ClockPair { ticks: 0, ns: 0 });
-    let head = [word, size_of_val(words) as u64, closed.ticks, closed.ns];
-    bytes.resize(size_of_val(&head) + size_of_val(words), 0);
-    for (to, word) in bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
-        to.copy_from_slice(&word.to_le_bytes());
     }
 }
