@@ -1,4 +1,4 @@
-//! Why a guest does not run.
+//! Why a guest does not run; why there is no first file system for it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,6 @@ use perflab_model::Bytes;
 use perflab_model::error_class::{Classify, ErrorClass};
 
 use crate::init_protocol::InitError;
-use crate::initramfs::InitramfsError;
 use crate::kernel::KernelError;
 
 /// Why a guest does not run.
@@ -189,5 +188,59 @@ impl GuestError {
     pub fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> GuestError {
         let path = path.into();
         move |source| GuestError::File { path, source }
+    }
+}
+
+/// Why an initramfs cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitramfsError {
+    /// A program is not there.
+    #[error("there is no program `{program}` on this host's PATH")]
+    NoProgram {
+        /// as it was asked for
+        program: String,
+    },
+    /// It is not a program that Linux runs.
+    #[error("{path} is neither an ELF program nor a script: {reason}")]
+    NotAProgram {
+        /// the file
+        path: PathBuf,
+        /// the parser's message
+        reason: String,
+    },
+    /// Its libraries are not all there.
+    #[error("{path} cannot be packed: {reason}")]
+    Libraries {
+        /// the program
+        path: PathBuf,
+        /// its interpreter's message
+        reason: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// which
+        path: PathBuf,
+        /// the system's reason
+        source: std::io::Error,
+    },
+}
+
+impl Classify for InitramfsError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            InitramfsError::NoProgram { .. } => ErrorClass::Usage,
+            InitramfsError::NotAProgram { .. }
+            | InitramfsError::Libraries { .. }
+            | InitramfsError::File { .. } => ErrorClass::Environment,
+        }
+    }
+}
+
+impl InitramfsError {
+    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> InitramfsError {
+        let path = path.into();
+        move |source| InitramfsError::File { path, source }
     }
 }

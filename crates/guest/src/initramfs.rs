@@ -13,65 +13,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
-use perflab_model::error_class::{Classify, ErrorClass};
-
+use crate::error::InitramfsError;
 use crate::init_protocol::InitConfig;
 use crate::kernel::KernelModule;
 use crate::portable_program::{self, find_closure};
-
-/// Why an initramfs cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InitramfsError {
-    /// A program is not there.
-    #[error("there is no program `{program}` on this host's PATH")]
-    NoProgram {
-        /// as it was asked for
-        program: String,
-    },
-    /// It is not a program that Linux runs.
-    #[error("{path} is neither an ELF program nor a script: {reason}")]
-    NotAProgram {
-        /// the file
-        path: PathBuf,
-        /// the parser's message
-        reason: String,
-    },
-    /// Its libraries are not all there.
-    #[error("{path} cannot be packed: {reason}")]
-    Libraries {
-        /// the program
-        path: PathBuf,
-        /// its interpreter's message
-        reason: String,
-    },
-    /// A file cannot be read or written.
-    #[error("{path}: {source}")]
-    File {
-        /// which
-        path: PathBuf,
-        /// the system's reason
-        source: std::io::Error,
-    },
-}
-
-impl Classify for InitramfsError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            InitramfsError::NoProgram { .. } => ErrorClass::Usage,
-            InitramfsError::NotAProgram { .. }
-            | InitramfsError::Libraries { .. }
-            | InitramfsError::File { .. } => ErrorClass::Environment,
-        }
-    }
-}
-
-impl InitramfsError {
-    pub(crate) fn file_error(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> InitramfsError {
-        let path = path.into();
-        move |source| InitramfsError::File { path, source }
-    }
-}
 
 /// Where a guest has perflab, its libraries, its modules and its orders. In /run, as it is of the running system
 /// only: whatever root the guest gets, this is mounted into it, and perflab finds its own libraries there and not

@@ -32,12 +32,12 @@ pub mod running_guest;
 pub mod vsock;
 
 pub use boot::{BootOptions, boot_guest, log_tail};
-pub use error::GuestError;
+pub use error::{GuestError, InitramfsError};
 pub use init::{exec_on_terminal, guest_agent_address, is_guest_init, run_init};
 pub use init_protocol::{
     ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,
 };
-pub use initramfs::{CpioWriter, Initramfs, InitramfsError, pack_portable_perflab};
+pub use initramfs::{CpioWriter, Initramfs, pack_portable_perflab};
 pub use kernel::{KernelError, KernelImage};
 pub use kernel_recipe::{KernelRecipes, KernelSource, find_kernel};
 pub use machine::{

@@ -10,7 +10,7 @@ use elf::ElfBytes;
 use elf::abi::PT_INTERP;
 use elf::endian::AnyEndian;
 
-use crate::initramfs::InitramfsError;
+use crate::error::InitramfsError;
 
 /// What a program needs to start.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,8 +31,8 @@ pub mod trace_store;
 
 pub use error::PrefetchError;
 pub use layout::{refresh_extents, shares_files};
-pub use replay::{ReplayBudget, ReplayPart, ReplayResult, replay_part};
-pub use replay_plan::{ReadOrder, ReplayMode, ReplayPlan, plan_replay, replay_memory_limit};
+pub use replay::{ReplayBudget, ReplayResult, replay_part};
+pub use replay_plan::{ReadOrder, ReplayMode, ReplayPart, ReplayPlan, plan_replay, replay_memory_limit};
 pub use startup_trace::{
     CombinePolicy, ProgramTraces, StartupTrace, TraceSource, TracedFile, TracedFileSystem, combine_traces,
 };

@@ -22,7 +22,7 @@ use perflab_observe::io::page_residency::count_resident_pages;
 use rustix::io::{ReadWriteFlags, preadv2};
 
 use crate::in_flight_requests::{InFlightRequests, RateLimit, request_pages};
-use crate::replay_plan::{ReplayPlan, ReplayStep};
+use crate::replay_plan::{ReplayPart, ReplayPlan, ReplayStep};
 use crate::startup_trace::{TracedFile, TracedFileSystem};
 
 /// What may be used.
@@ -64,15 +64,6 @@ impl ReplayResult {
         self.foreign.extend(other.foreign);
         self.was_there |= other.was_there;
     }
-}
-
-/// What of a plan is read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplayPart {
-    /// the file systems' own blocks, first
-    pub metadata: bool,
-    /// these of its steps
-    pub steps: std::ops::Range<usize>,
 }
 
 /// Reads a part of a plan, and waits for it to have come. Ends early when `stop` is set.

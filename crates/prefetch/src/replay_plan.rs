@@ -12,7 +12,6 @@ use perflab_model::io_trace::PAGE;
 use perflab_observe::Root;
 use perflab_observe::facts::read_available_memory;
 
-use crate::replay::ReplayPart;
 use crate::startup_trace::{StartupTrace, TracedExtent, TracedFile};
 
 /// In which order files are read.
@@ -94,6 +93,15 @@ fn plan_with_bridge(start: &StartupTrace, order: ReadOrder, memory: u64, bridge:
         ReadOrder::Access => {}
     }
     ReplayPlan { start, steps: merge_into_steps(&kept), left_out }
+}
+
+/// What of a plan is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayPart {
+    /// the file systems' own blocks, first
+    pub metadata: bool,
+    /// these of its steps
+    pub steps: std::ops::Range<usize>,
 }
 
 impl ReplayPlan<'_> {

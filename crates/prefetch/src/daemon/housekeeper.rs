@@ -5,7 +5,6 @@
 //! alive: a daemon that was stopped cannot answer; systemd kills one that is silent, and with it goes what waits.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,7 +26,7 @@ use crate::daemon::exec_guard::ExecGuard;
 use crate::daemon::options::DaemonError;
 use crate::daemon::process_tree::{PrefetchHelp, ProcessTrees, WatchedStartup};
 use crate::daemon::programs::{MeasuredStartup, ProgramState};
-use crate::daemon::service::format_saved_programs;
+use crate::daemon::saved_programs::{format_saved_programs, write_programs_file};
 use crate::daemon::shared_state::{DaemonState, lock_mutex};
 use crate::daemon::workers;
 use crate::trace_builder::is_skipped_file_system;
@@ -43,9 +42,6 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// And how soon it tries again what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Where it writes it, in the folder of the traces.
-pub(crate) const PROGRAMS_FILE_NAME: &str = "programs.json";
 
 /// The first thread.
 pub(crate) struct Housekeeper {
@@ -310,21 +306,13 @@ impl Housekeeper {
             text.and_then(Result::ok)
         };
         let Some(text) = text else { return };
-        match self.write_programs(&text) {
+        match write_programs_file(&self.shared.settings.store, &text) {
             Ok(()) => self.shared.clear_trouble(LACKS),
             Err(error) => {
                 lock_mutex(&self.shared.programs).changed = true;
                 self.shared.report_trouble(&format!("{LACKS}: {error}"));
             }
         }
-    }
-
-    fn write_programs(&self, text: &[u8]) -> io::Result<()> {
-        let store = &self.shared.settings.store;
-        store.create_folder().map_err(io::Error::other)?;
-        let mut file = tempfile::NamedTempFile::new_in(store.folder())?;
-        file.write_all(text)?;
-        file.persist(store.folder().join(PROGRAMS_FILE_NAME)).map(drop).map_err(|error| error.error)
     }
 }
 

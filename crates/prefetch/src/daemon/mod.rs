@@ -24,6 +24,7 @@
 //! | [`programs`] | the state of each program, user by user, and the threshold of learning |
 //! | [`process_tree`] | what a program and its descendants used |
 //! | `opened_files` | which files a startup opened of those that were read ahead for it |
+//! | `saved_programs` | what is known of programs, kept from one daemon to the next |
 //! | [`workers`] | learning and reading ahead, each on a thread, files opened as the user |
 //! | [`housekeeper`] | everything that can wait: judging, saving, mounts, systemd's watchdog |
 //! | [`service`] | how the daemon begins, and its status over a socket |
@@ -38,6 +39,7 @@ pub(crate) mod opened_files;
 pub mod options;
 pub mod process_tree;
 pub mod programs;
+pub(crate) mod saved_programs;
 pub mod service;
 pub(crate) mod shared_state;
 pub mod workers;
@@ -45,4 +47,5 @@ pub mod workers;
 pub use exec_guard::{GuardStatus, run_guard};
 pub use options::{DaemonError, DaemonOptions, ProgramLists};
 pub use programs::{LearnThreshold, ProgramKey, ProgramRecord, ProgramState};
-pub use service::{DaemonStatus, ProgramStatus, read_programs_file, run_daemon};
+pub use saved_programs::{ProgramStatus, read_programs_file};
+pub use service::{DaemonStatus, run_daemon};

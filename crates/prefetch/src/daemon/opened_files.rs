@@ -12,12 +12,11 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags};
 
-use crate::daemon::shared_state::lock_mutex;
 use crate::replay_plan::ReplayPlan;
 
 /// After its watch was over, a startup that is not asked about is forgotten.
@@ -86,6 +85,11 @@ impl OpenedFiles {
         Ok(OpenedFiles { gate: Fanotify::init(flags, events)?, observed: Mutex::default() })
     }
 
+    /// A thread that panicked ends the daemon.
+    fn lock_observed(&self) -> MutexGuard<'_, ObservedStartups> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From now on what is opened of a plan is seen, for the process that is about to run `program`. Its number; none where the kernel does not
     /// tell.
     pub(crate) fn observe(
@@ -117,7 +121,7 @@ impl OpenedFiles {
                 start.unopened.entry(inode).or_default().push(file);
             }
         }
-        let mut observed = lock_mutex(&self.observed);
+        let mut observed = self.lock_observed();
         observed.serial += 1;
         start.number = observed.serial;
         let number = start.number;
@@ -142,7 +146,7 @@ impl OpenedFiles {
     /// What a startup opened, which is seen no more; none where it is not certain.
     pub(crate) fn finish(&self, number: u64) -> Option<StartupFileUse> {
         self.read_events();
-        let mut observed = lock_mutex(&self.observed);
+        let mut observed = self.lock_observed();
         let at = observed.starts.iter().position(|start| start.number == number)?;
         let start = observed.starts.swap_remove(at);
         self.stop_if_unobserved(&observed);
@@ -151,12 +155,12 @@ impl OpenedFiles {
 
     /// Whether any start is seen now.
     pub(crate) fn is_observing(&self) -> bool {
-        !lock_mutex(&self.observed).starts.is_empty()
+        !self.lock_observed().starts.is_empty()
     }
 
     /// Reads what the kernel has reported.
     pub(crate) fn read_events(&self) {
-        let mut observed = lock_mutex(&self.observed);
+        let mut observed = self.lock_observed();
         let own = std::process::id();
         // The kernel's own bound of what waits is 16,384 by default: this ends.
         for _ in 0..1024 {

@@ -3,7 +3,6 @@
 //! What is missing is found before anything is held, and the threads that answer are there before the kernel asks.
 //! The status is JSON over a socket that only its user can open.
 
-use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use crate::daemon::exec_gate::ExecGate;
 use crate::daemon::exec_guard::{GuardStatus, lock_memory};
 use crate::daemon::exec_loop;
-use crate::daemon::housekeeper::{self, Housekeeper, PROGRAMS_FILE_NAME};
+use crate::daemon::housekeeper::{self, Housekeeper};
 use crate::daemon::options::{DaemonError, DaemonOptions};
 use crate::daemon::programs::{KnownPrograms, LearnThreshold, ProgramKey, ProgramRecord};
+use crate::daemon::saved_programs::{ProgramStatus, read_programs_file};
 use crate::daemon::shared_state::{DaemonLog, DaemonState, lock_mutex};
-use crate::trace_store::TraceStore;
 
 /// Watches, learns and reads ahead until `stop`.
 ///
@@ -105,53 +104,6 @@ fn raise_file_limit() {
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
-/// What a daemon writes of programs, and reads when it begins.
-#[derive(Debug, Deserialize)]
-struct SavedPrograms {
-    programs: Vec<ProgramStatus>,
-}
-
-/// The same of what is in memory.
-#[derive(Debug, Serialize)]
-struct ProgramsToSave<'a> {
-    programs: Vec<ProgramToSave<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProgramToSave<'a> {
-    #[serde(flatten)]
-    key: &'a ProgramKey,
-    #[serde(flatten)]
-    program: &'a ProgramRecord,
-}
-
-pub(crate) fn format_saved_programs(programs: &KnownPrograms) -> serde_json::Result<Vec<u8>> {
-    let programs = programs.all().iter().map(|(key, program)| ProgramToSave { key, program }).collect();
-    serde_json::to_vec(&ProgramsToSave { programs })
-}
-
-/// What the last daemon knew of programs; nothing where it is damaged, because traces lie elsewhere and are found again. `say` hears
-/// where it is of a daemon that did not distinguish users: then whose startups taught what is not known, and all begin anew.
-pub fn read_programs_file(store: &TraceStore, say: &dyn Fn(&str)) -> Vec<ProgramStatus> {
-    let path = store.folder().join(PROGRAMS_FILE_NAME);
-    let Ok(text) = fs::read(&path) else { return Vec::new() };
-    match serde_json::from_slice::<SavedPrograms>(&text) {
-        Ok(saved) => saved.programs,
-        Err(_) => {
-            let of_nobody =
-                serde_json::from_slice::<BTreeMap<PathBuf, ProgramRecord>>(&text).unwrap_or_default();
-            if !of_nobody.is_empty() {
-                say(&format!(
-                    "{} tells of {} programs, and not whose starts they were: each user's begin anew",
-                    path.display(),
-                    of_nobody.len()
-                ));
-            }
-            Vec::new()
-        }
-    }
-}
-
 /// How long who asks may take to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -190,17 +142,6 @@ pub struct DaemonStatus {
     pub troubles: Vec<String>,
     /// programs, by path and user
     pub programs: Vec<ProgramStatus>,
-}
-
-/// A program as one user starts it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramStatus {
-    /// which, and whose
-    #[serde(flatten)]
-    pub key: ProgramKey,
-    /// what is known of it
-    #[serde(flatten)]
-    pub program: ProgramRecord,
 }
 
 impl DaemonStatus {

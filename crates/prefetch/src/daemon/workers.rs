@@ -26,8 +26,8 @@ use crate::daemon::process_tree::PrefetchHelp;
 use crate::daemon::programs::{ProgramKey, ProgramState};
 use crate::daemon::shared_state::{DaemonState, UnsavedTrace, lock_mutex};
 use crate::error::PrefetchError;
-use crate::replay::{self, ReplayBudget, ReplayPart, ReplayResult, replay_part};
-use crate::replay_plan::{ReplayPlan, replay_memory_limit};
+use crate::replay::{self, ReplayBudget, ReplayResult, replay_part};
+use crate::replay_plan::{ReplayPart, ReplayPlan, replay_memory_limit};
 use crate::startup_trace::{CombinePolicy, StartupTrace, combine_traces};
 use crate::trace_store::TraceStore;
 
