@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{ProfileSummary, StackBatch};
-use crate::run::{Manifest, Overhead, RunStatus};
+use crate::run::{Manifest, Outcome, Overhead, RunStatus};
 use crate::series::{CellRow, SeriesGap, SeriesSchema};
 use crate::{Facts, Nanos, Sample};
 
@@ -101,26 +101,6 @@ impl TargetState {
                 | TargetState::Leaves
         )
     }
-}
-
-/// How an iteration ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "outcome")]
-pub enum Outcome {
-    /// It ended well and its output was understood.
-    Ok,
-    /// It did not; the reason names exit code, signal or what its output lacks.
-    Failed {
-        /// one line
-        reason: String,
-    },
-    /// It was stopped at its time limit, with all its children.
-    TimedOut {
-        /// the limit
-        limit: Nanos,
-    },
-    /// The user stopped the run.
-    Interrupted,
 }
 
 /// What happened.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`study`] | the TOML file: what to run, what to vary, what to record |
 //! | [`problem`], `toml_source` | what is wrong with a file, where, and what to do; a TOML file with its text |
-//! | [`expression`] | `2 * cpus`, evaluated over host facts |
+//! | [`expression`], `expression_limits` | `2 * cpus`, evaluated over host facts; how large such a text may be |
 //! | [`error_class`] | what an error means to the caller, said by the error |
 //! | [`named`] | choices by name, for the command line and its help |
 //! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
@@ -28,6 +28,7 @@ mod error_chain;
 pub mod error_class;
 pub mod event;
 pub mod expression;
+mod expression_limits;
 pub mod facts;
 pub mod io_trace;
 pub mod metric;
@@ -51,7 +52,8 @@ mod toml_source;
 pub mod untrusted_text;
 
 pub use error_chain::describe_error_chain;
-pub use event::{LatestTicks, Outcome, RunEvent, RunEventKind};
+pub use event::{LatestTicks, RunEvent, RunEventKind};
+pub use expression_limits::ExpressionTooLarge;
 pub use facts::{Fact, Facts};
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
@@ -60,7 +62,10 @@ pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
-pub use run::{ClockOffset, IterationRecord, Manifest, Overhead, RunRecord, RunStatus, TargetRecord};
+pub use run::{
+    ClockOffset, FORMAT_VERSION, IterationRecord, Manifest, Outcome, Overhead, RunRecord, RunStatus,
+    TargetRecord,
+};
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
 pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
@@ -71,8 +76,3 @@ pub use stack::{
 pub use stop_request::StopRequest;
 pub use study::Study;
 pub use untrusted_text::remove_control_characters;
-
-/// Version of everything under a run's directory. A reader refuses a higher one and names both.
-///
-/// It goes up when an old reader would misread a new run; a new optional field does not need it.
-pub const FORMAT_VERSION: u32 = 2;

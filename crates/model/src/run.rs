@@ -3,14 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::FORMAT_VERSION;
-use crate::event::Outcome;
 use crate::facts::Facts;
 use crate::metric::Sample;
 use crate::plan::RunPlan;
 use crate::quantity::Nanos;
 use crate::series::SeriesGap;
 use crate::study::document::Study;
+
+/// Version of everything under a run's directory. A reader refuses a higher one and names both.
+///
+/// It goes up when an old reader would misread a new run; a new optional field does not need it.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,6 +163,26 @@ pub struct TargetRecord {
     pub clock: ClockOffset,
     /// What it says about itself.
     pub facts: Facts,
+}
+
+/// How an iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// It ended well and its output was understood.
+    Ok,
+    /// It did not; the reason names exit code, signal or what its output lacks.
+    Failed {
+        /// one line
+        reason: String,
+    },
+    /// It was stopped at its time limit, with all its children.
+    TimedOut {
+        /// the limit
+        limit: Nanos,
+    },
+    /// The user stopped the run.
+    Interrupted,
 }
 
 /// One iteration that began, as it went.

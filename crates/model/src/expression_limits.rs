@@ -5,7 +5,15 @@ use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::Rest;
 use minijinja::{Environment, Error, ErrorKind, Value};
 
-use super::ExpressionError;
+/// An expression that is longer or deeper, or could grow more, than one may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{beginning}`: {reason}")]
+pub struct ExpressionTooLarge {
+    /// the beginning of the text
+    pub beginning: String,
+    /// what is too large, and how large it may be
+    pub reason: String,
+}
 
 /// Bytes of an expression; of a template, all of its expressions together.
 const LONGEST: usize = 4096;
@@ -38,14 +46,14 @@ const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 const QUOTED: char = '"';
 
 /// Refuses an expression that is too large.
-pub(crate) fn check_expression(expression: &str) -> Result<(), ExpressionError> {
+pub(crate) fn check_expression(expression: &str) -> Result<(), ExpressionTooLarge> {
     let code = UnquotedCode::read_until(expression, None);
     check_code_size(expression, &code.text, code.text.len() + code.quoted)
 }
 
 /// Refuses a template whose expressions are too large; the text around them may have any length, and so may a tag that only
 /// quotes a text. Gives the code of the others.
-pub(crate) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionError> {
+pub(crate) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionTooLarge> {
     let (mut all, mut bytes, mut rest, mut tags) = (String::new(), 0, template, Vec::new());
     while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min() {
         let (open, inside) = rest.get(at..).and_then(|tag| tag.split_at_checked(2)).unwrap_or_default();
@@ -75,7 +83,7 @@ pub(crate) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionErro
     Ok(tags)
 }
 
-fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
+fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionTooLarge> {
     if bytes > LONGEST {
         return Err(too_large_error(
             whole,
@@ -94,7 +102,7 @@ fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), Expressi
 }
 
 /// Refuses a text that is too long to be a value.
-pub(crate) fn check_text_length(expression: &str, text: &str) -> Result<(), ExpressionError> {
+pub(crate) fn check_text_length(expression: &str, text: &str) -> Result<(), ExpressionTooLarge> {
     match text.len() {
         ..=LONGEST_TEXT => Ok(()),
         bytes => {
@@ -105,7 +113,7 @@ pub(crate) fn check_text_length(expression: &str, text: &str) -> Result<(), Expr
 }
 
 /// That what is multiplied is not a number.
-pub(crate) fn multiplication_error(expression: &str) -> ExpressionError {
+pub(crate) fn multiplication_error(expression: &str) -> ExpressionTooLarge {
     too_large_error(expression, "texts and lists cannot be multiplied".into())
 }
 
@@ -230,10 +238,10 @@ fn operand_after(tokens: &[ExpressionToken<'_>], star: usize) -> Option<(usize, 
     }
 }
 
-fn too_large_error(whole: &str, reason: String) -> ExpressionError {
+fn too_large_error(whole: &str, reason: String) -> ExpressionTooLarge {
     let beginning: String = whole.chars().take(40).collect();
     let dots = if beginning.len() < whole.len() { "…" } else { "" };
-    ExpressionError::TooLarge { beginning: beginning + dots, reason }
+    ExpressionTooLarge { beginning: beginning + dots, reason }
 }
 
 /// Code without its quoted texts.
@@ -345,9 +353,8 @@ fn bounded_format(text: &str, values: Rest<Value>) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ExpressionScope;
-    use super::*;
-    use crate::Scalar;
+    use crate::expression::{ExpressionError, ExpressionScope};
+    use crate::scalar::Scalar;
 
     /// On the stack of a thread, which is a quarter of the main one's.
     fn evaluate_on_thread(expression: String) -> Result<Scalar, ExpressionError> {

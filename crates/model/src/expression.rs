@@ -4,13 +4,13 @@
 //! may use. This module adds named values that refer to each other, finds those that form a cycle, and refuses what
 //! could fill the memory or the stack before the library sees it.
 
-pub(crate) mod limits;
-
 use std::collections::BTreeMap;
 
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::{Scalar, problem};
+use crate::expression_limits::{self, ExpressionTooLarge};
+use crate::problem;
+use crate::scalar::Scalar;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,13 +42,8 @@ pub enum ExpressionError {
         kind: String,
     },
     /// Longer, deeper or able to grow more than an expression may be.
-    #[error("`{beginning}`: {reason}")]
-    TooLarge {
-        /// the beginning of the text
-        beginning: String,
-        /// what is too large, and how large it may be
-        reason: String,
-    },
+    #[error(transparent)]
+    TooLarge(#[from] ExpressionTooLarge),
     /// Values that need each other.
     #[error("the values {path} need each other in a cycle")]
     Cycle {
@@ -86,7 +81,7 @@ impl ExpressionScope {
 
     /// Evaluates `expression`. Division of integers that leaves no rest stays an integer.
     pub fn evaluate(&self, expression: &str) -> Result<Scalar, ExpressionError> {
-        limits::check_expression(expression)?;
+        expression_limits::check_expression(expression)?;
         self.check_factors(expression, expression)?;
         let environment = strict_environment();
         let failed = |error: minijinja::Error| evaluation_error(expression, &error);
@@ -102,7 +97,7 @@ impl ExpressionScope {
         if !template.contains("{{") && !template.contains("{%") {
             return Ok(template.into());
         }
-        let tags = limits::check_template(template)?;
+        let tags = expression_limits::check_template(template)?;
         tags.into_iter().try_for_each(|code| self.check_factors(template, code))?;
         let environment = strict_environment();
         let failed = |error: minijinja::Error| evaluation_error(template, &error);
@@ -164,7 +159,7 @@ impl ExpressionScope {
     fn check_factors(&self, whole: &str, code: &str) -> Result<(), ExpressionError> {
         use minijinja::value::ValueKind::{Bool, None, Number, Undefined};
         let environment = strict_environment();
-        for factor in limits::find_factors(code) {
+        for factor in expression_limits::find_factors(code) {
             let value = environment
                 .compile_expression(factor)
                 .and_then(|compiled| compiled.eval(self.minijinja_context()));
@@ -173,7 +168,7 @@ impl ExpressionScope {
                 Err(error) => error.kind() != minijinja::ErrorKind::SyntaxError,
             };
             if !is_number {
-                return Err(limits::multiplication_error(whole));
+                return Err(expression_limits::multiplication_error(whole).into());
             }
         }
         Ok(())
@@ -191,12 +186,12 @@ impl ExpressionScope {
 fn strict_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    limits::add_bounded_filters(&mut environment);
+    expression_limits::add_bounded_filters(&mut environment);
     environment
 }
 
 fn find_undeclared_names(expression: &str) -> Result<Vec<String>, ExpressionError> {
-    limits::check_expression(expression)?;
+    expression_limits::check_expression(expression)?;
     ExpressionScope::default().check_factors(expression, expression)?;
     let environment = strict_environment();
     let compiled =
@@ -222,7 +217,7 @@ fn to_minijinja_value(value: &Scalar) -> minijinja::Value {
 
 fn to_scalar(expression: &str, value: &minijinja::Value) -> Result<Scalar, ExpressionError> {
     if let Some(text) = value.as_str() {
-        limits::check_text_length(expression, text)?;
+        expression_limits::check_text_length(expression, text)?;
         return Ok(Scalar::Text(text.into()));
     }
     if value.kind() == minijinja::value::ValueKind::Bool {
