@@ -198,6 +198,50 @@ impl WorkloadDefinition {
         self.operations.iter().filter_map(count).collect()
     }
 
+    /// Values of all parameters, in the order of the file: those given, and defaults for the others.
+    ///
+    /// Sizes become integers of bytes, durations floats of seconds; a bare number is taken in that
+    /// unit, so that resolving what was resolved changes nothing. A default may use `scope` and the
+    /// parameters above it. [`Problem::key`] is the parameter's name.
+    pub fn resolve_parameters(
+        &self,
+        given: &IndexMap<String, Scalar>,
+        scope: &ExpressionScope,
+    ) -> Result<IndexMap<String, Scalar>, Vec<Problem>> {
+        let mut problems: Vec<Problem> =
+            given.keys().filter_map(|name| self.unknown_parameter_problem(name)).collect();
+        let mut known = scope.clone();
+        let mut values = IndexMap::new();
+        for (name, parameter) in &self.parameters {
+            let resolved = match given.get(name) {
+                Some(text) => parameter::resolve_parameter(name, parameter, text, scope),
+                None => parameter::resolve_parameter(name, parameter, &parameter.default, &known),
+            };
+            match resolved {
+                Ok(value) => {
+                    known.set(name, value.clone());
+                    values.insert(name.clone(), value);
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
+    }
+
+    fn unknown_parameter_problem(&self, name: &str) -> Option<Problem> {
+        if self.parameters.contains_key(name) {
+            return None;
+        }
+        let hint = if self.parameters.is_empty() {
+            format!("`{}` has no parameter", self.name)
+        } else {
+            perflab_model::suggest_name(name, self.parameters.keys().map(String::as_str))
+        };
+        Some(
+            Problem::new(name, format!("workload `{}` has no parameter `{name}`", self.name)).with_hint(hint),
+        )
+    }
+
     /// Whether perflab itself is the program, so that nothing has to be installed.
     pub fn is_built_in(&self) -> bool {
         self.argv

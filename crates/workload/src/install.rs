@@ -5,6 +5,7 @@
 //! done can be shown first.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fmt, io};
@@ -12,9 +13,7 @@ use std::{env, fmt, io};
 use perflab_model::error_class::{Classify, ErrorClass};
 use sha2::{Digest, Sha256};
 
-use crate::WorkloadDefinition;
-use crate::definition::{InstallSpec, SourceArchive};
-use crate::requirements::find_program;
+use crate::definition::{InstallSpec, SourceArchive, WorkloadDefinition};
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +98,7 @@ impl Classify for InstallError {
 /// What would install `definition` here: packages where the system has them, else its source archive.
 pub fn plan_install(definition: &WorkloadDefinition) -> Result<InstallSteps, InstallError> {
     let install = &definition.install;
-    if *install == crate::definition::InstallSpec::default() {
+    if *install == InstallSpec::default() {
         return Ok(InstallSteps::Nothing);
     }
     let manager = PackageManager::detect();
@@ -165,6 +164,17 @@ pub(crate) fn program_search_path(definition: &WorkloadDefinition) -> Option<Str
     definition.install.source.as_ref()?;
     let own = build_folder(definition).join("bin").display().to_string();
     Some(env::var("PATH").map_or_else(|_| own.clone(), |path| format!("{own}:{path}")))
+}
+
+/// Where `program` is, searched as the system would.
+pub(crate) fn find_program(program: &str, path: &str) -> Option<PathBuf> {
+    let executable = |file: &PathBuf| {
+        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(executable);
+    }
+    env::split_paths(path).map(|folder| folder.join(program)).find(executable)
 }
 
 /// `$XDG_DATA_HOME/perflab/workloads/NAME`, where source archives are built.

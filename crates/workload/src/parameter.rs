@@ -5,12 +5,9 @@
 
 use std::fmt;
 
-use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Bytes, Nanos, Problem, Scalar};
 use serde::Deserialize;
-
-use crate::definition::WorkloadDefinition;
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -102,52 +99,6 @@ impl fmt::Display for ParameterKind {
             ParameterKind::Choice => "choice",
             ParameterKind::Boolean => "boolean",
         })
-    }
-}
-
-impl WorkloadDefinition {
-    /// Values of all parameters, in the order of the file: those given, and defaults for the others.
-    ///
-    /// Sizes become integers of bytes, durations floats of seconds; a bare number is taken in that
-    /// unit, so that resolving what was resolved changes nothing. A default may use `scope` and the
-    /// parameters above it. [`Problem::key`] is the parameter's name.
-    pub fn resolve_parameters(
-        &self,
-        given: &IndexMap<String, Scalar>,
-        scope: &ExpressionScope,
-    ) -> Result<IndexMap<String, Scalar>, Vec<Problem>> {
-        let mut problems: Vec<Problem> =
-            given.keys().filter_map(|name| self.unknown_parameter_problem(name)).collect();
-        let mut known = scope.clone();
-        let mut values = IndexMap::new();
-        for (name, parameter) in &self.parameters {
-            let resolved = match given.get(name) {
-                Some(text) => resolve_parameter(name, parameter, text, scope),
-                None => resolve_parameter(name, parameter, &parameter.default, &known),
-            };
-            match resolved {
-                Ok(value) => {
-                    known.set(name, value.clone());
-                    values.insert(name.clone(), value);
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
-        if problems.is_empty() { Ok(values) } else { Err(problems) }
-    }
-
-    fn unknown_parameter_problem(&self, name: &str) -> Option<Problem> {
-        if self.parameters.contains_key(name) {
-            return None;
-        }
-        let hint = if self.parameters.is_empty() {
-            format!("`{}` has no parameter", self.name)
-        } else {
-            perflab_model::suggest_name(name, self.parameters.keys().map(String::as_str))
-        };
-        Some(
-            Problem::new(name, format!("workload `{}` has no parameter `{name}`", self.name)).with_hint(hint),
-        )
     }
 }
 
@@ -289,9 +240,11 @@ fn number_to_value(kind: ParameterKind, number: f64, given: &Scalar) -> Scalar {
 
 #[cfg(test)]
 mod tests {
+    use indexmap::IndexMap;
     use perflab_model::study::TomlSource;
 
     use super::*;
+    use crate::definition::WorkloadDefinition;
 
     const TOOL: &str = r#"
 title = "a"

@@ -2,15 +2,14 @@
 //! here.
 
 use std::env;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use perflab_model::Bytes;
 
 use crate::definition::WorkloadDefinition;
 use crate::error::WorkloadError;
-use crate::install;
+use crate::install::{self, find_program};
 
 impl WorkloadDefinition {
     /// Fine, or what is missing and what to do about it.
@@ -59,15 +58,4 @@ impl WorkloadDefinition {
         let missing = |program: &&String| find_program(program, &path).is_none();
         self.needs.programs.iter().filter(missing).cloned().collect()
     }
-}
-
-/// Where `program` is, searched as the system would.
-pub(crate) fn find_program(program: &str, path: &str) -> Option<PathBuf> {
-    let executable = |file: &PathBuf| {
-        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(executable);
-    }
-    env::split_paths(path).map(|folder| folder.join(program)).find(executable)
 }

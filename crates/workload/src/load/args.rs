@@ -8,8 +8,65 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use perflab_model::Bytes;
+use perflab_model::error_class::{Classify, ErrorClass};
 
-use crate::load::LoadError;
+/// Why a load did not measure.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Nothing went wrong: help was asked for.
+    #[error("{0}")]
+    Help(String),
+    /// No such load.
+    #[error("there is no load `{name}`; {hint}")]
+    Unknown {
+        /// what was asked for
+        name: String,
+        /// the nearest name, or all
+        hint: String,
+    },
+    /// An argument is not what it should be.
+    #[error("--{key}: {reason}")]
+    Argument {
+        /// its key
+        key: String,
+        /// what is wrong with it
+        reason: String,
+    },
+    /// The system refused.
+    #[error("cannot {action}: {source}")]
+    Refused {
+        /// what was tried, with its object
+        action: String,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The result of the computation is not what arithmetic says: the machine or this code is broken.
+    #[error("{what}: expected {expected}, found {found}; this machine computes wrongly")]
+    WrongResult {
+        /// what was computed
+        what: String,
+        /// by arithmetic
+        expected: f64,
+        /// in memory
+        found: f64,
+    },
+}
+
+impl Classify for LoadError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            LoadError::Help(_) | LoadError::Unknown { .. } | LoadError::Argument { .. } => ErrorClass::Usage,
+            LoadError::Refused { .. } | LoadError::WrongResult { .. } => ErrorClass::Unexpected,
+        }
+    }
+}
+
+impl LoadError {
+    pub(crate) fn system_error(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LoadError {
+        let action = action.into();
+        move |source| LoadError::Refused { action, source }
+    }
+}
 
 /// The arguments of one load, taken one by one.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
-use super::LoadError;
-use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
 
 #[derive(Clone, Copy)]
 enum SwitchBetween {

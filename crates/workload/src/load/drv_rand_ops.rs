@@ -12,8 +12,7 @@ use serde_json::json;
 use slablist::{AnyReapPolicy, ListShape, Occupancy, SlabEvent, SlabList, SlabProbe, SlabSet, SlabWork};
 use tempfile::TempDir;
 
-use super::LoadError;
-use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
 use crate::load::random_order::Xorshift64;
 
 /// What is inserted, and whether the list keeps it sorted.

@@ -13,8 +13,7 @@ use perflab_formats::metric_extraction::median;
 use perflab_model::Bytes;
 use serde_json::json;
 
-use super::LoadError;
-use crate::load::args::BuiltinLoadArgs;
+use crate::load::args::{BuiltinLoadArgs, LoadError};
 use crate::load::page_buffer::{self, PAGES};
 
 /// Bytes of one element: f64.
@@ -131,7 +130,7 @@ impl StreamSlice<'_> {
         }
     }
 
-    fn verify(&self, runs: usize) -> Result<(), crate::load::LoadError> {
+    fn verify(&self, runs: usize) -> Result<(), LoadError> {
         let [a, b, c] = expected_values(runs);
         verify_array("a", self.a, a)?;
         verify_array("b", self.b, b)?;
@@ -168,26 +167,18 @@ fn expected_values(runs: usize) -> [f64; 3] {
     [a, b, c]
 }
 
-fn verify_array(name: &str, words: &[StreamWord], expected: f64) -> Result<(), crate::load::LoadError> {
+fn verify_array(name: &str, words: &[StreamWord], expected: f64) -> Result<(), LoadError> {
     let errors: f64 = words.iter().map(|word| (f64::from_ne_bytes(*word) - expected).abs()).sum();
     if errors / words.len() as f64 <= EPSILON * expected.abs() {
         return Ok(());
     }
     let off = words.iter().map(|word| f64::from_ne_bytes(*word)).find(|word| *word != expected);
-    Err(crate::load::LoadError::WrongResult {
-        what: format!("array {name}"),
-        expected,
-        found: off.unwrap_or(f64::NAN),
-    })
+    Err(LoadError::WrongResult { what: format!("array {name}"), expected, found: off.unwrap_or(f64::NAN) })
 }
 
 /// Runs all kernels `passes` times after an untimed pass, in `threads` threads that begin each kernel
 /// together, and checks the result.
-fn run_stream(
-    mut maps: [MmapMut; 3],
-    threads: usize,
-    passes: usize,
-) -> Result<StreamTimings, crate::load::LoadError> {
+fn run_stream(mut maps: [MmapMut; 3], threads: usize, passes: usize) -> Result<StreamTimings, LoadError> {
     let [a, b, c] = &mut maps;
     let (a, b, c) = (as_stream_words(a), as_stream_words(b), as_stream_words(c));
     let share = a.len().div_ceil(threads);
@@ -204,9 +195,7 @@ fn run_stream(
             parts.into_iter().map(|part| scope.spawn(move || run_slice(part, barrier, passes))).collect();
         let mut results = workers.into_iter().map(|worker| {
             worker.join().unwrap_or_else(|_| {
-                Err(crate::load::LoadError::system_error("finish a thread")(std::io::Error::other(
-                    "it panicked",
-                )))
+                Err(LoadError::system_error("finish a thread")(std::io::Error::other("it panicked")))
             })
         });
         // Barriers make all clocks agree; the first thread's is taken, and every thread's check.
@@ -219,7 +208,7 @@ fn run_slice(
     mut part: StreamSlice<'_>,
     barrier: &Barrier,
     passes: usize,
-) -> Result<StreamTimings, crate::load::LoadError> {
+) -> Result<StreamTimings, LoadError> {
     let mut timings = StreamTimings::default();
     part.fill();
     for pass in 0..=passes {

@@ -8,8 +8,7 @@ use std::time::Instant;
 use memmap2::MmapMut;
 use serde_json::json;
 
-use super::LoadError;
-use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
 use crate::load::page_buffer::{self, PAGES};
 use crate::load::random_order;
 

@@ -2,7 +2,7 @@
 
 use memmap2::{Advice, MmapMut};
 
-use crate::load::LoadError;
+use crate::load::args::LoadError;
 
 /// What the kernel is advised about a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use perflab_formats::kernel::process::ProcessStat;
 use serde_json::json;
 
-use super::LoadError;
-use crate::load::args::BuiltinLoadArgs;
+use crate::load::args::{BuiltinLoadArgs, LoadError};
 use crate::load::page_buffer::{self, PAGES};
 
 pub(crate) fn measure_page_faults(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {

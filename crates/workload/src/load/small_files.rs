@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::LoadError;
-use crate::load::args::{BuiltinLoadArgs, invalid_value_error};
+use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
 
 struct SmallFilesPlan {
     paths: Vec<PathBuf>,
