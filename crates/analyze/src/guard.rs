@@ -9,7 +9,8 @@ use perflab_model::Unit;
 use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
 use serde::Serialize;
 
-use crate::compare::comparison::{ChangeInterval, ChangeScale, MetricChange, Verdict};
+use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange};
+use crate::compare::comparison::Verdict;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
 use crate::history::{self, MetricHistories, MetricHistory, SHORTEST_SEGMENT};

@@ -14,7 +14,8 @@ use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{EDivisive, PairwiseShifts, StatsError, median, median_with_interval};
 use serde::Serialize;
 
-use crate::compare::comparison::{ChangeInterval, ChangeScale, ComparedRun, MetricChange, Verdict};
+use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange};
+use crate::compare::comparison::{ComparedRun, Verdict};
 use crate::compare::run_differences::{self, case_differences};
 use crate::{AnalysisOptions, AnalyzeError};
 
@@ -579,7 +580,7 @@ mod tests {
         let [step] = &found.series[0].steps[..] else { panic!() };
         assert_eq!(
             (step.change.scale, step.change.value),
-            (crate::compare::comparison::ChangeScale::Absolute, 3.0)
+            (crate::compare::change::ChangeScale::Absolute, 3.0)
         );
     }
 

@@ -12,7 +12,8 @@ use perflab_model::{Direction, RunRecord, Sample, Unit};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
-use crate::compare::comparison::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel, Verdict};
+use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel};
+use crate::compare::comparison::Verdict;
 use crate::compare::pipeline::factor_levels;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 

@@ -78,9 +78,9 @@ mod startup_2007;
 pub mod statistic;
 pub mod stopping_rule;
 
+pub use compare::change::{ChangeInterval, ChangeScale, EstimationMethod, MetricChange, RepetitionLevel};
 pub use compare::comparison::{
-    ChangeInterval, ChangeScale, ComparedRun, Comparison, EstimationMethod, MetricChange, RepetitionLevel,
-    SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
+    ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
 };
 pub use compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 pub use compare::gate::Gate;
@@ -109,5 +109,5 @@ pub use sample_size::plan_sample_sizes;
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,
 };
-pub use startup_2007::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007};
+pub use startup_2007::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007, claims_of_2007};
 pub use statistic::SampleStatistic;

@@ -21,7 +21,8 @@ use perflab_stats::{BetterDirection, geometric_mean};
 
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 use crate::mmtests_benchmarks::{
-    MmtestsBenchmark, MmtestsOperation, MmtestsTableKind, is_deciding_metric, mmtests_benchmarks,
+    DURATION_WORKLOAD, MmtestsBenchmark, MmtestsOperation, MmtestsTableKind, is_deciding_metric,
+    mmtests_benchmarks,
 };
 use crate::statistic::SampleStatistic;
 
@@ -343,9 +344,6 @@ fn band_distance_range(rows: &[MmtestsRatioRow], side: usize) -> Option<[f64; 3]
 fn geometric_mean_ratio(rows: &[MmtestsRatioRow], side: usize) -> Option<f64> {
     geometric_mean(&cells_of_side(rows, side).map(|cell| cell.ratio).collect::<Vec<_>>()).ok()
 }
-
-/// The workload under which imports keep durations; its parameter `of` names the benchmark.
-pub(crate) const DURATION_WORKLOAD: &str = "duration";
 
 /// What follows the name of a benchmark in workloads that imports make of its other reports.
 const OTHER_REPORTS: [&str; 2] = ["-time", "-latency"];

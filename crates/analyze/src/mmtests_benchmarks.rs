@@ -11,8 +11,10 @@ use perflab_model::Direction;
 use perflab_stats::BetterDirection;
 
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
-use crate::mmtests;
 use crate::statistic::SampleStatistic;
+
+/// The workload under which imports keep durations; its parameter `of` names the benchmark.
+pub(crate) const DURATION_WORKLOAD: &str = "duration";
 
 /// The rows of a table, by the name that MMTests gives the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +188,7 @@ pub(crate) struct MmtestsBenchmark {
 pub(crate) fn mmtests_benchmarks(comparison: &Comparison) -> Vec<MmtestsBenchmark> {
     // Values of different units are never of one operation.
     let mut found: IndexMap<&str, IndexMap<(String, &str), MmtestsOperation>> = IndexMap::new();
-    for row in comparison.rows.iter().filter(|row| row.workload != mmtests::DURATION_WORKLOAD) {
+    for row in comparison.rows.iter().filter(|row| row.workload != DURATION_WORKLOAD) {
         let report = MmtestsReport::for_benchmark(&row.workload);
         let operations = found.entry(row.workload.as_str()).or_default();
         let label = operation_label(row);

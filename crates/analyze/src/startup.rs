@@ -1,16 +1,10 @@
-//! Startups of an application by prefetch mode and cache state, and whether the claims of 2007 hold today.
-//!
-//! In 2007 eight tests of a kernel module on OpenOffice said what reading ahead gains; their figures are
-//! [`STARTUPS_OF_2007`](crate::STARTUPS_OF_2007). A claim holds here where the interval of a ratio of startups (Hodges
-//! and Lehmann) lies on its side of 1.
+//! Startups of an application by prefetch mode and cache state.
 
 use std::collections::BTreeMap;
 
 use perflab_model::{Case, RunRecord, Scalar};
 use perflab_stats::{IntervalEstimate, mean, median, median_with_interval, sd};
 use serde::Serialize;
-
-use crate::startup_2007::HistoricalClaim;
 
 /// Confidence of every interval.
 pub(crate) const CONFIDENCE: f64 = 0.95;
@@ -57,8 +51,9 @@ pub struct StartupApplication {
     pub name: String,
     /// Ways, cold ones first.
     pub starts: Vec<StartupSamples>,
-    /// What was seen in 2007, and whether it is here; empty where it is not the applications of the catalogue that were started.
-    pub shapes: Vec<HistoricalClaim>,
+    /// Whether the workload of the catalogue started it, as the tests of 2007 did.
+    #[serde(skip)]
+    pub is_from_catalogue: bool,
 }
 
 impl StartupApplication {
@@ -74,7 +69,7 @@ impl StartupApplication {
 }
 
 /// The workload of the catalogue that starts applications as the tests of 2007 did.
-const WORKLOAD_OF_2007: &str = "application-start";
+pub(crate) const WORKLOAD_OF_2007: &str = "application-start";
 
 /// The applications of a run that were started in several prefetch modes; none where nothing was read ahead.
 pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
@@ -95,7 +90,7 @@ pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
     let several =
         |ways: &BTreeMap<StartupMode, StartupMeasurements<'_>>| ways.keys().any(|way| way.prefetch != "none");
     let found = all.into_iter().filter(|(_, ways)| several(ways));
-    found.map(|((name, as_then), ways)| build_application(name, as_then, ways)).collect()
+    found.map(|((name, is_from_catalogue), ways)| build_application(name, is_from_catalogue, ways)).collect()
 }
 
 /// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
@@ -117,17 +112,13 @@ fn startup_mode(case: &Case) -> Option<StartupMode> {
 
 fn build_application(
     name: String,
-    as_then: bool,
+    is_from_catalogue: bool,
     ways: BTreeMap<StartupMode, StartupMeasurements<'_>>,
 ) -> StartupApplication {
     let mut starts: Vec<StartupSamples> =
         ways.into_iter().filter_map(|(way, measured)| startup_samples(way, &measured)).collect();
     starts.sort_by_key(|starts| mode_rank(&starts.way));
-    let mut application = StartupApplication { name, starts, shapes: Vec::new() };
-    if as_then {
-        application.shapes = crate::startup_2007::claims_of_2007(&application);
-    }
-    application
+    StartupApplication { name, starts, is_from_catalogue }
 }
 
 /// As the tables of 2007: what was dropped, whether the application read ahead by itself, then how it was read ahead.
@@ -148,16 +139,15 @@ fn startup_samples(way: StartupMode, measured: &StartupMeasurements<'_>) -> Opti
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::startup_2007::{ClaimStatus, STARTUPS_OF_2007};
+pub(crate) mod tests {
     use indexmap::IndexMap;
-    use perflab_model::{Case, Direction, Nanos, Sample, Scalar, Unit};
+    use perflab_model::{Case, Direction, Scalar};
 
     use super::*;
     use crate::build::{RunBuilder, primary_metric};
 
     /// Starts of an application: a median by way, with a spread of 2 %.
-    fn startup_run(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {
+    pub(crate) fn startup_run(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {
         let lab = RunBuilder::new("run").with(|lab| {
             lab.factors = vec![("prefetch", vec!["none", "sync", "async"]), ("caches", vec!["3", "1"])];
             lab.metrics = vec![primary_metric("wall", "s", Direction::Lower)];
@@ -183,79 +173,6 @@ mod tests {
         levels.iter().map(|(name, level)| (name.clone(), Scalar::Text(level.clone()))).collect()
     }
 
-    fn status_of_claim(application: &StartupApplication, claim: &str) -> ClaimStatus {
-        application.shapes.iter().find(|shape| shape.claim.starts_with(claim)).unwrap().standing
-    }
-
-    #[test]
-    fn the_figures_of_2007_have_the_shapes_of_2007() {
-        let then = |prefetch: &str, caches: &str| match (prefetch, caches) {
-            ("none", "1") => 11.5,
-            _ => {
-                STARTUPS_OF_2007
-                    .iter()
-                    .find(|row| row.prefetch == prefetch && row.caches == caches)
-                    .unwrap()
-                    .mean
-            }
-        };
-        let mut record = startup_run(then);
-        let faults = |case, value| Sample {
-            boot: 0,
-            target: None,
-            case,
-            iteration: 0,
-            metric: "major-faults".into(),
-            value,
-            unit: Unit::new("1"),
-            direction: Direction::Lower,
-            primary: false,
-            start: Nanos(0),
-            end: Nanos(1),
-        };
-        for (case, of) in record.manifest.plan.cases.clone().iter().enumerate() {
-            let row = STARTUPS_OF_2007.iter().find(|row| row.prefetch == of.levels["prefetch"]).unwrap();
-            record.samples.push(faults(case as u32, row.faults));
-        }
-        let found = startup_applications(&record);
-        let [application] = &found[..] else { panic!("{found:?}") };
-        for claim in ["reading ahead before nothing", "sync before async", "metadata", "major faults"] {
-            assert_eq!(status_of_claim(application, claim), ClaimStatus::Holds, "{claim}");
-        }
-        assert_eq!(
-            status_of_claim(application, "reading ahead before the application"),
-            ClaimStatus::Unmeasured
-        );
-        let cold = application.find_samples("none", "3", false).unwrap();
-        assert!((cold.wall_time().unwrap().value - 13.1).abs() < 0.2 && cold.deviation > 0.0, "{cold:?}");
-    }
-
-    #[test]
-    fn a_shape_that_is_turned_round_fails_with_its_reason_and_one_that_is_none_is_unclear() {
-        let found =
-            startup_applications(&startup_run(|prefetch, _| if prefetch == "sync" { 5.0 } else { 4.5 }));
-        assert_eq!(status_of_claim(&found[0], "sync before async"), ClaimStatus::Fails);
-        let shape = found[0].shapes.iter().find(|shape| shape.claim == "sync before async").unwrap();
-        assert!(shape.now.contains("+11.1 % [") && shape.why.contains("metadata first"), "{shape:?}");
-        assert_eq!(status_of_claim(&found[0], "metadata"), ClaimStatus::Unclear);
-    }
-
-    #[test]
-    fn a_shape_that_is_not_measured_says_what_lacks() {
-        let why = |record: &RunRecord| {
-            let found = startup_applications(record);
-            let shape = found[0].shapes.iter().find(|shape| shape.claim.contains("own before")).unwrap();
-            assert_eq!(shape.standing, ClaimStatus::Unmeasured);
-            shape.why
-        };
-        let mut record = startup_run(|_, _| 1.0);
-        assert!(why(&record).contains("reads nothing ahead by itself"));
-        for case in &mut record.manifest.plan.cases {
-            case.parameters.insert("own".into(), Scalar::Text("on".into()));
-        }
-        assert!(why(&record).contains("has not all the starts"));
-    }
-
     #[test]
     fn a_run_without_reading_ahead_has_no_such_section() {
         let mut record = startup_run(|_, _| 1.0);
@@ -279,13 +196,5 @@ mod tests {
         assert_eq!(found("damon.reclaim", Scalar::Bool(false)), None);
         assert_eq!(found("damon.reclaim", Scalar::Bool(true)), Some("damon.reclaim".into()));
         assert_eq!(found("lru_gen", Scalar::Bool(true)), None);
-    }
-
-    #[test]
-    fn what_is_started_beside_the_catalogue_is_not_held_against_2007() {
-        let mut record = startup_run(|_, _| 1.0);
-        record.manifest.plan.cases.iter_mut().for_each(|case| case.uses = "start".into());
-        let found = startup_applications(&record);
-        assert!(found.len() == 1 && found[0].shapes.is_empty(), "{found:?}");
     }
 }

@@ -1,5 +1,8 @@
 //! The claims of 2007 and their published figures, held against the startups of one application.
 //!
+//! Eight tests of a kernel module on OpenOffice said what reading ahead gains. A claim holds here where the interval of a
+//! ratio of startups (Hodges and Lehmann) lies on its side of 1.
+//!
 //! Measured in 2007 by K. Lichota's tests 2, 3 and 8 of a kernel module that read OpenOffice Writer ahead, on an Athlon
 //! of 1.2 GHz with 256 MB and a disk of 7,200 turns a minute. Means and standard deviations.
 
@@ -67,7 +70,12 @@ impl fmt::Display for HistoricalClaim {
     }
 }
 
-pub(crate) fn claims_of_2007(of: &StartupApplication) -> Vec<HistoricalClaim> {
+/// What was seen in 2007, and whether it is here; nothing where it is not the workload of the catalogue that started the
+/// application.
+pub fn claims_of_2007(of: &StartupApplication) -> Vec<HistoricalClaim> {
+    if !of.is_from_catalogue {
+        return Vec::new();
+    }
     vec![
         gain_claim(of),
         own_prefetch_claim(of),
@@ -274,3 +282,97 @@ pub const STARTUPS_OF_2007: [PublishedStartup; 9] = [
     published_row((8, "3"), ("async", true), (11.07, 0.11), (0.0, Some(494.0))),
     published_row((8, "3"), ("async", false), (11.01, 0.11), (0.0, Some(595.0))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::{Direction, Nanos, RunRecord, Sample, Scalar, Unit};
+
+    use super::*;
+    use crate::startup::startup_applications;
+    use crate::startup::tests::startup_run;
+
+    fn status_of_claim(application: &StartupApplication, claim: &str) -> ClaimStatus {
+        claims_of_2007(application).into_iter().find(|shape| shape.claim.starts_with(claim)).unwrap().standing
+    }
+
+    #[test]
+    fn the_figures_of_2007_have_the_shapes_of_2007() {
+        let then = |prefetch: &str, caches: &str| match (prefetch, caches) {
+            ("none", "1") => 11.5,
+            _ => {
+                STARTUPS_OF_2007
+                    .iter()
+                    .find(|row| row.prefetch == prefetch && row.caches == caches)
+                    .unwrap()
+                    .mean
+            }
+        };
+        let mut record = startup_run(then);
+        let faults = |case, value| Sample {
+            boot: 0,
+            target: None,
+            case,
+            iteration: 0,
+            metric: "major-faults".into(),
+            value,
+            unit: Unit::new("1"),
+            direction: Direction::Lower,
+            primary: false,
+            start: Nanos(0),
+            end: Nanos(1),
+        };
+        for (case, of) in record.manifest.plan.cases.clone().iter().enumerate() {
+            let row = STARTUPS_OF_2007.iter().find(|row| row.prefetch == of.levels["prefetch"]).unwrap();
+            record.samples.push(faults(case as u32, row.faults));
+        }
+        let found = startup_applications(&record);
+        let [application] = &found[..] else { panic!("{found:?}") };
+        for claim in ["reading ahead before nothing", "sync before async", "metadata", "major faults"] {
+            assert_eq!(status_of_claim(application, claim), ClaimStatus::Holds, "{claim}");
+        }
+        assert_eq!(
+            status_of_claim(application, "reading ahead before the application"),
+            ClaimStatus::Unmeasured
+        );
+        let cold = application.find_samples("none", "3", false).unwrap();
+        assert!((cold.wall_time().unwrap().value - 13.1).abs() < 0.2 && cold.deviation > 0.0, "{cold:?}");
+    }
+
+    #[test]
+    fn a_shape_that_is_turned_round_fails_with_its_reason_and_one_that_is_none_is_unclear() {
+        let found =
+            startup_applications(&startup_run(|prefetch, _| if prefetch == "sync" { 5.0 } else { 4.5 }));
+        assert_eq!(status_of_claim(&found[0], "sync before async"), ClaimStatus::Fails);
+        let shape =
+            claims_of_2007(&found[0]).into_iter().find(|shape| shape.claim == "sync before async").unwrap();
+        assert!(shape.now.contains("+11.1 % [") && shape.why.contains("metadata first"), "{shape:?}");
+        assert_eq!(status_of_claim(&found[0], "metadata"), ClaimStatus::Unclear);
+    }
+
+    #[test]
+    fn a_shape_that_is_not_measured_says_what_lacks() {
+        let why = |record: &RunRecord| {
+            let found = startup_applications(record);
+            let shape = claims_of_2007(&found[0])
+                .into_iter()
+                .find(|shape| shape.claim.contains("own before"))
+                .unwrap();
+            assert_eq!(shape.standing, ClaimStatus::Unmeasured);
+            shape.why
+        };
+        let mut record = startup_run(|_, _| 1.0);
+        assert!(why(&record).contains("reads nothing ahead by itself"));
+        for case in &mut record.manifest.plan.cases {
+            case.parameters.insert("own".into(), Scalar::Text("on".into()));
+        }
+        assert!(why(&record).contains("has not all the starts"));
+    }
+
+    #[test]
+    fn what_is_started_beside_the_catalogue_is_not_held_against_2007() {
+        let mut record = startup_run(|_, _| 1.0);
+        record.manifest.plan.cases.iter_mut().for_each(|case| case.uses = "start".into());
+        let found = startup_applications(&record);
+        assert!(found.len() == 1 && claims_of_2007(&found[0]).is_empty(), "{found:?}");
+    }
+}

@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 use perflab_analyze::startup::{
     StartupApplication, StartupMode, StartupSamples, proactive_reclaim_source, startup_applications,
 };
-use perflab_analyze::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007};
+use perflab_analyze::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007, claims_of_2007};
 use perflab_model::RunRecord;
 
 use crate::chart::axes::AxisBand;
@@ -59,13 +59,14 @@ fn application_blocks(record: &RunRecord, application: &StartupApplication) -> V
         },
         SectionBlock::Figure(startup_chart(application)),
     ];
-    if reproduces_2007 && !application.shapes.is_empty() {
+    let claims = if reproduces_2007 { claims_of_2007(application) } else { Vec::new() };
+    if !claims.is_empty() {
         blocks.push(SectionBlock::Fold {
             summary: "What was seen in 2007, and whether it holds here".into(),
-            count: Some(application.shapes.len()),
+            count: Some(claims.len()),
             blocks: vec![SectionBlock::Grid {
                 caption: "Claims of 2007".into(),
-                grid: claims_grid(&application.shapes),
+                grid: claims_grid(&claims),
             }],
         });
     }

@@ -5,9 +5,69 @@ use perflab_stats::{
     mann_whitney, sd, signed_rank, welch,
 };
 
-use crate::compare::comparison::{ChangeInterval, ChangeScale, MetricChange};
-use crate::compare::experimental_unit::ComparisonUnits;
-use crate::compare::options::AnalysisOptions;
+use serde::Serialize;
+
+/// A change from baseline to candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MetricChange {
+    /// Whether the numbers are fractions of the baseline or in the row's unit.
+    pub scale: ChangeScale,
+    /// The estimate: 0.02 is 2 % more, 0 no change.
+    pub value: f64,
+    /// At the comparison's confidence; absent where the sample is too small for one.
+    pub interval: Option<ChangeInterval>,
+    /// At the level with twice the error, from which "same" is judged.
+    pub narrow: Option<ChangeInterval>,
+}
+
+/// The unit of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeScale {
+    /// candidate / baseline - 1
+    Ratio,
+    /// candidate - baseline in the metric's unit, where a value is zero or negative
+    Absolute,
+}
+
+/// A confidence interval of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangeInterval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+    /// The level that it really has, at least the comparison's `confidence`, which was asked for.
+    #[serde(rename = "coverage")]
+    pub level: f64,
+}
+
+/// The repetition level that was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RepetitionLevel {
+    /// medians of boots
+    Boot,
+    /// iterations
+    Iteration,
+}
+
+/// How a change was estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EstimationMethod {
+    /// What was compared.
+    pub level: RepetitionLevel,
+    /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
+    /// Hodges-Lehmann and Mann-Whitney.
+    pub paired: bool,
+    /// Whether means were compared by Welch's t, two or three boots a side being too few for ranks.
+    pub by_means: bool,
+    /// Baseline values (or pairs) that were compared.
+    pub baseline: usize,
+    /// Candidate values (or pairs) that were compared.
+    pub candidate: usize,
+}
 
 /// What the data say about one row.
 #[derive(Debug, Clone, Copy)]
@@ -19,18 +79,19 @@ pub(crate) struct ChangeEstimate {
     pub(crate) sd: Option<f64>,
 }
 
-/// Estimates the change on the scale of ratios where all values are above zero, else of differences.
+/// Estimates the change on the scale of ratios where all values are above zero, else of differences; with an interval at each
+/// of two confidences, the comparison's own and the narrower one from which "same" is judged.
 pub(crate) fn estimate_change(
-    units: &ComparisonUnits,
-    options: &AnalysisOptions,
+    baseline: &[f64],
+    candidate: &[f64],
+    method: EstimationMethod,
+    confidences: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
-    let how = (units.paired, units.uses_means());
-    let all = || units.baseline.iter().chain(&units.candidate);
-    if all().all(|value| *value > 0.0) {
-        let (x, y) = (take_logarithms(&units.baseline), take_logarithms(&units.candidate));
-        return estimate_on_scale(ChangeScale::Ratio, &x, &y, how, options);
+    if baseline.iter().chain(candidate).all(|value| *value > 0.0) {
+        let (x, y) = (take_logarithms(baseline), take_logarithms(candidate));
+        return estimate_on_scale(ChangeScale::Ratio, &x, &y, method, confidences);
     }
-    estimate_on_scale(ChangeScale::Absolute, &units.baseline, &units.candidate, how, options)
+    estimate_on_scale(ChangeScale::Absolute, baseline, candidate, method, confidences)
 }
 
 fn take_logarithms(values: &[f64]) -> Vec<f64> {
@@ -41,23 +102,23 @@ fn estimate_on_scale(
     scale: ChangeScale,
     x: &[f64],
     y: &[f64],
-    (paired, by_means): (bool, bool),
-    options: &AnalysisOptions,
+    method: EstimationMethod,
+    [confidence, narrow_confidence]: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
-    let (wide, narrow, p) = if by_means {
+    let (wide, narrow, p) = if method.by_means {
         let found = welch(x, y)?;
         let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
         let estimate =
             |interval| IntervalEstimate { value: found.difference, interval, method: StatsMethod::StudentT };
-        (estimate(at(options.confidence)?), estimate(at(options.narrow_confidence())?), found.p)
-    } else if paired {
+        (estimate(at(confidence)?), estimate(at(narrow_confidence)?), found.p)
+    } else if method.paired {
         let averages = WalshAverages::absolute(x, y)?;
         let at = |confidence| averages.estimate(confidence);
-        (at(options.confidence)?, at(options.narrow_confidence())?, signed_rank(x, y)?.p)
+        (at(confidence)?, at(narrow_confidence)?, signed_rank(x, y)?.p)
     } else {
         let shifts = PairwiseShifts::absolute(x, y)?;
         let at = |confidence| shifts.estimate(confidence);
-        (at(options.confidence)?, at(options.narrow_confidence())?, mann_whitney(x, y)?.p)
+        (at(confidence)?, at(narrow_confidence)?, mann_whitney(x, y)?.p)
     };
     let change = MetricChange {
         scale,
@@ -65,7 +126,7 @@ fn estimate_on_scale(
         interval: interval_on_scale(scale, &wide),
         narrow: interval_on_scale(scale, &narrow),
     };
-    Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, paired) })
+    Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
 }
 
 /// A difference of logarithms as a fraction of the baseline; other differences as they are.

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
 use serde::{Serialize, Serializer};
 
+use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::run_differences::FactDifference;
 
@@ -190,41 +191,6 @@ pub struct SamplePoint {
     pub iteration: u32,
 }
 
-/// A change from baseline to candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct MetricChange {
-    /// Whether the numbers are fractions of the baseline or in the row's unit.
-    pub scale: ChangeScale,
-    /// The estimate: 0.02 is 2 % more, 0 no change.
-    pub value: f64,
-    /// At the comparison's confidence; absent where the sample is too small for one.
-    pub interval: Option<ChangeInterval>,
-    /// At the level with twice the error, from which "same" is judged.
-    pub narrow: Option<ChangeInterval>,
-}
-
-/// The unit of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeScale {
-    /// candidate / baseline - 1
-    Ratio,
-    /// candidate - baseline in the metric's unit, where a value is zero or negative
-    Absolute,
-}
-
-/// A confidence interval of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ChangeInterval {
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit.
-    pub high: f64,
-    /// The level that it really has, at least the comparison's `confidence`, which was asked for.
-    #[serde(rename = "coverage")]
-    pub level: f64,
-}
-
 /// What a change means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -237,33 +203,6 @@ pub enum Verdict {
     Same,
     /// the data do not decide; also a clear change of a metric without a direction, see [`RowFlag::Changed`]
     Unclear,
-}
-
-/// The repetition level that was compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RepetitionLevel {
-    /// medians of boots
-    Boot,
-    /// iterations
-    Iteration,
-}
-
-/// How a change was estimated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct EstimationMethod {
-    /// What was compared.
-    pub level: RepetitionLevel,
-    /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
-    /// Hodges-Lehmann and Mann-Whitney.
-    pub paired: bool,
-    /// Whether means were compared by Welch's t, two or three boots a side being too few for ranks.
-    pub by_means: bool,
-    /// Baseline values (or pairs) that were compared.
-    pub baseline: usize,
-    /// Candidate values (or pairs) that were compared.
-    pub candidate: usize,
 }
 
 impl Verdict {

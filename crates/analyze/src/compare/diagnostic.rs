@@ -6,7 +6,7 @@
 use perflab_model::RunStatus;
 use serde::{Serialize, Serializer};
 
-use crate::compare::comparison::RepetitionLevel;
+use crate::compare::change::RepetitionLevel;
 
 /// Where in a comparison a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
-use crate::compare::comparison::{EstimationMethod, RepetitionLevel, SamplePoint};
+use crate::compare::change::{EstimationMethod, RepetitionLevel};
+use crate::compare::comparison::SamplePoint;
 
 /// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
 const FEWEST_PAIRS: usize = 6;

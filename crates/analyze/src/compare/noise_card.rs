@@ -6,7 +6,8 @@ use perflab_model::{Manifest, Nanos, Unit};
 use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};
 use serde::{Deserialize, Serialize};
 
-use crate::compare::comparison::{ChangeScale, Comparison, SideSummary, VerdictRow};
+use crate::compare::change::ChangeScale;
+use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;

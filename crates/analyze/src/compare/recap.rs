@@ -7,7 +7,8 @@ use perflab_model::Direction;
 use perflab_stats::{geometric_mean, mean};
 use serde::Serialize;
 
-use crate::compare::comparison::{ChangeInterval, ChangeScale, Comparison, VerdictRow};
+use crate::compare::change::{ChangeInterval, ChangeScale};
+use crate::compare::comparison::{Comparison, VerdictRow};
 
 /// Quantile of the normal distribution at 97.5 %, for the error of a logarithm from the width of its interval.
 const Z: f64 = 1.959_963_984_540_054;

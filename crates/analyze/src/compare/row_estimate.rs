@@ -9,8 +9,9 @@ use std::thread;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
+use crate::compare::change::ChangeScale;
 use crate::compare::change::estimate_change;
-use crate::compare::comparison::{ChangeScale, SideSummary, Verdict, VerdictRow};
+use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::options::AnalysisOptions;
@@ -205,7 +206,12 @@ impl RowPosition<'_> {
         options: &AnalysisOptions,
     ) -> Result<Option<ComparisonDiagnostic>, StatsError> {
         let units = ComparisonUnits::choose(baseline, candidate, index)?;
-        let found = estimate_change(&units, options)?;
+        let found = estimate_change(
+            &units.baseline,
+            &units.candidate,
+            units.estimation_method(),
+            [options.confidence, options.narrow_confidence()],
+        )?;
         draft.row.method = Some(units.estimation_method());
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use perflab_model::Direction;
 use perflab_stats::{PowerGoal, PowerRules, SamplePairing, benjamini_hochberg, smallest_p};
 
-use crate::compare::comparison::{ChangeScale, RepetitionLevel, Verdict};
+use crate::compare::change::{ChangeScale, RepetitionLevel};
+use crate::compare::comparison::Verdict;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::options::AnalysisOptions;
 use crate::compare::row_estimate::RowEstimate;

@@ -26,11 +26,11 @@ pub use cause_patterns::{CauseMode, CauseOnset, CausePeriod, MaintenanceCost, St
 pub use causes::{OperationCause, PAGE_FAULT, PREEMPTED, WAITING};
 pub use conclusions::{comparison_conclusions, operation_conclusions, probe_conclusions};
 pub use operation_times::OperationClock;
-pub use outliers::{OperationCauseRow, OutlierExplanation, OutlierOperation, OutlierShare};
+pub use outliers::{OperationCauseRow, OutlierExplanation, OutlierOperation, OutlierOptions, OutlierShare};
 pub use probe_cost::{OperationProbeCost, SpanProbeCost};
 pub use report::{
-    CauseChange, OperationComparison, OperationError, OperationReport, OutlierOptions, QuantileChange,
-    analyze_operations, choose_clock, compare_operations,
+    CauseChange, OperationComparison, OperationError, OperationReport, QuantileChange, analyze_operations,
+    choose_clock, compare_operations,
 };
 
 #[cfg(test)]

@@ -8,9 +8,29 @@ use perflab_stats::spearman;
 use serde::Serialize;
 
 use crate::operations::causes::OperationCause;
-use crate::operations::operation_times::{OperationTimes, time_quantile, time_quantiles};
+use crate::operations::operation_times::{OperationClock, OperationTimes, time_quantile, time_quantiles};
 use crate::operations::probe_cost::OperationProbeCost;
-use crate::operations::report::OutlierOptions;
+
+/// How outliers are found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutlierOptions {
+    /// Which time counts; the one that explains where left out ([`choose_clock`](crate::operations::report::choose_clock)).
+    pub clock: Option<OperationClock>,
+    /// The kind of operation; the most frequent one where left out.
+    pub operation: Option<String>,
+    /// An outlier is above this quantile of all operations …
+    pub quantile: f64,
+    /// … and so many median absolute deviations above the median around it.
+    pub spreads: f64,
+    /// The longest so many are outliers in any case.
+    pub top: usize,
+}
+
+impl Default for OutlierOptions {
+    fn default() -> Self {
+        OutlierOptions { clock: None, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
+    }
+}
 
 /// What made an operation slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -14,31 +14,10 @@ use crate::operations::operation_times::{
     BlockBootstrap, OperationClock, OperationTimes, SHARES, quantile_ratio_intervals, time_quantiles,
 };
 use crate::operations::outliers::{
-    OperationCauseRow, OutlierExplanation, OutlierOperation, OutlierShare, find_outliers, outlier_share,
-    tally_causes,
+    OperationCauseRow, OutlierExplanation, OutlierOperation, OutlierOptions, OutlierShare, find_outliers,
+    outlier_share, tally_causes,
 };
 use crate::operations::probe_cost::OperationProbeCost;
-
-/// How outliers are found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OutlierOptions {
-    /// Which time counts; the one that explains where left out ([`choose_clock`]).
-    pub clock: Option<OperationClock>,
-    /// The kind of operation; the most frequent one where left out.
-    pub operation: Option<String>,
-    /// An outlier is above this quantile of all operations …
-    pub quantile: f64,
-    /// … and so many median absolute deviations above the median around it.
-    pub spreads: f64,
-    /// The longest so many are outliers in any case.
-    pub top: usize,
-}
-
-impl Default for OutlierOptions {
-    fn default() -> Self {
-        OutlierOptions { clock: None, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
-    }
-}
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,8 @@ use perflab_model::{
 };
 use serde::Serialize;
 
-use crate::compare::comparison::{ChangeScale, Comparison, MetricChange, SideSummary, Verdict, VerdictRow};
+use crate::compare::change::{ChangeScale, MetricChange};
+use crate::compare::comparison::{Comparison, SideSummary, Verdict, VerdictRow};
 use crate::compare::gate::Gate;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::slab::recording::{SlabError, SlabRecording, tick_weights};

@@ -38,13 +38,12 @@ pub use cache_table::{
 pub use growth::{SlabGrowth, SlabGrowthOptions, slab_growth};
 pub use reconciliation::{MeminfoReconciliation, reconcile_with_meminfo};
 pub use recording::{
-    IterationSpan, SlabCache, SlabError, SlabFacts, SlabInput, SlabRecording, SlabRow, SlabRowCounts,
+    CacheAttributes, IterationSpan, SlabCache, SlabError, SlabInput, SlabRecording, SlabRow, SlabRowCounts,
     SlabRowFlags, iteration_spans,
 };
-pub use recording_reader::CacheAttributes;
 pub use timeline::{CacheStack, UsageTimeline, cache_stack, usage_timeline};
 pub use usage::{
-    AlignmentRatio, ExactRatio, HiddenObjectBound, MeanUsage, SlabUsage, SlabWaste, UsageFigures,
+    AlignmentRatio, ExactRatio, HiddenObjectBound, MeanUsage, SlabFacts, SlabUsage, SlabWaste, UsageFigures,
     UsageIntegral,
 };
 pub use what_if::{LayoutWhatIf, what_if_layout};

@@ -5,7 +5,6 @@
 //! were read, used and flagged, and why, so that none is lost silently; rows that no memory could hold are refused.
 //! What concerns single rows is counted and flagged, not an error.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -15,8 +14,7 @@ use perflab_stats::StatsError;
 use serde::Serialize;
 
 use crate::error::AnalyzeError;
-use crate::slab::recording_reader::{self, CacheAttributes, SlabRecordingReader, int_column};
-use crate::slab::usage::SlabUsage;
+use crate::slab::usage::{SlabFacts, SlabUsage};
 
 /// A cache: its name in /proc/slabinfo, and which of that name it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,6 +45,33 @@ impl SlabCache {
     }
 }
 
+/// Attributes of one directory of /sys/kernel/slab; whatever the kernel did not give is absent, never 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct CacheAttributes {
+    /// `object_size`: bytes asked for by the creator.
+    pub object_size: Option<u64>,
+    /// `slab_size`: padded bytes of one slot.
+    pub slab_size: Option<u64>,
+    /// `objs_per_slab` of the preferred order.
+    pub objs_per_slab: Option<u64>,
+    /// `order`: log2 of the pages of a slab.
+    pub order: Option<u64>,
+    /// `align` of the slots, bytes.
+    pub align: Option<u64>,
+    /// Bytes of a page when it was scanned.
+    pub page_size: Option<u64>,
+    /// Name of the directory: `:0000192` for a group of merged caches.
+    pub directory: Option<String>,
+    /// All names that lead to it, the one in /proc/slabinfo among them; empty where they were not recorded.
+    pub members: Vec<String>,
+    /// `reclaim_account`: whether the kernel counts its slabs as reclaimable.
+    pub reclaimable: Option<bool>,
+    /// `cpu_partial`: most free objects on the partial list of one CPU.
+    pub cpu_partial: Option<u64>,
+    /// `sheaf_capacity`: objects of a sheaf; 0 for a cache without (6.18 and later).
+    pub sheaf_capacity: Option<u64>,
+}
+
 /// The rows of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlabRecording {
@@ -61,15 +86,6 @@ pub struct SlabRecording {
 }
 
 impl SlabRecording {
-    /// Reads the series of a run.
-    ///
-    /// # Errors
-    /// No `slabinfo` (or, in its place, `slab-exact`) with rows, no page size, several page sizes in one run.
-    pub fn read(input: &SlabInput) -> Result<Self, SlabError> {
-        let rows = recording_reader::slab_spans(input)?;
-        Ok(SlabRecordingReader::new(input, &rows)?.into_recording())
-    }
-
     /// Every cache that was seen, in the order of first sight.
     #[must_use]
     pub fn caches(&self) -> &[SlabCache] {
@@ -348,42 +364,7 @@ pub struct SlabInput<'a> {
     pub record: Option<&'a RunRecord>,
 }
 
-/// Facts of the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SlabFacts {
-    /// Bytes of a page (fact `memory.page_size`); a `page_size` in `slab-caches` comes before it.
-    pub page_size: Option<u64>,
-    /// CPUs online (fact `cpu.online`), for the bound on hidden objects.
-    pub cpus: Option<u64>,
-    /// NUMA nodes (fact `numa.nodes`), for the bound on objects in sheaves.
-    pub nodes: Option<u64>,
-}
-
-impl SlabFacts {
-    /// From the facts of a run.
-    #[must_use]
-    pub fn from_record(record: &RunRecord) -> Self {
-        let fact = |key| record.manifest.facts.integer(key).and_then(|value| u64::try_from(value).ok());
-        SlabFacts { page_size: fact("memory.page_size"), cpus: fact("cpu.online"), nodes: fact("numa.nodes") }
-    }
-}
-
 impl SlabInput<'_> {
-    /// Bytes of a page: what all scans say, else the fact.
-    ///
-    /// # Errors
-    /// Nothing says it; scans disagree.
-    pub fn page_size(&self) -> Result<u64, SlabError> {
-        let scans = self.caches.map(|series| (series.at.len(), int_column(series, "page_size")));
-        let sizes = scans.iter().flat_map(|(rows, sizes)| (0..*rows).filter_map(|row| sizes.count(row)));
-        let known: BTreeSet<u64> = sizes.filter(|size| *size > 0).collect();
-        match known.first() {
-            None => self.system.page_size.filter(|size| *size > 0).ok_or(SlabError::NoPageSize),
-            Some(one) if known.len() == 1 => Ok(*one),
-            Some(_) => Err(SlabError::MixedPageSizes { sizes: known.into_iter().collect() }),
-        }
-    }
-
     /// The run's phases, in order of time; none without a record.
     #[must_use]
     pub fn iteration_spans(&self) -> Vec<IterationSpan> {

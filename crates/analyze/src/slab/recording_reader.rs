@@ -9,17 +9,45 @@
 //! Attributes belong to a cache only where its padded size agrees, since another cache may have had the same name.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use perflab_model::Nanos;
 use perflab_model::series::{ColumnData, RowRuns, Series};
-use serde::Serialize;
 
 use crate::slab::recording::{
-    SlabCache, SlabError, SlabInput, SlabRecording, SlabRow, SlabRowCounts, SlabRowFlags, non_empty,
+    CacheAttributes, SlabCache, SlabError, SlabInput, SlabRecording, SlabRow, SlabRowCounts, SlabRowFlags,
+    non_empty,
 };
 use crate::slab::usage::HiddenObjectBound;
+
+impl SlabRecording {
+    /// Reads the series of a run.
+    ///
+    /// # Errors
+    /// No `slabinfo` (or, in its place, `slab-exact`) with rows, no page size, several page sizes in one run.
+    pub fn read(input: &SlabInput) -> Result<Self, SlabError> {
+        let rows = slab_spans(input)?;
+        Ok(SlabRecordingReader::new(input, &rows)?.into_recording())
+    }
+}
+
+impl SlabInput<'_> {
+    /// Bytes of a page: what all scans say, else the fact.
+    ///
+    /// # Errors
+    /// Nothing says it; scans disagree.
+    pub fn page_size(&self) -> Result<u64, SlabError> {
+        let scans = self.caches.map(|series| (series.at.len(), int_column(series, "page_size")));
+        let sizes = scans.iter().flat_map(|(rows, sizes)| (0..*rows).filter_map(|row| sizes.count(row)));
+        let known: BTreeSet<u64> = sizes.filter(|size| *size > 0).collect();
+        match known.first() {
+            None => self.system.page_size.filter(|size| *size > 0).ok_or(SlabError::NoPageSize),
+            Some(one) if known.len() == 1 => Ok(*one),
+            Some(_) => Err(SlabError::MixedPageSizes { sizes: known.into_iter().collect() }),
+        }
+    }
+}
 
 /// What a reading goes through once.
 pub(crate) struct SlabRecordingReader<'a> {
@@ -464,33 +492,6 @@ impl HeldSlabs {
 fn held_slabs_at(counts: &[(Nanos, u64)], now: Nanos) -> Option<u64> {
     let next = counts.partition_point(|(time, _)| *time <= now);
     counts.get(next.saturating_sub(1)).map(|(_, count)| *count)
-}
-
-/// Attributes of one directory of /sys/kernel/slab; whatever the kernel did not give is absent, never 0.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct CacheAttributes {
-    /// `object_size`: bytes asked for by the creator.
-    pub object_size: Option<u64>,
-    /// `slab_size`: padded bytes of one slot.
-    pub slab_size: Option<u64>,
-    /// `objs_per_slab` of the preferred order.
-    pub objs_per_slab: Option<u64>,
-    /// `order`: log2 of the pages of a slab.
-    pub order: Option<u64>,
-    /// `align` of the slots, bytes.
-    pub align: Option<u64>,
-    /// Bytes of a page when it was scanned.
-    pub page_size: Option<u64>,
-    /// Name of the directory: `:0000192` for a group of merged caches.
-    pub directory: Option<String>,
-    /// All names that lead to it, the one in /proc/slabinfo among them; empty where they were not recorded.
-    pub members: Vec<String>,
-    /// `reclaim_account`: whether the kernel counts its slabs as reclaimable.
-    pub reclaimable: Option<bool>,
-    /// `cpu_partial`: most free objects on the partial list of one CPU.
-    pub cpu_partial: Option<u64>,
-    /// `sheaf_capacity`: objects of a sheaf; 0 for a cache without (6.18 and later).
-    pub sheaf_capacity: Option<u64>,
 }
 
 /// Every scan of every cache.

@@ -28,10 +28,9 @@
 //! each CPU, its list of partial slabs (`slub_set_cpu_partial`: ceil(2 * cpu_partial / objs_per_slab) slabs) and, from
 //! 6.18, its sheaves (`main`, `spare` and `rcu_free`) and each node's barn (`MAX_FULL_SHEAVES` = 10) count as used.
 
+use perflab_model::RunRecord;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
-
-use crate::slab::recording::SlabFacts;
 
 /// Sums of bytes over any set of rows: caches, ticks, or both.
 ///
@@ -448,6 +447,26 @@ const SHEAVES_PER_CPU: u64 = 3;
 
 /// Full sheaves that a node's barn holds at most.
 const SHEAVES_PER_NODE: u64 = 10;
+
+/// Facts of the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SlabFacts {
+    /// Bytes of a page (fact `memory.page_size`); a `page_size` in `slab-caches` comes before it.
+    pub page_size: Option<u64>,
+    /// CPUs online (fact `cpu.online`), for the bound on hidden objects.
+    pub cpus: Option<u64>,
+    /// NUMA nodes (fact `numa.nodes`), for the bound on objects in sheaves.
+    pub nodes: Option<u64>,
+}
+
+impl SlabFacts {
+    /// From the facts of a run.
+    #[must_use]
+    pub fn from_record(record: &RunRecord) -> Self {
+        let fact = |key| record.manifest.facts.integer(key).and_then(|value| u64::try_from(value).ok());
+        SlabFacts { page_size: fact("memory.page_size"), cpus: fact("cpu.online"), nodes: fact("numa.nodes") }
+    }
+}
 
 /// What is known of one cache at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
