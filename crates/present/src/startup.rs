@@ -64,10 +64,7 @@ fn application_blocks(record: &RunRecord, application: &StartupApplication) -> V
         blocks.push(SectionBlock::Fold {
             summary: "What was seen in 2007, and whether it holds here".into(),
             count: Some(claims.len()),
-            blocks: vec![SectionBlock::Grid {
-                caption: "Claims of 2007".into(),
-                grid: claims_grid(&claims),
-            }],
+            blocks: vec![SectionBlock::Grid { caption: "Claims of 2007".into(), grid: claims_grid(&claims) }],
         });
     }
     blocks
