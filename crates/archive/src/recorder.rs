@@ -10,6 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_model::operation::TracedIteration;
 use perflab_model::{IterationRecord, Manifest, RunEvent, RunEventKind, RunStatus, Sample};
 use tempfile::TempDir;
 
@@ -75,7 +76,8 @@ impl RunRecorder {
                 self.journal.append(&RunEvent { what: non_finite_sample_warning(sample), ..event.clone() })
             }
             RunEventKind::Traced { slot, tracer, file } => {
-                operations::keep_trace_file(&self.run, *slot, tracer, file)?;
+                let iteration = TracedIteration { slot: *slot, target: event.target };
+                operations::keep_trace_file(&self.run, iteration, tracer, file)?;
                 self.journal.append(event)
             }
             _ => self.journal.append(event),
@@ -191,7 +193,8 @@ impl BulkRecorder {
                 self.journal.append(event)
             }
             RunEventKind::Traced { slot, tracer, file } => {
-                operations::keep_trace_file(&self.run, *slot, tracer, file)?;
+                let iteration = TracedIteration { slot: *slot, target: event.target };
+                operations::keep_trace_file(&self.run, iteration, tracer, file)?;
                 self.journal.append(event)
             }
             _ => self.journal.append(event),

@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use perflab_model::operation::TracedIteration;
 use perflab_model::series::SeriesGap;
 use perflab_model::{IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus};
 
@@ -87,7 +88,7 @@ struct ClosingFacts {
     facts: perflab_model::Facts,
     misfits: Vec<SeriesGap>,
     damaged: u64,
-    traced: Vec<(u32, String)>,
+    traced: Vec<(TracedIteration, String)>,
 }
 
 impl ClosingFacts {
@@ -186,7 +187,9 @@ fn route_event(
             return sinks.series.push_tick(RunEvent { what, ..event });
         }
         RunEventKind::Stacks(batch) => sinks.stacks.push(&batch)?,
-        RunEventKind::Traced { slot, tracer, .. } => ending.traced.push((slot, tracer)),
+        RunEventKind::Traced { slot, tracer, .. } => {
+            ending.traced.push((TracedIteration { slot, target: event.target }, tracer));
+        }
         RunEventKind::Facts(facts) => ending.facts.0.extend(facts.0),
         RunEventKind::Ended { status, overhead } => {
             (ending.status, ending.overhead) = (final_status(status), overhead)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perflab_model::io_trace::IoRecording;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
 use perflab_model::{
@@ -236,15 +236,19 @@ impl RunDir {
     ///
     /// # Errors
     /// [`ArchiveError::NoTrace`] where there are none of this slot; files that are missing or damaged.
-    pub fn read_operations(&self, tracer: &str, slot: u32) -> Result<OperationColumns, ArchiveError> {
-        operations::read_operations(&self.path, &self.id, tracer, slot)
+    pub fn read_operations(
+        &self,
+        tracer: &str,
+        iteration: TracedIteration,
+    ) -> Result<OperationColumns, ArchiveError> {
+        operations::read_operations(&self.path, &self.id, tracer, iteration)
     }
 
     /// The I/O of each iteration in which it was traced, with the iteration's slot.
     ///
     /// # Errors
     /// [`ArchiveError::NoIo`]; files that are missing or damaged.
-    pub fn read_io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+    pub fn read_io_recordings(&self) -> Result<Vec<(TracedIteration, IoRecording)>, ArchiveError> {
         io::read_io_recordings(&self.path, &self.id)
     }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use perflab_model::operation::TracedIteration;
 use rustix::fs::OFlags;
 
 use crate::error::ArchiveError;
@@ -73,9 +74,11 @@ pub(crate) fn events_path(tracer: &str) -> PathBuf {
     Path::new(EVENTS).join(format!("{}.parquet", encode_file_name(tracer)))
 }
 
-/// What a tracer wrote in a slot, relative to the run.
-pub(crate) fn raw_trace_path(tracer: &str, slot: u32) -> PathBuf {
-    Path::new(RAW).join(format!("{slot}.{}", encode_file_name(tracer)))
+/// What a tracer wrote in an iteration, relative to the run.
+pub(crate) fn raw_trace_path(tracer: &str, iteration: TracedIteration) -> PathBuf {
+    let TracedIteration { slot, target } = iteration;
+    let target = target.map_or_else(String::new, |target| format!("{target}."));
+    Path::new(RAW).join(format!("{slot}.{target}{}", encode_file_name(tracer)))
 }
 
 /// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.

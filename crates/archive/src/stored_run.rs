@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use perflab_model::io_trace::IoRecording;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
 use perflab_model::{Outcome, Profile, RunData, RunDataError, RunRecord};
 
@@ -75,11 +75,11 @@ impl RunData for StoredRun {
         self.directory.read_trace_summaries(OPERATION_TRACER).map_err(RunDataError::new)
     }
 
-    fn operations(&self, slot: u32) -> Result<OperationColumns, RunDataError> {
-        self.directory.read_operations(OPERATION_TRACER, slot).map_err(RunDataError::new)
+    fn operations(&self, iteration: TracedIteration) -> Result<OperationColumns, RunDataError> {
+        self.directory.read_operations(OPERATION_TRACER, iteration).map_err(RunDataError::new)
     }
 
-    fn io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, RunDataError> {
+    fn io_recordings(&self) -> Result<Vec<(TracedIteration, IoRecording)>, RunDataError> {
         match self.directory.read_io_recordings() {
             Err(ArchiveError::NoIo { .. }) => Ok(Vec::new()),
             read => read.map_err(RunDataError::new),

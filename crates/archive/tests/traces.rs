@@ -7,6 +7,7 @@ use std::path::Path;
 
 use optrace::{Trace, TraceOptions, Vocabulary};
 use perflab_archive::{Archive, ArchiveError};
+use perflab_model::operation::TracedIteration;
 use perflab_model::{Nanos, RunEvent, RunEventKind};
 
 /// A trace of `n` operations: each third has a span, each a number.
@@ -25,6 +26,11 @@ fn write_trace(path: &Path, n: i64) {
     }
     drop(recorder);
     trace.finish().unwrap();
+}
+
+/// An iteration that ran here.
+fn on_this_host(slot: u32) -> TracedIteration {
+    TracedIteration { slot, target: None }
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn operations_come_back_as_they_were() {
     );
     assert!(told[2].cut.as_ref().unwrap().contains("shorter than a header"));
     for (slot, n) in sizes {
-        let operations = run.read_operations("optrace", slot).unwrap();
+        let operations = run.read_operations("optrace", on_this_host(slot)).unwrap();
         assert_eq!((operations.len() as i64, operations.summary.slot), (n, slot));
         assert_eq!(operations.kinds, ["insert", "find"]);
         let elements = operations.number_values("elements").unwrap();
@@ -70,7 +76,9 @@ fn operations_come_back_as_they_were() {
         assert!(operations.number_values("saved").unwrap().is_empty());
         assert!(operations.start.is_sorted());
     }
-    assert!(run.read_operations("optrace", 3).unwrap().is_empty());
-    assert!(matches!(run.read_operations("optrace", 1), Err(ArchiveError::NoTrace { .. })));
-    assert!(run.read_operations("dtrace", 0).unwrap_err().to_string().contains("perflab trace run"));
+    assert!(run.read_operations("optrace", on_this_host(3)).unwrap().is_empty());
+    assert!(matches!(run.read_operations("optrace", on_this_host(1)), Err(ArchiveError::NoTrace { .. })));
+    assert!(
+        run.read_operations("dtrace", on_this_host(0)).unwrap_err().to_string().contains("perflab trace run")
+    );
 }

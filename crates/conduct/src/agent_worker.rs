@@ -4,13 +4,15 @@
 //! for most of the time and reads the clock for the rest, so that it ends to the microsecond. Rows of monitors go
 //! to the host as they come.
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
+use data_encoding::BASE64;
 use perflab_model::study::{FactorSide, TomlSource};
 use perflab_model::{
     Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest,
@@ -25,7 +27,9 @@ use crate::barrier::BarrierPoint;
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::preflight;
-use crate::protocol::{AgentOrder, AgentReport, AgentRunConfig, ProtocolError, encode_frame, greeting_line};
+use crate::protocol::{
+    AgentOrder, AgentReport, AgentRunConfig, ProtocolError, TraceFilePart, encode_frame, greeting_line,
+};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 
 /// Frames, stacks and samples in a message, a good hundred bytes each: far below what a frame may hold.
@@ -46,8 +50,8 @@ impl AgentWorker<'_> {
         while let Ok(order) = self.todo.recv() {
             match order {
                 AgentOrder::Rehearse { at } => self.rehearse_start(at)?,
-                AgentOrder::Enrol(enrolment) => {
-                    if let Err(refused) = self.carry_out_run(&mut host, *enrolment) {
+                AgentOrder::Configure(config) => {
+                    if let Err(refused) = self.carry_out_run(&mut host, *config) {
                         self.voice.write_report(&AgentReport::Refused(error_reasons(&refused)))?;
                     }
                 }
@@ -66,12 +70,12 @@ impl AgentWorker<'_> {
     }
 
     /// One run, until it is left or the host is gone. Whatever happens, everything is undone.
-    fn carry_out_run(&self, host: &mut LocalMachine, enrolment: AgentRunConfig) -> Result<(), ConductError> {
+    fn carry_out_run(&self, host: &mut LocalMachine, config: AgentRunConfig) -> Result<(), ConductError> {
         let sources: Vec<TomlSource> =
-            enrolment.definitions.into_iter().map(|(file, text)| TomlSource::new(file, text)).collect();
+            config.definitions.into_iter().map(|(file, text)| TomlSource::new(file, text)).collect();
         host.catalogue =
             Catalogue::from_sources(&sources).map_err(|error| refusal_error(error.to_string()))?;
-        let mut manifest = enrolment.manifest;
+        let mut manifest = config.manifest;
         // Expressions are about the machine that the workload runs on.
         manifest.facts = perflab_observe::collect_facts(&host.root, manifest.study.facts.as_deref())?;
         manifest.boot_id = perflab_observe::read_boot_id(&host.root);
@@ -129,7 +133,7 @@ impl ConfiguredRun<'_> {
         while let Some(order) = self.next_order() {
             match order {
                 AgentOrder::Undo => return Ok(true),
-                AgentOrder::Ready { index, slot } => {
+                AgentOrder::Prepare { index, slot } => {
                     self.duty.stop.withdraw();
                     if let Some(case) = self.manifest.plan.case(slot.case) {
                         executor.prepare_slot(case)?;
@@ -178,9 +182,20 @@ impl ConfiguredRun<'_> {
     /// Whoever does not listen any more is noticed by the listening thread.
     fn send_event(&self, event: RunEvent) {
         let RunEvent { at, target, what } = event;
-        let RunEventKind::Stacks(batch) = what else {
-            let _ = self.duty.voice.write_event(RunEvent { at, target, what });
-            return;
+        let batch = match what {
+            RunEventKind::Stacks(batch) => batch,
+            RunEventKind::Traced { slot, tracer, file } => {
+                if let Err(error) = self.duty.voice.write_trace_file(slot, &tracer, &file) {
+                    let message = format!("the trace of {tracer} in iteration {slot} was left out: {error}");
+                    let advice = "make room for temporary files on the target".into();
+                    self.send_stamped(RunEventKind::Warning { message, advice });
+                }
+                return;
+            }
+            what => {
+                let _ = self.duty.voice.write_event(RunEvent { at, target, what });
+                return;
+            }
         };
         for part in batch.split(BATCH) {
             let _ = self.duty.voice.write_event(RunEvent {
@@ -229,6 +244,24 @@ impl FramedReportWriter {
     /// An error means that the host is gone.
     pub(crate) fn write_report(&self, report: &AgentReport) -> io::Result<()> {
         self.write_bytes(&encode_frame(report).map_err(io::Error::other)?)
+    }
+
+    /// Sends a tracer's file in parts, and removes it.
+    fn write_trace_file(&self, slot: u32, tracer: &str, path: &Path) -> io::Result<()> {
+        let file = File::open(path)?;
+        // What stays costs room and nothing else.
+        let _ = std::fs::remove_file(path);
+        loop {
+            let mut part = Vec::with_capacity(PART);
+            (&file).take(PART as u64).read_to_end(&mut part)?;
+            let last = part.len() < PART;
+            let bytes = BASE64.encode(&part);
+            let part = TraceFilePart { slot, tracer: tracer.to_owned(), bytes, last };
+            self.write_report(&AgentReport::TraceFile(part))?;
+            if last {
+                return Ok(());
+            }
+        }
     }
 
     /// Sends an event: long output in parts, and of what fits into no frame at least that it happened.

@@ -123,7 +123,7 @@ pub enum TargetLoss {
     /// It did not come to this point within its time.
     Late(BarrierPoint),
     /// It claimed this point when it was not on the way to it.
-    OutOfTurn(BarrierPoint),
+    OutOfOrder(BarrierPoint),
 }
 
 /// What is to be done.
@@ -235,7 +235,7 @@ impl Barrier {
             Some(BarrierMember::Lost) | None => {}
             Some(_) if self.stopping => {}
             Some(_) => {
-                todo.push(BarrierAction::Lose { target, loss: TargetLoss::OutOfTurn(point) });
+                todo.push(BarrierAction::Lose { target, loss: TargetLoss::OutOfOrder(point) });
                 self.lose_target(now, target, todo);
             }
         }
@@ -570,7 +570,7 @@ mod tests {
     fn a_claim_out_of_turn_is_a_loss() {
         let mut machine = BarrierWorld::new(2, LostTargetPolicy::Stop).machine;
         let lost = machine.step(Nanos(1), BarrierInput::Reached { target: 1, point: BarrierPoint::After(0) });
-        let loss = TargetLoss::OutOfTurn(BarrierPoint::After(0));
+        let loss = TargetLoss::OutOfOrder(BarrierPoint::After(0));
         let expected = [
             BarrierAction::Lose { target: 1, loss },
             BarrierAction::Go { who: vec![0], point: BarrierPoint::Last },

@@ -14,9 +14,11 @@ use crate::barrier::{
     Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, round_stages,
 };
 use crate::error::ConductError;
+use crate::incoming_trace::{IncomingTraces, clean_io_recording};
+use crate::iteration_trace::IO_TRACER;
 use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
-use crate::protocol::{AgentOrder, AgentReport};
+use crate::protocol::{AgentOrder, AgentReport, TraceFilePart};
 use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
 use crate::run_state::RunState;
 use crate::targets::{ConnectedTargets, TargetSession};
@@ -63,6 +65,7 @@ pub(crate) struct BootRound<'c, 'a> {
     targets: ConnectedTargets,
     barrier: Barrier,
     open: Option<OpenSlot>,
+    incoming_traces: IncomingTraces,
     /// Slots that were not come to yet.
     pending_slots: VecDeque<(u32, Slot)>,
     refused: Vec<Refusal>,
@@ -109,6 +112,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
             targets,
             barrier,
             open: None,
+            incoming_traces: IncomingTraces::default(),
             pending_slots,
             refused: Vec::new(),
             last,
@@ -262,6 +266,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 self.advance(BarrierInput::Reached { target, point })
             }
             Ok(AgentReport::Refused(reasons)) => self.accept_refusal(target, reasons),
+            Ok(AgentReport::TraceFile(part)) => self.accept_trace_part(target, part),
             Ok(_) => self.lose_target(target, "it answered what nobody had asked".into()),
             Err(reason) => self.lose_target(target, reason),
         }
@@ -283,6 +288,30 @@ impl<'c, 'a> BootRound<'c, 'a> {
             self.refused.extend(reported.iter().map(refusal));
         }
         self.lose_target(target, reported.join("; "))
+    }
+
+    /// Takes a part of a tracer's file; with its last one, the file is held with what else was reported of the slot.
+    fn accept_trace_part(&mut self, target: usize, part: TraceFilePart) -> Result<(), ConductError> {
+        let Some(session) = self.targets.sessions.get(target) else { return Ok(()) };
+        let (manifest, begun, now) = (self.run_state.manifest, self.run_state.earliest, monotonic_now());
+        let validator = ReportValidator { manifest, target, open: self.open.as_ref(), begun, now };
+        let is_expected = validator.expect_trace(&part, |uses| self.run_state.is_traced(uses));
+        let taken = is_expected
+            .and_then(|()| self.incoming_traces.take_part(target, &part, || self.run_state.traces_folder()));
+        let file = match taken {
+            Ok(None) => return Ok(()),
+            Ok(Some(file)) => file,
+            Err(reason) => return self.lose_target(target, reason),
+        };
+        if part.tracer == IO_TRACER
+            && let Err(reason) = clean_io_recording(&file, |at| validator.to_run_time(session, at))
+        {
+            return self.lose_target(target, reason);
+        }
+        let what = RunEventKind::Traced { slot: part.slot, tracer: part.tracer, file };
+        let event = RunEvent { at: now, target: u32::try_from(target).ok(), what };
+        let held = self.open.as_mut().map_or(Ok(()), |open| open.hold(target, event));
+        held.or_else(|reason| self.lose_target(target, reason))
     }
 
     fn accept_event(&mut self, target: usize, event: RunEvent) -> Result<(), ConductError> {
@@ -414,8 +443,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
     fn configure(&mut self, who: &[usize]) {
         for target in who {
             let Some(session) = self.targets.sessions.get(*target) else { continue };
-            let enrolment = self.run_state.agent_run_config(&session.name, &session.kind);
-            self.targets.send(*target, &AgentOrder::Enrol(Box::new(enrolment)));
+            let config = self.run_state.agent_run_config(&session.name, &session.kind);
+            self.targets.send(*target, &AgentOrder::Configure(Box::new(config)));
         }
     }
 
@@ -433,7 +462,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         }
         self.run_state.enter_slot(&slot)?;
         self.open = Some(OpenSlot::new(index, slot, who.to_vec()));
-        let order = AgentOrder::Ready { index, slot };
+        let order = AgentOrder::Prepare { index, slot };
         who.iter().for_each(|target| self.targets.send(*target, &order));
         Ok(Vec::new())
     }
@@ -578,6 +607,6 @@ fn activity_at(point: BarrierPoint) -> TargetState {
 fn loss_reason(loss: TargetLoss) -> String {
     match loss {
         TargetLoss::Late(point) => format!("it did not come to {point} in time"),
-        TargetLoss::OutOfTurn(point) => format!("it claims to be at {point}, where it cannot be"),
+        TargetLoss::OutOfOrder(point) => format!("it claims to be at {point}, where it cannot be"),
     }
 }

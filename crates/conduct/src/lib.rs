@@ -17,7 +17,7 @@
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
-//! | `report_validation`, `stack_merge` | what targets report, checked; their stacks merged |
+//! | `report_validation`, `stack_merge`, `incoming_trace` | what targets report, checked; their stacks merged, their traces put together |
 //! | [`agent`], `agent_worker` | perflab inside a target |
 //! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
 //! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
@@ -35,6 +35,7 @@ pub mod error;
 pub mod execution_records;
 mod executor;
 mod host_run;
+mod incoming_trace;
 mod iteration_trace;
 pub mod launcher;
 pub mod multiplexer;

@@ -124,7 +124,7 @@ impl<T: DeserializeOwned> FrameDecoder<T> {
 }
 
 /// Version of the protocol. Both sides must have the same: they are the same binary.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 const GREETING_START: &[u8] = b"\nperflab-agent/";
 
@@ -189,9 +189,9 @@ pub enum AgentOrder {
         id: u64,
     },
     /// This is the run: check, prepare, start the monitors, and reach [`BarrierPoint::First`].
-    Enrol(Box<AgentRunConfig>),
+    Configure(Box<AgentRunConfig>),
     /// Bring the settings to what this slot's case wants, make everything ready, and reach [`BarrierPoint::Before`].
-    Ready {
+    Prepare {
         /// index into the plan's slots
         index: u32,
         /// the slot
@@ -208,7 +208,7 @@ pub enum AgentOrder {
     Cancel,
     /// Undo every setting, and reach [`BarrierPoint::Last`].
     Undo,
-    /// Stop the monitors, and reach [`BarrierPoint::End`]. The agent is as it was before it was enrolled.
+    /// Stop the monitors, and reach [`BarrierPoint::End`]. The agent is as it was before it was configured.
     Leave,
     /// As [`AgentOrder::Start`], but nothing is started: answered with [`AgentReport::Woke`].
     Rehearse {
@@ -239,6 +239,19 @@ pub struct AgentHello {
     pub cpus: u32,
 }
 
+/// A part of the file that a tracer wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFilePart {
+    /// Index into the plan's slots.
+    pub slot: u32,
+    /// Who wrote it: `optrace`, `io`.
+    pub tracer: String,
+    /// Bytes of the file, in base64.
+    pub bytes: String,
+    /// Whether nothing follows.
+    pub last: bool,
+}
+
 /// What the agent has to say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -256,6 +269,8 @@ pub enum AgentReport {
     Reached(BarrierPoint),
     /// Something happened; times are the agent's.
     Event(RunEvent),
+    /// A part of the file that a tracer wrote in the iteration that is going on; the parts follow one another.
+    TraceFile(TraceFilePart),
     /// The answer to a rehearsal: when the waiting ended.
     Woke {
         /// CLOCK_MONOTONIC of the agent
@@ -283,9 +298,9 @@ mod tests {
 
     #[test]
     fn another_version_is_refused_by_its_number() {
-        let refused = GreetingParser::default().feed(b"\nperflab-agent/2\n").unwrap_err();
-        assert_eq!(refused, ProtocolError::Version { theirs: 2 });
-        assert!(refused.to_string().contains("version 2") && refused.to_string().contains("version 1"));
+        let refused = GreetingParser::default().feed(b"\nperflab-agent/3\n").unwrap_err();
+        assert_eq!(refused, ProtocolError::Version { theirs: 3 });
+        assert!(refused.to_string().contains("version 3") && refused.to_string().contains("version 2"));
     }
 
     #[test]

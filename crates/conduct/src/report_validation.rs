@@ -11,8 +11,9 @@ use perflab_model::{
     remove_control_characters,
 };
 
+use crate::iteration_trace::{IO_TRACER, PROGRAM_TRACER};
 use crate::open_slot::OpenSlot;
-use crate::protocol::AgentHello;
+use crate::protocol::{AgentHello, TraceFilePart};
 use crate::targets::TargetSession;
 
 /// Columns of a monitor: the widest known has under 300.
@@ -180,7 +181,7 @@ impl ReportValidator<'_> {
         self.now.since(self.begun).max(SHORTEST)
     }
 
-    fn to_run_time(&self, session: &TargetSession, theirs: Nanos) -> Nanos {
+    pub(crate) fn to_run_time(&self, session: &TargetSession, theirs: Nanos) -> Nanos {
         session.offset.to_ours(theirs).clamp(self.begun, self.now.max(self.begun))
     }
 
@@ -217,6 +218,24 @@ impl ReportValidator<'_> {
             start: self.to_run_time(session, sample.start),
             end: self.to_run_time(session, sample.end),
         })
+    }
+
+    /// Refuses a trace that the plan does not ask for; `is_traced` tells whether a workload writes one.
+    pub(crate) fn expect_trace(
+        &self,
+        part: &TraceFilePart,
+        is_traced: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        let open = self.expect_open_slot(part.slot)?;
+        let case = self.manifest.plan.case(open.slot.case);
+        let is_expected = !open.slot.warmup
+            && match part.tracer.as_str() {
+                IO_TRACER => self.manifest.study.io.is_some(),
+                PROGRAM_TRACER => case.is_some_and(|case| is_traced(&case.uses)),
+                _ => false,
+            };
+        let name = clean_label(&part.tracer);
+        is_expected.then_some(()).ok_or_else(|| format!("it sent a trace {name:?} that is not in the plan"))
     }
 
     /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.

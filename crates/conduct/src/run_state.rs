@@ -1,5 +1,7 @@
 //! What a run has reported and counted so far: phases, progress, limits, stopping rule, overhead.
 
+use std::path::PathBuf;
+
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::FactorKind;
 use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
@@ -98,6 +100,16 @@ impl RunState<'_> {
         let sources = self.manifest.plan.metrics.keys().filter_map(used);
         let definitions = sources.map(|source| (source.file.clone(), source.text.clone())).collect();
         AgentRunConfig { manifest, definitions }
+    }
+
+    /// Whether this workload writes a trace of its operations.
+    pub(crate) fn is_traced(&self, uses: &str) -> bool {
+        self.host.catalogue.get(uses).is_some_and(|definition| definition.traced)
+    }
+
+    /// Where traces lie until the recorder takes them.
+    pub(crate) fn traces_folder(&self) -> Result<PathBuf, ConductError> {
+        Ok(self.host.traces.path(&self.host.state, &self.manifest.boot_id)?)
     }
 
     pub(crate) fn slot(&self, index: u32) -> Option<Slot> {

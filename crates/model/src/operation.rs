@@ -171,11 +171,30 @@ impl OperationColumns {
     }
 }
 
+/// An iteration as a tracer saw it: of a slot, on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TracedIteration {
+    /// Index into the plan's slots.
+    pub slot: u32,
+    /// Index into the run's targets; none on this host.
+    pub target: Option<u32>,
+}
+
+impl OperationTraceSummary {
+    /// Which iteration it is about.
+    pub fn iteration(&self) -> TracedIteration {
+        TracedIteration { slot: self.slot, target: self.target }
+    }
+}
+
 /// What a tracer says about one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationTraceSummary {
     /// Index into the plan's slots.
     pub slot: u32,
+    /// Index into the run's targets; none on this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
     /// Operations that were read, and rows of the table.
     pub operations: u64,
     /// Operations that the tracer lost.

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use crate::error_class::{Classify, ErrorClass};
 use crate::io_trace::IoRecording;
-use crate::operation::{OperationColumns, OperationTraceSummary};
+use crate::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use crate::profile::Profile;
 use crate::run::RunRecord;
 use crate::series::RowRuns;
@@ -57,16 +57,16 @@ pub trait RunData {
     ///
     /// # Errors
     /// Tables that are missing or damaged.
-    fn operations(&self, slot: u32) -> Result<OperationColumns, RunDataError> {
-        let _ = slot;
+    fn operations(&self, iteration: TracedIteration) -> Result<OperationColumns, RunDataError> {
+        let _ = iteration;
         Ok(OperationColumns::default())
     }
 
-    /// The I/O of each iteration in which it was traced, with the iteration's slot.
+    /// The I/O of each iteration in which it was traced, with which iteration it was.
     ///
     /// # Errors
     /// Tables that are damaged.
-    fn io_recordings(&self) -> Result<Vec<(u32, IoRecording)>, RunDataError> {
+    fn io_recordings(&self) -> Result<Vec<(TracedIteration, IoRecording)>, RunDataError> {
         Ok(Vec::new())
     }
 }

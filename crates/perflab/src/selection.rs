@@ -150,3 +150,21 @@ fn monitor_missing_error(directory: &RunDir, monitor: &str, why: &str) -> Failur
     };
     UsageError::new(format!("run {}: {monitor} {why}", directory.short_id()), hint).into()
 }
+
+/// The index of a run's target of this name.
+pub fn target_index(run: &RunDir, name: &str) -> Result<u32, Failure> {
+    let targets = run.manifest()?.targets;
+    let known = || targets.iter().map(|target| target.name.as_str());
+    let unknown = || match targets.is_empty() {
+        true => UsageError::new(
+            format!("the run has no target `{name}`"),
+            "it ran on one machine: leave --target out",
+        ),
+        false => {
+            let hint = perflab_model::problem::suggest_name(name, known());
+            UsageError::new(format!("the run has no target `{name}`"), hint)
+        }
+    };
+    let index = known().position(|known| known == name).ok_or_else(unknown)?;
+    Ok(u32::try_from(index).unwrap_or(u32::MAX))
+}

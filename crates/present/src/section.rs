@@ -7,7 +7,7 @@ use perflab_analyze::slab::SlabError;
 use perflab_analyze::{AnalyzeError, Comparison, MetricHistories, TraceContents};
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::operation::OperationColumns;
-use perflab_model::operation::OperationTraceSummary;
+use perflab_model::operation::{OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
 use perflab_model::{Profile, RunData, RunDataError, RunRecord};
 
@@ -188,8 +188,8 @@ impl RunData for ReportRun {
         Ok(self.operations.iter().map(|(summary, _)| summary.clone()).collect())
     }
 
-    fn operations(&self, slot: u32) -> Result<OperationColumns, RunDataError> {
-        let found = self.operations.iter().find(|(summary, _)| summary.slot == slot);
+    fn operations(&self, iteration: TracedIteration) -> Result<OperationColumns, RunDataError> {
+        let found = self.operations.iter().find(|(summary, _)| summary.iteration() == iteration);
         Ok(found.map(|(_, operations)| operations.clone()).unwrap_or_default())
     }
 }

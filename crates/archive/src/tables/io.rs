@@ -12,6 +12,7 @@ use perflab_model::Nanos;
 use perflab_model::io_trace::{
     DeviceNumber, IO_TRACER, IoEvent, IoEventKind, IoFile, IoRecording, IoTraceSummary,
 };
+use perflab_model::operation::TracedIteration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ArchiveError;
@@ -25,13 +26,15 @@ const KEY: &str = "perflab.io";
 #[derive(Debug, Serialize, Deserialize)]
 struct IoTablePart {
     slot: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<u32>,
     rows: u64,
     told: IoTraceSummary,
     files: Vec<IoFile>,
 }
 
 /// The columns: name, type, unit, whether cells may be missing, meaning.
-const COLUMNS: [(&str, StorageType, &str, bool, &str); 10] = [
+const COLUMNS: [(&str, StorageType, &str, bool, &str); 11] = [
     ("slot", StorageType::Int32, "1", false, "index into plan.slots of run.json"),
     ("at_ns", StorageType::Int64, "ns", false, "when, CLOCK_MONOTONIC of the target"),
     ("pid", StorageType::Int32, "1", false, "the thread in whose name it happened"),
@@ -66,26 +69,32 @@ const COLUMNS: [(&str, StorageType, &str, bool, &str); 10] = [
         "a request's flags (R, RA, WS), a program's file, an ended thread's name",
     ),
     ("path", StorageType::Text, "1", true, "the file's path, where it was found"),
+    ("target", StorageType::Int32, "1", true, "index into targets of run.json; missing on this host"),
 ];
 
 pub(crate) fn io_columns() -> Vec<StoredColumn> {
     parquet_writer::event_columns(&COLUMNS)
 }
 
-/// Writes the table under `stage` from the recordings of these slots.
-pub(crate) fn write_io_table(run: &Path, stage: &Path, slots: &[u32]) -> Result<(), ArchiveError> {
+/// Writes the table under `stage` from the recordings of these iterations.
+pub(crate) fn write_io_table(
+    run: &Path,
+    stage: &Path,
+    iterations: &[TracedIteration],
+) -> Result<(), ArchiveError> {
     let directory = stage.join(EVENTS);
     fs::create_dir_all(&directory).map_err(ArchiveError::io("create", &directory))?;
     let mut table = ParquetWriter::create(&stage.join(events_path(IO_TRACER)), &io_columns(), &[])?;
     let mut parts = Vec::new();
-    for slot in slots {
-        let path = run.join(raw_trace_path(IO_TRACER, *slot));
+    for iteration in iterations {
+        let path = run.join(raw_trace_path(IO_TRACER, *iteration));
         let text = fs::read(&path).map_err(ArchiveError::io("read", &path))?;
         let recording: IoRecording = serde_json::from_slice(&text).map_err(ArchiveError::damaged(&path))?;
-        append_io_events(&mut table, *slot, &recording)?;
+        append_io_events(&mut table, *iteration, &recording)?;
         table.end_row_group()?;
         let (rows, told, files) = (recording.events.len() as u64, recording.told, recording.files);
-        parts.push(IoTablePart { slot: *slot, rows, told, files });
+        let TracedIteration { slot, target } = *iteration;
+        parts.push(IoTablePart { slot, target, rows, told, files });
     }
     table.add_metadata(KEY, serde_json::to_string(&parts).unwrap_or_default());
     table.close()
@@ -93,7 +102,7 @@ pub(crate) fn write_io_table(run: &Path, stage: &Path, slots: &[u32]) -> Result<
 
 fn append_io_events(
     table: &mut ParquetWriter,
-    slot: u32,
+    iteration: TracedIteration,
     recording: &IoRecording,
 ) -> Result<(), ArchiveError> {
     let paths: HashMap<(DeviceNumber, u64), &str> = recording
@@ -104,7 +113,7 @@ fn append_io_events(
     for event in &recording.events {
         let device = event.device.to_string();
         let row = [
-            StoredCell::Int(slot.into()),
+            StoredCell::Int(iteration.slot.into()),
             StoredCell::Int(event.at.0 as i64),
             StoredCell::Int(event.pid.into()),
             StoredCell::Text(event.kind.name()),
@@ -116,13 +125,17 @@ fn append_io_events(
         let path = paths.get(&(event.device, event.inode)).copied();
         let texts =
             [event.name.as_deref(), path].map(|text| text.map_or(StoredCell::Missing, StoredCell::Text));
-        table.push_row(row.into_iter().chain(texts))?;
+        let target = iteration.target.map_or(StoredCell::Missing, |target| StoredCell::Int(target.into()));
+        table.push_row(row.into_iter().chain(texts).chain([target]))?;
     }
     Ok(())
 }
 
-/// The recordings of a closed run, by slot.
-pub(crate) fn read_io_recordings(run: &Path, id: &str) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+/// The recordings of a closed run, by iteration.
+pub(crate) fn read_io_recordings(
+    run: &Path,
+    id: &str,
+) -> Result<Vec<(TracedIteration, IoRecording)>, ArchiveError> {
     let path = run.join(events_path(IO_TRACER));
     if !path.exists() {
         return Err(ArchiveError::NoIo { id: id.into() });
@@ -135,7 +148,8 @@ pub(crate) fn read_io_recordings(run: &Path, id: &str) -> Result<Vec<(u32, IoRec
     for part in parts {
         let events = read_io_events(&table, table.row_group_range(first, part.rows), &path)?;
         first += part.rows;
-        all.push((part.slot, IoRecording { events, files: part.files, told: part.told }));
+        let iteration = TracedIteration { slot: part.slot, target: part.target };
+        all.push((iteration, IoRecording { events, files: part.files, told: part.told }));
     }
     Ok(all)
 }
@@ -199,12 +213,14 @@ mod tests {
             told: IoTraceSummary { lost: at, ..IoTraceSummary::default() },
         };
         fs::create_dir(home.path().join("raw")).unwrap();
-        for slot in [0, 5] {
-            let text = serde_json::to_vec(&recording(u64::from(slot) + 1)).unwrap();
-            fs::write(home.path().join(raw_trace_path(IO_TRACER, slot)), text).unwrap();
+        let all = [(0, None, 1), (5, Some(0), 6), (5, Some(1), 7)]
+            .map(|(slot, target, at)| (TracedIteration { slot, target }, recording(at)));
+        for (iteration, recording) in &all {
+            let text = serde_json::to_vec(recording).unwrap();
+            fs::write(home.path().join(raw_trace_path(IO_TRACER, *iteration)), text).unwrap();
         }
-        write_io_table(home.path(), home.path(), &[0, 5]).unwrap();
-        assert_eq!(read_io_recordings(home.path(), "x").unwrap(), [(0, recording(1)), (5, recording(6))]);
+        write_io_table(home.path(), home.path(), &all.each_ref().map(|(iteration, _)| *iteration)).unwrap();
+        assert_eq!(read_io_recordings(home.path(), "x").unwrap(), all);
         assert!(matches!(read_io_recordings(Path::new("/nowhere"), "x"), Err(ArchiveError::NoIo { .. })));
     }
 }

@@ -11,7 +11,7 @@ use optrace::{Operation, TraceFile, TraceFileSummary, Vocabulary};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::{
-    NumberColumn, OperationColumns, OperationTraceSummary, SpanColumn, TracedProbeCost,
+    NumberColumn, OperationColumns, OperationTraceSummary, SpanColumn, TracedIteration, TracedProbeCost,
 };
 
 use crate::error::ArchiveError;
@@ -35,7 +35,7 @@ const COUNT: &str = ".count";
 const NUMBER: &str = "number.";
 
 /// Columns that every tracer's table has: name, type, unit, whether cells may be missing, meaning.
-const FIXED: [(&str, StorageType, &str, bool, &str); 9] = [
+const FIXED: [(&str, StorageType, &str, bool, &str); 10] = [
     ("slot", StorageType::Int32, "1", false, "index into plan.slots of run.json"),
     ("thread", StorageType::Int32, "1", false, "the thread's id as the kernel counts"),
     ("operation", StorageType::Text, "1", false, "which kind of operation, in the program's words"),
@@ -57,11 +57,17 @@ const FIXED: [(&str, StorageType, &str, bool, &str); 9] = [
         true,
         "1 a clock ran backwards, 2 beyond the tracer's limits, 4 ends without beginnings",
     ),
+    ("target", StorageType::Int32, "1", true, "index into targets of run.json; missing on this host"),
 ];
 
 /// Takes a tracer's file into the run.
-pub(crate) fn keep_trace_file(run: &Path, slot: u32, tracer: &str, file: &Path) -> Result<(), ArchiveError> {
-    let place = run.join(raw_trace_path(tracer, slot));
+pub(crate) fn keep_trace_file(
+    run: &Path,
+    iteration: TracedIteration,
+    tracer: &str,
+    file: &Path,
+) -> Result<(), ArchiveError> {
+    let place = run.join(raw_trace_path(tracer, iteration));
     fs::create_dir_all(run.join(RAW)).map_err(ArchiveError::io("create", &place))?;
     if fs::rename(file, &place).is_ok() {
         return Ok(());
@@ -73,24 +79,24 @@ pub(crate) fn keep_trace_file(run: &Path, slot: u32, tracer: &str, file: &Path) 
     fs::remove_file(file).map_err(ArchiveError::io("remove", file))
 }
 
-/// Writes the table of each tracer under `stage`, from the files under `run`; `traced` are slots and tracers.
+/// Writes the table of each tracer under `stage`, from the files under `run`; `traced` are iterations and tracers.
 pub(crate) fn write_operation_tables(
     run: &Path,
     stage: &Path,
-    traced: &[(u32, String)],
+    traced: &[(TracedIteration, String)],
 ) -> Result<(), ArchiveError> {
     let tracers: BTreeSet<&str> = traced.iter().map(|(_, tracer)| tracer.as_str()).collect();
     for tracer in tracers.into_iter().filter(|tracer| *tracer == OPTRACE) {
-        let slots = traced.iter().filter(|(_, of)| of == tracer).map(|(slot, _)| *slot);
-        let read = |slot| Some((slot, TraceFile::open(&run.join(raw_trace_path(tracer, slot)))));
-        write_operation_table(stage, tracer, slots.filter_map(read).collect())?;
+        let iterations = traced.iter().filter(|(_, of)| of == tracer).map(|(iteration, _)| *iteration);
+        let read = |iteration| (iteration, TraceFile::open(&run.join(raw_trace_path(tracer, iteration))));
+        write_operation_table(stage, tracer, iterations.map(read).collect())?;
     }
-    let io: Vec<u32> =
-        traced.iter().filter(|(_, tracer)| tracer == IO_TRACER).map(|(slot, _)| *slot).collect();
+    let io = traced.iter().filter(|(_, tracer)| tracer == IO_TRACER).map(|(iteration, _)| *iteration);
+    let io: Vec<TracedIteration> = io.collect();
     if io.is_empty() { Ok(()) } else { io::write_io_table(run, stage, &io) }
 }
 
-type OpenedTraceFiles = Vec<(u32, Result<TraceFile, optrace::OptraceError>)>;
+type OpenedTraceFiles = Vec<(TracedIteration, Result<TraceFile, optrace::OptraceError>)>;
 
 fn write_operation_table(stage: &Path, tracer: &str, files: OpenedTraceFiles) -> Result<(), ArchiveError> {
     let directory = stage.join(EVENTS);
@@ -100,12 +106,13 @@ fn write_operation_table(stage: &Path, tracer: &str, files: OpenedTraceFiles) ->
     let mut table =
         ParquetWriter::create(&stage.join(events_path(tracer)), &operation_columns(&words), &metadata)?;
     let mut all = Vec::new();
-    for (slot, file) in files {
+    for (iteration, file) in files {
         all.push(match file {
-            Ok(file) => append_operations(&mut table, slot, &file, &words)?,
+            Ok(file) => append_operations(&mut table, iteration, &file, &words)?,
             // A program that was killed early, or another version: the iteration has no operations, and says why.
             Err(error) => OperationTraceSummary {
-                slot,
+                slot: iteration.slot,
+                target: iteration.target,
                 cut: Some(error.to_string()),
                 ..OperationTraceSummary::default()
             },
@@ -163,7 +170,7 @@ pub(crate) fn documented_operation_columns() -> Vec<StoredColumn> {
 /// Writes one iteration's rows.
 fn append_operations(
     table: &mut ParquetWriter,
-    slot: u32,
+    iteration: TracedIteration,
     file: &TraceFile,
     words: &Vocabulary,
 ) -> Result<OperationTraceSummary, ArchiveError> {
@@ -179,18 +186,18 @@ fn append_operations(
     let reported = file.read_operations(|operation| {
         row.clear();
         row.resize(FIXED.len() + 2 * words.spans.len() + words.numbers.len(), StoredCell::Missing);
-        fill_operation_row(&mut row, slot, operation, own, (&spans, &numbers));
+        fill_operation_row(&mut row, iteration, operation, own, (&spans, &numbers));
         if failed.is_none() {
             failed = table.push_row(row.iter().copied()).err();
         }
     });
     let reported = reported.map_err(ArchiveError::Trace)?;
-    failed.map_or(Ok(trace_summary(slot, reported, own)), Err)
+    failed.map_or(Ok(trace_summary(iteration, reported, own)), Err)
 }
 
 fn fill_operation_row<'a>(
     row: &mut [StoredCell<'a>],
-    slot: u32,
+    iteration: TracedIteration,
     operation: &Operation,
     words: &'a Vocabulary,
     (spans, numbers): (&[usize], &[usize]),
@@ -200,7 +207,7 @@ fn fill_operation_row<'a>(
         | u64::from(operation.beyond) << 1
         | u64::from(operation.unbalanced) << 2;
     let fixed = [
-        StoredCell::Int(i64::from(slot)),
+        StoredCell::Int(i64::from(iteration.slot)),
         StoredCell::Int(i64::from(operation.thread)),
         words
             .operations
@@ -212,6 +219,7 @@ fn fill_operation_row<'a>(
         some(operation.waited),
         some(operation.faults.into()),
         some(flags),
+        iteration.target.map_or(StoredCell::Missing, |target| StoredCell::Int(i64::from(target))),
     ];
     row.iter_mut().zip(fixed).for_each(|(cell, item)| *cell = item);
     let mut set = |at: Option<usize>, value: i64| {
@@ -229,7 +237,11 @@ fn fill_operation_row<'a>(
     }
 }
 
-fn trace_summary(slot: u32, summary: TraceFileSummary, words: &Vocabulary) -> OperationTraceSummary {
+fn trace_summary(
+    iteration: TracedIteration,
+    summary: TraceFileSummary,
+    words: &Vocabulary,
+) -> OperationTraceSummary {
     let costs = |names: &[String], costs: &[optrace::StampCost], span: bool| -> Vec<TracedProbeCost> {
         let cost = |(name, cost): (&String, &optrace::StampCost)| TracedProbeCost {
             name: name.clone(),
@@ -247,7 +259,8 @@ fn trace_summary(slot: u32, summary: TraceFileSummary, words: &Vocabulary) -> Op
     probe_costs.extend(costs(&words.spans, &summary.span_costs, true));
     OperationTraceSummary {
         probe_costs,
-        slot,
+        slot: iteration.slot,
+        target: iteration.target,
         operations: summary.operations,
         lost: summary.lost,
         cut: summary.cut,
@@ -313,11 +326,15 @@ pub(crate) fn read_operations(
     run: &Path,
     id: &str,
     tracer: &str,
-    slot: u32,
+    iteration: TracedIteration,
 ) -> Result<OperationColumns, ArchiveError> {
     let (table, summaries) = open_operation_table(run, id, tracer)?;
-    let none = || ArchiveError::NoTrace { id: id.into(), what: format!("{tracer} in slot {slot}") };
-    let at = summaries.iter().position(|summary| summary.slot == slot).ok_or_else(none)?;
+    let none = || {
+        let TracedIteration { slot, target } = iteration;
+        let target = target.map_or_else(String::new, |target| format!(" of target {target}"));
+        ArchiveError::NoTrace { id: id.into(), what: format!("{tracer} in slot {slot}{target}") }
+    };
+    let at = summaries.iter().position(|summary| summary.iteration() == iteration).ok_or_else(none)?;
     let first = summaries.iter().take(at).map(|summary| summary.operations).sum();
     let summary = summaries.into_iter().nth(at).ok_or_else(none)?;
     let groups = table.row_group_range(first, summary.operations);

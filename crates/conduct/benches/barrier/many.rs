@@ -82,7 +82,7 @@ fn time_barriers(hub: &mut Multiplexer) -> Result<Vec<Duration>, BarrierBenchErr
 
 fn order_towards(point: BarrierPoint, rounds: &[BarrierRound]) -> AgentOrder {
     match point {
-        BarrierPoint::Before(index) => AgentOrder::Ready { index, slot: rounds[index as usize].1 },
+        BarrierPoint::Before(index) => AgentOrder::Prepare { index, slot: rounds[index as usize].1 },
         BarrierPoint::After(index) => AgentOrder::Start { index, at: Nanos(0) },
         BarrierPoint::Last => AgentOrder::Undo,
         BarrierPoint::First | BarrierPoint::End => AgentOrder::Leave,
@@ -127,7 +127,7 @@ impl SimulatedAgent {
 
     fn point_reached(&mut self, order: &AgentOrder) -> BarrierPoint {
         match order {
-            AgentOrder::Ready { index, .. } => BarrierPoint::Before(*index),
+            AgentOrder::Prepare { index, .. } => BarrierPoint::Before(*index),
             AgentOrder::Start { index, .. } => BarrierPoint::After(*index),
             AgentOrder::Undo => BarrierPoint::Last,
             _ if std::mem::replace(&mut self.enrolled, true) => BarrierPoint::End,

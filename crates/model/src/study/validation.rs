@@ -48,7 +48,6 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
     }
     disk_problems(study, &mut found);
     profile_problems(study, &mut found);
-    io_trace_problems(study, &mut found);
     all_target_problems(study, &mut found);
     found
 }
@@ -66,13 +65,6 @@ fn profile_problems(study: &Study, found: &mut Vec<Problem>) {
         found.push(
             problem.with_hint("profile the workload (`scope = \"workload\"`), or everything in the targets"),
         );
-    }
-}
-
-fn io_trace_problems(study: &Study, found: &mut Vec<Problem>) {
-    if study.io.is_some() && !study.target.is_empty() {
-        let problem = Problem::new("io", "I/O is traced on this host only, and this study has targets");
-        found.push(problem.with_hint("leave [io] out, or the targets"));
     }
 }
 

@@ -5,6 +5,7 @@
 //! of ours, or against a list of pages of the prefetch module of 2007. A report does so too where a startup trace of
 //! the program is stored on this machine.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,9 @@ pub struct IoSelection {
     /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<u32>,
+    /// Of a run on several targets: on which of them; the first where left out
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
 }
 
 /// `perflab io show`
@@ -268,9 +272,16 @@ fn count_reads_once(context: &App, recording: IoRecording) -> IoRecording {
 
 /// The recording that the options name.
 fn read_io_recording(context: &App, which: &IoSelection) -> Result<IoRecording, Failure> {
-    let all = crate::selection::select_run(&context.archive()?, &which.run)?.read_io_recordings()?;
-    let slots: Vec<String> = all.iter().map(|(slot, _)| slot.to_string()).collect();
-    let found = all.into_iter().find(|(slot, _)| which.slot.is_none_or(|requested| requested == *slot));
+    let run = crate::selection::select_run(&context.archive()?, &which.run)?;
+    let all = run.read_io_recordings()?;
+    let slots: BTreeSet<u32> = all.iter().map(|(iteration, _)| iteration.slot).collect();
+    let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
+    let target =
+        which.target.as_deref().map(|name| crate::selection::target_index(&run, name)).transpose()?;
+    let found = all.into_iter().find(|(iteration, _)| {
+        which.slot.is_none_or(|requested| requested == iteration.slot)
+            && (target.is_none() || iteration.target == target)
+    });
     let missing =
         || UsageError::new("I/O was not traced in this slot", format!("it was in {}", slots.join(", ")));
     Ok(found.map(|(_, recording)| recording).ok_or_else(missing)?)

@@ -3,6 +3,7 @@
 //! `run` is an ordinary run of one command that is told where to write its trace; the other verbs read the operations
 //! of stored runs. A report compares the first two levels of each factor, and shows each of them by itself.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use perflab_analyze::operations::{
 use perflab_archive::{RunDir, new_run_id};
 use perflab_import::{ImportOptions, program_trace_source};
 use perflab_model::RunStatus;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_present::chart::PALETTE;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::operations::{
@@ -154,6 +155,9 @@ pub struct OperationSelection {
     /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<u32>,
+    /// Of a run on several targets: on which of them; the first where left out
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
     /// Which kind of operation; the most frequent where left out
     #[arg(long, value_name = "NAME")]
     pub operation: Option<String>,
@@ -403,18 +407,18 @@ fn first_two_levels(run: &RunDir, factor: &str) -> Result<[String; 2], Failure> 
 }
 
 fn read_level(run: &RunDir, factor: &str, level: String) -> Result<(String, OperationColumns), Failure> {
-    let slots = slots_of_level(run, factor, &level)?;
+    let slots = iterations_of_level(run, factor, &level)?;
     Ok((level, concatenate_operations(run, &slots)?))
 }
 
-/// The traced slots of one level of a factor.
-pub fn slots_of_level(run: &RunDir, factor: &str, level: &str) -> Result<Vec<u32>, Failure> {
+/// The traced iterations of one level of a factor.
+pub fn iterations_of_level(run: &RunDir, factor: &str, level: &str) -> Result<Vec<TracedIteration>, Failure> {
     let plan = run.manifest()?.plan;
-    let of_level = |slot: &u32| {
-        let case = plan.slots.get(*slot as usize).and_then(|slot| plan.case(slot.case));
+    let of_level = |iteration: &TracedIteration| {
+        let case = plan.slots.get(iteration.slot as usize).and_then(|slot| plan.case(slot.case));
         case.is_some_and(|case| case.levels.get(factor).is_some_and(|of| of == level))
     };
-    Ok(traced_slots(&run.read_trace_summaries(TRACER)?).into_iter().filter(of_level).collect())
+    Ok(traced_iterations(&run.read_trace_summaries(TRACER)?).into_iter().filter(of_level).collect())
 }
 
 fn read_whole_run(
@@ -423,8 +427,8 @@ fn read_whole_run(
     args: &TraceCompareArgs,
 ) -> Result<(String, OperationColumns), Failure> {
     let slots = match args.which.slot {
-        Some(slot) => vec![slot],
-        None => traced_slots(&run.read_trace_summaries(TRACER)?),
+        None => traced_iterations(&run.read_trace_summaries(TRACER)?),
+        Some(_) => vec![choose_iteration(run, &args.which)?.0],
     };
     Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), concatenate_operations(run, &slots)?))
 }
@@ -563,17 +567,34 @@ pub fn read_iteration(
     which: &OperationSelection,
 ) -> Result<OperationColumns, Failure> {
     let run = crate::selection::select_run(&context.archive()?, run)?;
-    let summaries = run.read_trace_summaries(TRACER)?;
-    let slot = which.slot.or_else(|| summaries.first().map(|summary| summary.slot)).unwrap_or(0);
-    if which.slot.is_none() && summaries.len() > 1 {
-        let slots: Vec<String> = summaries.iter().map(|summary| summary.slot.to_string()).collect();
+    let (iteration, all) = choose_iteration(&run, which)?;
+    if which.slot.is_none() && all.len() > 1 {
+        let slots: BTreeSet<u32> = all.iter().map(|iteration| iteration.slot).collect();
+        let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
         context.note(format!(
-            "iteration {slot} of {} that were traced: --slot {}",
-            summaries.len(),
+            "iteration {} of {} that were traced: --slot {}",
+            iteration.slot,
+            all.len(),
             slots.join(", ")
         ));
     }
-    Ok(run.read_operations(TRACER, slot)?)
+    Ok(run.read_operations(TRACER, iteration)?)
+}
+
+/// The traced iteration that the options name, the first where they name none; and all there are.
+fn choose_iteration(
+    run: &RunDir,
+    which: &OperationSelection,
+) -> Result<(TracedIteration, Vec<TracedIteration>), Failure> {
+    let all: Vec<TracedIteration> =
+        run.read_trace_summaries(TRACER)?.iter().map(OperationTraceSummary::iteration).collect();
+    let target = which.target.as_deref().map(|name| crate::selection::target_index(run, name)).transpose()?;
+    let is_wanted = |iteration: &&TracedIteration| {
+        which.slot.is_none_or(|slot| slot == iteration.slot)
+            && (target.is_none() || iteration.target == target)
+    };
+    let named = TracedIteration { slot: which.slot.unwrap_or(0), target };
+    Ok((all.iter().find(is_wanted).copied().unwrap_or(named), all))
 }
 
 /// The answers about both sides of a comparison, by one clock: the wall's where it explains either.
@@ -589,19 +610,22 @@ pub fn analyze_both(
     Ok([before?, after?])
 }
 
-/// All iterations of `slots`, one behind the other.
-pub fn concatenate_operations(run: &RunDir, slots: &[u32]) -> Result<OperationColumns, Failure> {
+/// All of these iterations, one behind the other.
+pub fn concatenate_operations(
+    run: &RunDir,
+    iterations: &[TracedIteration],
+) -> Result<OperationColumns, Failure> {
     let mut all = OperationColumns::default();
-    for slot in slots {
-        let next = run.read_operations(TRACER, *slot)?;
+    for iteration in iterations {
+        let next = run.read_operations(TRACER, *iteration)?;
         if all.is_empty() { all = next } else { all.append(&next) }
     }
     Ok(all)
 }
 
-/// The slots that were traced whole, or at least in part.
-pub fn traced_slots(summaries: &[OperationTraceSummary]) -> Vec<u32> {
-    summaries.iter().filter(|summary| summary.operations > 0).map(|summary| summary.slot).collect()
+/// The iterations that were traced whole, or at least in part.
+pub fn traced_iterations(summaries: &[OperationTraceSummary]) -> Vec<TracedIteration> {
+    summaries.iter().filter(|summary| summary.operations > 0).map(OperationTraceSummary::iteration).collect()
 }
 
 /// The answer about one iteration of a run, with its operations.

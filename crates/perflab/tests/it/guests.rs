@@ -299,11 +299,14 @@ fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
 }
 
 #[test]
-fn stacks_of_two_guests_stand_beside_one_another() {
-    let Some(step) = SynchronisedGuests::new("stacks_of_two_guests_stand_beside_one_another") else { return };
+fn stacks_and_io_of_two_guests_stand_beside_one_another() {
+    let Some(step) = SynchronisedGuests::new("stacks_and_io_of_two_guests_stand_beside_one_another") else {
+        return;
+    };
     let study = step.study_text(2, "iterations = 2");
     let text = fs::read_to_string(&study).unwrap();
-    fs::write(&study, format!("{text}[profile]\nfrequency = 199\nscope = \"system\"\n")).unwrap();
+    let recorded = "[profile]\nfrequency = 199\nscope = \"system\"\n[io]\nscope = \"workload\"\n";
+    fs::write(&study, format!("{text}{recorded}")).unwrap();
     let ended = step.run_disturbed(&study, |_| ());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let folded = step.laboratory.run_successfully(&["flame", "export", "@latest", "--to", "folded"]).out;
@@ -311,6 +314,13 @@ fn stacks_of_two_guests_stand_beside_one_another() {
         let lines = folded.lines().filter(|line| line.split(';').nth(1) == Some(guest)).count();
         assert!(lines > 3, "{guest}: {folded}");
     }
+    let archive = perflab_archive::Archive::open(&step.laboratory.path("archive")).unwrap();
+    let recordings = archive.find_runs("@latest").unwrap().remove(0).read_io_recordings().unwrap();
+    let seen = |target| {
+        let mine = recordings.iter().filter(|(iteration, _)| iteration.target == Some(target));
+        mine.filter(|(_, recording)| !recording.events.is_empty()).count()
+    };
+    assert_eq!((seen(0), seen(1)), (2, 2), "each iteration of each guest starts a program");
     step.guests.assert_nothing_is_left();
 }
 

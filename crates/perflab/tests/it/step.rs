@@ -373,3 +373,39 @@ fn a_run_in_step_ends_when_its_medians_are_precise() {
     assert!((5..40).contains(&released), "{released}");
     assert_eq!(events_of_kind(&events, "sample").len(), 3 * released);
 }
+
+#[test]
+fn operations_and_io_of_every_target_are_kept_root() {
+    if !crate::tracing_refused::may_trace("operations_and_io_of_every_target_are_kept_root") {
+        return;
+    }
+    let laboratory = Sandbox::new();
+    let text = "[run]\nwarmup = 1\niterations = 2\n[workload.drv_rand_ops]\nparameters = { elements = 3000 }\n\
+                [target.guest]\nkind = \"process\"\ncount = 2\n[io]\nscope = \"workload\"\n";
+    let study = laboratory.write_study("traces.toml", text);
+    let caches = crate::caches::CachesLock::acquire();
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    drop(caches);
+    let archive = perflab_archive::Archive::open(&laboratory.path("archive")).unwrap();
+    let run = archive.find_runs("@latest").unwrap().remove(0);
+    // The warm-up of slot 0 gives none.
+    let expected = [(1, Some(0)), (1, Some(1)), (2, Some(0)), (2, Some(1))];
+    let mut summaries = run.read_trace_summaries("optrace").unwrap();
+    summaries.sort_by_key(|summary| summary.iteration());
+    assert_eq!(summaries.iter().map(|one| (one.slot, one.target)).collect::<Vec<_>>(), expected);
+    for summary in &summaries {
+        assert_eq!(summary.operations, 3000, "{summary:?}");
+        assert_eq!(run.read_operations("optrace", summary.iteration()).unwrap().wall.len(), 3000);
+    }
+    let mut recordings = run.read_io_recordings().unwrap();
+    recordings.sort_by_key(|(iteration, _)| *iteration);
+    assert_eq!(recordings.iter().map(|(one, _)| (one.slot, one.target)).collect::<Vec<_>>(), expected);
+    for (iteration, recording) in &recordings {
+        assert!(recording.events.iter().any(|event| event.name.is_some()), "{iteration:?}");
+    }
+    for verb in [["trace", "show", "@latest"], ["io", "show", "@latest"]] {
+        laboratory.run_successfully(&[&verb[..], &["--target", "guest2"]].concat());
+        let unknown = laboratory.run(&[&verb[..], &["--target", "guest3"]].concat());
+        assert_eq!(unknown.code, Some(2), "{}", unknown.err);
+    }
+}

@@ -26,7 +26,8 @@ fn hide_event_command(event: &str) -> String {
     format!("mount -t tmpfs none /sys/kernel/tracing/events/{event}")
 }
 
-fn may_trace(test: &str) -> bool {
+/// Whether tracing can be tested here.
+pub fn may_trace(test: &str) -> bool {
     if !is_root() {
         skip_test(test, "tracing needs root");
         return false;

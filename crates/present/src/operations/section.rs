@@ -5,7 +5,7 @@ use perflab_analyze::operations::{
     comparison_conclusions, operation_conclusions,
 };
 use perflab_model::RunData;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 
 use crate::chart::scene::Scene;
 use crate::operations::scenes::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
@@ -107,20 +107,20 @@ fn draw_level(level: &TracedLevel, scale_kind: ScaleKind, colour_by_cause: bool,
 
 /// The first two levels of the first factor whose cases were traced; the whole run where none was varied.
 fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
-    let slots: Vec<u32> = traced_slots(&run.traced_iterations()?);
+    let slots = traced_iterations(&run.traced_iterations()?);
     if slots.is_empty() {
         return Ok(Vec::new());
     }
     let plan = &run.record().manifest.plan;
     for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
         let of_level = |name: &String| {
-            let has_level = |slot: &u32| {
-                let case = plan.slots.get(*slot as usize).and_then(|slot| plan.case(slot.case));
+            let has_level = |iteration: &TracedIteration| {
+                let case = plan.slots.get(iteration.slot as usize).and_then(|slot| plan.case(slot.case));
                 case.is_some_and(|case| case.levels.get(factor) == Some(name))
             };
-            (name.clone(), slots.iter().copied().filter(has_level).collect::<Vec<u32>>())
+            (name.clone(), slots.iter().copied().filter(has_level).collect::<Vec<TracedIteration>>())
         };
-        let both: Vec<(String, Vec<u32>)> = names.iter().take(2).map(of_level).collect();
+        let both: Vec<(String, Vec<TracedIteration>)> = names.iter().take(2).map(of_level).collect();
         if both.iter().all(|(_, slots)| !slots.is_empty()) {
             return analyze_levels(run, both);
         }
@@ -128,15 +128,15 @@ fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
     analyze_levels(run, vec![("operations".into(), slots)])
 }
 
-/// The slots that were traced whole, or at least in part.
-fn traced_slots(summaries: &[OperationTraceSummary]) -> Vec<u32> {
-    summaries.iter().filter(|summary| summary.operations > 0).map(|summary| summary.slot).collect()
+/// The iterations that were traced whole, or at least in part.
+fn traced_iterations(summaries: &[OperationTraceSummary]) -> Vec<TracedIteration> {
+    summaries.iter().filter(|summary| summary.operations > 0).map(OperationTraceSummary::iteration).collect()
 }
 
 /// The answers about levels, by one clock: the wall's where it explains any of them.
 fn analyze_levels(
     run: &dyn RunData,
-    levels: Vec<(String, Vec<u32>)>,
+    levels: Vec<(String, Vec<TracedIteration>)>,
 ) -> Result<Vec<TracedLevel>, SectionError> {
     let (mut options, several) = (OutlierOptions::default(), levels.len() > 1);
     let mut read = Vec::new();
