@@ -76,7 +76,7 @@ impl ClockOffsetEstimator {
             self.trips.pop_front();
         }
         // A clock that was set, or stood still with its machine: what was known before is no longer true.
-        while self.common_interval(trip.back).is_none() && self.trips.len() > 1 {
+        while self.common_interval(trip.back, 0).is_none() && self.trips.len() > 1 {
             self.trips.pop_front();
             self.first = None;
         }
@@ -88,10 +88,16 @@ impl ClockOffsetEstimator {
     }
 
     /// How their clock relates to ours at `now`, a time of ours; `None` before the first trip.
+    ///
+    /// The offset follows the rate that was seen; the bound does not trust that rate, which wide trips make wrong, but only
+    /// that no clock drifts by more than a kernel allows.
     pub fn clock(&self, now: Nanos) -> Option<ClockOffset> {
-        let (low, high) = self.common_interval(now)?;
-        let bound = Nanos(high.abs_diff(low).div_ceil(2));
-        Some(ClockOffset { offset: i64::midpoint(low, high), bound, rate_ppb: self.rate_ppb() })
+        let (low, high) = self.common_interval(now, 0)?;
+        let rate_ppb = self.rate_ppb();
+        let (from, to) = self.common_interval(now, rate_ppb).unwrap_or((low, high));
+        let offset = i64::midpoint(from, to).clamp(low, high);
+        let bound = Nanos(high.abs_diff(offset).max(offset.abs_diff(low)));
+        Some(ClockOffset { offset, bound, rate_ppb })
     }
 
     /// Their time at a time of ours.
@@ -113,9 +119,9 @@ impl ClockOffsetEstimator {
         self.trips.iter().map(RoundTrip::duration).min()
     }
 
-    /// The interval that all trips allow at `now`.
-    fn common_interval(&self, now: Nanos) -> Option<(i64, i64)> {
-        let rate = self.rate_ppb();
+    /// The interval that all trips allow at `now`, where the clocks drift apart by `rate` billionths, give or take what a kernel
+    /// allows.
+    fn common_interval(&self, now: Nanos, rate: i64) -> Option<(i64, i64)> {
         let bounds = self.trips.iter().map(|trip| {
             let age = to_signed(now) - to_signed(trip.back);
             let (drift, slack) = (scale_ppb(age, rate), scale_ppb(age.abs(), DRIFT_PPB));
