@@ -27,14 +27,14 @@ const KINDS: &[FakeGuestKind] = &[
     declare_fake_guest("a message of 4 GiB", &[5, 255, 255, 255, 255], NOTHING, false),
     declare_fake_guest("bytes without end", NOTHING, NOTHING, true),
     declare_fake_guest("half a greeting", READY, b"\nperflab-ag", false),
-    declare_fake_guest("a greeting, half a head", READY, b"\nperflab-agent/1\n\x05\x00", false),
+    declare_fake_guest("a greeting, half a head", READY, b"\nperflab-agent/2\n\x05\x00", false),
     declare_fake_guest(
         "a greeting, half a frame",
         READY,
-        b"\nperflab-agent/1\n\xa0\x0f\x00\x00{\"hel",
+        b"\nperflab-agent/2\n\xa0\x0f\x00\x00{\"hel",
         false,
     ),
-    declare_fake_guest("a greeting, bytes without end", READY, b"\nperflab-agent/1\n", true),
+    declare_fake_guest("a greeting, bytes without end", READY, b"\nperflab-agent/2\n", true),
     declare_fake_guest("another version", READY, b"\nperflab-agent/99\n", false),
     declare_fake_guest("no greeting, bytes without end", READY, NOTHING, true),
 ];

@@ -89,12 +89,12 @@ fn order_towards(point: BarrierPoint, rounds: &[BarrierRound]) -> AgentOrder {
     }
 }
 
-/// An agent that reaches at once whatever it is sent to. The first order is its enrolment.
+/// An agent that reaches at once whatever it is sent to. The first order is its configuration.
 struct SimulatedAgent {
     stream: TcpStream,
     greeter: Option<GreetingParser>,
     decoder: FrameDecoder<AgentOrder>,
-    enrolled: bool,
+    configured: bool,
 }
 
 impl SimulatedAgent {
@@ -106,7 +106,7 @@ impl SimulatedAgent {
             stream,
             greeter: Some(GreetingParser::default()),
             decoder: FrameDecoder::default(),
-            enrolled: false,
+            configured: false,
         })
     }
 
@@ -130,7 +130,7 @@ impl SimulatedAgent {
             AgentOrder::Prepare { index, .. } => BarrierPoint::Before(*index),
             AgentOrder::Start { index, .. } => BarrierPoint::After(*index),
             AgentOrder::Undo => BarrierPoint::Last,
-            _ if std::mem::replace(&mut self.enrolled, true) => BarrierPoint::End,
+            _ if std::mem::replace(&mut self.configured, true) => BarrierPoint::End,
             _ => BarrierPoint::First,
         }
     }

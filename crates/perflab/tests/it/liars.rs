@@ -28,10 +28,10 @@ def take(count):
     taken, held = held[:count], held[count:]
     return taken
 def tell(what): say({"event": {"at": now(), "what": what}})
-write(b"\nperflab-agent/1\n")
+write(b"\nperflab-agent/2\n")
 say({"hello": {"program": "perflab 0.1.0", "kernel": "k", "boot_id": "b", "cpus": 4}})
 greeting = b""
-while not greeting.endswith(b"perflab-agent/1\n"): greeting += take(1)
+while not greeting.endswith(b"perflab-agent/2\n"): greeting += take(1)
 while True:
     order = json.loads(take(struct.unpack("<I", take(4))[0]))
     if order == "undo": say({"reached": "last"})
@@ -43,8 +43,8 @@ while True:
     elif "ping" in order:
         wrong = lie == "clock" or (lie == "clock-later" and started)
         say({"pong": {"id": order["ping"]["id"], "at": most if wrong else now()}})
-    elif "enrol" in order: say({"reached": "first"})
-    elif "ready" in order: say({"reached": {"before": order["ready"]["index"]}})
+    elif "configure" in order: say({"reached": "first"})
+    elif "prepare" in order: say({"reached": {"before": order["prepare"]["index"]}})
     elif "start" in order:
         index, at, started = order["start"]["index"], now(), True
         if lie == "stacks":
