@@ -10,10 +10,13 @@ export class Colouring {
   readonly choices: string[];
   private chosen: string;
   private levels: string[] = [];
+  /** Factors that each run has at one level, which is not that of the others: they tell the same as the run. */
+  private readonly ofRuns: Set<string>;
   private readonly listeners: (() => void)[] = [];
 
   constructor(private readonly data: ReportData) {
     this.choices = choices(data);
+    this.ofRuns = factorsOfRuns(data);
     this.chosen = this.choices[0] ?? "run";
     this.relevel();
   }
@@ -32,7 +35,7 @@ export class Colouring {
   rest(run: number, index: number): string {
     const found = this.data.runs[run]!.cases[index];
     if (found === undefined) return "";
-    const others = Object.entries(found.levels).filter(([factor]) => factor !== this.chosen);
+    const others = Object.entries(found.levels).filter(([factor]) => factor !== this.chosen && !(this.chosen === "run" && this.ofRuns.has(factor)));
     return [found.subject, ...others.map(([factor, level]) => `${factor}=${level}`)].join(" ");
   }
 
@@ -81,6 +84,13 @@ function choices(data: ReportData): string[] {
   }
   const factors = [...levels].filter(([, set]) => set.size > 1).map(([factor]) => factor);
   return data.runs.length > 1 || factors.length === 0 ? ["run", ...factors] : factors;
+}
+
+function factorsOfRuns(data: ReportData): Set<string> {
+  const levels = (run: ReportData["runs"][number], factor: string) => new Set(run.cases.map((one) => one.levels[factor]));
+  const factors = new Set(data.runs.flatMap((run) => run.cases.flatMap((one) => Object.keys(one.levels))));
+  const isOfRuns = (factor: string) => data.runs.length > 1 && data.runs.every((run) => levels(run, factor).size === 1);
+  return new Set([...factors].filter(isOfRuns));
 }
 
 /** The mark of a level around (x, y): circle, triangle, square, diamond, in turn. */

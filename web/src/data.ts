@@ -1,9 +1,11 @@
-// The JSON that the page carries: the mirror of crates/present/src/report/data.rs.
+// The JSON that the page carries: the mirror of crates/present/src/run_viewer.rs.
 
 export interface ReportData { runs: Run[] }
 
 export interface Run {
   name: string;
+  /** Milliseconds since 1970; 0 where nobody knows. */
+  began: number;
   /** Microseconds from the first to the last thing recorded; so are all times. */
   length: number;
   cases: Case[];

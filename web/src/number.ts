@@ -1,4 +1,4 @@
-// Numbers as people read them; crates/present/src/report/number.rs follows the same rules, and
+// Numbers as people read them; crates/present/src/number/report.rs follows the same rules, and
 // test/numbers.json holds both to them.
 
 type Step = readonly [from: number, factor: number, name: string];
@@ -80,4 +80,9 @@ export function moment(micros: number, step = 1e4): string {
   const minutes = Math.floor(seconds / 60);
   const rest = (seconds - minutes * 60).toFixed(decimals);
   return `${minutes}:${rest.padStart(decimals === 0 ? 2 : decimals + 3, "0")}`;
+}
+
+/** A date, from milliseconds since 1970: `2026-11-21 15:38 UTC`. */
+export function date(millis: number): string {
+  return `${new Date(millis).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

@@ -1,6 +1,6 @@
-// One track over time: its line, the iterations behind it as bands, gaps hatched, the cursor.
+// One track over time: a line for each run, the iterations of a run alone behind it as bands, gaps hatched, the cursor.
 
-import { type Gap, shown, shownUnit, type Track, trackName } from "./data";
+import { type Gap, shownUnit, type Track, trackName } from "./data";
 import { h, onWidth, svg } from "./element";
 import { digits, quantity, scaled } from "./number";
 import { axisSpan, linear, niceStep, ticks } from "./scale";
@@ -15,18 +15,20 @@ const BOTTOM = 8;
 /** A stretch of time in the colour of a level. */
 export interface Band { from: number; to: number; className: string }
 
+/** What one run has of a track; its class gives its colour, none is the line of a run alone. */
+export interface PanelLine { name: string; className: string; at: Float64Array; values: Float64Array; gaps: Gap[] }
+
 export interface Panel {
   element: HTMLElement;
   draw: () => void;
   point: () => void;
-  values: Float64Array;
+  lines: PanelLine[];
   track: Track;
 }
 
-export function panel(track: Track, at: Float64Array, gaps: Gap[], view: View, bands: () => Band[]): Panel {
-  const values = shown(track, at);
+export function panel(track: Track, lines: PanelLine[], view: View, bands: () => Band[]): Panel {
   const unit = shownUnit(track);
-  const chart = svg("svg", { class: "panel", height: HEIGHT, role: "img", "aria-label": summary(track, values, unit) });
+  const chart = svg("svg", { class: "panel", height: HEIGHT, role: "img", "aria-label": summary(track, lines, unit) });
   const now = h("output", { class: "now" });
   const name = h("span", { class: "unit" });
   const element = h("div", { class: "track" }, h("div", { class: "track-head" }, h("b", {}, trackName(track)), name, now), chart);
@@ -36,13 +38,13 @@ export function panel(track: Track, at: Float64Array, gaps: Gap[], view: View, b
     if (width === 0) return;
     chart.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     const x = linear(view.span, { from: MARGIN.left, to: width - MARGIN.right });
-    const first = Math.max(0, lowerBound(at, view.span.from) - 1);
-    const last = Math.min(at.length, lowerBound(at, view.span.to) + 1);
-    const span = axisSpan(present(values, first, last), track.kind !== "gauge");
+    const seen = lines.map((one) => ({ one, first: Math.max(0, lowerBound(one.at, view.span.from) - 1), last: Math.min(one.at.length, lowerBound(one.at, view.span.to) + 1) }));
+    const span = axisSpan(all(seen.map(({ one, first, last }) => present(one.values, first, last))), track.kind !== "gauge");
     const y = linear(span, { from: HEIGHT - BOTTOM, to: TOP });
-    const chosen = extremes(values, first, last, Math.max(1, width - MARGIN.left - MARGIN.right));
+    const inner = Math.max(1, width - MARGIN.left - MARGIN.right);
+    const drawn = seen.map(({ one, first, last }) => svg("path", { class: `line ${one.className}`, d: line(extremes(one.values, first, last, inner), one.at, one.values, x, y) }));
     const clip = svg("svg", { x: MARGIN.left, y: 0, width: Math.max(0, width - MARGIN.left - MARGIN.right), height: HEIGHT, viewBox: `${MARGIN.left} 0 ${Math.max(1, width - MARGIN.left - MARGIN.right)} ${HEIGHT}` },
-      ...shades(bands(), x, HEIGHT), ...holes(gaps, x), svg("path", { class: "line", d: line(chosen, at, values, x, y) }), cursor);
+      ...shades(bands(), x, HEIGHT), ...lines.flatMap((one) => holes(one.gaps, x)), ...drawn, cursor);
     chart.replaceChildren(...axis(span, unit, y, width, name), clip);
     point();
   };
@@ -56,15 +58,21 @@ export function panel(track: Track, at: Float64Array, gaps: Gap[], view: View, b
     cursor.setAttribute("visibility", "visible");
     cursor.setAttribute("x1", String(x));
     cursor.setAttribute("x2", String(x));
-    now.textContent = quantity(values[nearest(at, view.cursor)] ?? NaN, unit);
+    const at = view.cursor;
+    const value = (one: PanelLine) => quantity(one.values[nearest(one.at, at)] ?? NaN, unit);
+    now.textContent = lines.map((one) => (lines.length > 1 ? `${one.name} ${value(one)}` : value(one))).join("   ");
   };
   onWidth(element, (next) => { width = next; draw(); });
-  return { element, draw, point, values, track };
+  return { element, draw, point, lines, track };
 }
 
-function summary(track: Track, values: Float64Array, unit: string): string {
-  const span = axisSpan(present(values, 0, values.length));
+function summary(track: Track, lines: PanelLine[], unit: string): string {
+  const span = axisSpan(all(lines.map(({ values }) => present(values, 0, values.length))));
   return `${trackName(track)} over time, between ${quantity(span.from, unit)} and ${quantity(span.to, unit)}; numbers in the table below`;
+}
+
+function* all(parts: Iterable<number>[]): Generator<number> {
+  for (const part of parts) yield* part;
 }
 
 function* present(values: Float64Array, from: number, to: number): Generator<number> {

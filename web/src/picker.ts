@@ -1,42 +1,52 @@
-// Which tracks of a monitor are shown: a search over all, the liveliest first.
+// Which tracks of a monitor are shown: a search over all, those that differ most first.
 
-import { type Monitor, shown, type Track, trackName, unpack } from "./data";
+import { type Track, trackName } from "./data";
 import { h } from "./element";
 import { correlation } from "./thin";
 
 /** Entries that the list shows at once. */
 const LISTED = 80;
 
-/** The liveliest tracks that do not all tell the same story: another column each, while there are others. */
-export function liveliest(monitor: Monitor, many: number): Track[] {
-  const at = unpack(monitor.at);
-  const lively = byLife(monitor).filter((track) => track.liveliness > 0).slice(0, 60);
+/** Of the tracks that vary most, so many are looked at. */
+const LOOKED_AT = 400;
+
+/** What is less apart than this does not differ. */
+const APART = 0.02;
+
+/**
+ * The tracks that tell most and not all the same: those in which the runs or levels are apart, the others by how much they vary;
+ * another column each, while there are others.
+ */
+export function telling(tracks: Track[], many: number, between: (track: Track) => number, values: (track: Track) => Float64Array): Track[] {
+  const lively = byLife(tracks).slice(0, LOOKED_AT).map((track) => ({ track, apart: between(track) }));
+  const rank = ({ track, apart }: { track: Track; apart: number }) => (apart >= APART ? 1 + apart : track.liveliness > 0 ? 0 : -1);
+  const ranked = lively.filter((one) => rank(one) >= 0).sort((a, b) => rank(b) - rank(a)).slice(0, 60);
   const chosen: { track: Track; values: Float64Array }[] = [];
   const take = (wanted: (track: Track) => boolean) => {
-    for (const track of lively) {
+    for (const { track } of ranked) {
       if (chosen.length === many) return;
       if (!wanted(track)) continue;
-      const values = shown(track, at);
-      if (chosen.every((other) => Math.abs(correlation(other.values, values)) < 0.95)) chosen.push({ track, values });
+      const own = values(track);
+      if (chosen.every((other) => Math.abs(correlation(other.values, own)) < 0.95)) chosen.push({ track, values: own });
     }
   };
   take((track) => chosen.every((other) => other.track.column !== track.column));
   take((track) => !chosen.some((other) => other.track === track));
-  return chosen.length === 0 ? monitor.tracks.slice(0, 1) : chosen.map(({ track }) => track);
+  return chosen.length === 0 ? tracks.slice(0, 1) : chosen.map(({ track }) => track);
 }
 
-function byLife(monitor: Monitor): Track[] {
-  return [...monitor.tracks].sort((a, b) => b.liveliness - a.liveliness);
+function byLife(tracks: Track[]): Track[] {
+  return [...tracks].sort((a, b) => b.liveliness - a.liveliness);
 }
 
-/** How to list them; "between" tells how much of a track's variance its levels explain, from 0 to 1. */
-const ORDERS = ["varies most", "differs most between colours", "name"] as const;
+/** How to list them; "between" tells how far the runs or levels are apart in a track, from 0 to 1. */
+const ORDERS = ["differs most", "varies most", "name"] as const;
 
-export function picker(monitor: Monitor, chosen: Set<Track>, between: (track: Track) => number, changed: () => void): HTMLElement {
-  const all = byLife(monitor);
-  const order = h("select", {}, ...ORDERS.map((name) => h("option", { value: name }, name)));
-  const search = h("input", { type: "search", placeholder: `search ${all.length} columns`, "aria-label": `Search columns of ${monitor.name}` });
-  const list = h("div", { class: "choices", role: "group", "aria-label": `Columns of ${monitor.name}` });
+export function picker(name: string, tracks: Track[], chosen: Set<Track>, between: (track: Track) => number, changed: () => void): HTMLElement {
+  const all = byLife(tracks);
+  const order = h("select", {}, ...ORDERS.map((kind) => h("option", { value: kind }, kind)));
+  const search = h("input", { type: "search", placeholder: `search ${all.length} columns`, "aria-label": `Search columns of ${name}` });
+  const list = h("div", { class: "choices", role: "group", "aria-label": `Columns of ${name}` });
   const summary = h("summary", {});
   const count = () => (summary.textContent = `Columns: ${chosen.size} of ${all.length}`);
   const fill = () => {
@@ -58,8 +68,8 @@ export function picker(monitor: Monitor, chosen: Set<Track>, between: (track: Tr
 
 function sorted(tracks: Track[], order: string, between: (track: Track) => number): Track[] {
   if (order === "name") return [...tracks].sort((a, b) => trackName(a).localeCompare(trackName(b), "en", { numeric: true }));
-  if (order === ORDERS[0]) return tracks;
-  const shares = new Map(tracks.map((track) => [track, track.liveliness > 0 ? between(track) : 0]));
+  if (order === ORDERS[1]) return tracks;
+  const shares = new Map(tracks.map((track) => [track, between(track)]));
   return [...tracks].sort((a, b) => shares.get(b)! - shares.get(a)!);
 }
 

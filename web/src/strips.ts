@@ -11,7 +11,7 @@ import * as tip from "./tip";
 /** Strips of a metric that are drawn before somebody asks for all. */
 const FIRST = 24;
 const HEIGHT = 190;
-const MARGIN = { left: 54, right: 10, top: 12, bottom: 24 };
+const MARGIN = { left: 54, right: 10, top: 22, bottom: 36 };
 
 interface Dot {
   run: number; case: number; iteration: number; start: number;
@@ -113,7 +113,7 @@ function figure(strip: Strip, data: ReportData, colours: Colouring): HTMLElement
   const chart = svg("svg", { class: "strip", height: HEIGHT, tabindex: 0, role: "img", "aria-label": label });
   const box = h("figure", {}, h("figcaption", {}, strip.subject), chart);
   const state = { width: 0, places: [] as { x: number; y: number }[], at: -1 };
-  const draw = () => { if (state.width > 0) state.places = paint(chart, strip, state.width, colours); };
+  const draw = () => { if (state.width > 0) state.places = paint(chart, strip, state.width, data, colours); };
   onWidth(box, (width) => { state.width = width; draw(); });
   const mark = (i: number, aloud: boolean) => {
     state.at = i;
@@ -160,7 +160,7 @@ function closest(places: { x: number; y: number }[], x: number, y: number): numb
   return best;
 }
 
-function paint(chart: SVGElement, strip: Strip, width: number, colours: Colouring): { x: number; y: number }[] {
+function paint(chart: SVGElement, strip: Strip, width: number, data: ReportData, colours: Colouring): { x: number; y: number }[] {
   const present = strip.dots.flatMap((dot) => (dot.value === undefined ? [] : [dot.value]));
   const span = axisSpan(present);
   const x = linear({ from: -0.7, to: strip.dots.length - 0.3 }, { from: MARGIN.left, to: width - MARGIN.right });
@@ -168,7 +168,7 @@ function paint(chart: SVGElement, strip: Strip, width: number, colours: Colourin
   chart.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   const places = strip.dots.map((dot, i) => ({ x: x(i), y: dot.value === undefined ? HEIGHT - MARGIN.bottom - 7 : y(dot.value) }));
   const dots = strip.dots.map((dot, i) => mark(dot, i, places[i]!, colours));
-  chart.replaceChildren(...axis(strip, span, y, width), ...runs(strip, x), ...medians(strip, y, width, colours), ...dots);
+  chart.replaceChildren(...axis(strip, span, x, y, width), ...runs(strip, x, data), ...medians(strip, y, width, colours), ...dots);
   return places;
 }
 
@@ -179,23 +179,30 @@ function mark(dot: Dot, i: number, place: { x: number; y: number }, colours: Col
   return svg("path", { class: "failed", d: cross, "data-i": i });
 }
 
-function axis(strip: Strip, span: { from: number; to: number }, y: (value: number) => number, width: number): SVGElement[] {
+function axis(strip: Strip, span: { from: number; to: number }, x: (i: number) => number, y: (value: number) => number, width: number): SVGElement[] {
   const { factor, name } = scaled(Math.max(Math.abs(span.from), Math.abs(span.to)), strip.metric.unit);
   const step = niceStep(((span.to - span.from) * factor) / 4) / factor;
   const lines = ticks(span, step).flatMap((value) => [
     svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
     svg("text", { class: "tick", x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }, digits(Math.round((value * factor) / (step * factor)) * (step * factor)))]);
-  const bottom = HEIGHT - 6;
-  return [...lines,
-    svg("text", { class: "tick", x: 0, y: bottom }, name),
-    svg("text", { class: "tick", x: MARGIN.left, y: bottom }, "first"),
-    svg("text", { class: "tick", x: width - MARGIN.right, y: bottom, "text-anchor": "end" }, "last iteration")];
+  const places = iterationTicks(strip.dots.length, width).map((n) => svg("text", { class: "tick", x: x(n - 1), y: HEIGHT - MARGIN.bottom + 15, "text-anchor": "middle" }, String(n)));
+  return [...lines, ...places,
+    svg("text", { class: "tick", x: 0, y: 10 }, name === "" ? strip.metric.name : `${strip.metric.name}, ${name}`),
+    svg("text", { class: "tick", x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, "iteration, in order of time")];
 }
 
-/** A line where one run ends and the next begins. */
-function runs(strip: Strip, x: (i: number) => number): SVGElement[] {
-  return strip.dots.flatMap((dot, i) => i > 0 && strip.dots[i - 1]!.run !== dot.run
-    ? [svg("line", { class: "border", x1: x(i - 0.5), x2: x(i - 0.5), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom })] : []);
+/** Which iterations have their number below the axis, from 1. */
+function iterationTicks(count: number, width: number): number[] {
+  const step = Math.max(1, niceStep(count / Math.max(2, width / 60)));
+  return [1, ...ticks({ from: 1, to: count }, step).filter((n) => n - 1 >= step / 2)];
+}
+
+/** Where one run ends and the next begins: a line, and the name of each. */
+function runs(strip: Strip, x: (i: number) => number, data: ReportData): SVGElement[] {
+  if (data.runs.length < 2) return [];
+  return strip.dots.flatMap((dot, i) => i === 0 || strip.dots[i - 1]!.run !== dot.run
+    ? [...(i > 0 ? [svg("line", { class: "border", x1: x(i - 0.5), x2: x(i - 0.5), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom })] : []),
+      svg("text", { class: "tick", x: x(i - 0.4), y: MARGIN.top - 2 }, data.runs[dot.run]!.name)] : []);
 }
 
 function medians(strip: Strip, y: (value: number) => number, width: number, colours: Colouring): SVGElement[] {

@@ -80,3 +80,13 @@ export function explained(groups: readonly (readonly number[])[]): number {
   const between = kept.reduce((sum, group) => sum + group.length * (mean(group) - middle) ** 2, 0);
   return total > 0 ? between / total : 0;
 }
+
+/** How far groups are apart, from 0 to 1: the share of the variance between them, times how much their means differ for their size. */
+export function apart(groups: readonly (readonly number[])[]): number {
+  const kept = groups.map((group) => group.filter((value) => !Number.isNaN(value))).filter((group) => group.length > 0);
+  if (kept.length < 2) return 0;
+  const means = kept.map((group) => group.reduce((sum, value) => sum + value, 0) / group.length);
+  const [least, most] = [Math.min(...means), Math.max(...means)];
+  const size = Math.abs(least) + Math.abs(most);
+  return size > 0 ? explained(kept) * ((most - least) / size) : 0;
+}

@@ -48,12 +48,15 @@ async function everything() {
   }
   const one = sample("one");
   await looks(one, "one");
-  await looks(sample("two"), "two");
+  const two = sample("two");
+  await looks(two, "two");
+  await beforeAfter(two);
   await behaves(one);
   await long();
   await many();
   const flame = sample("flame");
   await looks(flame, "flame");
+  await firstScreen(one, flame);
   await flames({ test, shots, desktop, flame, large: sample("flame-large"), report: one });
   await operations({ test, shots, desktop, file: sample("trace") });
   await speedscope(browser, folder, counted);
@@ -240,6 +243,37 @@ async function behaves(file) {
     await page.waitForTimeout(150);
     await noSidewaysScroll(page);
     await page.screenshot({ path: join(shots, "print.png"), fullPage: true });
+  });
+}
+
+/** What was asked is answered before anybody scrolls. */
+async function firstScreen(report, flame) {
+  const end = async (locator) => { const box = await locator.boundingBox(); return box.y + box.height; };
+  const phone = { viewport: { width: 390, height: 844 }, isMobile: true };
+  for (const [name, options] of [["desktop", desktop], ["phone", phone]]) {
+    await test(`the first screen has the answer: ${name}`, report, options, async (page) => {
+      assert.ok(await end(page.locator(".answer").last()) < options.viewport.height);
+      if (name === "desktop") assert.ok(await end(page.locator("table.verdicts tbody tr").first()) < options.viewport.height);
+      await page.screenshot({ path: join(shots, `first-${name}.png`) });
+    });
+    await test(`the first screen has bars: ${name}`, flame, options, async (page) => {
+      await page.waitForSelector(".flame-graph[data-boxes]");
+      const graph = page.locator(".flame-graph").last();
+      assert.ok(Number(await graph.getAttribute("data-boxes")) > 5);
+      assert.ok(await end(graph) < options.viewport.height, `${await end(graph)}`);
+      await page.screenshot({ path: join(shots, `first-flame-${name}.png`) });
+    });
+  }
+}
+
+/** Two runs stand over one another on one axis of time. */
+async function beforeAfter(file) {
+  await test("two runs share each panel of the timelines", file, desktop, async (page) => {
+    await page.waitForSelector(".alive");
+    assert.equal(await page.locator("svg.panel").first().locator(".line").count(), 2);
+    assert.deepEqual(await page.locator("#timelines .legend li").evaluateAll((items) => items.map((item) => item.textContent.replace(/ from .*/, "").trim())), ["before", "after"]);
+    await page.locator("#timelines select").first().selectOption({ label: "after" });
+    assert.equal(await page.locator("svg.panel").first().locator(".line").count(), 1);
   });
 }
 

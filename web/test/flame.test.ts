@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ascending, changesOf, type Picture, signed, unsigned } from "../src/flame/data";
 import { ofCategory } from "../src/flame/colour";
 import { functions } from "../src/flame/functions";
-import { at, sizes, visible } from "../src/flame/layout";
+import { at, busyRows, place, sizes, visible } from "../src/flame/layout";
 import { Model } from "../src/flame/model";
 import { callersOf, calleesOf } from "../src/flame/reshape";
 import { initial, pattern, read, type State, written } from "../src/flame/state";
@@ -139,4 +139,17 @@ test("names move colours as in the static picture", () => {
 test("a pattern that is no regular expression is searched as it stands", () => {
   expect(["a(b", "A(B)", "ab"].map(pattern("a(b")!)).toEqual([true, true, false]);
   expect(pattern("")).toBeUndefined();
+});
+
+test("rows that hardly anything reaches set no height", () => {
+  // A chain of 30 calls under one sample of a hundred, beside two rows of the others.
+  const chain = [...Array(30).keys()];
+  const deep: Picture = {
+    ...picture(), functions: { name: ["all", "a"], role: "au", inlined: "" }, changes: [],
+    nodes: { count: 33, up: packed([0, 1, 2, ...chain.map(() => 1)]), function: packed([0, 1, 1, ...chain.map(() => 1)]), category: packed(Array(33).fill(0) as number[]) },
+    sides: [{ name: "one", source: "here", parts: [["with a stack", 100]], own: packed([0, 99, ...Array(30).fill(0) as number[], 1]) }],
+  };
+  const { tree } = new Model(deep);
+  expect(tree.height[0]).toBe(31);
+  expect(busyRows(tree, place(tree, sizes(tree, "both"), new Int32Array(2)))).toBeLessThan(6);
 });

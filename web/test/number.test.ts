@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { digits, moment, percent, quantity } from "../src/number";
+import { date, digits, moment, percent, quantity } from "../src/number";
 import shared from "./numbers.json";
 
 const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, " ");
@@ -22,4 +22,8 @@ test("moments are as exact as the step asks for", () => {
   expect(plain(moment(1_234_567, 1e4))).toBe("1.23 s");
   expect(plain(moment(125_000_000, 1e6))).toBe("2:05");
   expect(plain(moment(125_500_000, 1e5))).toBe("2:05.5");
+});
+
+test("dates are those of Greenwich", () => {
+  expect(date(1_795_275_500_123)).toBe("2026-11-21 15:38 UTC");
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { correlation, explained, extremes, lowerBound, median, nearest } from "../src/thin";
+import { apart, correlation, explained, extremes, lowerBound, median, nearest } from "../src/thin";
 
 test("few values are all kept", () => {
   expect(extremes([3, 1, 2], 0, 3, 2)).toEqual([0, 1, 2]);
@@ -43,4 +43,12 @@ test("variance between groups: all of it, none of it, nothing there", () => {
   expect(explained([[1, 1], [2, 2, NaN]])).toBeCloseTo(1);
   expect(explained([[1, 2], [2, 1]])).toBeCloseTo(0);
   expect([explained([]), explained([[3, 3], []])]).toEqual([0, 0]);
+});
+
+test("groups are apart where they differ for their size", () => {
+  expect(apart([[0, 0, 0], [32, 32, 32]])).toBe(1);
+  // A drift of a per cent is as sure, but hardly a difference.
+  expect(apart([[100, 100, 100], [101, 101, 101]])).toBeLessThan(0.01);
+  expect(apart([[1, 2, 3], [3, 2, 1]])).toBe(0);
+  expect(apart([[1, 2, NaN]])).toBe(0);
 });

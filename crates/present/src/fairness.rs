@@ -105,6 +105,7 @@ fn target_chart(one: &TargetFairness, names: &[String]) -> Scene {
         ),
         unit: AxisUnit::Plain(one.unit.clone()),
         x_title: "iteration".into(),
+        x_labels: Vec::new(),
         dots: dots.collect(),
         ranges: one
             .values
@@ -162,6 +163,7 @@ fn spread_chart(all: &[TargetFairness]) -> Scene {
         note: "the median over iterations with its interval; 1, the line, is even".into(),
         unit: AxisUnit::Plain(String::new()),
         x_title: "case, in the order of above".into(),
+        x_labels: Vec::new(),
         dots: all.iter().enumerate().map(dot).collect(),
         ranges: all.iter().enumerate().filter_map(reach).collect(),
         levels: vec![LevelLine { from: -0.5, to: all.len() as f64 - 0.5, value: 1.0 }],

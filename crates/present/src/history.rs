@@ -136,9 +136,12 @@ pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene
     };
     DotChart {
         title: format!("{}, {}", series.subject, series.metric),
-        note: format!("a dot a run with its interval, the median between steps; {good}"),
+        note: format!(
+            "square: a run, rule: its interval, line: the median between steps; after a step another colour; {good}"
+        ),
         unit: AxisUnit::Plain(series.unit.to_string()),
-        x_title: "run, the oldest first".into(),
+        x_title: "runs, the oldest first, by the date at which they began (UTC)".into(),
+        x_labels: run_labels(history, series),
         dots: value_dots(history, series),
         levels: extents.iter().map(|(from, to)| level_line(series, *from, *to)).collect(),
         ranges: Vec::new(),
@@ -146,6 +149,19 @@ pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene
         groups: Vec::new(),
     }
     .render()
+}
+
+/// The date of each run; the time too, where all are of few days.
+fn run_labels(history: &MetricHistories, series: &MetricHistory) -> Vec<String> {
+    let began = || series.points.iter().map(|point| history.runs.get(point.run).map_or(0, |run| run.began.0));
+    let (first, last) = (began().min().unwrap_or(0), began().max().unwrap_or(0));
+    const DAY: u64 = 86_400_000_000_000;
+    let format = if last - first < 3 * DAY { "%m-%d %H:%M" } else { "%Y-%m-%d" };
+    let label = |at: u64| {
+        Timestamp::from_nanosecond(i128::from(at))
+            .map_or_else(|_| String::new(), |at| at.strftime(format).to_string())
+    };
+    began().map(label).collect()
 }
 
 fn value_dots(history: &MetricHistories, series: &MetricHistory) -> Vec<ChartDot> {
@@ -169,7 +185,7 @@ fn level_line(series: &MetricHistory, from: usize, to: usize) -> LevelLine {
     LevelLine { from: from as f64 - 0.5, to: to as f64 - 0.5, value }
 }
 
-/// Stretches after a step, named by its size.
+/// Ranges after a step, named by its size.
 fn step_bands(series: &MetricHistory, ranges: &[(usize, usize)]) -> Vec<AxisBand> {
     let after = ranges.iter().skip(1).zip(&series.steps);
     let span =

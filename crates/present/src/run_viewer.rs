@@ -152,7 +152,7 @@ pub struct ViewerMonitor {
     pub thinned: bool,
     /// One line of the chart each.
     pub tracks: Vec<MonitorTrack>,
-    /// Stretches without rows.
+    /// Ranges without rows.
     pub gaps: Vec<ViewerGap>,
 }
 

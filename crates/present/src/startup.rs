@@ -158,10 +158,11 @@ fn startup_chart(application: &StartupApplication) -> Scene {
         Some(LevelLine { from: at as f64 - 0.4, to: at as f64 + 0.4, value })
     };
     DotChart {
-        title: format!("Every start of {}", application.name),
-        note: "a dot a start, in the order in which they were made; the line is their median".into(),
+        title: format!("Every startup of {}", application.name),
+        note: "a dot a startup, in the order in which they were made; the line is their median".into(),
         unit: AxisUnit::Plain("s".into()),
-        x_title: "row of the table above, from 0".into(),
+        x_title: "read ahead, dropped: the rows of the table above".into(),
+        x_labels: application.starts.iter().map(mode_name).collect(),
         dots: dots.collect(),
         levels: ways.filter_map(level).collect(),
         bands: cache_state_bands(&application.starts),

@@ -27,7 +27,7 @@ export class Heat {
     time.cell.forEach((cell, i) => (this.counts[cell]! += time.count[i]!));
     this.most = quantile(this.counts, 0.99);
     this.canvas.setAttribute("aria-label", `${name}: samples over time; drag, or press the arrow keys with Shift, to choose a stretch`);
-    this.element = h("figure", { class: "flame-heat" }, h("figcaption", {}, h("b", {}, name), ` ${caption(time)}`), this.canvas);
+    this.element = h("figure", { class: "flame-heat" }, h("figcaption", {}, h("b", {}, name), ` samples over time: ${caption(time)}; drag to choose a part`), this.canvas);
     onWidth(this.element, (width) => { this.width = width; this.draw(); });
     this.pointer();
   }

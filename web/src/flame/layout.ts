@@ -26,6 +26,18 @@ export function sizes(tree: Tree, width: Width): Float64Array {
   return out;
 }
 
+/** Rows whose boxes take less of the width than this together set no height: a deep stack alone would leave the rest white. */
+const BUSY = 0.04;
+
+/** How many rows a graph is high where nothing else says so; those above it are scrolled to. */
+export function busyRows(tree: Tree, { size }: Layout): number {
+  const wide = new Float64Array(tree.height[0]! + 1);
+  for (let n = 0; n < size.length; n++) wide[tree.depth[n]!]! += size[n]!;
+  let rows = wide.length;
+  while (rows > 1 && wide[rows - 1]! < BUSY * size[0]!) rows--;
+  return Math.min(wide.length, rows + 1);
+}
+
 /** Places callees side by side on their caller, in the order of their names. */
 export function place(tree: Tree, size: Float64Array, rank: Int32Array): Layout {
   const left = new Float64Array(size.length);

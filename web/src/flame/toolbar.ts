@@ -33,7 +33,13 @@ export class Toolbar {
     this.choice = h("span", { class: "flame-sides" }, label("Profile", this.side), label("compared with", this.other));
     this.choice.hidden = picture.sides.length < 2;
     const typed = Object.entries(this.typed).map(([name, input]) => label(name[0]!.toUpperCase() + name.slice(1), input));
-    this.element = h("div", { class: "toolbar flame-bar" }, this.choice, this.versus, ...typed, this.shape, this.reset);
+    const more = h("details", { class: "flame-more-controls" }, h("summary", {}, "More"), h("div", { class: "toolbar" }, this.versus, ...typed.slice(1), this.shape, this.reset));
+    // On a phone they are opened on demand.
+    const narrow = matchMedia("(max-width: 700px)");
+    const unfold = () => { more.open = !narrow.matches; };
+    narrow.addEventListener("change", unfold);
+    unfold();
+    this.element = h("div", { class: "toolbar flame-bar" }, this.choice, typed[0], more);
   }
 
   search(): void {

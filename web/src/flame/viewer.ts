@@ -13,6 +13,7 @@ import { initial, pattern, read, type State, written } from "./state";
 import { counted, FunctionTable, points, share } from "./table";
 import { Toolbar } from "./toolbar";
 import { find, path } from "./tree";
+import { busyRows } from "./layout";
 
 export class Viewer {
   private readonly model: Model;
@@ -35,7 +36,8 @@ export class Viewer {
     this.state = read(location.hash, this.first);
     this.toolbar = new Toolbar(picture, (change, typing) => this.go(change, typing));
     this.graphs = ["Callers", "Flame graph"].map((label, i) => new Graph(label, { zoom: (node) => this.zoom(i, node), point: (node, x, y) => this.point(i, node, x, y) }));
-    place.append(this.account, this.toolbar.element, this.heats, h("div", { class: "flame-line" }, this.trail, this.toolbar.result), this.beside, this.key);
+    // Bars first; what became of the samples, and when they were taken, stands below them.
+    place.append(this.toolbar.element, h("div", { class: "flame-line" }, this.trail, this.toolbar.result), this.beside, this.key, this.account, this.heats);
     addEventListener("hashchange", () => { this.state = read(location.hash, this.first); this.draw(); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     addEventListener("keydown", (event) => this.shortcut(event));
@@ -63,7 +65,7 @@ export class Viewer {
     this.pane.classList.toggle("around", view.around >= 0);
     if (this.pane.childElementCount !== shown.length) this.pane.replaceChildren(...shown.map((graph) => graph.element));
     const scenes = view.drawn.map((drawn, i) => this.scene(view, drawn, view.around < 0 ? state.shape === "flame" : i === 0, i));
-    this.beside.style.setProperty("--rows", String(view.drawn.reduce((rows, drawn) => rows + drawn.tree.height[0]! + 1, 0)));
+    this.beside.style.setProperty("--rows", String(view.drawn.reduce((rows, drawn) => rows + busyRows(drawn.tree, drawn.layout), 0)));
     scenes.forEach((scene, i) => shown[i]!.show(scene));
     this.drawTrail(view, scenes.at(-1)!);
     const colour = scenes.at(-1)!;

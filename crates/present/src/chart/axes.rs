@@ -155,6 +155,8 @@ pub(crate) struct ChartAxis {
     divisor: f64,
     /// the unit as shown
     pub(crate) name: String,
+    /// what stands at 0, 1, 2, … in place of the number
+    labels: Vec<String>,
 }
 
 impl ChartAxis {
@@ -190,7 +192,13 @@ impl ChartAxis {
             step,
             divisor: shown.divisor,
             name: shown.name,
+            labels: Vec::new(),
         }
+    }
+
+    /// The same with texts at 0, 1, 2, … in place of the numbers.
+    pub(crate) fn with_labels(self, labels: Vec<String>) -> Self {
+        ChartAxis { labels, ..self }
     }
 
     /// Of things that are counted: no tick between two of them.
@@ -208,7 +216,11 @@ impl ChartAxis {
     /// Pixel and text of every tick.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         let decimals = tick_decimals(self.step);
+        let label = |value: f64| self.labels.get(value as usize).filter(|_| value >= 0.0);
         let text = |value: f64| {
+            if !self.labels.is_empty() {
+                return label(value).cloned().unwrap_or_default();
+            }
             let text = format!("{value:.decimals$}");
             let zero = text.chars().all(|letter| matches!(letter, '-' | '0' | '.'));
             if zero { "0".to_owned() } else { text.replace('-', "−") }

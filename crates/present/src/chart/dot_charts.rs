@@ -61,6 +61,8 @@ pub struct DotChart {
     pub unit: AxisUnit,
     /// What the horizontal axis counts.
     pub x_title: String,
+    /// What stands at 0, 1, 2, … of the horizontal axis; the numbers where empty.
+    pub x_labels: Vec<String>,
     /// The values.
     pub dots: Vec<ChartDot>,
     /// The levels.
@@ -136,7 +138,10 @@ impl DotChart {
             return None;
         }
         let room = 0.02 * (last - first).max(1.0);
-        let x = ChartAxis::for_counts((first - room, last + room), frame.horizontal_pixels(), 10);
+        // A label takes more room than a number.
+        let requested = if self.x_labels.is_empty() { 10 } else { 7 };
+        let x = ChartAxis::for_counts((first - room, last + room), frame.horizontal_pixels(), requested)
+            .with_labels(self.x_labels.clone());
         Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 }
@@ -171,7 +176,7 @@ pub struct ChartExtent {
     pub group: usize,
 }
 
-/// Stretches over time.
+/// Extents over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExtentChart {
     /// What it shows.

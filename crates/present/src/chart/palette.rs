@@ -77,6 +77,12 @@ impl RgbColour {
     pub fn hex(self) -> String {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
+
+    /// The same hue, nearer to black.
+    fn darker(self) -> Self {
+        let darken = |channel: u8| (f64::from(channel) * 0.6).round() as u8;
+        RgbColour(darken(self.0), darken(self.1), darken(self.2))
+    }
 }
 
 /// Colours that people with any colour vision tell apart, without black (text has it) and with a darker yellow
@@ -99,6 +105,28 @@ pub(crate) fn series_colour(index: usize) -> RgbColour {
     PALETTE.get(index).copied().unwrap_or(OTHERS_COLOUR)
 }
 
+/// Colours that belong to names: a name has the same one in every picture, whatever its rank there. Where two names of one
+/// picture meet at a colour, the later one in the alphabet moves on.
+pub(crate) fn name_colours(names: &[&str]) -> Vec<RgbColour> {
+    let colours: Vec<RgbColour> = PALETTE.into_iter().chain(PALETTE.map(RgbColour::darker)).collect();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|at| names.get(*at));
+    let (mut taken, mut found) = (vec![false; colours.len()], vec![OTHERS_COLOUR; names.len()]);
+    for (at, name) in order.iter().filter_map(|at| Some((*at, names.get(*at)?))) {
+        let (turn, shade) = name_shade(name);
+        let first = (turn * 255.0 * 256.0 + shade * 255.0) as usize;
+        let slots = (0..colours.len()).map(|step| (first + step) % colours.len());
+        let free = slots.into_iter().find(|slot| taken.get(*slot) == Some(&false));
+        if let (Some(slot), Some(of)) = (free, found.get_mut(at)) {
+            if let Some(is_taken) = taken.get_mut(slot) {
+                *is_taken = true;
+            }
+            *of = colours.get(slot).copied().unwrap_or(OTHERS_COLOUR);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +137,18 @@ mod tests {
         assert_eq!(oklch_to_srgb(1.0, 0.0, 0.0), RgbColour(255, 255, 255));
         assert_eq!(oklch_to_srgb(0.51975, 0.17686, 142.495), RgbColour(0, 128, 0));
         assert_eq!(oklch_to_srgb(0.62796, 0.25768, 29.234), RgbColour(255, 0, 0));
+    }
+
+    #[test]
+    fn a_name_keeps_its_colour_whatever_its_rank() {
+        let (one, other) =
+            (name_colours(&["dentry", "inode_cache"]), name_colours(&["inode_cache", "dentry"]));
+        assert_eq!((one[0], one[1]), (other[1], other[0]));
+        let many: Vec<String> = (0..14).map(|n| format!("cache-{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let different: std::collections::BTreeSet<String> =
+            name_colours(&many).iter().map(|colour| colour.hex()).collect();
+        assert_eq!(different.len(), 14);
     }
 
     #[test]

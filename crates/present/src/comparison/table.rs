@@ -6,6 +6,7 @@
 use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
+use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
     RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
 };
@@ -141,7 +142,7 @@ fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
     for group in comparison.rows.chunk_by(|a, b| a.subject == b.subject) {
         let rows: Vec<&VerdictRow> = group.iter().collect();
         let subject = group.first().map_or(String::new(), |row| grid::escape_markdown(&row.subject));
-        let table = comparison_grid(comparison, &rows, SampleSizePlacement::Beside).render(
+        let table = comparison_grid(comparison, &rows, SampleSizePlacement::Beside, None).render(
             OutputFormat::Markdown,
             None,
             false,
@@ -236,9 +237,14 @@ fn one_line_rows(
     width: Option<usize>,
     on: bool,
 ) -> Option<Vec<String>> {
-    let mut layouts = [SampleSizePlacement::Beside, SampleSizePlacement::Below]
-        .into_iter()
-        .map(|needs| (needs, comparison_grid(comparison, rows, needs).lines(None)));
+    let drawing = width.and_then(|_| IntervalDrawing::of_rows(rows));
+    let mut layouts = [
+        (SampleSizePlacement::Beside, drawing.as_ref()),
+        (SampleSizePlacement::Beside, None),
+        (SampleSizePlacement::Below, None),
+    ]
+    .into_iter()
+    .map(|(needs, drawing)| (needs, comparison_grid(comparison, rows, needs, drawing).lines(None)));
     let fits = |lines: &[String]| {
         lines.iter().all(|line| width.is_none_or(|width| line.chars().count() + 2 <= width))
     };
@@ -266,22 +272,83 @@ fn group_rows(plain: Vec<String>, rows: &[&VerdictRow], needs: SampleSizePlaceme
     lines
 }
 
+/// The intervals of a table drawn in characters, on one axis.
+pub(crate) struct IntervalDrawing {
+    axis: IntervalAxis,
+}
+
+impl IntervalDrawing {
+    /// Characters of the axis.
+    const WIDTH: usize = 25;
+
+    fn of_rows(rows: &[&VerdictRow]) -> Option<Self> {
+        let spans: Vec<ChangeSpan> = rows.iter().filter_map(|row| ChangeSpan::from_row(row)).collect();
+        (!spans.is_empty()).then(|| IntervalDrawing { axis: IntervalAxis::spanning(&spans) })
+    }
+
+    fn place(&self, change: f64) -> usize {
+        (self.axis.share(change) * (Self::WIDTH - 1) as f64).round() as usize
+    }
+
+    /// The title: zero, and as many ticks as have room.
+    fn scale_text(&self) -> String {
+        let mut line = vec![' '; Self::WIDTH];
+        let ticks = self.axis.ticks();
+        let (zero, others): (Vec<_>, Vec<_>) = ticks.into_iter().partition(|tick| tick.text == "0");
+        for tick in zero.into_iter().chain(others) {
+            let text: Vec<char> = tick.text.replace('\u{a0}', "").replace('−', "-").chars().collect();
+            let middle = (tick.share * (Self::WIDTH - 1) as f64).round() as usize;
+            let from = middle.saturating_sub(text.len() / 2).min(Self::WIDTH - text.len());
+            let room = from.saturating_sub(1)..(from + text.len() + 1).min(Self::WIDTH);
+            if line.get(room).is_some_and(|room| room.iter().all(|letter| *letter == ' ')) {
+                line.splice(from..from + text.len(), text);
+            }
+        }
+        line.into_iter().collect()
+    }
+
+    /// `│  ├─●─┤`: zero, the interval, the estimate.
+    fn draw_row(&self, row: &VerdictRow) -> String {
+        let Some(span) = ChangeSpan::from_row(row) else { return String::new() };
+        let mut line = vec![' '; Self::WIDTH];
+        let mut set = |at: usize, letter: char| {
+            if let Some(one) = line.get_mut(at) {
+                *one = letter;
+            }
+        };
+        set(self.place(0.0), '│');
+        if let Some((low, high)) = span.limits {
+            let (low, high) = (self.place(low), self.place(high));
+            (low..=high).for_each(|at| set(at, '─'));
+            set(low, '├');
+            set(high, '┤');
+        }
+        set(self.place(span.point), '●');
+        line.into_iter().collect()
+    }
+}
+
 /// The columns, as a grid that Markdown can use too.
 pub(crate) fn comparison_grid(
     comparison: &Comparison,
     rows: &[&VerdictRow],
     needs: SampleSizePlacement,
+    drawing: Option<&IntervalDrawing>,
 ) -> Grid {
     let many = comparison.candidates.len() > 1;
-    let mut grid = Grid::new(comparison_columns(comparison, many));
+    let mut grid = Grid::new(comparison_columns(comparison, many, drawing));
     let beside = side_names(comparison);
     for row in rows {
-        grid.add_row(comparison_cells(row, many.then_some(&beside), needs));
+        grid.add_row(comparison_cells(row, many.then_some(&beside), needs, drawing));
     }
     grid
 }
 
-fn comparison_columns(comparison: &Comparison, many: bool) -> Vec<GridColumn> {
+fn comparison_columns(
+    comparison: &Comparison,
+    many: bool,
+    drawing: Option<&IntervalDrawing>,
+) -> Vec<GridColumn> {
     let beside = side_names(comparison);
     let candidate = comparison.candidates.first().filter(|_| !many);
     let candidate = candidate.map_or("median".into(), |name| shorten_name(name, &beside));
@@ -289,6 +356,7 @@ fn comparison_columns(comparison: &Comparison, many: bool) -> Vec<GridColumn> {
     let mut columns = vec![GridColumn::left("metric")];
     columns.extend(many.then(|| GridColumn::left("candidate")));
     columns.extend(titles.iter().map(|title| GridColumn::right(title)));
+    columns.extend(drawing.map(|drawing| GridColumn::left(&drawing.scale_text())));
     columns.push(GridColumn::left("verdict"));
     columns.extend(["q", "n×boots"].map(GridColumn::right));
     columns.push(GridColumn::left("flags"));
@@ -299,12 +367,15 @@ fn comparison_cells(
     row: &VerdictRow,
     beside: Option<&Vec<String>>,
     needs: SampleSizePlacement,
+    drawing: Option<&IntervalDrawing>,
 ) -> Vec<GridCell> {
     let words = RowText::from_row(row);
     let needed = if needs == SampleSizePlacement::Beside { words.needed.as_str() } else { "" };
     let mut texts = vec![words.metric];
     texts.extend(beside.map(|beside| shorten_name(&row.candidate_name, beside)));
-    texts.extend([words.baseline, words.candidate, words.change, format!("{}{needed}", words.verdict)]);
+    texts.extend([words.baseline, words.candidate, words.change]);
+    texts.extend(drawing.map(|drawing| drawing.draw_row(row)));
+    texts.push(format!("{}{needed}", words.verdict));
     texts.extend([words.q, words.repetitions, words.flags]);
     texts.into_iter().map(GridCell::from).collect()
 }

@@ -81,6 +81,11 @@ fn render_to_text(comparison: &Comparison, format: OutputFormat, width: Option<u
 }
 
 #[test]
+fn a_wide_terminal_draws_the_intervals() {
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(160)));
+}
+
+#[test]
 fn a_comparison_by_factor_reads_well() {
     insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Table, Some(120)));
 }

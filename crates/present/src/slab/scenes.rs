@@ -8,6 +8,7 @@ use perflab_model::Nanos;
 
 use crate::chart::axes::AxisBand;
 use crate::chart::line_charts::{ChartLayer, ChartLine, LineChart, StackedChart};
+use crate::chart::palette::name_colours;
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::chart::AxisUnit;
@@ -141,10 +142,11 @@ pub fn efficiency_timeline_chart(timeline: &UsageTimeline) -> Scene {
 #[must_use]
 pub fn slab_bytes_chart(stack: &CacheStack) -> Scene {
     let begun = stack.at.first().copied().unwrap_or(Nanos(0));
-    let layers = stack.layers.iter().enumerate().map(|(index, layer)| ChartLayer {
+    let names: Vec<&str> = stack.layers.iter().map(|layer| layer.name.as_str()).collect();
+    let layers = stack.layers.iter().zip(name_colours(&names)).map(|(layer, colour)| ChartLayer {
         name: layer.name.clone(),
         values: layer.bytes.iter().map(|bytes| *bytes as f64).collect(),
-        colour: crate::chart::palette::PALETTE.get(index).copied(),
+        colour: Some(colour),
     });
     let others = ChartLayer::others("others", stack.others.iter().map(|bytes| *bytes as f64).collect());
     StackedChart {
