@@ -217,6 +217,7 @@ fn history_steps_picture() -> anyhow::Result<Scene> {
         ),
         unit: AxisUnit::Plain("s".into()),
         x_title: "run".into(),
+        x_labels: Vec::new(),
         dots: dots.collect(),
         levels: stretches.iter().zip(&means).map(level).collect(),
         ranges: Vec::new(),
