@@ -1,7 +1,9 @@
-//! The section Facts: those that differ between runs are seen first, all on demand.
+//! Facts of machines as tables, what differs between two runs, and the section Facts: those that differ between runs are seen
+//! first, all on demand.
 
 use std::collections::BTreeSet;
 
+use perflab_analyze::PlanDifference;
 use perflab_model::{Bytes, Facts, Scalar};
 
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -53,6 +55,39 @@ fn facts_grid(keys: &[&str], facts: &[&Facts], names: &[String]) -> Grid {
         let source = facts.iter().find_map(|facts| facts.0.get(*key)).map(|fact| fact.source.clone());
         let values = facts.iter().map(value).map(GridCell::from);
         grid.add_row([GridCell::from(*key)].into_iter().chain(values).chain([source.into()]));
+    }
+    grid
+}
+
+/// Facts as a table: key, value, source.
+#[must_use]
+pub fn machine_facts_grid(facts: &Facts) -> Grid {
+    let mut grid = Grid::new(["fact", "value", "source"].map(GridColumn::left));
+    for (key, fact) in &facts.0 {
+        grid.add_row([key.as_str().into(), fact_cell(&fact.value), fact.source.as_str().into()]);
+    }
+    grid
+}
+
+/// A fact's value: numbers with a point in as many digits as people read.
+#[must_use]
+pub fn fact_cell(value: &Scalar) -> GridCell {
+    match value {
+        Scalar::Float(number) => {
+            GridCell::with_text(GridCell::quantity(*number, "").text(), value.to_string())
+        }
+        other => GridCell::from(other.to_string()),
+    }
+}
+
+/// What differs between two runs: a row a difference.
+#[must_use]
+pub fn run_difference_grid(names: [&str; 2], found: &[PlanDifference]) -> Grid {
+    let [first, second] = names;
+    let mut grid = Grid::new(["what", first, second].map(GridColumn::left));
+    for one in found {
+        let text = |value: &Option<String>| GridCell::from(value.as_deref().unwrap_or("-"));
+        grid.add_row([one.key.as_str().into(), text(&one.baseline), text(&one.candidate)]);
     }
     grid
 }

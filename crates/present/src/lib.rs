@@ -9,7 +9,8 @@
 //! | [`history`] | steps of a history, the check of the newest run |
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
-//! | `run_overview`, `facts` | one run for people; facts side by side |
+//! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
+//! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
 //! | [`chart`] | static figures as SVG and PNG |
 //! | `number`, `sentence` | numbers and sentences for people |
@@ -17,17 +18,18 @@
 pub mod chart;
 pub mod comparison;
 mod diagnostics;
-mod facts;
+pub mod facts;
 pub mod fairness;
 pub mod flame;
 mod grid;
 pub mod history;
 pub mod io;
+pub mod noise;
 mod number;
 pub mod operations;
 mod packed_column;
 pub mod report;
-mod run_overview;
+pub mod run_overview;
 pub mod run_viewer;
 pub mod section;
 mod sentence;

@@ -1,8 +1,9 @@
-//! One run for people: its card, and its plan.
+//! One run for people: its card, its plan, its iterations.
 
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunStatus};
+use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
 
+use crate::grid::{Grid, GridCell, GridColumn};
 use crate::number::report::format_quantity;
 use crate::run_viewer::run_display_name;
 use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
@@ -126,4 +127,36 @@ fn plan_card(run: &dyn RunData) -> SectionBlock {
         blocks.push(SectionBlock::Fold { summary: "Study file".into(), count: None, blocks: blocks_of_text });
     }
     SectionBlock::Card { heading: run_display_name(run.record()), badge: None, blocks }
+}
+
+/// A row an iteration: when it began, how long it took, how it ended.
+#[must_use]
+pub fn iteration_grid(record: &RunRecord) -> Grid {
+    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(GridColumn::left));
+    let plan = &record.manifest.plan;
+    for one in &record.iterations {
+        let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
+        let number =
+            if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
+        let began = one.start.since(record.manifest.anchor.monotonic);
+        let took = one.end.since(one.start);
+        grid.add_row([
+            u64::from(one.slot).into(),
+            plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
+            number.as_str().into(),
+            GridCell::with_text(format!("{:.3} s", began.seconds()), began.0),
+            GridCell::with_text(took.to_string(), took.0),
+            outcome_text(&one.outcome).as_str().into(),
+        ]);
+    }
+    grid
+}
+
+fn outcome_text(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ok => "ok".into(),
+        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::TimedOut { limit } => format!("stopped at its time limit of {limit}"),
+        Outcome::Interrupted => "interrupted".into(),
+    }
 }

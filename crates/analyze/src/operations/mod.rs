@@ -12,11 +12,9 @@
 //! | `outliers` | which ones stand out, what dominates them, and what does each cause explain? |
 //! | `cause_patterns` | where does a cause set in, and has it modes, a period, a cost per unit saved? |
 //! | `report` | the whole answer about one trace, or two compared |
-//! | `conclusions` | the answer in sentences |
 
 pub(crate) mod cause_patterns;
 pub(crate) mod causes;
-pub(crate) mod conclusions;
 pub(crate) mod operation_times;
 pub(crate) mod outliers;
 pub(crate) mod probe_cost;
@@ -24,7 +22,6 @@ pub(crate) mod report;
 
 pub use cause_patterns::{CauseMode, CauseOnset, CausePeriod, MaintenanceCost, StateCrossing};
 pub use causes::{OperationCause, PAGE_FAULT, PREEMPTED, WAITING};
-pub use conclusions::{comparison_conclusions, operation_conclusions, probe_conclusions};
 pub use operation_times::OperationClock;
 pub use outliers::{OperationCauseRow, OutlierExplanation, OutlierOperation, OutlierOptions, OutlierShare};
 pub use probe_cost::{OperationProbeCost, SpanProbeCost};
@@ -121,12 +118,6 @@ mod tests {
         let efficiency = &report.efficiencies[0];
         assert_eq!((efficiency.cause.as_str(), efficiency.operations, efficiency.saved), ("reap", 400, 200));
         assert_eq!((efficiency.in_vain, efficiency.time), (200, 400 * 15_000));
-        let text = operation_conclusions(&report).join("\n");
-        assert!(
-            text.contains("`reap` sets in at operation 120,345, from never to one in 199 operations"),
-            "{text}"
-        );
-        assert!(text.contains("`nodes` went from 99 to 100 for the first time"), "{text}");
     }
 
     #[test]
@@ -223,11 +214,6 @@ mod tests {
             (found.above.1, found.causes[0].name.as_str(), found.causes[0].operations),
             (0, "reap", (500, 0))
         );
-        assert!(
-            comparison_conclusions(&found)[0].contains("p99.9 20.4 µs to 400 ns"),
-            "{:?}",
-            comparison_conclusions(&found)
-        );
     }
 
     /// A program that waits for its disk at every 97th operation, as `--clock wall` was needed to see (review-user D8).
@@ -284,7 +270,6 @@ mod tests {
             "{:?}",
             report.modes
         );
-        assert!(!operation_conclusions(&report)[0].contains("p50"), "{:?}", operation_conclusions(&report));
         // Operations inside are dear, too.
         operations.summary.probe_costs =
             vec![TracedProbeCost { own_ns: 40.0, inside_ns: 8_960.0, ..cost("insert", false, 90.0) }];

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use perflab_analyze::operations::{
     OperationClock, OperationComparison, OperationReport, OutlierOptions, analyze_operations, choose_clock,
-    compare_operations as compared, operation_conclusions, probe_conclusions,
+    compare_operations as compared,
 };
 use perflab_archive::{RunDir, new_run_id};
 use perflab_import::{ImportOptions, program_trace_source};
@@ -19,8 +19,8 @@ use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIt
 use perflab_present::chart::PALETTE;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::operations::{
-    OperationSceneOptions, ScaleKind, causes_grid, changes_grid, common_time_range, operation_scene,
-    slowest_grid,
+    OperationSceneOptions, ScaleKind, causes_grid, changes_grid, common_time_range, operation_conclusions,
+    operation_scene, probe_conclusions, slowest_grid,
 };
 use serde_json::json;
 
@@ -356,7 +356,7 @@ pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> Result<Exit, Fa
     let found = compared((&before.name, &after.name), &before.report, &after.report);
     app::print_result(context, &found, || changes_grid(&found))?;
     if context.format == OutputFormat::Table {
-        let mut lines = perflab_analyze::operations::comparison_conclusions(&found);
+        let mut lines = perflab_present::operations::comparison_conclusions(&found);
         for side in [&before, &after] {
             lines.push(format!("\n{}:", side.name));
             lines.extend(operation_conclusions(&side.report));

@@ -8,6 +8,7 @@ use perflab_analyze::run_differences;
 use perflab_archive::{Archive, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_present::facts::run_difference_grid;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
@@ -73,14 +74,8 @@ pub fn diff_runs(context: &App, args: &show::DiffArgs) -> Result<Exit, Failure> 
     let archive = context.archive()?;
     let first = selection::select_run(&archive, &args.first)?;
     let second = selection::select_run(&archive, &args.second)?;
-    let mut grid = Grid::new(["what", first.short_id(), second.short_id()].map(GridColumn::left));
-    for one in run_differences(&first.read_record()?, &second.read_record()?) {
-        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
-        grid.add_row(
-            [one.key, text(one.baseline), text(one.candidate)].map(|text| GridCell::from(text.as_str())),
-        );
-    }
-    context.print_grid(&grid)?;
+    let found = run_differences(&first.read_record()?, &second.read_record()?);
+    context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
     Ok(Exit::Fine)
 }
 

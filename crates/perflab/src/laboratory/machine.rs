@@ -8,6 +8,7 @@ use perflab_disk::remove_dead_emulated_disks;
 use perflab_model::{Facts, Scalar};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::facts::{fact_cell, machine_facts_grid};
 use perflab_settings::{RecoveredRun, recover_killed_runs};
 use perflab_startup::remove_abandoned_cgroups;
 use serde_json::json;
@@ -105,7 +106,7 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
 pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     if args.facts {
-        context.print_grid(&facts_grid(&facts))?;
+        context.print_grid(&machine_facts_grid(&facts))?;
         return Ok(Exit::Fine);
     }
     let mut grid = Grid::new(["what", "found", "better", "why"].map(GridColumn::left));
@@ -115,25 +116,6 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
     context.print_grid(&grid)?;
     context.note("`perflab check --facts` prints everything that a run records of this machine");
     Ok(Exit::Fine)
-}
-
-/// Facts as a table: key, value, source.
-pub fn facts_grid(facts: &Facts) -> Grid {
-    let mut grid = Grid::new(["fact", "value", "source"].map(GridColumn::left));
-    for (key, fact) in &facts.0 {
-        grid.add_row([key.as_str().into(), fact_cell(&fact.value), fact.source.as_str().into()]);
-    }
-    grid
-}
-
-/// A fact's value: numbers with a point in as many digits as people read.
-fn fact_cell(value: &Scalar) -> GridCell {
-    match value {
-        Scalar::Float(number) => {
-            GridCell::with_text(GridCell::quantity(*number, "").text(), value.to_string())
-        }
-        other => GridCell::from(other.to_string()),
-    }
 }
 
 /// Something that disturbs measurements, and how to see it in the facts.

@@ -6,9 +6,11 @@ use clap::Args;
 use indexmap::IndexMap;
 use perflab_archive::RunDir;
 use perflab_model::series::SeriesGap;
-use perflab_model::{Case, IterationRecord, Manifest, Nanos, Outcome, RunRecord};
-use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunRecord};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::facts::machine_facts_grid;
 use perflab_present::fairness;
+use perflab_present::run_overview::iteration_grid;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
@@ -24,7 +26,7 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
     } else if args.iterations {
         context.print_grid(&iteration_grid(&run.read_record()?))?;
     } else if args.facts {
-        context.print_grid(&crate::laboratory::machine::facts_grid(&run.manifest()?.facts))?;
+        context.print_grid(&machine_facts_grid(&run.manifest()?.facts))?;
     } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
@@ -124,36 +126,6 @@ pub fn overhead_line(manifest: &Manifest) -> String {
         "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
         own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
-}
-
-fn iteration_grid(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(GridColumn::left));
-    let plan = &record.manifest.plan;
-    for one in &record.iterations {
-        let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
-        let number =
-            if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
-        let began = one.start.since(record.manifest.anchor.monotonic);
-        let took = one.end.since(one.start);
-        grid.add_row([
-            u64::from(one.slot).into(),
-            plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
-            number.as_str().into(),
-            GridCell::with_text(format!("{:.3} s", began.seconds()), began.0),
-            GridCell::with_text(took.to_string(), took.0),
-            outcome_text(&one.outcome).as_str().into(),
-        ]);
-    }
-    grid
-}
-
-fn outcome_text(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Ok => "ok".into(),
-        Outcome::Failed { reason } => format!("failed: {reason}"),
-        Outcome::TimedOut { limit } => format!("stopped at its time limit of {limit}"),
-        Outcome::Interrupted => "interrupted".into(),
-    }
 }
 
 fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), Failure> {

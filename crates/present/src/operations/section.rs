@@ -2,12 +2,12 @@
 
 use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock, compare_operations,
-    comparison_conclusions, operation_conclusions,
 };
 use perflab_model::RunData;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 
 use crate::chart::scene::Scene;
+use crate::operations::conclusions::{comparison_conclusions, operation_conclusions};
 use crate::operations::scenes::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
 use crate::operations::viewer::{MOST_BYTES, operation_viewer_data};
 use crate::run_viewer::run_display_name;

@@ -176,3 +176,9 @@ fn the_report_holds_every_maximum_within_its_bytes() {
     .unwrap();
     assert_eq!((fine["width"].as_u64(), fine["steps"].as_str().unwrap().is_empty()), (Some(16), false));
 }
+
+#[test]
+fn what_a_trace_says_in_sentences() {
+    let report = analyze_operations(&spiky_operations(), &OutlierOptions::default()).unwrap();
+    insta::assert_snapshot!(crate::operations::operation_conclusions(&report).join("\n"));
+}

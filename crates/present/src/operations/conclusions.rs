@@ -1,9 +1,10 @@
 //! The answer about operations in sentences, each with its numbers: what a person would say who had looked at the
 //! pictures for an hour.
 
-use crate::operations::cause_patterns::{CauseMode, CauseOnset, CausePeriod, MaintenanceCost};
-use crate::operations::operation_times::OperationClock;
-use crate::operations::report::{OperationComparison, OperationReport, QuantileChange};
+use perflab_analyze::operations::{
+    CauseMode, CauseOnset, CausePeriod, MaintenanceCost, OperationClock, OperationComparison,
+    OperationReport, QuantileChange,
+};
 
 /// What one trace says.
 pub fn operation_conclusions(report: &OperationReport) -> Vec<String> {
