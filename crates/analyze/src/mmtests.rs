@@ -406,7 +406,7 @@ pub fn mmtests_monitor_tables(comparison: &Comparison, monitor: &str) -> Vec<Mmt
 /// Where MMTests' own table of a monitor differs.
 fn monitor_table_difference(monitor: &str) -> Option<&'static str> {
     Some(match monitor {
-        "vmstat" => {
+        "vmstat-tool" => {
             "MMTests prints one column (--sub-heading), counts the first row too, which is of the time since the machine was started, and prints memory in MiB; here it is bytes"
         }
         "iostat" => {
@@ -414,7 +414,7 @@ fn monitor_table_difference(monitor: &str) -> Option<&'static str> {
         }
         "mpstat" => "MMTests prints nothing of mpstat but pictures by node",
         "perf-time-stat" => "MMTests calls the clock of the CPU `msec`",
-        "proc-vmstat" => {
+        "vmstat" => {
             "MMTests prints one column (--sub-heading), as growth from reading to reading also where it is a level (nr_…), with a first growth of 0 and without the last reading"
         }
         _ => return None,

@@ -18,7 +18,7 @@ use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, kind};
 use crate::manifest;
 use crate::portable::UnpackFolder;
-use crate::run_layout::{self, JOURNAL, SAMPLES, series_path};
+use crate::run_layout::{self, JOURNAL, SAMPLES};
 use crate::tables::{io, operations, samples, series, stacks};
 
 /// One run on disk.
@@ -148,10 +148,10 @@ impl RunDir {
     /// [`ArchiveError::NoSeries`] with the nearest name; files that are missing or damaged.
     pub fn read_series(&self, monitor: &str) -> Result<Series, ArchiveError> {
         let found = match self.open_journal()? {
-            (_, true) if self.path.join(series_path(monitor)).exists() => {
-                Some(series::read_series(&self.path, monitor)?)
+            (_, true) => {
+                let stored = series::find_stored_name(&self.path, monitor);
+                stored.map(|stored| series::read_series(&self.path, stored)).transpose()?
             }
-            (_, true) => None,
             (events, false) => series::read_journal_series(events, monitor)?,
         };
         found.map_or_else(|| Err(self.series_error(monitor, &self.list_monitors()?)), Ok)
@@ -210,8 +210,9 @@ impl RunDir {
     /// As [`RunDir::read_series`].
     pub fn read_series_spans(&self, monitor: &str) -> Result<RowRuns, ArchiveError> {
         let (_, is_closed) = self.open_journal()?;
-        if is_closed && self.path.join(series_path(monitor)).exists() {
-            return series::read_series_spans(&self.path, monitor);
+        let stored = series::find_stored_name(&self.path, monitor).filter(|_| is_closed);
+        if let Some(stored) = stored {
+            return series::read_series_spans(&self.path, stored);
         }
         Ok(RowRuns::from_series(&self.read_series(monitor)?))
     }

@@ -5,6 +5,7 @@
 //! | [`column`] | columns declared with unit and kind; words made into cells |
 //! | [`reading_parser`] | where a reading begins in a text, and what became of each line; one parser for a file as it is now and for a log |
 //! | [`kernel`] | one file a kernel file; [`KERNEL_FILES`](kernel::KERNEL_FILES) is the list |
+//! | [`tool`] | one file a tool's output; [`TOOL_LOGS`](tool::TOOL_LOGS) is the list of those that are logs |
 //! | [`metric_rules`] | `[[metric]]`: which quantity, and the one rule that finds it in an output |
 //! | [`metric_extraction`] | from an output to measured values |
 //!
@@ -16,3 +17,4 @@ pub mod kernel;
 pub mod metric_extraction;
 pub mod metric_rules;
 pub mod reading_parser;
+pub mod tool;

@@ -4,7 +4,7 @@
 //! A monitor has a whole text and wants rows or an error ([`parse_whole_text`]). A log has dumps, damaged lines and cut
 //! ends, and accounts for every line: its reader asks for the role of each line, hands it over, and counts the outcome.
 
-use perflab_model::{CellRow, ColumnSpec, Nanos};
+use perflab_model::{CellRow, ColumnSpec};
 
 use crate::column::describe_mismatch;
 
@@ -77,11 +77,6 @@ pub trait ReadingParser: Send {
         true
     }
 
-    /// The time that a line carries in front of what it says, and what it says.
-    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        (None, text)
-    }
-
     /// What `text` is.
     ///
     /// # Errors
@@ -106,6 +101,11 @@ pub trait ReadingParser: Send {
     /// What a reader of the whole log should know.
     fn closing_note(&self) -> Option<String> {
         None
+    }
+
+    /// Bytes of a row at most: texts wait in memory for their table.
+    fn longest_row(&self) -> usize {
+        2048
     }
 
     /// The page size that the rows fit, in bytes, where they say so; asked for after the first reading.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use fuzz_decoders::{DOCUMENT_IMPORTERS, KERNEL_FILES, LKP_FILES, MMTESTS_FILES};
+use fuzz_decoders::{DOCUMENT_IMPORTERS, LKP_FILES, MMTESTS_FILES, kernel_texts, log_parsers};
 use perflab_conduct::barrier::BarrierPoint;
 use perflab_conduct::protocol::{AgentHello, AgentOrder, AgentReport, encode_frame, greeting_line};
 use perflab_guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
@@ -184,14 +184,34 @@ impl Seeds {
 
     fn write_kernel_files(&self) -> std::io::Result<()> {
         let fixtures = "crates/observe/tests/fixtures";
-        for (number, (_, file)) in (0_u8..).zip(KERNEL_FILES) {
+        for (number, file) in (0_u8..).zip(kernel_texts()) {
+            // Of several texts that are made alike, the second.
+            let parts = file.parts();
+            let Some((_, file)) = parts.get(1).or(parts.first()) else { continue };
+            let file = file.trim_start_matches('/');
             for tree in ["vm-6.18", "ubuntu-5.0", "written", "written-6.15"] {
                 let path = Path::new(ROOT).join(fixtures).join(tree).join(file);
                 if let Ok(text) = fs::read(&path) {
                     let name = format!("{tree}-{}", file.replace('/', "-"));
                     let twice = [&[number], &text[..], &[0], &text].concat();
                     self.write("kernel_files", &name, &twice)?;
+                    self.write("text_logs", &name, &[&[number], &text[..], &text].concat())?;
                 }
+            }
+        }
+        let recorded = Path::new(ROOT).join("crates/import/tests/recorded");
+        for (number, parser) in (0_u8..).zip(log_parsers()) {
+            let log = match parser.series() {
+                "slabinfo-tool" => "lkp-fsmark/slabinfo_tool.gz".to_owned(),
+                "vmstat-tool" => "mmtests/current/iter-0/vmstat-sysbenchcpu.gz".to_owned(),
+                "vmstat" => "mmtests/current/iter-0/proc-vmstat-sysbenchcpu.gz".to_owned(),
+                series => format!("mmtests/current/iter-0/{series}-sysbenchcpu.gz"),
+            };
+            let path = recorded.join(log);
+            if path.is_file() {
+                let text = read_unpacked(&path)?;
+                let stamps = text.get(..text.len().min(16 << 10)).unwrap_or_default();
+                self.write("text_logs", parser.series(), &[&[number], stamps].concat())?;
             }
         }
         let mounts = "22 28 0:20 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n28 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n\

@@ -16,7 +16,7 @@ mod stored;
 mod studies;
 
 pub use imports::{DOCUMENT_IMPORTERS, LKP_FILES, MMTESTS_FILES};
-pub use kernel_files::KERNEL_FILES;
+pub use kernel_files::{kernel_texts, log_parsers};
 pub use memory_folder::MemoryFolder;
 
 /// A decoder under the name of its corpus.
@@ -56,6 +56,7 @@ pub const DECODERS: &[Decoder] = &[
     declare("workload", studies::decode_workload),
     declare("metric_rules", studies::decode_benchmark_output),
     declare("kernel_files", kernel_files::decode_kernel_file),
+    declare("text_logs", kernel_files::decode_text_log),
     declare("mounts", kernel_files::decode_mounts),
 ];
 

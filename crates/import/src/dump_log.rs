@@ -1,28 +1,25 @@
 //! A log of dumps as readings with times.
 //!
 //! Each dump begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Here is decided where a tick
-//! begins and ends; what a line within it means is its [`DumpFormat`]'s. A document that was read at once gives its
+//! begins and ends; what a line within it means is its [`ReadingParser`]'s. A document that was read at once gives its
 //! ticks from memory. MMTests' monitors "with latency" put three times before each line: when it came, since the first,
 //! since the one before.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
-use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
 use perflab_model::{CellRow, ColumnSpec, Nanos};
 
 use crate::error::ImportError;
 use crate::import_report::FileReport;
-use crate::input_lines::{InputLines, LogLine};
+use crate::input_lines::InputLines;
 
 /// Lines of one tick at most: it is held in memory.
 const LONGEST_TICK: u64 = 200_000;
 
 /// Bytes of one tick at most.
 const LARGEST_TICK: u64 = 64 << 20;
-
-/// Bytes of a row at most: lines of any format are far shorter, and texts wait in memory for their table.
-const LONGEST_ROW: usize = 2048;
 
 const SECOND: f64 = 1e9;
 
@@ -31,14 +28,16 @@ struct OpenDump {
     line: u64,
     time: Result<Option<Nanos>, String>,
     headed: bool,
+    /// What the parser made of its end, once it has seen it.
+    end: Option<Result<(), String>>,
     bytes: u64,
     rows: Vec<CellRow>,
 }
 
 /// A log in one format.
-pub(crate) struct DumpLog<F> {
+pub(crate) struct DumpLog {
     lines: InputLines,
-    format: F,
+    format: Box<dyn ReadingParser>,
     report: FileReport,
     open: Option<OpenDump>,
     over: bool,
@@ -46,18 +45,18 @@ pub(crate) struct DumpLog<F> {
     begun: Option<Nanos>,
 }
 
-impl<F: DumpFormat> DumpLog<F> {
-    pub(crate) fn open(path: &Path, format: F) -> Result<Self, ImportError> {
+impl DumpLog {
+    pub(crate) fn open(path: &Path, format: Box<dyn ReadingParser>) -> Result<Self, ImportError> {
         Ok(DumpLog::from_lines(InputLines::open(path)?, format))
     }
 
     /// A log among other files, which cannot stop them from being read.
-    pub(crate) fn open_optional(path: &Path, format: F) -> Self {
+    pub(crate) fn open_optional(path: &Path, format: Box<dyn ReadingParser>) -> Self {
         DumpLog::from_lines(InputLines::open_optional(path), format)
     }
 
-    pub(crate) fn from_lines(lines: InputLines, format: F) -> Self {
-        let report = FileReport::new(lines.path(), F::SERIES);
+    pub(crate) fn from_lines(lines: InputLines, format: Box<dyn ReadingParser>) -> Self {
+        let report = FileReport::new(lines.path(), format.series());
         DumpLog { lines, format, report, open: None, over: false, headless: false, begun: None }
     }
 
@@ -86,8 +85,8 @@ impl<F: DumpFormat> DumpLog<F> {
         if let Some(time) = line.text.strip_prefix("time:") {
             return Ok(self.open.replace(OpenDump::begin_at(line.number, parse_time_line(time))));
         }
-        let (stamp, text) = self.format.split_line_time(line.text);
-        let line = LogLine { text, ..line };
+        let (stamp, text) = split_time_stamp(line.text);
+        let line = TextLine { text, ..line };
         if line.text.trim_ascii().is_empty() {
             return Ok(None);
         }
@@ -97,13 +96,18 @@ impl<F: DumpFormat> DumpLog<F> {
             Err(reason) => return Err(self.line_error(number, reason)),
         };
         let begins = role.is_head() && self.open.as_ref().is_none_or(|open| open.headed);
-        let ended = if begins { self.open.replace(OpenDump::begin_at(number, Ok(stamp))) } else { None };
+        let begun = begins.then(|| OpenDump::begin_at(number, Ok(stamp)));
+        let mut ended = begun.and_then(|begun| self.open.replace(begun));
+        // Before the first row of the next one is parsed.
+        if let Some(open) = &mut ended {
+            open.end = Some(self.format.end_reading(&mut open.rows));
+        }
         let open = self.open.get_or_insert_with(|| OpenDump::begin_at(number, Ok(stamp)));
         open.headed |= role.is_head();
         open.bytes += line.text.len() as u64;
-        if matches!(role, LogLineRole::Row | LogLineRole::HeadRow) {
-            self.headless |= F::HEADED && !open.headed;
-            let read = parse_dump_row(open, line, &mut self.format);
+        if role.is_row() {
+            self.headless |= self.format.is_headed() && !open.headed;
+            let read = parse_dump_row(open, line, &mut *self.format);
             self.report.count_row(number, read);
         }
         self.check_dump_size(number)?;
@@ -123,12 +127,13 @@ impl<F: DumpFormat> DumpLog<F> {
     }
 
     fn close_dump(&mut self, mut open: OpenDump) -> Result<Option<LoggedReading>, ImportError> {
-        self.format.end_reading(&mut open.rows).map_err(|reason| self.line_error(open.line, reason))?;
+        let end = open.end.take().unwrap_or_else(|| self.format.end_reading(&mut open.rows));
+        end.map_err(|reason| self.line_error(open.line, reason))?;
         if let Err(reason) = open.time {
             self.report.add_note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
             return Ok(None);
         }
-        if open.rows.is_empty() && F::MAY_BE_EMPTY {
+        if open.rows.is_empty() && self.format.may_be_empty() {
             return Ok(None);
         }
         if open.rows.is_empty() {
@@ -166,13 +171,13 @@ impl<F: DumpFormat> DumpLog<F> {
     }
 }
 
-impl<F: DumpFormat> ReadingSource for DumpLog<F> {
+impl ReadingSource for DumpLog {
     fn series_name(&self) -> &'static str {
-        F::SERIES
+        self.format.series()
     }
 
     fn source(&self) -> &'static str {
-        F::SOURCE
+        self.format.source()
     }
 
     fn columns(&self) -> Vec<ColumnSpec> {
@@ -203,14 +208,14 @@ impl<F: DumpFormat> ReadingSource for DumpLog<F> {
 
 impl OpenDump {
     fn begin_at(line: u64, time: Result<Option<Nanos>, String>) -> Self {
-        OpenDump { line, time, headed: false, bytes: 0, rows: Vec::new() }
+        OpenDump { line, time, headed: false, end: None, bytes: 0, rows: Vec::new() }
     }
 }
 
-fn parse_dump_row<F: DumpFormat>(open: &mut OpenDump, line: LogLine<'_>, format: &mut F) -> LineOutcome {
+fn parse_dump_row(open: &mut OpenDump, line: TextLine<'_>, format: &mut dyn ReadingParser) -> LineOutcome {
     match &open.time {
-        _ if line.text.len() > LONGEST_ROW => {
-            LineOutcome::Unusable(format!("it is longer than {LONGEST_ROW} bytes"))
+        _ if line.text.len() > format.longest_row() => {
+            LineOutcome::Unusable(format!("it is longer than {} bytes", format.longest_row()))
         }
         Ok(_) => format.parse_row(line, &mut open.rows),
         Err(reason) => LineOutcome::Unusable(reason.clone()),
@@ -226,69 +231,6 @@ fn parse_time_line(text: &str) -> Result<Option<Nanos>, String> {
     let time = whole.filter(|time| *time < 9_000_000_000 * 1_000_000_000).or_else(fraction);
     time.map(|time| Some(Nanos(time)))
         .ok_or_else(|| format!("`time: {text}` is no time in seconds since 1970"))
-}
-
-/// What a line of a dump is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogLineRole {
-    /// the first of a dump
-    Head,
-    /// the first of a dump, and a row
-    HeadRow,
-    /// of no meaning
-    Comment,
-    /// a row
-    Row,
-}
-
-impl LogLineRole {
-    fn is_head(self) -> bool {
-        matches!(self, LogLineRole::Head | LogLineRole::HeadRow)
-    }
-}
-
-/// The format of one kind of dump.
-pub(crate) trait DumpFormat {
-    /// The series that it becomes.
-    const SERIES: &'static str;
-    /// Where the numbers came from on the recorded machine.
-    const SOURCE: &'static str;
-
-    /// Whether dumps without rows need no remark.
-    const MAY_BE_EMPTY: bool = false;
-
-    /// Whether dumps begin with lines that name version or columns.
-    const HEADED: bool = true;
-
-    /// The time that a line carries in front of what it says, and what it says.
-    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        (None, text)
-    }
-
-    /// What `text` is; an error ends the import, as what follows would be misread.
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String>;
-
-    /// Reads a row into `rows`.
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome;
-
-    /// Ends a tick; an error ends the import.
-    fn end_reading(&mut self, rows: &mut Vec<CellRow>) -> Result<(), String> {
-        let _ = rows;
-        Ok(())
-    }
-
-    /// The columns, asked for after the first tick.
-    fn columns(&self) -> Vec<ColumnSpec>;
-
-    /// What a reader of the whole log should know.
-    fn closing_note(&self) -> Option<String> {
-        None
-    }
-
-    /// The page size that the rows fit, in bytes, where they say so; asked for after the first tick.
-    fn page_size(&self) -> Option<u64> {
-        None
-    }
 }
 
 /// One dump.
@@ -400,19 +342,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use super::{DumpFormat, DumpLog, LoggedReading, ReadingSource};
+    use super::{DumpLog, LoggedReading, ReadingParser, ReadingSource};
+    use perflab_formats::kernel::slab_counts::LoggedMachine;
+    use perflab_formats::kernel::slabinfo::{SLABINFO, SlabinfoParser};
+    use perflab_formats::kernel::{KERNEL_FILES, find_kernel_file, open_log_parser};
+    use perflab_formats::tool::{TOOL_LOGS, find_tool_log};
+
     use crate::error::ImportError;
     use crate::import_report::FileReport;
     use crate::input_lines::InputLines;
-    use crate::kernel_file::meminfo::MeminfoParser;
-    use crate::kernel_file::page_size::{PageSizeVotes, SlabShape};
-    use crate::kernel_file::slabinfo::SlabinfoParser;
-    use crate::kernel_file::vmstat::ProcVmstatParser;
-    use crate::tool_log::iostat::IostatParser;
-    use crate::tool_log::mpstat::MpstatParser;
-    use crate::tool_log::perf_stat::PerfStatParser;
-    use crate::tool_log::slabinfo_tool::SlabinfoToolParser;
-    use crate::tool_log::vmstat_tool::VmstatToolParser;
 
     // Formats on arbitrary and on damaged text: nothing panics, every row fits its schema, every row is counted.
 
@@ -459,7 +397,7 @@ mod tests {
         columns: Vec<ColumnSpec>,
     }
 
-    fn parse_log<F: DumpFormat>(text: &[u8], format: F) -> Result<ParsedLog, ImportError> {
+    fn parse_log(text: &[u8], format: Box<dyn ReadingParser>) -> Result<ParsedLog, ImportError> {
         let lines = InputLines::from_reader(Path::new("log"), Box::new(Cursor::new(text.to_vec())), u64::MAX);
         let mut log = DumpLog::from_lines(lines, format);
         let mut ticks = Vec::new();
@@ -494,15 +432,16 @@ mod tests {
     }
 
     /// What holds whatever the text is; an error is one way to hold.
-    fn check_parser<F: DumpFormat>(text: &[u8], format: F) {
+    fn check_parser(text: &[u8], format: Box<dyn ReadingParser>) {
+        let series = format.series();
         let Ok(outcome) = parse_log(text, format) else { return };
         let rows: Vec<&CellRow> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
         assert!(rows.iter().all(|row| fits_columns(row, &outcome.columns)), "{rows:?}");
         let report = &outcome.report;
         assert_eq!(report.rows_read, report.rows_used + report.rows_unusable);
         assert!(report.rows_flagged <= report.rows_used);
-        // A dump of these two is one row, whatever its lines.
-        if !["meminfo", "proc-vmstat"].contains(&F::SERIES) {
+        // Others than these may leave cells out that an older kernel did not have, or have several lines a row.
+        if series == SLABINFO.name || find_tool_log(series).is_some() {
             assert_eq!(rows.len() as u64, report.rows_used, "a used row is in a tick");
             let missing = rows.iter().filter(|row| row.contains(&TableCell::Missing)).count();
             let uncounted =
@@ -512,14 +451,21 @@ mod tests {
     }
 
     fn check_all_parsers(text: &[u8]) {
-        check_parser(text, SlabinfoParser::new(None, None));
-        check_parser(text, SlabinfoToolParser);
-        check_parser(text, MeminfoParser::default());
-        check_parser(text, VmstatToolParser::default());
-        check_parser(text, IostatParser::default());
-        check_parser(text, MpstatParser::default());
-        check_parser(text, PerfStatParser::default());
-        check_parser(text, ProcVmstatParser::default());
+        let machine = LoggedMachine::default();
+        let files = KERNEL_FILES.iter().filter_map(|file| open_log_parser(file, "label", &machine));
+        files.chain(TOOL_LOGS.iter().map(|log| (log.parser)())).for_each(|parser| check_parser(text, parser));
+    }
+
+    fn slabinfo_parser() -> Box<dyn ReadingParser> {
+        Box::new(SlabinfoParser::new(&LoggedMachine::default()))
+    }
+
+    fn kernel_file_parser(name: &str) -> Box<dyn ReadingParser> {
+        open_log_parser(find_kernel_file(name).unwrap(), "", &LoggedMachine::default()).unwrap()
+    }
+
+    fn tool_log_parser(name: &str) -> Box<dyn ReadingParser> {
+        (find_tool_log(name).unwrap().parser)()
     }
 
     /// One change of a text: at which byte, what to do, with which byte.
@@ -545,11 +491,11 @@ mod tests {
     #[test]
     fn every_log_is_read() {
         let rows = |outcome: ParsedLog| outcome.ticks.iter().map(|tick| tick.rows.len()).collect::<Vec<_>>();
-        assert_eq!(rows(parse_log(VMSTAT.as_bytes(), VmstatToolParser::default()).unwrap()), [1]);
-        assert_eq!(rows(parse_log(IOSTAT.as_bytes(), IostatParser::default()).unwrap()), [1]);
-        assert_eq!(rows(parse_log(MPSTAT.as_bytes(), MpstatParser::default()).unwrap()), [2]);
-        assert_eq!(rows(parse_log(PERF.as_bytes(), PerfStatParser::default()).unwrap()), [3]);
-        assert_eq!(rows(parse_log(PROC_VMSTAT.as_bytes(), ProcVmstatParser::default()).unwrap()), [1, 1]);
+        assert_eq!(rows(parse_log(VMSTAT.as_bytes(), tool_log_parser("vmstat-tool")).unwrap()), [1]);
+        assert_eq!(rows(parse_log(IOSTAT.as_bytes(), tool_log_parser("iostat")).unwrap()), [1]);
+        assert_eq!(rows(parse_log(MPSTAT.as_bytes(), tool_log_parser("mpstat")).unwrap()), [2]);
+        assert_eq!(rows(parse_log(PERF.as_bytes(), tool_log_parser("perf-time-stat")).unwrap()), [3]);
+        assert_eq!(rows(parse_log(PROC_VMSTAT.as_bytes(), kernel_file_parser("vmstat")).unwrap()), [1, 1]);
     }
 
     proptest! {
@@ -578,8 +524,8 @@ mod tests {
             let mut line = lines[5].as_bytes().to_vec();
             line[place] = byte;
             let text = DUMP.replace(lines[5], std::str::from_utf8(&line).unwrap());
-            let before = parse_log(DUMP.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
-            let Ok(after) = parse_log(text.as_bytes(), SlabinfoParser::new(None, None)) else { return Ok(()) };
+            let before = parse_log(DUMP.as_bytes(), slabinfo_parser()).unwrap();
+            let Ok(after) = parse_log(text.as_bytes(), slabinfo_parser()) else { return Ok(()) };
             let others = |outcome: &ParsedLog| -> Vec<CellRow> {
                 let rows = outcome.ticks.iter().flat_map(|tick| tick.rows.clone());
                 rows.filter(|row| !format!("{row:?}").contains("0000104")).collect()
@@ -592,7 +538,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_from_their_marks() {
-        let outcome = parse_log(DUMP.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
+        let outcome = parse_log(DUMP.as_bytes(), slabinfo_parser()).unwrap();
         assert_eq!(outcome.report.format_counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
         let TableCell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
         assert_eq!(name, "ext4 inode cache");
@@ -603,7 +549,7 @@ mod tests {
 
     #[test]
     fn the_tool_is_kept_as_printed() {
-        let outcome = parse_log(TOOL.as_bytes(), SlabinfoToolParser).unwrap();
+        let outcome = parse_log(TOOL.as_bytes(), tool_log_parser("slabinfo-tool")).unwrap();
         let text = |text: &str| TableCell::Text(text.into());
         let int = TableCell::Int;
         let first = [
@@ -629,7 +575,7 @@ mod tests {
     #[test]
     fn a_line_cut_off_is_never_a_smaller_number() {
         let line = ":a-0000104        102185 102219    104   39    1 : tunables    0    0    0 : slabdata   2621   2621      0";
-        let whole = parse_log(format!("{line}\n").as_bytes(), SlabinfoParser::new(None, None))
+        let whole = parse_log(format!("{line}\n").as_bytes(), slabinfo_parser())
             .unwrap()
             .ticks
             .remove(0)
@@ -637,7 +583,7 @@ mod tests {
             .remove(0);
         for end in 1..line.len() {
             let text = line.get(..end).unwrap();
-            let outcome = parse_log(text.as_bytes(), SlabinfoParser::new(None, None)).unwrap();
+            let outcome = parse_log(text.as_bytes(), slabinfo_parser()).unwrap();
             assert_eq!(outcome.report.rows_read, u64::from(!text.trim().is_empty()), "{text}");
             for row in outcome.ticks.iter().flat_map(|tick| &tick.rows) {
                 let same =
@@ -654,7 +600,14 @@ mod tests {
     }
 
     fn parse_flags(text: &str, kernel: Option<&str>) -> Vec<String> {
-        let outcome = parse_log(text.as_bytes(), SlabinfoParser::new(None, kernel)).unwrap();
+        let outcome = parse_log(
+            text.as_bytes(),
+            Box::new(SlabinfoParser::new(&LoggedMachine {
+                page_size: None,
+                kernel: kernel.map(str::to_owned),
+            })),
+        )
+        .unwrap();
         let rows = outcome.ticks.into_iter().flat_map(|tick| tick.rows);
         let flag = |row: CellRow| {
             if let Some(TableCell::Text(flag)) = row.last() { flag.clone() } else { panic!("a flag") }
@@ -699,22 +652,6 @@ mod tests {
             parse_flags(&slabinfo_line("400000 420001 192 21 1 | 20000 20000"), None),
             ["torn,approximate"]
         );
-    }
-
-    #[test]
-    fn page_sizes_are_told_by_how_slabs_are_filled() {
-        let votes = |page: i64| {
-            let mut votes = PageSizeVotes::default();
-            for (object, order) in [(104, 0), (192, 0), (1088, 3), (5952, 3), (8192, 3), (168, 0)] {
-                let pages = 1_i64 << order;
-                votes.add(SlabShape { object, objects: pages * page / object, pages });
-            }
-            votes.best_page_size()
-        };
-        assert_eq!(votes(4096), Some(4096));
-        assert_eq!(votes(16_384), Some(16_384));
-        assert_eq!(votes(65_536), Some(65_536));
-        assert_eq!(PageSizeVotes::default().best_page_size(), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::{fs, mem};
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use memchr::memchr;
+use perflab_formats::reading_parser::TextLine;
 use zstd::stream::read::Decoder;
 
 use crate::error::ImportError;
@@ -36,17 +37,6 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-
-/// One line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LogLine<'a> {
-    /// From 1.
-    pub(crate) number: u64,
-    /// Without its end.
-    pub(crate) text: &'a str,
-    /// Whether it ends with a line end, and was not cut.
-    pub(crate) whole: bool,
-}
 
 /// What is read, unpacked.
 type UnpackedReader = Box<dyn BufRead + Send>;
@@ -132,7 +122,7 @@ impl InputLines {
 
     /// The next line; nothing at the end. A packed file that breaks off ends there, and so does one with a line that does not end; see
     /// [`InputLines::cut_reason`].
-    pub(crate) fn next_line(&mut self) -> Result<Option<LogLine<'_>>, ImportError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<TextLine<'_>>, ImportError> {
         self.reader.consume(mem::take(&mut self.shown));
         self.bytes.clear();
         if !self.load_line()? {
@@ -162,7 +152,7 @@ impl InputLines {
             }
         };
         let text = if text.ends_with('\r') { text.trim_end_matches('\r') } else { text };
-        Ok(Some(LogLine { number: self.number, text, whole }))
+        Ok(Some(TextLine { number: self.number, text, whole }))
     }
 
     /// The whole file as one text, lines of any length. One that is longer than `longest` bytes is refused, and so is a
@@ -290,13 +280,6 @@ pub(crate) fn name_link_target(path: &Path, error: io::Error) -> io::Error {
         Ok(place) => io::Error::new(error.kind(), format!("it is a link to {}: {error}", place.display())),
         Err(_) => error,
     }
-}
-
-/// The last word of a text without blanks at its end, and what stands before it, again without blanks at its end;
-/// nothing where there is one word only.
-pub(crate) fn split_last_word(text: &str) -> Option<(&str, &str)> {
-    let space = text.bytes().rposition(|byte| byte == b' ' || byte == b'\t')?;
-    Some((text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?))
 }
 
 /// Whether what unpacks says so, of whatever kind: errors of the system have its number.

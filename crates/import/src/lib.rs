@@ -8,6 +8,8 @@
 //! An importer is one file in `importers`: an [`Importer`], which says what it reads, how that is recognised and how it is
 //! read. [`IMPORTERS`] lists them.
 //!
+//! What a line of a kernel file or of a tool means is in `perflab-formats`: what can be read on a clock can be imported.
+//!
 //! | module | content |
 //! |---|---|
 //! | [`registry`] | [`IMPORTERS`], which of them a path belongs to, [`open_import`]: from a path to its events |
@@ -19,7 +21,7 @@
 //! | `dump_log`, `log_stream` | dumps after dumps as ticks; several logs in one order of time |
 //! | `benchmark_results` | what benchmarks reported: cases, iterations, samples |
 //! | `imported_run`, `import_report` | all of it as the events of one run; what was read, skipped and why |
-//! | `kernel_file`, `tool_log` | kernel files, and what tools print again and again |
+//! | `machine_page_size` | the page size of an imported machine |
 //! | [`error`] | what can go wrong, naming file and line |
 
 mod benchmark_results;
@@ -33,11 +35,10 @@ mod importers;
 mod input_document;
 mod input_lines;
 mod input_path;
-mod kernel_file;
 mod log_stream;
+mod machine_page_size;
 mod packed_folder;
 pub mod registry;
-mod tool_log;
 
 pub use error::ImportError;
 pub use import_report::{FileReport, LineRemark};

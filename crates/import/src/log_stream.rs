@@ -12,7 +12,6 @@ use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 use crate::dump_log::{FixedReadings, LoggedReading, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::FileReport;
-use crate::kernel_file::slab_columns;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -167,8 +166,12 @@ impl LogStream {
     /// What its rows are.
     pub(crate) fn series_schema(&self) -> SeriesSchema {
         let columns = self.order.as_ref().map_or_else(|| self.ticks.columns(), |order| order.columns.clone());
-        let schema = slab_columns::imported_schema(self.ticks.series_name(), self.ticks.source(), columns);
-        SeriesSchema { interval: self.interval, ..schema }
+        SeriesSchema {
+            monitor: self.ticks.series_name().into(),
+            source: self.ticks.source().into(),
+            interval: self.interval,
+            columns,
+        }
     }
 
     fn measured_interval(&self) -> Option<Nanos> {

@@ -154,6 +154,41 @@ fn to_stored_cell(cell: &TableCell) -> StoredCell<'_> {
     }
 }
 
+/// Imports of earlier versions called /proc/vmstat `proc-vmstat`, and vmstat(8), which has other columns, `vmstat`: a series is
+/// known by where its numbers are from. The name as it was stored, the source, and the name today.
+const RENAMED: &[(&str, &str, &str)] =
+    &[("proc-vmstat", "/proc/vmstat", "vmstat"), ("vmstat", "vmstat", "vmstat-tool")];
+
+/// What a series that was stored under that name is called today.
+fn current_name<'a>(stored: &'a str, source: &str) -> &'a str {
+    let renamed = RENAMED.iter().find(|(name, from, _)| (*name, *from) == (stored, source));
+    renamed.map_or(stored, |(_, _, today)| today)
+}
+
+/// The name under which the series of `monitor` is stored in the run at `run`; nothing where it has none. An old name that
+/// nothing has today is understood.
+pub(crate) fn find_stored_name<'a>(run: &Path, monitor: &'a str) -> Option<&'a str> {
+    let is_current = |name: &str| RENAMED.iter().any(|(_, _, today)| *today == name);
+    let renamed = RENAMED.iter().find(|(name, ..)| *name == monitor && !is_current(name));
+    let wanted = renamed.map_or(monitor, |(_, _, today)| today);
+    let old = RENAMED.iter().filter(|(_, _, today)| *today == wanted).map(|(name, ..)| *name);
+    std::iter::once(wanted).chain(old).find(|name| holds_series(run, name, wanted))
+}
+
+/// Whether the table of that name holds what is called `wanted` today. One that cannot be read says so when it is.
+fn holds_series(run: &Path, stored: &str, wanted: &str) -> bool {
+    let path = series_path(stored);
+    if !run.join(&path).exists() {
+        return false;
+    }
+    if RENAMED.iter().all(|(name, ..)| *name != stored) {
+        return stored == wanted;
+    }
+    ParquetReader::open(run, path).map_or(stored == wanted, |table| {
+        current_name(stored, table.metadata(SOURCE_KEY).unwrap_or_default()) == wanted
+    })
+}
+
 /// The monitors that the run at `run` has tables of, sorted.
 pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     let directory = run.join(SERIES);
@@ -162,14 +197,15 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
         let file = Path::new(SERIES).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
         if file.extension().is_some_and(|extension| extension == "parquet") {
             let table = ParquetReader::open(run, file)?;
-            names.extend(table.metadata(MONITOR_KEY).map(String::from));
+            let source = table.metadata(SOURCE_KEY).unwrap_or_default();
+            names.extend(table.metadata(MONITOR_KEY).map(|name| current_name(name, source).to_owned()));
         }
     }
     names.sort();
     Ok(names)
 }
 
-/// Reads the table of `monitor`.
+/// Reads the table of `monitor`, by its stored name.
 pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
     read_series_part(&table, schema)
@@ -192,7 +228,7 @@ fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema
     let declared = table.columns()?;
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
     let schema = SeriesSchema {
-        monitor: monitor.into(),
+        monitor: current_name(monitor, table.metadata(SOURCE_KEY).unwrap_or_default()).into(),
         source: table.metadata(SOURCE_KEY).unwrap_or_default().into(),
         interval: Nanos(interval),
         columns: declared.iter().filter(|column| column.name != TIME).map(from_stored_column).collect(),
@@ -287,5 +323,44 @@ fn push_series_row(series: &mut Series, at: Nanos, row: &CellRow) {
             (ColumnData::Float(cells), _) => cells.push(None),
             (ColumnData::Text(cells), _) => cells.push(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write_old_import(run: &Path) {
+        let mut writer = SeriesTableWriter::create(run).unwrap();
+        for (monitor, source, column) in [
+            ("proc-vmstat", "/proc/vmstat", ColumnSpec::counter("pgfault", "1")),
+            ("vmstat", "vmstat", ColumnSpec::gauge("free", "bytes")),
+        ] {
+            let schema = SeriesSchema {
+                monitor: monitor.into(),
+                source: source.into(),
+                interval: Nanos(0),
+                columns: vec![column],
+            };
+            writer.open_table(&schema).unwrap();
+            writer.push_rows(Nanos(1), monitor, &[vec![TableCell::Int(7)]]).unwrap();
+        }
+        writer.close().unwrap();
+    }
+
+    #[test]
+    fn an_old_import_has_its_series_under_their_names_of_today() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = directory.path();
+        write_old_import(run);
+        assert_eq!(list_monitors(run).unwrap(), ["vmstat", "vmstat-tool"]);
+        let column = |monitor: &str| {
+            let series = read_series(run, find_stored_name(run, monitor).unwrap()).unwrap();
+            (series.schema.monitor, series.schema.columns[0].name.clone())
+        };
+        assert_eq!(column("vmstat"), ("vmstat".into(), "pgfault".into()));
+        assert_eq!(column("proc-vmstat"), ("vmstat".into(), "pgfault".into()));
+        assert_eq!(column("vmstat-tool"), ("vmstat-tool".into(), "free".into()));
+        assert_eq!(find_stored_name(run, "iostat"), None);
     }
 }

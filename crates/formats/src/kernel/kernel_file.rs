@@ -38,8 +38,8 @@ pub enum KernelFileLayout {
     Rows(RowLayout),
     /// One `name value` a line: one wide row, whose columns are those of the first reading.
     NameValues(NameValueLayout),
-    /// A row a line, which is judged by what was read before: slabinfo.
-    Judged,
+    /// A row a line, which is judged by what was read before: slabinfo. The function knows its lines.
+    Judged(fn(&str) -> bool),
     /// A folder a row, a file a cell.
     Tree,
 }
@@ -86,6 +86,21 @@ impl KernelFile {
         match self.layout {
             KernelFileLayout::Rows(layout) if !layout.parts.is_empty() => layout.parts.to_vec(),
             _ => vec![("", self.source)],
+        }
+    }
+}
+
+impl KernelFile {
+    /// Whether a line is the first of such a text, or so made that it is of no other.
+    pub fn is_begun_by(&self, line: &str) -> bool {
+        match self.layout {
+            KernelFileLayout::Rows(layout) => match layout.start {
+                ReadingStart::Head { role, .. } => role(line).is_ok_and(LineRole::is_head),
+                ReadingStart::SubjectAgain(subject) => subject(line).is_some(),
+            },
+            KernelFileLayout::NameValues(layout) => line.starts_with(layout.first),
+            KernelFileLayout::Judged(is_of_it) => is_of_it(line),
+            KernelFileLayout::Tree => false,
         }
     }
 }
@@ -230,6 +245,11 @@ impl ReadingParser for KernelFileParser {
         )
     }
 
+    /// `intr` of `/proc/stat` has a number for every interrupt.
+    fn longest_row(&self) -> usize {
+        64 << 10
+    }
+
     fn line_role(&self, text: &str) -> Result<LineRole, String> {
         match self.file.layout {
             KernelFileLayout::Rows(layout) => match layout.start {
@@ -252,7 +272,7 @@ impl ReadingParser for KernelFileParser {
         match self.file.layout {
             KernelFileLayout::Rows(layout) => self.parse_labelled_row(&layout, line.text, rows),
             KernelFileLayout::NameValues(layout) => self.parse_name_value(&layout, line.text, rows),
-            KernelFileLayout::Judged | KernelFileLayout::Tree => {
+            KernelFileLayout::Judged(_) | KernelFileLayout::Tree => {
                 LineOutcome::Unusable(format!("{} is not read so", self.file.source))
             }
         }

@@ -16,10 +16,7 @@ pub const LOADAVG: KernelFile = KernelFile {
     columns: COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
-        start: ReadingStart::Head {
-            expected: "three loads and `running/total`",
-            role: |line| Ok(if line.trim().is_empty() { LineRole::Comment } else { LineRole::HeadRow }),
-        },
+        start: ReadingStart::Head { expected: "three loads and `running/total`", role: loadavg_role },
         parse_row: parse_loadavg_line,
     }),
 };
@@ -31,6 +28,13 @@ const COLUMNS: &[DeclaredColumn] = &[
     DeclaredColumn::gauge("running", "threads"),
     DeclaredColumn::gauge("total", "threads"),
 ];
+
+/// Every line is a reading: five words, the fourth with a slash.
+fn loadavg_role(line: &str) -> Result<LineRole, String> {
+    let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
+    let is_reading = matches!(words[..], [_, _, _, threads, _] if threads.contains('/'));
+    Ok(if is_reading { LineRole::HeadRow } else { LineRole::Row })
+}
 
 /// `0.20 0.18 0.12 1/80 11206`
 fn parse_loadavg_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {

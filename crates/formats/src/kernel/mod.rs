@@ -19,4 +19,4 @@ pub mod sysfs_slab;
 pub mod vmstat;
 
 pub use kernel_file::{KernelFile, KernelFileLayout, KernelFileParser};
-pub use registry::{KERNEL_FILES, find_kernel_file};
+pub use registry::{KERNEL_FILES, find_kernel_file, open_log_parser, recognise_kernel_file};

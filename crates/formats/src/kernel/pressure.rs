@@ -17,7 +17,7 @@ pub const PRESSURE: KernelFile = KernelFile {
     columns: COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: RESOURCES,
-        start: ReadingStart::SubjectAgain(|line| line.split_ascii_whitespace().next()),
+        start: ReadingStart::SubjectAgain(find_stall_kind),
         parse_row: parse_pressure_line,
     }),
 };
@@ -38,6 +38,11 @@ const RESOURCES: &[(&str, &str)] = &[
     ("io", "/proc/pressure/io"),
     ("irq", "/proc/pressure/irq"),
 ];
+
+/// `some` or `full`.
+fn find_stall_kind(line: &str) -> Option<&str> {
+    line.split_once(" avg10=").map(|(kind, _)| kind).filter(|kind| matches!(*kind, "some" | "full"))
+}
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, of which the label is the resource.
 fn parse_pressure_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {

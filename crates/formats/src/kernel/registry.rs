@@ -1,9 +1,12 @@
 //! The one list of the kernel's files: what can be recorded on a clock, and found in a log.
 
-use crate::kernel::kernel_file::KernelFile;
+use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser};
+use crate::kernel::slab_counts::LoggedMachine;
+use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
     diskstats, kvm_stats, loadavg, meminfo, net_dev, pressure, schedstat, slabinfo, stat, sysfs_slab, vmstat,
 };
+use crate::reading_parser::ReadingParser;
 
 /// All of them, in the order in which they are shown: the one line that each adds outside of its own file.
 pub static KERNEL_FILES: &[KernelFile] = &[
@@ -26,15 +29,33 @@ pub fn find_kernel_file(name: &str) -> Option<&'static KernelFile> {
     KERNEL_FILES.iter().find(|file| file.name == name)
 }
 
+/// The parser of a log of a file; nothing of one that is a folder. `label` is that of the file's part, where there are several.
+pub fn open_log_parser(
+    file: &KernelFile,
+    label: &str,
+    machine: &LoggedMachine,
+) -> Option<Box<dyn ReadingParser>> {
+    match file.layout {
+        KernelFileLayout::Tree => None,
+        KernelFileLayout::Judged(_) => Some(Box::new(SlabinfoParser::new(machine))),
+        KernelFileLayout::Rows(_) | KernelFileLayout::NameValues(_) => {
+            Some(Box::new(KernelFileParser::new(file, label)))
+        }
+    }
+}
+
+/// The file of which a line of a text is the first, or so made that it is of no other.
+pub fn recognise_kernel_file(line: &str) -> Option<&'static KernelFile> {
+    KERNEL_FILES.iter().find(|file| file.is_begun_by(line))
+}
+
 #[cfg(test)]
 mod tests {
     use perflab_model::TableCell;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::kernel_file::{KernelFileLayout, KernelFileParser};
     use crate::kernel::slabinfo::parse_slabinfo;
-    use crate::reading_parser::ReadingParser as _;
 
     #[test]
     fn names_are_unique_and_columns_too() {
@@ -75,7 +96,7 @@ mod tests {
             for text in texts {
                 let mut rows = Vec::new();
                 let parsed = match file.layout {
-                    KernelFileLayout::Judged => parse_slabinfo(text, &mut rows),
+                    KernelFileLayout::Judged(_) => parse_slabinfo(text, Some(4096), &mut rows),
                     _ => parser.parse_text(text, &mut rows),
                 };
                 let columns = parser.columns().len();

@@ -5,6 +5,9 @@
 //! below slabs times objects is not always that: where memory was too fragmented for the preferred order, slabs of
 //! a lower one hold fewer objects (`allocate_slab`). Such a cache gives the same counts twice.
 //!
+//! SLUB puts `pages * page size / padded size` objects into a slab (mm/slub.c, `order_objects`), so rows of several
+//! sizes fit one page size only. The older SLAB kept its lists in the slab: up to an eighth less.
+//!
 //! Since 6.10, the kernel looks at no more than 10,000 slabs of a node's partial list, half from each end, and scales
 //! up (mm/slub.c, `count_partial_free_approx`). Only sysfs says how long that list is; that it may be so long, the
 //! counts do.
@@ -66,6 +69,15 @@ impl SlabCounts {
 /// Partial slabs of a node that every kernel counts one by one (MAX_PARTIAL_TO_SCAN).
 pub const MOST_COUNTED: u64 = 10_000;
 
+/// What is known of a machine whose log is read.
+#[derive(Debug, Clone, Default)]
+pub struct LoggedMachine {
+    /// Its page size.
+    pub page_size: Option<MachinePageSize>,
+    /// Its kernel's release.
+    pub kernel: Option<String>,
+}
+
 /// The kernel that began to estimate.
 const ESTIMATES_SINCE: (u32, u32) = (6, 10);
 
@@ -78,6 +90,70 @@ pub fn kernel_estimates(release: Option<&str>) -> bool {
 fn parse_kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Page sizes that kernels have, in bytes.
+const PAGE_SIZES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
+
+/// Rows that must agree before they count as saying something.
+const ENOUGH: u32 = 3;
+
+/// One slab's shape: padded object size in bytes, objects, pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlabShape {
+    /// bytes of an object
+    pub object: u64,
+    /// objects of a slab
+    pub objects: u64,
+    /// its pages
+    pub pages: u64,
+}
+
+impl SlabShape {
+    /// Whether that many objects fit into a slab at all.
+    pub fn is_possible(self, page: u64) -> bool {
+        let (room, needed) = (self.pages.checked_mul(page), self.object.checked_mul(self.objects));
+        room.zip(needed).is_some_and(|(room, needed)| needed <= room)
+    }
+
+    /// Whether they fill it, as the allocator would.
+    fn is_filled(self, page: u64) -> bool {
+        let room = self.pages.saturating_mul(page);
+        let most = room.checked_div(self.object).unwrap_or(0);
+        self.objects > 0 && self.objects <= most && most - self.objects <= self.objects / 8
+    }
+}
+
+/// Counts which page sizes rows fit.
+#[derive(Debug, Clone, Default)]
+pub struct PageSizeVotes {
+    rows: u32,
+    fit: [u32; PAGE_SIZES.len()],
+}
+
+impl PageSizeVotes {
+    /// Counts one slab.
+    pub fn add(&mut self, shape: SlabShape) {
+        self.rows += 1;
+        for (page, fit) in PAGE_SIZES.iter().zip(&mut self.fit) {
+            *fit += u32::from(shape.is_filled(*page));
+        }
+    }
+
+    /// The page size that most rows fit, if the rows are clear about it.
+    pub fn best_page_size(&self) -> Option<u64> {
+        let (page, fit) = PAGE_SIZES.iter().zip(self.fit).max_by_key(|(_, fit)| *fit)?;
+        (fit >= ENOUGH && fit * 2 > self.rows).then_some(*page)
+    }
+}
+
+/// Where a page size is known from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachinePageSize {
+    /// In bytes.
+    pub bytes: u64,
+    /// `--page-size`, a file, or the rows themselves.
+    pub source: String,
 }
 
 #[cfg(test)]
@@ -101,6 +177,22 @@ mod tests {
         let more_active =
             SlabCounts { in_use: 1, objects: 20, per_slab: 10, active_slabs: Some(3), slabs: 2 };
         assert_eq!(more_active.consistency(), CountConsistency::Torn("more active slabs than slabs"));
+    }
+
+    #[test]
+    fn page_sizes_show_in_how_slabs_are_filled() {
+        let votes = |page: u64| {
+            let mut votes = PageSizeVotes::default();
+            for (object, order) in [(104, 0), (192, 0), (1088, 3), (5952, 3), (8192, 3), (168, 0)] {
+                let pages = 1 << order;
+                votes.add(SlabShape { object, objects: pages * page / object, pages });
+            }
+            votes.best_page_size()
+        };
+        assert_eq!(votes(4096), Some(4096));
+        assert_eq!(votes(16_384), Some(16_384));
+        assert_eq!(votes(65_536), Some(65_536));
+        assert_eq!(PageSizeVotes::default().best_page_size(), None);
     }
 
     #[test]

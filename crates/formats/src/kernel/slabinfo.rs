@@ -18,13 +18,15 @@
 
 use std::collections::HashMap;
 
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::column::{DeclaredColumn, column_index, count_cell};
+use crate::column::{DeclaredColumn, column_index, count_cell, stored_columns};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
-use crate::kernel::slab_counts::{CountConsistency, SlabCounts};
+use crate::kernel::slab_counts::{
+    CountConsistency, LoggedMachine, MachinePageSize, PageSizeVotes, SlabCounts, SlabShape, kernel_estimates,
+};
 use crate::kernel::sysfs_slab::WITHOUT_ROOT;
-use crate::reading_parser::{LineRole, MalformedLine, TextLine, text_lines};
+use crate::reading_parser::{LineOutcome, LineRole, MalformedLine, ReadingParser, TextLine, text_lines};
 
 /// The file.
 pub const SLABINFO: KernelFile = KernelFile {
@@ -34,7 +36,7 @@ pub const SLABINFO: KernelFile = KernelFile {
     needs: "root",
     without: WITHOUT_ROOT,
     columns: COLUMNS,
-    layout: KernelFileLayout::Judged,
+    layout: KernelFileLayout::Judged(is_slabinfo_line),
 };
 
 const COLUMNS: &[DeclaredColumn] = &[
@@ -68,6 +70,9 @@ const FLAGS: usize = column_index(COLUMNS, "flags");
 
 /// Numbers between the name and the tunables.
 const OBJECT_NUMBERS: usize = 5;
+
+/// Those of them that are sizes of an object and a slab.
+const SIZES: std::ops::Range<usize> = 2..5;
 
 /// All numbers that are kept: those, active slabs, slabs.
 const NUMBERS: usize = FLAGS - ACTIVE_OBJS;
@@ -118,15 +123,17 @@ impl<'a> SlabinfoLine<'a> {
         let [pages, per_slab, size, num_objs, active_objs] = pop_words(&mut left)?;
         let name = left.trim_ascii_end();
         let is_usual = [other_colon, tunables, colon, slabdata] == [":", "tunables", ":", "slabdata"];
-        let words = [active_objs, num_objs, size, per_slab, pages, active_slabs, num_slabs];
-        let numbers = words.map(|word| word.parse().ok());
+        let [size, per_slab, pages] = [size, per_slab, pages].map(parse_size);
+        let [active_objs, num_objs, active_slabs, num_slabs] =
+            [active_objs, num_objs, active_slabs, num_slabs].map(parse_count);
+        let numbers = [active_objs, num_objs, size, per_slab, pages, active_slabs, num_slabs];
         (is_usual && !name.is_empty()).then_some(SlabinfoLine { name, numbers })
     }
 
-    /// The row, flagged where a number is missing.
-    pub fn to_row(&self, ordinal: i64) -> CellRow {
-        let flags = if self.numbers.iter().all(Option::is_some) { "" } else { "malformed" };
-        self.to_flagged_row(ordinal, flags)
+    /// The row, flagged where a number is missing or its objects do not fit into its pages of so many bytes.
+    pub fn to_row(&self, ordinal: i64, page: Option<u64>) -> CellRow {
+        let malformed = self.malformed_reason(page).map_or("", |_| MALFORMED);
+        self.to_flagged_row(ordinal, malformed)
     }
 
     fn to_flagged_row(self, ordinal: i64, flags: &str) -> CellRow {
@@ -136,6 +143,45 @@ impl<'a> SlabinfoLine<'a> {
         row.push(TableCell::Text(flags.into()));
         row
     }
+}
+
+impl SlabinfoLine<'_> {
+    /// What is wrong with the numbers themselves.
+    fn malformed_reason(&self, page: Option<u64>) -> Option<&'static str> {
+        if self.numbers.iter().any(Option::is_none) {
+            return Some("a number is missing");
+        }
+        let is_impossible = self.shape().zip(page).is_some_and(|(shape, page)| !shape.is_possible(page));
+        is_impossible.then_some("its objects do not fit into its pages")
+    }
+
+    /// How its slabs are filled.
+    fn shape(&self) -> Option<SlabShape> {
+        let [_, _, object, objects, pages, _, _] = self.numbers;
+        Some(SlabShape { object: object?, objects: objects?, pages: pages? })
+    }
+
+    fn counts(&self) -> Option<SlabCounts> {
+        let [in_use, objects, _, per_slab, _, active_slabs, slabs] = self.numbers;
+        Some(SlabCounts {
+            in_use: in_use?,
+            objects: objects?,
+            per_slab: per_slab?,
+            active_slabs: Some(active_slabs?),
+            slabs: slabs?,
+        })
+    }
+}
+
+/// A count: an unsigned number. The kernel subtracts two that it did not read at once, so it may print one below zero, as a very
+/// large one (mm/slub.c, `get_slabinfo`).
+fn parse_count(word: &str) -> Option<u64> {
+    word.parse().ok()
+}
+
+/// A size, which no subtraction makes too large.
+fn parse_size(word: &str) -> Option<u64> {
+    word.parse().ok().filter(|number| i64::try_from(*number).is_ok())
 }
 
 /// Takes the last words off `text`, the last one first.
@@ -159,15 +205,20 @@ fn split_at_mark<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
     colons.find_map(|(left, right)| Some((left, right.strip_prefix(mark)?)))
 }
 
+/// The number of a word at that place of a line.
+fn parse_number_at(place: usize, word: &str) -> Option<u64> {
+    if SIZES.contains(&place) { parse_size(word) } else { parse_count(word) }
+}
+
 /// The five numbers at the right end; the name is what stands before them, spaces and all.
 fn parse_numbers_from_right<'a>(left: &'a str, numbers: &mut SlabinfoNumbers) -> Result<&'a str, String> {
     let mut rest = left.trim_ascii_end();
-    for slot in numbers.iter_mut().take(OBJECT_NUMBERS).rev() {
+    for (place, slot) in numbers.iter_mut().enumerate().take(OBJECT_NUMBERS).rev() {
         let [word] = pop_words(&mut rest).ok_or("it has fewer than a name and five numbers")?;
         if word.is_empty() {
             return Err("it has fewer than a name and five numbers".into());
         }
-        *slot = word.parse().ok();
+        *slot = parse_number_at(place, word);
     }
     match rest.trim_ascii() {
         "" => Err("it has no name before its five numbers".into()),
@@ -181,7 +232,7 @@ fn parse_slab_numbers(right: &str, whole: bool, numbers: &mut SlabinfoNumbers) {
     let mut words = slabs.split_ascii_whitespace().peekable();
     for slot in numbers.iter_mut().skip(OBJECT_NUMBERS) {
         let word = words.next();
-        *slot = word.filter(|_| whole || words.peek().is_some()).and_then(|word| word.parse().ok());
+        *slot = word.filter(|_| whole || words.peek().is_some()).and_then(parse_count);
     }
 }
 
@@ -191,9 +242,9 @@ fn parse_cut_line<'a>(line: TextLine<'a>, numbers: &mut SlabinfoNumbers) -> Resu
     let (name, words) =
         split_at_first_number(text).ok_or("it is no row of slabinfo: no numbers behind a name")?;
     let mut words = words.split_ascii_whitespace().peekable();
-    for slot in numbers.iter_mut().take(OBJECT_NUMBERS) {
+    for (place, slot) in numbers.iter_mut().enumerate().take(OBJECT_NUMBERS) {
         let word = words.next();
-        *slot = word.filter(|_| words.peek().is_some()).and_then(|word| word.parse().ok());
+        *slot = word.filter(|_| words.peek().is_some()).and_then(|word| parse_number_at(place, word));
     }
     Ok(name.trim_ascii())
 }
@@ -212,6 +263,12 @@ fn split_at_first_number(text: &str) -> Option<(&str, &str)> {
 
 const VERSION: &str = "slabinfo - version:";
 
+/// Whether a line is of slabinfo and of nothing else, also where the lines before it are missing.
+fn is_slabinfo_line(text: &str) -> bool {
+    let is_head = ["slabinfo - version", "# name"].iter().any(|head| text.starts_with(head));
+    is_head || [TUNABLES, SLABDATA].iter().any(|mark| text.contains(mark))
+}
+
 /// What a line of slabinfo is: the version begins it, the names of its columns are a comment.
 ///
 /// # Errors
@@ -228,11 +285,11 @@ pub fn slabinfo_role(text: &str) -> Result<LineRole, String> {
     }
 }
 
-/// Parses the file as it is now, and appends its rows, of which none is judged.
+/// Parses the file as it is now, of a machine of this page size, and appends its rows, whose counts are not judged.
 ///
 /// # Errors
 /// The first line that is not understood.
-pub fn parse_slabinfo(text: &str, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
+pub fn parse_slabinfo(text: &str, page: Option<u64>, rows: &mut Vec<CellRow>) -> Result<(), MalformedLine> {
     let first = text.lines().next().unwrap_or_default();
     if !slabinfo_role(first).is_ok_and(LineRole::is_head) {
         return Err(MalformedLine::new(1, "`slabinfo - version: 2.`", "the first line", first));
@@ -243,7 +300,7 @@ pub fn parse_slabinfo(text: &str, rows: &mut Vec<CellRow>) -> Result<(), Malform
         let malformed = |description| MalformedLine { line: line.number as usize, description };
         let parsed = SlabinfoLine::parse(line).map_err(malformed)?;
         let ordinal = ordinals.entry(parsed.name).and_modify(|ordinal| *ordinal += 1).or_insert(0);
-        rows.push(parsed.to_row(*ordinal));
+        rows.push(parsed.to_row(*ordinal, page));
     }
     match rows.len() > before {
         true => Ok(()),
@@ -259,6 +316,14 @@ pub fn slabinfo_names(text: &str) -> impl Iterator<Item = &str> {
 fn cache_lines(text: &str) -> impl Iterator<Item = TextLine<'_>> {
     text_lines(text).filter(|line| slabinfo_role(line.text).is_ok_and(LineRole::is_row))
 }
+
+const MALFORMED: &str = "malformed";
+
+const TORN: &str = "torn";
+
+const APPROXIMATE: &str = "approximate";
+
+const BELOW_ZERO: CountConsistency = CountConsistency::Torn("a count below zero");
 
 /// What a row of slabinfo says.
 #[derive(Debug, Clone, Copy)]
@@ -304,7 +369,7 @@ impl<'a> SlabinfoRow<'a> {
         match self.counts() {
             _ if !is_understood => CountConsistency::Sound,
             Some(counts) => counts.consistency(),
-            None => CountConsistency::Torn("a count below zero"),
+            None => BELOW_ZERO,
         }
     }
 
@@ -316,6 +381,180 @@ impl<'a> SlabinfoRow<'a> {
     }
 }
 
+/// Names that are remembered from dump to dump.
+const NAMES: usize = 20_000;
+
+/// A log of slabinfos, with what it learns of their machine. What the monitor reads again at once, a log only has in its next dump.
+#[derive(Debug)]
+pub struct SlabinfoParser {
+    page: Option<MachinePageSize>,
+    estimates: bool,
+    found: Option<u64>,
+    votes: PageSizeVotes,
+    reading: u64,
+    names: HashMap<String, RepeatedCacheNames>,
+    seen: usize,
+}
+
+impl SlabinfoParser {
+    /// For a log of a machine of which this is known.
+    pub fn new(machine: &LoggedMachine) -> Self {
+        SlabinfoParser {
+            page: machine.page_size.clone(),
+            estimates: kernel_estimates(machine.kernel.as_deref()),
+            found: None,
+            votes: PageSizeVotes::default(),
+            reading: 1,
+            names: HashMap::new(),
+            seen: 0,
+        }
+    }
+
+    /// The row's number among those of its name in this dump, and what is known of it.
+    fn earlier_counts(&mut self, line: &SlabinfoLine<'_>) -> (i64, EarlierCounts) {
+        if self.seen >= NAMES {
+            (self.seen, self.names) = (0, HashMap::new());
+        }
+        if let Some(rows) = self.names.get_mut(line.name) {
+            return rows.next_row(self.reading, line, &mut self.seen);
+        }
+        let mut rows = RepeatedCacheNames::default();
+        let first = rows.next_row(self.reading, line, &mut self.seen);
+        self.names.insert(line.name.into(), rows);
+        first
+    }
+
+    /// The flags of a row as they are stored, empty for none, and why in words.
+    fn row_flags(&self, line: &SlabinfoLine<'_>, known: EarlierCounts) -> (String, &'static str) {
+        let malformed = line.malformed_reason(self.page_size_in_force()).map(|why| (MALFORMED, why));
+        let torn = torn_reason(line, known).filter(|_| malformed.is_none()).map(|why| (TORN, why));
+        let is_estimate = self.estimates && line.counts().is_some_and(|counts| counts.can_be_estimated());
+        let estimate =
+            is_estimate.then_some((APPROXIMATE, "more than 10,000 of its slabs may have been partial"));
+        let found: Vec<(&str, &'static str)> = [malformed, torn, estimate].into_iter().flatten().collect();
+        let names: Vec<&str> = found.iter().map(|(flag, _)| *flag).collect();
+        (names.join(","), found.first().map_or("", |(_, why)| why))
+    }
+
+    fn page_size_in_force(&self) -> Option<u64> {
+        self.page.as_ref().map(|page| page.bytes).or(self.found)
+    }
+
+    fn page_size_contradiction(&self, winner: u64) -> String {
+        let reported = self.page.as_ref().map(|page| format!("{} ({})", page.bytes, page.source));
+        let reported = reported.or_else(|| self.found.map(|found| format!("{found} (the dumps before it)")));
+        format!(
+            "the slabs of this dump fit pages of {winner} bytes and not {}: import logs of different machines \
+             one by one, each with its --page-size",
+            reported.unwrap_or_default()
+        )
+    }
+}
+
+/// Counts that cannot all have been true at once, or nearly so.
+fn torn_reason(line: &SlabinfoLine<'_>, known: EarlierCounts) -> Option<&'static str> {
+    let is_below_zero = line.numbers.iter().flatten().any(|number| i64::try_from(*number).is_err());
+    match line.counts()?.consistency() {
+        _ if is_below_zero => Some("a count below zero"),
+        CountConsistency::Sound => None,
+        CountConsistency::Short if known.falls_back => None,
+        CountConsistency::Short => Some("fewer objects than its slabs hold, and not twice the same"),
+        CountConsistency::Torn(why) => Some(why),
+    }
+}
+
+impl ReadingParser for SlabinfoParser {
+    fn series(&self) -> &'static str {
+        SLABINFO.name
+    }
+
+    fn source(&self) -> &'static str {
+        SLABINFO.source
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
+        slabinfo_role(text)
+    }
+
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+        let line = match SlabinfoLine::parse(line) {
+            Ok(line) => line,
+            Err(reason) => return LineOutcome::Unusable(reason),
+        };
+        line.shape().into_iter().for_each(|shape| self.votes.add(shape));
+        let (ordinal, known) = self.earlier_counts(&line);
+        let (flags, why) = self.row_flags(&line, known);
+        rows.push(line.to_flagged_row(ordinal, &flags));
+        match flags.is_empty() {
+            true => LineOutcome::Used,
+            false => LineOutcome::Flagged(format!("{flags}: {}: {why}", line.name)),
+        }
+    }
+
+    fn end_reading(&mut self, _: &mut Vec<CellRow>) -> Result<(), String> {
+        self.reading += 1;
+        let winner = std::mem::take(&mut self.votes).best_page_size();
+        match (winner, self.page_size_in_force()) {
+            (Some(winner), Some(known)) if winner != known => Err(self.page_size_contradiction(winner)),
+            (winner, _) => {
+                self.found = self.found.or(winner);
+                Ok(())
+            }
+        }
+    }
+
+    fn columns(&self) -> Vec<ColumnSpec> {
+        stored_columns(COLUMNS)
+    }
+
+    fn page_size(&self) -> Option<u64> {
+        self.found
+    }
+}
+
+/// The rows of one name.
+#[derive(Debug, Default)]
+struct RepeatedCacheNames {
+    /// The dump in which it stood last, and how often so far.
+    reading: u64,
+    given: usize,
+    known: Vec<EarlierCounts>,
+}
+
+/// What is known of one cache from the dumps before.
+#[derive(Debug, Clone, Copy, Default)]
+struct EarlierCounts {
+    counts: Option<SlabCounts>,
+    /// Whether some of its slabs are of a lower order and hold fewer objects: it was short by the same in
+    /// two dumps one after the other, which torn counts are not.
+    falls_back: bool,
+}
+
+impl RepeatedCacheNames {
+    /// The number of the next row of this name in a dump, and what is known of it now.
+    fn next_row(&mut self, reading: u64, line: &SlabinfoLine<'_>, seen: &mut usize) -> (i64, EarlierCounts) {
+        let ordinal = if self.reading == reading { self.given } else { 0 };
+        (self.reading, self.given) = (reading, ordinal + 1);
+        if self.known.len() <= ordinal {
+            *seen += 1;
+            self.known.push(EarlierCounts::default());
+        }
+        let known = self.known.get_mut(ordinal).map_or_else(EarlierCounts::default, |known| {
+            *known = known.with_counts(line.counts());
+            *known
+        });
+        (i64::try_from(ordinal).unwrap_or(i64::MAX), known)
+    }
+}
+
+impl EarlierCounts {
+    fn with_counts(self, counts: Option<SlabCounts>) -> Self {
+        let pair = counts.zip(self.counts);
+        let falls_back = pair.is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
+        EarlierCounts { counts, falls_back: self.falls_back || falls_back }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -324,7 +563,7 @@ mod tests {
 
     fn parse_row_lines(text: &str) -> Vec<String> {
         let mut rows = Vec::new();
-        parse_slabinfo(text, &mut rows).unwrap();
+        parse_slabinfo(text, None, &mut rows).unwrap();
         rows.iter().map(|row| format!("{row:?}")).collect()
     }
 
@@ -352,7 +591,7 @@ mod tests {
             ("dentry 1", "no number could be read"),
             ("1 2 3 4 5 : tunables 0 0 0", "it has no name before its five numbers"),
         ] {
-            let error = parse_slabinfo(&format!("{HEADER}{line}\n"), &mut Vec::new()).unwrap_err();
+            let error = parse_slabinfo(&format!("{HEADER}{line}\n"), None, &mut Vec::new()).unwrap_err();
             assert_eq!((error.line, error.description.as_str()), (3, reason), "{line}");
         }
     }
@@ -380,7 +619,7 @@ mod tests {
     #[test]
     fn other_versions_and_texts_without_caches_are_errors_with_their_line() {
         let error = |text: &str| {
-            let error = parse_slabinfo(text, &mut Vec::new()).unwrap_err();
+            let error = parse_slabinfo(text, None, &mut Vec::new()).unwrap_err();
             format!("line {}: {}", error.line, error.description)
         };
         let version = "`slabinfo - version: 2.` was expected for the first line, found";
@@ -406,7 +645,7 @@ mod tests {
             let [a, b, c, d, e, f, g] = numbers;
             let line = format!("{name} {a} {b} {c} {d} {e} : tunables 0 0 0 : slabdata {f} {g} 0");
             let mut rows = Vec::new();
-            prop_assert_eq!(parse_slabinfo(&format!("{HEADER}{line}\n"), &mut rows), Ok(()));
+            prop_assert_eq!(parse_slabinfo(&format!("{HEADER}{line}\n"), None, &mut rows), Ok(()));
             let mut expected = vec![TableCell::Text(name), TableCell::Int(0)];
             expected.extend(numbers.map(|number| TableCell::Int(i64::from(number))));
             expected.push(TableCell::Text(String::new()));

@@ -54,7 +54,9 @@ const FIRST_SYSTEM_WIDE: usize = column_index(COLUMNS, "intr");
 
 /// `cpu  1 2 3`, the first line, is of all CPUs.
 fn stat_role(line: &str) -> Result<LineRole, String> {
-    let is_total = line.split_ascii_whitespace().next() == Some("cpu");
+    let mut words = line.split_ascii_whitespace();
+    let is_total =
+        words.next() == Some("cpu") && words.next().is_some_and(|word| word.parse::<u64>().is_ok());
     Ok(if is_total { LineRole::HeadRow } else { LineRole::Row })
 }
 

@@ -107,6 +107,35 @@ mod tests {
         (found.column.kind, found.column.unit.0.to_string(), found.scale)
     }
 
+    /// Linux 6.12: `NR_KERNEL_STACK_KB` in include/linux/mmzone.h, accounted in kernel/fork.c by
+    /// `account * (PAGE_SIZE / 1024)`; `NR_KERNEL_SCS_KB` in kernel/scs.c.
+    #[test]
+    fn stacks_are_counted_in_kib() {
+        assert_eq!(rule_of("nr_kernel_stack"), (Gauge, "bytes".into(), 1024));
+        assert_eq!(rule_of("nr_shadow_call_stack"), (Gauge, "bytes".into(), 1024));
+    }
+
+    /// block/blk-core.c, `submit_bio`, counts `bio_sectors`; mm/vmstat.c, `vmstat_start`, halves them before they are printed:
+    /// sectors of 512 bytes become KiB.
+    #[test]
+    fn paging_is_printed_in_kib() {
+        assert_eq!(rule_of("pgpgin"), (Counter, "bytes".into(), 1024));
+        assert_eq!(rule_of("pgpgout"), (Counter, "bytes".into(), 1024));
+    }
+
+    /// mm/workingset.c, `workingset_update_node`, adds and subtracts.
+    #[test]
+    fn shadow_nodes_go_up_and_down() {
+        assert_eq!(rule_of("workingset_nodes"), (Gauge, "1".into(), 1));
+        assert_eq!(rule_of("workingset_refault_file"), (Counter, "pages".into(), 1));
+    }
+
+    /// mm/vmscan.c, `__acct_reclaim_writeback`, only adds to NR_THROTTLED_WRITTEN.
+    #[test]
+    fn pages_written_while_throttled_only_grow() {
+        assert_eq!(rule_of("nr_throttled_written"), (Counter, "pages".into(), 1));
+    }
+
     #[test]
     fn names_have_their_kind_and_unit() {
         assert_eq!(rule_of("nr_free_pages"), (Gauge, "pages".into(), 1));

@@ -8,8 +8,17 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use perflab_formats::column::{add_row_flag, stored_columns};
+use perflab_formats::kernel::slab_counts::{
+    CountConsistency, LoggedMachine, MachinePageSize, PageSizeVotes, SlabShape,
+};
+use perflab_formats::kernel::slabinfo::SlabinfoParser;
+use perflab_formats::kernel::sysfs_slab::{
+    COUNT_ATTRIBUTES, ExactCounts, NodeCounts, SLAB_CACHES, SLAB_EXACT, cache_attributes, make_cache_row,
+    parse_cache_attributes,
+};
 use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::{CellRow, ColumnSpec, TableCell};
+use perflab_model::{CellRow, TableCell};
 
 use crate::dump_log::DumpLog;
 use crate::error::ImportError;
@@ -17,10 +26,8 @@ use crate::import_report::{FileReport, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::kernel_dump;
-use crate::kernel_file::page_size::{self, MachinePageSize, PageSizeVotes, SlabShape};
-use crate::kernel_file::slab_columns;
-use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::log_stream::LogStream;
+use crate::machine_page_size::settle_page_size;
 use perflab_files::open_finite_file;
 
 /// A copy of `/sys/kernel/slab`, alone or in a copied root.
@@ -111,14 +118,14 @@ impl CopiedCache {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    fn read_number(&self, attribute: &str) -> Option<i64> {
+    fn read_number(&self, attribute: &str) -> Option<u64> {
         self.read_text(attribute)?.split_ascii_whitespace().next()?.parse().ok()
     }
 
     fn slab_shape(&self) -> Option<SlabShape> {
         let order = u32::try_from(self.read_number("order")?).ok()?;
         let (object, objects) = (self.read_number("slab_size")?, self.read_number("objs_per_slab")?);
-        Some(SlabShape { object, objects, pages: 1_i64.checked_shl(order).filter(|pages| *pages > 0)? })
+        Some(SlabShape { object, objects, pages: 1_u64.checked_shl(order)? })
     }
 }
 
@@ -135,7 +142,7 @@ fn open_slab_tree(path: &Path, options: &ImportOptions) -> Result<Box<dyn Import
     };
     metadata.notes.extend(unread_entries(path, &root));
     let reported = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
-    let page = page_size::settle_page_size(reported.clone(), &[], &mut metadata);
+    let page = settle_page_size(reported.clone(), &[], &mut metadata);
     let listed = open_copied_slabinfo(path, reported)?;
     let names = listed.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from);
     let names: Vec<String> = names.collect();
@@ -163,7 +170,8 @@ fn open_copied_slabinfo(
     page: Option<MachinePageSize>,
 ) -> Result<Option<LogStream>, ImportError> {
     let file = path.join("proc/slabinfo");
-    let log = file.is_file().then(|| DumpLog::open_optional(&file, SlabinfoParser::new(page, None)));
+    let machine = LoggedMachine { page_size: page, kernel: None };
+    let log = file.is_file().then(|| DumpLog::open_optional(&file, Box::new(SlabinfoParser::new(&machine))));
     log.map(|log| LogStream::from_source(Box::new(log))).transpose()
 }
 
@@ -205,41 +213,40 @@ fn list_copied_caches(root: &Path) -> Result<Vec<CopiedCache>, ImportError> {
 }
 
 fn slab_cache_stream(root: &Path, caches: &[CopiedCache], page: u64) -> LogStream {
-    let columns = slab_columns::slab_cache_columns();
     let mut report = FileReport::new(root, "slab-caches");
     let merged = |cache: &CopiedCache| cache.directory.starts_with(':');
     if caches.iter().any(merged) && caches.iter().all(|cache| cache.aliases.is_empty()) {
         report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
     }
     let row = |cache: &CopiedCache| {
-        let row: CellRow = columns.iter().map(|column| attribute_cell(cache, column, page)).collect();
+        let row = make_copied_row(cache, page);
         report.count_row(0, cache_row_outcome(cache, &row));
         row
     };
     let rows = caches.iter().map(row).collect();
     report.ticks = 1;
-    LogStream::from_rows("slab-caches", "/sys/kernel/slab", columns, rows, report)
+    LogStream::from_rows(
+        SLAB_CACHES.name,
+        SLAB_CACHES.source,
+        stored_columns(SLAB_CACHES.columns),
+        rows,
+        report,
+    )
 }
 
-fn attribute_cell(cache: &CopiedCache, column: &ColumnSpec, page: u64) -> TableCell {
-    match column.name.as_str() {
-        "cache" => TableCell::Text(cache.name().into()),
-        "directory" => TableCell::Text(cache.directory.clone()),
-        "aliases" => TableCell::Text(cache.aliases.join(",")),
-        "page_size" => i64::try_from(page).map_or(TableCell::Missing, TableCell::Int),
-        "flags" => TableCell::Text(cache_flag(cache).into()),
-        "ctor" => cache.read_text("ctor").map_or(TableCell::Missing, TableCell::Text),
-        name => cache.read_number(name).map_or(TableCell::Missing, TableCell::Int),
+/// A directory without sizes is flagged as one; a cache keeps its row.
+fn make_copied_row(cache: &CopiedCache, page: u64) -> CellRow {
+    let texts: Vec<_> = cache_attributes().iter().map(|column| cache.read_text(column.name)).collect();
+    let mut cells = parse_cache_attributes(&texts);
+    let has_shape = SHAPE.iter().all(|name| cache.read_number(name).is_some());
+    if !has_shape && cells.last() == Some(&TableCell::Text(String::new())) {
+        add_row_flag(&mut cells, "malformed");
     }
+    make_cache_row(cache.name(), &cache.directory, &cache.aliases, Some(page), &cells)
 }
 
 /// What a cache's shape is made of.
 const SHAPE: [&str; 4] = ["object_size", "slab_size", "objs_per_slab", "order"];
-
-/// A directory without sizes is flagged as one; a cache keeps its row.
-fn cache_flag(cache: &CopiedCache) -> &'static str {
-    if SHAPE.iter().all(|name| cache.read_number(name).is_some()) { "" } else { "malformed" }
-}
 
 fn cache_row_outcome(cache: &CopiedCache, row: &CellRow) -> LineOutcome {
     match row.last() {
@@ -254,53 +261,30 @@ fn slab_exact_stream(root: &Path, caches: &[CopiedCache]) -> LogStream {
     let mut report = FileReport::new(root, "slab-exact");
     let mut rows = Vec::new();
     for cache in caches {
-        for row in node_rows(cache) {
-            let torn = row.last() == Some(&TableCell::Text("torn".into()));
-            let why = || format!("torn: {}: objects do not agree with slabs", cache.directory);
-            report.count_row(0, if torn { LineOutcome::Flagged(why()) } else { LineOutcome::Used });
-            rows.push(row);
-        }
+        let read = |name| cache.read_text(name).map(|text| NodeCounts::parse(&text));
+        let counts = ExactCounts::new(cache.read_number("objs_per_slab"), COUNT_ATTRIBUTES.map(read));
+        let (flags, outcome) = judge_copied_counts(cache, &counts);
+        let before = rows.len();
+        counts.append_rows(cache.name(), &flags, true, &mut rows);
+        (before..rows.len()).for_each(|_| report.count_row(0, outcome.clone()));
     }
     report.ticks = 1;
-    LogStream::from_rows("slab-exact", "/sys/kernel/slab", slab_columns::slab_exact_columns(), rows, report)
+    LogStream::from_rows(SLAB_EXACT.name, SLAB_EXACT.source, stored_columns(SLAB_EXACT.columns), rows, report)
 }
 
-/// A row for all nodes, and one for each that the kernel names: `278754 N0=278754`.
-fn node_rows(cache: &CopiedCache) -> Vec<CellRow> {
-    const COUNTS: [&str; 6] =
-        ["objects", "total_objects", "slabs", "objects_partial", "partial", "cpu_slabs"];
-    let texts = COUNTS.map(|name| cache.read_text(name).unwrap_or_default());
-    let mut known: Vec<i64> =
-        texts.iter().flat_map(|text| text.split_ascii_whitespace()).filter_map(parse_node_number).collect();
-    known.sort_unstable();
-    known.dedup();
-    let each = cache.read_number("objs_per_slab");
-    let row = |node: i64| {
-        let counts = texts.each_ref().map(|text| parse_node_count(text, node));
-        let flag = if is_torn(&counts, each) { "torn" } else { "" };
-        let cells = counts.into_iter().map(|count| count.map_or(TableCell::Missing, TableCell::Int));
-        let head = [TableCell::Text(cache.name().into()), TableCell::Int(node)];
-        head.into_iter().chain(cells).chain([TableCell::Text(flag.into())]).collect()
+/// The flags of a cache's rows. Attributes are read one after the other, and a copy is read once: fewer objects than its slabs hold
+/// say nothing.
+fn judge_copied_counts(cache: &CopiedCache, counts: &ExactCounts) -> (Vec<&'static str>, LineOutcome) {
+    let torn = if let CountConsistency::Torn(why) = counts.consistency() { Some(why) } else { None };
+    let malformed = counts.is_malformed().then_some("malformed");
+    let flags: Vec<&str> = malformed.into_iter().chain(torn.map(|_| "torn")).collect();
+    let why = torn.map_or_else(
+        || "an attribute is no count".into(),
+        |why| format!("objects do not agree with slabs: {why}"),
+    );
+    let outcome = match flags.is_empty() {
+        true => LineOutcome::Used,
+        false => LineOutcome::Flagged(format!("{}: {}: {why}", flags.join(","), cache.directory)),
     };
-    std::iter::once(-1).chain(known).map(row).collect()
-}
-
-/// The node of `N0=278754`.
-fn parse_node_number(word: &str) -> Option<i64> {
-    word.strip_prefix('N')?.split_once('=')?.0.parse().ok()
-}
-
-fn parse_node_count(text: &str, node_wanted: i64) -> Option<i64> {
-    let mut words = text.split_ascii_whitespace();
-    if node_wanted < 0 {
-        return words.next()?.parse().ok();
-    }
-    words.find(|word| parse_node_number(word) == Some(node_wanted))?.split_once('=')?.1.parse().ok()
-}
-
-/// Attributes are read one after the other: more objects than there is room for were never there at once.
-fn is_torn([objects, total, slabs, ..]: &[Option<i64>; 6], each: Option<i64>) -> bool {
-    let beyond = |more: Option<i64>, less: Option<i64>| matches!((more, less), (Some(more), Some(less)) if more > less);
-    let room = slabs.and_then(|slabs| slabs.checked_mul(each?));
-    beyond(*objects, *total) || beyond(*objects, room) || beyond(*total, room)
+    (flags, outcome)
 }

@@ -1,5 +1,5 @@
-//! One log as somebody kept it: `/proc/slabinfo` once or again and again, the slabinfo tool's output, or meminfo. Its
-//! first lines say which.
+//! One log as somebody kept it: a file of the kernel once or again and again, or the slabinfo tool's output. Its first
+//! lines say which.
 //!
 //! `orders` beside it has each name under /sys/kernel/slab with the order of its slabs, `NAME ORDER` a line. The
 //! notebook that this file was made for took 0 for a name that is not in it. Here nothing depends on it: `pagesperslab`
@@ -7,7 +7,13 @@
 
 use std::path::Path;
 
-use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::column::stored_columns;
+use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize};
+use perflab_formats::kernel::slabinfo::SlabinfoParser;
+use perflab_formats::kernel::sysfs_slab::SLAB_CACHES;
+use perflab_formats::kernel::{KernelFile, KernelFileLayout, open_log_parser, recognise_kernel_file};
+use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
+use perflab_formats::tool::slabinfo_tool::{SlabinfoToolParser, is_slabinfo_tool_head};
 use perflab_model::{Bytes, CellRow, TableCell};
 
 use crate::dump_log::{DumpLog, ReadingSource};
@@ -15,18 +21,14 @@ use crate::error::ImportError;
 use crate::import_report::FileReport;
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, ImportSource, Importer};
-use crate::input_lines::{InputLines, LogLine};
-use crate::kernel_file::meminfo::MeminfoParser;
-use crate::kernel_file::page_size::{self, MachinePageSize};
-use crate::kernel_file::slab_columns;
-use crate::kernel_file::slabinfo::SlabinfoParser;
+use crate::input_lines::InputLines;
 use crate::log_stream::LogStream;
-use crate::tool_log::slabinfo_tool::{self, SlabinfoToolParser};
+use crate::machine_page_size::settle_page_size;
 
 /// One log of a kernel file, dumped once or again and again.
 pub(crate) const IMPORTER: Importer = Importer {
     name: "dump",
-    about: "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
+    about: "dumps of /proc/slabinfo or another file of the kernel, with `time: EPOCH` lines or alone",
     recognises: |input| input.first_lines().is_some_and(is_kernel_dump),
     open: open_kernel_dump,
 };
@@ -38,12 +40,9 @@ const LOOKED_AT: usize = 20;
 /// so that something else must speak for it. Nothing but comments may be one.
 fn is_kernel_dump(lines: &[String]) -> bool {
     let is_marked = |text: &str| {
-        ["time:", "slabinfo - version", "MemTotal:", "# name"].iter().any(|mark| text.starts_with(mark))
-            || text.contains(": slabdata")
-            || text.contains(": tunables")
-            || slabinfo_tool::is_slabinfo_tool_head(text)
+        text.starts_with("time:") || recognise_kernel_file(text).is_some() || is_slabinfo_tool_head(text)
     };
-    let texts = || lines.iter().map(|line| line.trim_ascii());
+    let texts = || lines.iter().map(|line| line.trim_ascii_end());
     texts().any(is_marked) || texts().all(|text| text.is_empty() || text.starts_with('#'))
 }
 
@@ -61,7 +60,7 @@ fn open_kernel_dump(path: &Path, options: &ImportOptions) -> Result<Box<dyn Impo
         target: "imported".into(),
         ..RunMetadata::default()
     };
-    page_size::settle_page_size(reported, &[&stream], &mut metadata);
+    settle_page_size(reported, &[&stream], &mut metadata);
     Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, vec![stream])))
 }
 
@@ -78,17 +77,38 @@ pub(crate) fn stated_page_size(bytes: Bytes) -> MachinePageSize {
 }
 
 fn open_dump_log(path: &Path, page: Option<MachinePageSize>) -> Result<Box<dyn ReadingSource>, ImportError> {
+    let machine = LoggedMachine { page_size: page, kernel: None };
     let mut lines = InputLines::open(path)?;
     for _ in 0..LOOKED_AT {
         let Some(line) = lines.next_line()? else { break };
-        if slabinfo_tool::is_slabinfo_tool_head(line.text) {
-            return Ok(Box::new(DumpLog::open(path, SlabinfoToolParser)?));
+        if is_slabinfo_tool_head(line.text) {
+            return Ok(Box::new(DumpLog::open(path, Box::new(SlabinfoToolParser))?));
         }
-        if line.text.starts_with("MemTotal:") {
-            return Ok(Box::new(DumpLog::open(path, MeminfoParser::default())?));
+        if let Some(parser) =
+            recognise_kernel_file(line.text).and_then(|file| open_named_log(file, path, &machine))
+        {
+            return Ok(Box::new(DumpLog::open(path, parser)?));
         }
     }
-    Ok(Box::new(DumpLog::open(path, SlabinfoParser::new(page, None))?))
+    Ok(Box::new(DumpLog::open(path, Box::new(SlabinfoParser::new(&machine)))?))
+}
+
+/// The parser of a log of a file; which part of it that is, where there are several, the log's name says.
+pub(crate) fn open_named_log(
+    file: &KernelFile,
+    path: &Path,
+    machine: &LoggedMachine,
+) -> Option<Box<dyn ReadingParser>> {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let part = file.parts().into_iter().map(|(label, _)| label).find(|label| name.contains(label));
+    open_log_parser(file, part.unwrap_or_default(), machine)
+}
+
+/// The names that suites give to a log of a file: `proc-vmstat`, `slabinfo`. A bare `vmstat` is the tool's.
+pub(crate) fn kernel_log_names(file: &KernelFile) -> Vec<String> {
+    let is_folder = matches!(file.layout, KernelFileLayout::Tree);
+    let bare = (file.name != "vmstat").then(|| file.name.to_owned());
+    [format!("proc-{}", file.name)].into_iter().chain(bare).filter(|_| !is_folder).collect()
 }
 
 /// Names of one file at most.
@@ -123,13 +143,13 @@ pub(crate) fn open_orders(path: &Path, page: u64) -> Result<LogStream, ImportErr
     Ok(LogStream::from_rows(
         "slab-caches",
         "/sys/kernel/slab/*/order",
-        slab_columns::slab_cache_columns(),
+        stored_columns(SLAB_CACHES.columns),
         rows,
         report,
     ))
 }
 
-fn parse_orders_line(line: LogLine<'_>, page: u64, rows: &mut Vec<CellRow>) -> LineOutcome {
+fn parse_orders_line(line: TextLine<'_>, page: u64, rows: &mut Vec<CellRow>) -> LineOutcome {
     if line.text.len() > LONGEST {
         return LineOutcome::Unusable(format!("it is longer than {LONGEST} bytes"));
     }
@@ -153,5 +173,5 @@ fn orders_row(name: &str, order: i64, page: u64) -> CellRow {
         "page_size" => i64::try_from(page).map_or(TableCell::Missing, TableCell::Int),
         _ => TableCell::Missing,
     };
-    slab_columns::slab_cache_columns().iter().map(cell).collect()
+    stored_columns(SLAB_CACHES.columns).iter().map(cell).collect()
 }

@@ -8,7 +8,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use perflab_formats::kernel::KERNEL_FILES;
+use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize};
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::tool::slabinfo_tool::SlabinfoToolParser;
+use perflab_formats::tool::{fs_mark, gnu_time};
 use perflab_model::{Nanos, Scalar, TableCell};
 
 use crate::benchmark_results::{BenchmarkResults, TimeRange};
@@ -17,15 +21,12 @@ use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
 use crate::importers::lkp_stats;
 use crate::importers::{copied_tree, kernel_dump};
 use crate::input_lines::{InputLines, first_existing_file, name_link_target};
-use crate::kernel_file::meminfo::MeminfoParser;
-use crate::kernel_file::page_size::{self, MachinePageSize};
-use crate::kernel_file::slabinfo::SlabinfoParser;
 use crate::log_stream::LogStream;
-use crate::tool_log::slabinfo_tool::SlabinfoToolParser;
-use crate::tool_log::{fs_mark, gnu_time};
+use crate::machine_page_size::settle_page_size;
 
 /// The result folder of one lkp-tests run, or any part of it.
 pub(crate) const IMPORTER: Importer = Importer {
@@ -197,8 +198,7 @@ fn read_lkp_run(
     let orders = find_packed_member(path, "orders");
     // Nothing depends on it where there is no log of slabs or pages.
     let asked = page.is_some() || !streams.is_empty() || orders.is_some();
-    let page =
-        asked.then(|| page_size::settle_page_size(page, &streams.iter().collect::<Vec<_>>(), &mut metadata));
+    let page = asked.then(|| settle_page_size(page, &streams.iter().collect::<Vec<_>>(), &mut metadata));
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
     papers.add_report(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.add_report(
@@ -225,7 +225,8 @@ fn read_lkp_run(
     metadata.notes.extend(note_unread_entries(path, |name| {
         let plain = name.strip_suffix(".gz").unwrap_or(name);
         let of_tree = tree.as_ref().and_then(|tree| tree.strip_prefix(path).ok()?.iter().next());
-        MEMBERS.contains(&plain) || of_tree.is_some_and(|first| first == name)
+        let of_kernel = || KERNEL_FILES.iter().flat_map(kernel_log_names).any(|known| known == plain);
+        MEMBERS.contains(&plain) || of_kernel() || of_tree.is_some_and(|first| first == name)
     }));
     Ok((metadata, streams))
 }
@@ -251,14 +252,17 @@ fn open_lkp_logs(
     kernel: Option<&str>,
 ) -> Result<Vec<LogStream>, ImportError> {
     let mut logs: Vec<Box<dyn ReadingSource>> = Vec::new();
-    if let Some(file) = find_packed_member(path, "slabinfo") {
-        logs.push(Box::new(DumpLog::open_optional(&file, SlabinfoParser::new(page.cloned(), kernel))));
+    let machine = LoggedMachine { page_size: page.cloned(), kernel: kernel.map(str::to_owned) };
+    for file in KERNEL_FILES {
+        let found = kernel_log_names(file).iter().find_map(|name| find_packed_member(path, name));
+        if let Some((parser, found)) =
+            found.and_then(|found| Some((open_named_log(file, &found, &machine)?, found)))
+        {
+            logs.push(Box::new(DumpLog::open_optional(&found, parser)));
+        }
     }
     if let Some(file) = find_packed_member(path, "slabinfo_tool") {
-        logs.push(Box::new(DumpLog::open_optional(&file, SlabinfoToolParser)));
-    }
-    if let Some(file) = find_packed_member(path, "meminfo") {
-        logs.push(Box::new(DumpLog::open_optional(&file, MeminfoParser::default())));
+        logs.push(Box::new(DumpLog::open_optional(&file, Box::new(SlabinfoToolParser))));
     }
     logs.into_iter().map(LogStream::from_source).collect()
 }

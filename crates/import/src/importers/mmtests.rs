@@ -15,27 +15,24 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use indexmap::IndexMap;
-use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::kernel::KERNEL_FILES;
+use perflab_formats::kernel::slab_counts::LoggedMachine;
+use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
+use perflab_formats::tool::find_tool_log;
 use perflab_model::{Direction, Facts, Nanos, Scalar};
 
 use crate::benchmark_results::TimeRange;
-use crate::dump_log::{DumpFormat, DumpLog, ReadingSource};
+use crate::dump_log::DumpLog;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
 use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
 use crate::importers::mmtests_parsers;
 use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
-use crate::input_lines::{InputLines, LogLine, name_link_target};
-use crate::kernel_file::meminfo::MeminfoParser;
-use crate::kernel_file::slabinfo::SlabinfoParser;
-use crate::kernel_file::vmstat::ProcVmstatParser;
+use crate::input_lines::{InputLines, name_link_target};
 use crate::log_stream::LogStream;
 use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
-use crate::tool_log::iostat::IostatParser;
-use crate::tool_log::mpstat::MpstatParser;
-use crate::tool_log::perf_stat::PerfStatParser;
-use crate::tool_log::vmstat_tool::VmstatToolParser;
 
 /// The log directory of one MMTests run.
 pub(crate) const IMPORTER: Importer = Importer {
@@ -192,8 +189,8 @@ fn read_iteration(
     metadata.notes.extend(note_unread_entries(path, |name| {
         let name = strip_packed_ending(name);
         let of_monitor = |test: &TestTimes| {
-            MONITORS.iter().any(|(monitor, _)| {
-                name.strip_prefix(monitor)
+            monitor_log_names().any(|monitor| {
+                name.strip_prefix(&monitor)
                     .and_then(|rest| rest.strip_prefix('-'))
                     .is_some_and(|rest| rest.strip_suffix(".start").unwrap_or(rest) == test.name)
             })
@@ -331,7 +328,7 @@ impl TestTimestamps {
         self.0.iter_mut().find(|test| test.name == name)
     }
 
-    fn take_line(&mut self, line: LogLine<'_>) -> Option<LineOutcome> {
+    fn take_line(&mut self, line: TextLine<'_>) -> Option<LineOutcome> {
         let (what, rest) = line.text.split_once(" :: ")?;
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let epoch = |word: &str| word.parse::<u32>().ok().map(|s| Nanos(u64::from(s) * 1_000_000_000));
@@ -429,26 +426,27 @@ fn read_first_lines(file: &Path, report: &mut Vec<FileReport>) -> Vec<String> {
     found
 }
 
-/// Opens a log that began then.
-type MonitorLogOpener = fn(&Path, Option<Nanos>) -> Box<dyn ReadingSource>;
-
-/// Every monitor that is read, by the name of its log.
-pub(crate) const MONITORS: &[(&str, MonitorLogOpener)] = &[
-    ("vmstat", |path, begun| open_monitor_log(path, begun, VmstatToolParser::default())),
-    ("iostat", |path, begun| open_monitor_log(path, begun, IostatParser::default())),
-    ("mpstat", |path, begun| open_monitor_log(path, begun, MpstatParser::default())),
-    ("perf-time-stat", |path, begun| open_monitor_log(path, begun, PerfStatParser::default())),
-    ("proc-vmstat", |path, begun| open_monitor_log(path, begun, ProcVmstatParser::default())),
-    ("proc-meminfo", |path, begun| open_monitor_log(path, begun, MeminfoParser::default())),
-    ("slabinfo", |path, begun| open_monitor_log(path, begun, SlabinfoParser::new(None, None))),
+/// Monitors that keep what a tool prints, by the name of the log: the tool's series.
+const TOOL_MONITORS: &[(&str, &str)] = &[
+    ("vmstat", "vmstat-tool"),
+    ("iostat", "iostat"),
+    ("mpstat", "mpstat"),
+    ("perf-time-stat", "perf-time-stat"),
 ];
 
-fn open_monitor_log<F: DumpFormat + 'static>(
-    path: &Path,
-    begun: Option<Nanos>,
-    format: F,
-) -> Box<dyn ReadingSource> {
-    Box::new(DumpLog::open_optional(path, format).with_start(begun))
+/// Every monitor that is read, by the name of its log: tools' and the kernel's.
+fn monitor_log_names() -> impl Iterator<Item = String> {
+    let tools = TOOL_MONITORS.iter().map(|(name, _)| (*name).to_owned());
+    tools.chain(KERNEL_FILES.iter().flat_map(kernel_log_names))
+}
+
+/// The parser of the log of that name.
+fn open_monitor_parser(log: &str, path: &Path) -> Option<Box<dyn ReadingParser>> {
+    if let Some((_, series)) = TOOL_MONITORS.iter().find(|(name, _)| *name == log) {
+        return find_tool_log(series).map(|tool| (tool.parser)());
+    }
+    let file = KERNEL_FILES.iter().find(|file| kernel_log_names(file).iter().any(|name| name == log))?;
+    open_named_log(file, path, &LoggedMachine::default())
 }
 
 /// The logs of one benchmark's monitors; `begun` is when it began.
@@ -459,12 +457,14 @@ fn read_monitor_logs(
     report: &mut Vec<FileReport>,
 ) -> Result<Vec<LogStream>, ImportError> {
     let mut streams = Vec::new();
-    for (monitor, open) in MONITORS {
+    for monitor in monitor_log_names() {
         let name = format!("{monitor}-{benchmark}");
         let Some(path) = folder.file(&name) else { continue };
+        let Some(parser) = open_monitor_parser(&monitor, path) else { continue };
         let start =
             folder.file(&format!("{name}.start")).and_then(|path| read_monitor_start(path, report)).or(begun);
-        streams.push(LogStream::from_source(open(path, start))?);
+        let log = DumpLog::open_optional(path, parser).with_start(start);
+        streams.push(LogStream::from_source(Box::new(log))?);
     }
     Ok(streams)
 }

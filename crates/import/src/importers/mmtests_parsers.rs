@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::reading_parser::{LineOutcome, TextLine};
 use perflab_model::{Direction, Nanos};
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
@@ -17,7 +17,6 @@ use crate::error::ImportError;
 use crate::importers::mmtests_rules::{
     BenchmarkLogReader, DeclaredMetric, number_after, outcome_of, parse_finite_number,
 };
-use crate::input_lines::LogLine;
 use crate::packed_folder::PackedFolder;
 
 /// What the head calls a unit, and what perflab does.
@@ -95,7 +94,7 @@ fn read_netperf_file(
 }
 
 impl NetperfOutput {
-    fn take_line(&mut self, line: LogLine<'_>, udp: bool) -> Option<LineOutcome> {
+    fn take_line(&mut self, line: TextLine<'_>, udp: bool) -> Option<LineOutcome> {
         let unit = UNITS.iter().find(|(theirs, _)| line.text.contains(theirs));
         self.unit = self.unit.or(unit.map(|(_, ours)| *ours));
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
@@ -238,7 +237,7 @@ fn read_pgbench_transactions(
 }
 
 /// `1700000000 1234 …`: since 1970, transactions.
-fn parse_pgbench_interval(line: LogLine<'_>) -> Result<(u64, f64), String> {
+fn parse_pgbench_interval(line: TextLine<'_>) -> Result<(u64, f64), String> {
     let mut words = line.text.split_ascii_whitespace();
     let (Some(at), Some(count), Some(_)) = (words.next(), words.next(), words.next()) else {
         return Err("it is not `TIME TRANSACTIONS LATENCY…`".into());

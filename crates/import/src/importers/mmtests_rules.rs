@@ -20,7 +20,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use perflab_formats::reading_parser::LineOutcome;
+use perflab_formats::reading_parser::{LineOutcome, TextLine};
 use perflab_model::{Direction, Nanos, Scalar};
 
 use crate::benchmark_results::{
@@ -29,7 +29,7 @@ use crate::benchmark_results::{
 use crate::error::ImportError;
 use crate::import_report::FileReport;
 use crate::imported_run::imported_metric;
-use crate::input_lines::{InputLines, LogLine};
+use crate::input_lines::InputLines;
 use crate::packed_folder::{NumberedLog, PackedFolder};
 
 /// One benchmark of one `iter-N`.
@@ -113,7 +113,7 @@ impl BenchmarkLogReader<'_> {
     pub(crate) fn read_lines(
         &mut self,
         file: &Path,
-        mut row: impl FnMut(&mut Self, LogLine<'_>) -> Option<LineOutcome>,
+        mut row: impl FnMut(&mut Self, TextLine<'_>) -> Option<LineOutcome>,
     ) -> Result<FileReport, ImportError> {
         let mut lines = InputLines::open_optional(file);
         let mut report = FileReport::new(file, "samples");
@@ -139,13 +139,13 @@ impl BenchmarkLogReader<'_> {
 }
 
 /// A number that a line shows behind `mark`, and whose digits are all there.
-pub(crate) fn number_after(line: LogLine<'_>, mark: &str) -> Option<Result<f64, String>> {
+pub(crate) fn number_after(line: TextLine<'_>, mark: &str) -> Option<Result<f64, String>> {
     let (_, rest) = line.text.split_once(mark)?;
     Some(parse_whole_number(line, rest))
 }
 
 /// The number that `rest`, a part of `line` up to its end, begins with.
-fn parse_whole_number(line: LogLine<'_>, rest: &str) -> Result<f64, String> {
+fn parse_whole_number(line: TextLine<'_>, rest: &str) -> Result<f64, String> {
     let rest = rest.trim_ascii_start();
     let word = rest.split_ascii_whitespace().next().unwrap_or("");
     if !line.whole && word.len() == rest.len() {
@@ -322,7 +322,7 @@ fn read_sysbench_log(
     Ok(())
 }
 
-fn parse_sysbench_line(line: LogLine<'_>) -> Option<(DeclaredMetric, Result<f64, String>)> {
+fn parse_sysbench_line(line: TextLine<'_>) -> Option<(DeclaredMetric, Result<f64, String>)> {
     if line.text.contains("transactions:") && line.text.contains("per sec") {
         let inside = line.text.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
         return Some((TRANSACTIONS, parse_finite_number(inside.unwrap_or(""))));
@@ -558,7 +558,7 @@ fn split_redis_fields(text: &str) -> Option<Vec<String>> {
 }
 
 fn parse_redis_row(
-    line: LogLine<'_>,
+    line: TextLine<'_>,
     fields: &[String],
     head: &[String],
     (case, execution): (ImportedCaseId, ImportedExecutionId),

@@ -4,6 +4,7 @@
 
 mod bench;
 mod damage;
+mod kernel_logs;
 mod lkp;
 mod mmtests;
 mod mmtests_damage;

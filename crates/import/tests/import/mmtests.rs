@@ -155,7 +155,7 @@ fn monitors_are_series_over_all_iterations() {
     let bench = ImportTestArchive::new();
     let imported = bench.import(&recorded_mmtests("current"));
     let run = &imported.run;
-    assert_eq!(run.list_monitors().unwrap(), ["iostat", "mpstat", "perf-time-stat", "proc-vmstat", "vmstat"]);
+    assert_eq!(run.list_monitors().unwrap(), ["iostat", "mpstat", "perf-time-stat", "vmstat", "vmstat-tool"]);
     let log = |n: u32, monitor: &str| {
         read_unpacked_text(&recorded_mmtests("current").join(format!("iter-{n}/{monitor}-sysbenchcpu.gz")))
     };
@@ -167,18 +167,18 @@ fn monitors_are_series_over_all_iterations() {
             .map(|line| line.split_whitespace().nth(7).unwrap().parse::<i64>().ok().map(|kib| kib * 1024))
             .collect()
     };
-    assert_eq!(int_cells(run, "vmstat", "free"), [rows(&first), rows(&second)].concat());
-    let series = run.read_series("vmstat").unwrap();
+    assert_eq!(int_cells(run, "vmstat-tool", "free"), [rows(&first), rows(&second)].concat());
+    let series = run.read_series("vmstat-tool").unwrap();
     assert!(series.at.is_sorted());
     assert!(
-        read_record(&imported).gaps.iter().any(|gap| gap.monitor == "vmstat"),
+        read_record(&imported).gaps.iter().any(|gap| gap.monitor == "vmstat-tool"),
         "nothing between the iterations"
     );
     let cpus = text_cells(run, "mpstat", "cpu");
     assert_eq!(&cpus[..3], ["all", "0", "1"]);
     let blocks = |n| log(n, "mpstat").lines().filter(|line| line.contains(" all ")).count();
     assert_eq!(cpus.len(), 3 * (blocks(0) + blocks(1)));
-    let faults = int_cells(run, "proc-vmstat", "pgfault");
+    let faults = int_cells(run, "vmstat", "pgfault");
     assert!(faults.len() > 8 && faults.iter().all(Option::is_some) && faults.is_sorted());
     assert!(text_cells(run, "iostat", "device").contains(&"vda".to_owned()));
     let column = run

@@ -46,10 +46,8 @@ fn a_tree_gives_attributes_aliases_and_counts() {
     assert_eq!(text_cells(run, "slab-exact", "cache").len(), 12, "each cache as a whole and on node 0");
     assert_eq!(int_cells(run, "slab-exact", "node")[..2], [Some(-1), Some(0)]);
     assert_eq!(int_cells(run, "slab-exact", "partial")[10..], [Some(143); 2]);
-    assert!(
-        int_cells(run, "slab-exact", "objects_partial").contains(&None),
-        "no count of a node is not zero"
-    );
+    // The kernel leaves out a node that has none (mm/slub.c, `show_slab_objects`).
+    assert!(int_cells(run, "slab-exact", "objects_partial").iter().all(Option::is_some));
 }
 
 #[test]

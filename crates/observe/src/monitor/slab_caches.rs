@@ -93,7 +93,7 @@ fn read_attribute_cells(folder: &SlabDirectory) -> Result<Option<CellRow>, Obser
 const AT_PAGESZ: u64 = 6;
 
 /// In bytes; nothing where the tree does not have it.
-fn read_page_size(root: &Root) -> Option<u64> {
+pub(crate) fn read_page_size(root: &Root) -> Option<u64> {
     if root.is_host() {
         return u64::try_from(rustix::param::page_size()).ok();
     }

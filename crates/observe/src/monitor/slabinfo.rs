@@ -14,12 +14,14 @@ use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
 use crate::monitor::registry::{Monitor, MonitorContext, MonitorReading};
+use crate::monitor::slab_caches::read_page_size;
 use crate::monitor::slab_tree::{CountEstimates, REREADS};
 use crate::monitor::text_file::ProcFile;
 
 pub(crate) fn open_slabinfo(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let file = ProcFile::open(opening.root, SLABINFO.source)?;
-    Ok(Box::new(SlabinfoMonitor::new(opening.declared_schema(), CountEstimates::new(opening.root), file)))
+    let (schema, page) = (opening.declared_schema(), read_page_size(opening.root));
+    Ok(Box::new(SlabinfoMonitor::new(schema, CountEstimates::new(opening.root), page, file)))
 }
 
 /// Where the text comes from.
@@ -86,8 +88,9 @@ impl<T: SlabinfoSource> Monitor for SlabinfoMonitor<T> {
 }
 
 impl<T: SlabinfoSource> SlabinfoMonitor<T> {
-    pub(crate) fn new(schema: SeriesSchema, capped: CountEstimates, text: T) -> Self {
-        let (memory, given, watched) = (UnchangedLines::default(), Vec::new(), BTreeSet::new());
+    pub(crate) fn new(schema: SeriesSchema, capped: CountEstimates, page: Option<u64>, text: T) -> Self {
+        let memory = UnchangedLines { page, ..UnchangedLines::default() };
+        let (given, watched) = (Vec::new(), BTreeSet::new());
         SlabinfoMonitor {
             schema,
             capped,
@@ -208,6 +211,8 @@ const HEADER_LINES: usize = 2;
 /// The last text, and the row of each of its lines below the header.
 #[derive(Debug, Default)]
 struct UnchangedLines {
+    /// The machine's page size in bytes.
+    page: Option<u64>,
     text: String,
     /// Bytes of each line, its end with it.
     lengths: Vec<usize>,
@@ -235,8 +240,10 @@ impl UnchangedLines {
             Some(()) => CacheListChange::Same,
             None => {
                 let mut rows = Vec::with_capacity(self.rows.len());
-                let parsed = parse_slabinfo(text, &mut rows);
-                parsed.inspect_err(|_| *self = UnchangedLines::default())?;
+                let parsed = parse_slabinfo(text, self.page, &mut rows);
+                parsed.inspect_err(|_| {
+                    *self = UnchangedLines { page: self.page, ..UnchangedLines::default() };
+                })?;
                 self.rows = rows;
                 self.lengths = text.split_inclusive('\n').map(str::len).collect();
                 CacheListChange::Others
@@ -268,7 +275,7 @@ impl UnchangedLines {
         for (index, length) in lengths.iter_mut().enumerate() {
             let known = self.rows.get_mut(index)?;
             if let Ok(line) = next_changed_line(&mut new, &mut old, length)? {
-                *known = parse_changed_line(line, known)?;
+                *known = parse_changed_line(line, known, self.page)?;
                 self.changed.push(index);
             }
         }
@@ -298,10 +305,10 @@ fn next_changed_line<'a>(
 }
 
 /// The row of a line of the same cache.
-fn parse_changed_line(line: &str, known: &CellRow) -> Option<CellRow> {
+fn parse_changed_line(line: &str, known: &CellRow, page: Option<u64>) -> Option<CellRow> {
     let line = SlabinfoLine::parse(text_lines(line).next()?).ok()?;
     let known = SlabinfoRow(known);
-    (known.cache()? == line.name).then(|| known.ordinal().map(|ordinal| line.to_row(ordinal)))?
+    (known.cache()? == line.name).then(|| known.ordinal().map(|ordinal| line.to_row(ordinal, page)))?
 }
 
 #[cfg(test)]
@@ -349,6 +356,7 @@ mod tests {
         SlabinfoMonitor::new(
             schema,
             CountEstimates::new(root),
+            Some(4096),
             ScriptedSource(texts.to_vec().into(), String::new()),
         )
     }
@@ -489,7 +497,7 @@ mod tests {
             for text in texts {
                 let mut parsed = Vec::new();
                 let taken = memory.update(&text).map(|_| ());
-                prop_assert_eq!(&taken, &parse_slabinfo(&text, &mut parsed));
+                prop_assert_eq!(&taken, &parse_slabinfo(&text, None, &mut parsed));
                 prop_assert!(taken.is_err() || memory.rows() == parsed, "{:?}: {:?} {:?}", text, memory.rows(), parsed);
             }
         }
@@ -513,7 +521,7 @@ mod tests {
     fn read_without_memory(readings: &[String]) -> Vec<Vec<CellRow>> {
         let mut readings = readings.iter().map(|text| {
             let mut rows = Vec::new();
-            parse_slabinfo(text, &mut rows).unwrap();
+            parse_slabinfo(text, None, &mut rows).unwrap();
             rows
         });
         let mut fallback: Vec<CellRow> = Vec::new();

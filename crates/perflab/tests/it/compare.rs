@@ -370,7 +370,9 @@ fn monitors_have_the_figures_that_mmtests_prints() {
     let durations = printed("duration");
     assert!(durations.contains("Duration User                 1.42              3.62"), "{durations}");
     // Only one benchmark was watched: no other has a table, though it began in the second in which the readings end.
-    assert!(!printed("vmstat").contains("dbench4"), "{}", printed("vmstat"));
+    for monitor in ["vmstat", "vmstat-tool"] {
+        assert!(!printed(monitor).contains("dbench4"), "{}", printed(monitor));
+    }
 }
 
 /// What a benchmark is for, or what only explains it; by name with any spelling of neither.

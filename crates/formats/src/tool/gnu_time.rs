@@ -1,8 +1,6 @@
 //! What GNU time wrote of a benchmark, short and with `-v`.
 
-use perflab_model::{Direction, Metric};
-
-use crate::imported_run::imported_metric;
+use perflab_model::{Direction, Metric, Unit};
 
 /// What is kept of it: the line's name, the metric's, its unit, and what makes the one of the other.
 const KEPT: &[(&str, &str, &str, f64)] = &[
@@ -17,29 +15,31 @@ const PAGE_SIZE: &str = "Page size (bytes)";
 
 /// The figures of one file.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct GnuTimeReport {
+pub struct GnuTimeReport {
     /// Metrics with their values.
-    pub(crate) values: Vec<(Metric, f64)>,
+    pub values: Vec<(Metric, f64)>,
     /// The page size of the machine in bytes.
-    pub(crate) page_size: Option<u64>,
+    pub page_size: Option<u64>,
 }
 
-pub(crate) fn parse_gnu_time(text: &str) -> GnuTimeReport {
+fn lower_is_better(name: &str, unit: &str) -> Metric {
+    Metric { name: name.into(), unit: Unit::new(unit), direction: Direction::Lower, primary: false }
+}
+
+/// The figures of a text.
+pub fn parse_gnu_time(text: &str) -> GnuTimeReport {
     let mut timed = GnuTimeReport::default();
     for (name, value) in text.lines().filter_map(|line| line.trim().rsplit_once(": ")) {
         let value = value.trim();
         if name == PAGE_SIZE {
             timed.page_size = value.parse().ok().filter(|size: &u64| size.is_power_of_two());
         } else if name == ELAPSED {
-            timed.values.extend(
-                parse_clock_time(value)
-                    .map(|time| (imported_metric("time", "s", Direction::Lower, false), time)),
-            );
+            timed.values.extend(parse_clock_time(value).map(|time| (lower_is_better("time", "s"), time)));
         } else if let Some((_, kept, unit, factor)) = KEPT.iter().find(|(known, ..)| *known == name)
             && let Ok(number) = value.parse::<f64>()
             && number.is_finite()
         {
-            timed.values.push((imported_metric(kept, unit, Direction::Lower, false), number * factor));
+            timed.values.push((lower_is_better(kept, unit), number * factor));
         }
     }
     timed

@@ -3,15 +3,13 @@
 //! Columns are those that each block's head names (they moved in every second release of sysstat). The first block, of
 //! the time since the machine was started, is left out, and so are the CPU's rows, which mpstat and vmstat have better.
 
-use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{self, DumpFormat, LogLineRole};
-use crate::input_lines::LogLine;
+use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
 
 /// The format, with the columns of its heads.
 #[derive(Debug, Default)]
-pub(crate) struct IostatParser {
+pub struct IostatParser {
     columns: Vec<String>,
     blocks: u64,
 }
@@ -45,26 +43,30 @@ impl IostatParser {
     }
 }
 
-impl DumpFormat for IostatParser {
-    const SERIES: &'static str = "iostat";
-    const SOURCE: &'static str = "iostat -x";
-    const MAY_BE_EMPTY: bool = true;
-
-    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        dump_log::split_time_stamp(text)
+impl ReadingParser for IostatParser {
+    fn series(&self) -> &'static str {
+        "iostat"
     }
 
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
+    fn source(&self) -> &'static str {
+        "iostat -x"
+    }
+
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
         let number = |word: &str| word.parse::<f64>().is_ok();
         Ok(match text.split_ascii_whitespace().next() {
-            Some("Device" | "Device:") => LogLineRole::HeadRow,
-            Some("Linux" | "avg-cpu:") => LogLineRole::Comment,
-            Some(word) if number(word) => LogLineRole::Comment,
-            _ => LogLineRole::Row,
+            Some("Device" | "Device:") => LineRole::HeadRow,
+            Some("Linux" | "avg-cpu:") => LineRole::Comment,
+            Some(word) if number(word) => LineRole::Comment,
+            _ => LineRole::Row,
         })
     }
 
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
         let Some((device, values)) = words.split_first() else { return LineOutcome::Nothing };
         if matches!(*device, "Device" | "Device:") {

@@ -4,9 +4,7 @@
 use indexmap::IndexMap;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use perflab_model::{Direction, Metric, Nanos, Scalar};
-
-use crate::imported_run::imported_metric;
+use perflab_model::{Direction, Metric, Nanos, Scalar, Unit};
 
 /// Time zones differ by whole quarters of an hour.
 const QUARTER: i64 = 900;
@@ -31,11 +29,11 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// What the report says.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct FsMarkReport {
+pub struct FsMarkReport {
     /// As the catalogue names them; `directories` for the number of `-d`.
-    pub(crate) parameters: IndexMap<String, Scalar>,
+    pub parameters: IndexMap<String, Scalar>,
     /// The means over all rounds.
-    pub(crate) values: Vec<(Metric, f64)>,
+    pub values: Vec<(Metric, f64)>,
     begun: Option<DateTime>,
     seconds: Option<f64>,
 }
@@ -47,16 +45,21 @@ struct FsMarkRound {
     overhead: f64,
 }
 
-pub(crate) fn parse_fs_mark_report(text: &str) -> FsMarkReport {
+/// What a report says.
+pub fn parse_fs_mark_report(text: &str) -> FsMarkReport {
     let rounds: Vec<FsMarkRound> = text.lines().filter_map(parse_fs_mark_round).collect();
     let mut values = Vec::new();
     let mean = |of: fn(&FsMarkRound) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
     if !rounds.is_empty() {
-        values.push((imported_metric("files", "files/s", Direction::Higher, true), mean(|round| round.rate)));
-        values.push((
-            imported_metric("overhead", "us", Direction::Neither, false),
-            mean(|round| round.overhead),
-        ));
+        let metric = |name: &str, unit: &str, direction, primary| Metric {
+            name: name.into(),
+            unit: Unit::new(unit),
+            direction,
+            primary,
+        };
+        let files = metric("files", "files/s", Direction::Higher, true);
+        let overhead = metric("overhead", "us", Direction::Neither, false);
+        values.extend([(files, mean(|round| round.rate)), (overhead, mean(|round| round.overhead))]);
     }
     let call = text.lines().map(|line| line.trim_start_matches('#').trim()).find_map(find_fs_mark_call);
     let only = if let [round] = &rounds[..] { Some(round) } else { None };
@@ -72,7 +75,7 @@ pub(crate) fn parse_fs_mark_report(text: &str) -> FsMarkReport {
 impl FsMarkReport {
     /// From when to when it ran, since 1970: its own clock is put right by `near`, a time shortly before
     /// it began, as zones differ by whole quarters of an hour.
-    pub(crate) fn run_span(&self, near: Nanos) -> Option<(Nanos, Nanos)> {
+    pub fn run_span(&self, near: Nanos) -> Option<(Nanos, Nanos)> {
         let local = self.begun?.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
         let near = i64::try_from(near.0 / 1_000_000_000).ok()?;
         let later = local - near;

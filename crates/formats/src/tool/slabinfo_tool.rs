@@ -1,27 +1,48 @@
 //! The output of the kernel's slabinfo tool (tools/mm/slabinfo.c), with the text of its sizes kept: they are decimal
 //! and truncated, so bytes cannot be had from them.
 
-use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{DumpFormat, LogLineRole};
-use crate::input_lines::{LogLine, split_last_word};
-use crate::kernel_file::slab_columns;
+use crate::column::{DeclaredColumn, column_index, stored_columns};
+use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
+
+/// One row a cache a reading.
+const COLUMNS: &[DeclaredColumn] = &[
+    DeclaredColumn::key("cache"),
+    DeclaredColumn::gauge("objects", "objects"),
+    DeclaredColumn::gauge("object_size", "bytes"),
+    DeclaredColumn::key("space"),
+    DeclaredColumn::gauge("slabs", "slabs"),
+    DeclaredColumn::gauge("partial", "slabs"),
+    DeclaredColumn::gauge("cpu", "slabs"),
+    DeclaredColumn::gauge("objs_per_slab", "objects"),
+    DeclaredColumn::gauge("order", "1"),
+    DeclaredColumn::gauge("free_percent", "%"),
+    DeclaredColumn::gauge("efficiency_percent", "%"),
+    DeclaredColumn::key("flags_tool"),
+];
+
+const EFFICIENCY: usize = column_index(COLUMNS, "efficiency_percent");
 
 /// The format.
 #[derive(Debug, Default)]
-pub(crate) struct SlabinfoToolParser;
+pub struct SlabinfoToolParser;
 
-impl DumpFormat for SlabinfoToolParser {
-    const SERIES: &'static str = "slabinfo-tool";
-    const SOURCE: &'static str = "slabinfo (the kernel's tool)";
+impl ReadingParser for SlabinfoToolParser {
+    fn series(&self) -> &'static str {
+        "slabinfo-tool"
+    }
 
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
+    fn source(&self) -> &'static str {
+        "slabinfo (the kernel's tool)"
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
         if !is_slabinfo_tool_head(text) {
-            return Ok(LogLineRole::Row);
+            return Ok(LineRole::Row);
         }
         match text.split_ascii_whitespace().nth(3) {
-            Some("Space") => Ok(LogLineRole::Head),
+            Some("Space") => Ok(LineRole::Head),
             other => Err(format!(
                 "the fourth column is `{}` and not `Space`: options of the slabinfo tool that change its \
                  columns (-L, -D, -B with -L) are not read",
@@ -30,7 +51,7 @@ impl DumpFormat for SlabinfoToolParser {
         }
     }
 
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         match parse_slabinfo_tool_line(line) {
             Ok(row) => {
                 let read = row_outcome(&row);
@@ -42,18 +63,18 @@ impl DumpFormat for SlabinfoToolParser {
     }
 
     fn columns(&self) -> Vec<ColumnSpec> {
-        slab_columns::slabinfo_tool_columns()
+        stored_columns(COLUMNS)
     }
 }
 
 /// Whether this is the tool's line of column names.
-pub(crate) fn is_slabinfo_tool_head(text: &str) -> bool {
+pub fn is_slabinfo_tool_head(text: &str) -> bool {
     text.strip_prefix("Name ").is_some_and(|rest| rest.trim_ascii_start().starts_with("Objects"))
 }
 
 /// `NAME objects size space slabs/partial/cpu o/s order %free %efficiency [flags]`: the word with two
 /// slashes is the mark from which the others are counted.
-fn parse_slabinfo_tool_line(line: LogLine<'_>) -> Result<CellRow, String> {
+fn parse_slabinfo_tool_line(line: TextLine<'_>) -> Result<CellRow, String> {
     let text = line.text;
     let mark =
         text.find('/').and_then(|at| split_around(text, at)).ok_or("it has no word of the form n/n/n")?;
@@ -65,7 +86,7 @@ fn parse_slabinfo_tool_line(line: LogLine<'_>) -> Result<CellRow, String> {
     if name.is_empty() {
         return Err("it has no name".into());
     }
-    let mut row = CellRow::with_capacity(12);
+    let mut row = CellRow::with_capacity(COLUMNS.len());
     row.extend([
         TableCell::Text(name.into()),
         parse_int_cell(objects),
@@ -80,6 +101,12 @@ fn parse_slabinfo_tool_line(line: LogLine<'_>) -> Result<CellRow, String> {
     }
     row.push(TableCell::Text(words.next().unwrap_or_default().into()));
     Ok(row)
+}
+
+/// The last word of a text, and what stands before it.
+fn split_last_word(text: &str) -> Option<(&str, &str)> {
+    let space = text.bytes().rposition(|byte| byte == b' ' || byte == b'\t')?;
+    Some((text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?))
 }
 
 /// What stands before, at and behind the word that holds byte `at`.
@@ -107,7 +134,7 @@ fn row_outcome(row: &CellRow) -> LineOutcome {
     if row.contains(&TableCell::Missing) {
         return LineOutcome::Flagged(format!("malformed: {}: a number is missing", name()));
     }
-    match row.get(10) {
+    match row.get(EFFICIENCY) {
         Some(TableCell::Int(percent)) if *percent > 100 => {
             LineOutcome::Flagged(format!("torn: {}: an efficiency of {percent} %", name()))
         }

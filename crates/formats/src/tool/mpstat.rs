@@ -1,15 +1,13 @@
 //! The output of `mpstat -P ALL`: a block per interval with a row per CPU and one for all, in the columns that its head
 //! names.
 
-use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{DumpFormat, LogLineRole};
-use crate::input_lines::LogLine;
+use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
 
 /// The format, with the columns of its head and the place of the CPU among the words of a line.
 #[derive(Debug, Default)]
-pub(crate) struct MpstatParser {
+pub struct MpstatParser {
     columns: Vec<String>,
     place: usize,
 }
@@ -29,18 +27,29 @@ impl MpstatParser {
     }
 }
 
-impl DumpFormat for MpstatParser {
-    const SERIES: &'static str = "mpstat";
-    const SOURCE: &'static str = "mpstat -P ALL";
-    const MAY_BE_EMPTY: bool = true;
-    const HEADED: bool = false;
-
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
-        let other = text.starts_with("Linux ") || text.starts_with("Average:");
-        Ok(if other { LogLineRole::Comment } else { LogLineRole::Row })
+impl ReadingParser for MpstatParser {
+    fn series(&self) -> &'static str {
+        "mpstat"
     }
 
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+    fn source(&self) -> &'static str {
+        "mpstat -P ALL"
+    }
+
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
+    fn is_headed(&self) -> bool {
+        false
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
+        let other = text.starts_with("Linux ") || text.starts_with("Average:");
+        Ok(if other { LineRole::Comment } else { LineRole::Row })
+    }
+
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let words: Vec<&str> = line.text.split_ascii_whitespace().collect();
         if let Some(place) = words.iter().position(|word| *word == "CPU") {
             return self.parse_head(&words, place);

@@ -2,11 +2,9 @@
 //!
 //! Sizes become bytes. Its first line, which holds means since the machine was started, is left out.
 
-use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
+use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{self, DumpFormat, LogLineRole};
-use crate::input_lines::LogLine;
+use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
 
 /// Columns: name, unit, and what makes its numbers of the tool's.
 const COLUMNS: &[(&str, &str, i64)] = &[
@@ -34,7 +32,7 @@ const COLUMNS: &[(&str, &str, i64)] = &[
 
 /// The format, with the columns of its head.
 #[derive(Debug, Default)]
-pub(crate) struct VmstatToolParser {
+pub struct VmstatToolParser {
     columns: Vec<(&'static str, &'static str, i64)>,
     rows: u64,
 }
@@ -65,21 +63,25 @@ impl VmstatToolParser {
     }
 }
 
-impl DumpFormat for VmstatToolParser {
-    const SERIES: &'static str = "vmstat";
-    const SOURCE: &'static str = "vmstat";
-    const MAY_BE_EMPTY: bool = true;
-
-    fn split_line_time<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
-        dump_log::split_time_stamp(text)
+impl ReadingParser for VmstatToolParser {
+    fn series(&self) -> &'static str {
+        "vmstat-tool"
     }
 
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
+    fn source(&self) -> &'static str {
+        "vmstat"
+    }
+
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
         let banner = text.trim_start().starts_with("procs");
-        Ok(if banner { LogLineRole::Comment } else { LogLineRole::HeadRow })
+        Ok(if banner { LineRole::Comment } else { LineRole::HeadRow })
     }
 
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let text = line.text.trim();
         if text.starts_with('r') {
             return self.parse_head(text);

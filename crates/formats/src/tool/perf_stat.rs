@@ -3,18 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{CellRow, ColumnSpec, TableCell};
 
-use crate::dump_log::{DumpFormat, LogLineRole};
-use crate::input_lines::LogLine;
+use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
 
 /// Events that are remembered as not counted.
 const EVENTS: usize = 100;
 
 /// The format, with the events that were not counted.
 #[derive(Debug, Default)]
-pub(crate) struct PerfStatParser {
+pub struct PerfStatParser {
     uncounted: BTreeSet<String>,
 }
 
@@ -38,19 +36,30 @@ fn parse_counter_line(text: &str) -> Option<(Option<f64>, &str, &str)> {
     Some((Some(value), if unit == "msec" { "ms" } else { unit }, event))
 }
 
-impl DumpFormat for PerfStatParser {
-    const SERIES: &'static str = "perf-time-stat";
-    const SOURCE: &'static str = "perf stat -a";
-    const MAY_BE_EMPTY: bool = true;
-    const HEADED: bool = false;
-
-    fn line_role(&self, text: &str) -> Result<LogLineRole, String> {
-        let head = text.contains("Performance counter stats for");
-        let derived = text.trim_start().starts_with('#') || text.contains("seconds time elapsed");
-        Ok(if head || derived { LogLineRole::Comment } else { LogLineRole::Row })
+impl ReadingParser for PerfStatParser {
+    fn series(&self) -> &'static str {
+        "perf-time-stat"
     }
 
-    fn parse_row(&mut self, line: LogLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
+    fn source(&self) -> &'static str {
+        "perf stat -a"
+    }
+
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
+    fn is_headed(&self) -> bool {
+        false
+    }
+
+    fn line_role(&self, text: &str) -> Result<LineRole, String> {
+        let head = text.contains("Performance counter stats for");
+        let derived = text.trim_start().starts_with('#') || text.contains("seconds time elapsed");
+        Ok(if head || derived { LineRole::Comment } else { LineRole::Row })
+    }
+
+    fn parse_row(&mut self, line: TextLine<'_>, rows: &mut Vec<CellRow>) -> LineOutcome {
         let Some((value, unit, event)) = parse_counter_line(line.text).filter(|_| line.whole) else {
             return LineOutcome::Unusable("it is not `VALUE [UNIT] EVENT`".into());
         };
