@@ -11,13 +11,13 @@ use perflab_model::{Manifest, RunStatus};
 
 use crate::error::ArchiveError;
 use crate::fresh_file::{check_folder_owners, create_fresh_file};
-use crate::half_made::{HALF, own_name_prefix};
+use crate::half_made::{HALF, is_abandoned, own_name_prefix};
 use crate::journal::{JournalReader, event_kind, kind};
-use crate::portable::{UnpackFolderMaker, make_unpack_folder};
 use crate::recorder::{BulkRecorder, RunRecorder};
 use crate::run_dir::{RunDir, status_now};
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
 use crate::tables::samples;
+use crate::unpack_folder::{UnpackFolderMaker, make_unpack_folder};
 use crate::{manifest, run_id};
 
 /// A directory of runs.
@@ -177,6 +177,28 @@ impl Archive {
         names.sort();
         let shorts = run_id::shortest_prefixes(&names);
         Ok(names.into_iter().zip(shorts).collect())
+    }
+}
+
+impl Archive {
+    /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
+    /// only.
+    pub fn remove_abandoned_runs(&self) -> Vec<PathBuf> {
+        self.remove_half_made_where(is_abandoned)
+    }
+
+    /// Removes what this process made half before it became another program: it lives, and need not be old.
+    pub fn remove_own_half_made_runs(&self) -> Vec<PathBuf> {
+        let own = own_name_prefix();
+        self.remove_half_made_where(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        })
+    }
+
+    fn remove_half_made_where(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs_directory()) else { return Vec::new() };
+        let all = entries.flatten().map(|entry| entry.path());
+        all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
     }
 }
 

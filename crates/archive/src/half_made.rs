@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::Archive;
 use crate::run_layout::{self, LOCK};
 
 /// How their names begin.
@@ -48,7 +47,7 @@ fn is_process_alive(pid: u32) -> bool {
 }
 
 /// Whether nobody makes or removes this any more. Who has only just made a folder may not have come to lock it.
-fn is_abandoned(path: &Path) -> bool {
+pub(crate) fn is_abandoned(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     let is_old = || changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > UNLOCKED));
@@ -59,28 +58,6 @@ fn is_abandoned(path: &Path) -> bool {
         None => path.join(LOCK).exists() || is_old(),
     };
     name.starts_with(HALF) && !run_layout::is_run_live(path) && is_left()
-}
-
-impl Archive {
-    /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
-    /// only.
-    pub fn remove_abandoned_runs(&self) -> Vec<PathBuf> {
-        self.remove_half_made_where(is_abandoned)
-    }
-
-    /// Removes what this process made half before it became another program: it lives, and need not be old.
-    pub fn remove_own_half_made_runs(&self) -> Vec<PathBuf> {
-        let own = own_name_prefix();
-        self.remove_half_made_where(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
-        })
-    }
-
-    fn remove_half_made_where(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.runs_directory()) else { return Vec::new() };
-        let all = entries.flatten().map(|entry| entry.path());
-        all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! | `run_layout`, `manifest`, `checksums` | what lies where in a run's directory; `run.json`; `SHA256SUMS` |
 //! | `tables`, `parquet_writer`, `parquet_reader` | the stored tables, and their Parquet |
 //! | [`retention`] | which runs a policy lets go of |
-//! | [`portable`] | a run as a single file |
+//! | [`portable`], [`unpack_folder`] | a run as a single file; where one is unpacked to be read |
 //! | [`mod@export`] | runs in the formats of other tools |
 //! | `fresh_file`, `half_made` | files written where somebody else may have been; folders that are no runs yet |
 //! | [`error`] | what can go wrong, naming the path |
@@ -53,6 +53,7 @@ mod run_layout;
 pub mod run_selector;
 mod stored_run;
 mod tables;
+pub mod unpack_folder;
 
 /// What the fuzzer calls and nobody else: decoders below the ones that are public.
 #[cfg(feature = "fuzzing")]

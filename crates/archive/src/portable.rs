@@ -12,11 +12,15 @@ use tar::{EntryType, Header};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
+use crate::archive_dir::Archive;
+use crate::error::ArchiveError;
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
+use crate::manifest;
+use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
 use crate::run_layout::{LOCK, RunLock, STAGE, TEMPORARY};
-use crate::{Archive, ArchiveError, RunDir, manifest};
+use crate::unpack_folder::UnpackFolderMaker;
 use perflab_files::{BoundedUnpacker, open_finite_file};
 
 const LEVEL: i32 = 3;
@@ -132,29 +136,6 @@ pub fn import_portable_run(archive: &Archive, file: &Path) -> Result<RunDir, Arc
     fs::rename(half.path().join(&id), &place).map_err(ArchiveError::io("create", &place))?;
     let mut found = archive.find_runs(&id)?;
     found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
-}
-
-/// A folder for a while, removed when it is dropped.
-pub trait UnpackFolder: std::fmt::Debug + Send + Sync {
-    /// Where it is.
-    fn path(&self) -> &Path;
-}
-
-impl UnpackFolder for tempfile::TempDir {
-    fn path(&self) -> &Path {
-        tempfile::TempDir::path(self)
-    }
-}
-
-/// Makes a folder for a while.
-pub type UnpackFolderMaker = fn() -> io::Result<Box<dyn UnpackFolder>>;
-
-/// A folder below that for temporary files, which a killed process leaves behind.
-///
-/// # Errors
-/// It cannot be made.
-pub fn make_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
-    Ok(Box::new(tempfile::tempdir()?))
 }
 
 /// Opens a portable file for reading, unpacked to a folder that lives as long as the run.

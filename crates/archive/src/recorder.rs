@@ -14,14 +14,16 @@ use perflab_model::operation::TracedIteration;
 use perflab_model::{IterationRecord, Manifest, RunEvent, RunEventKind, RunStatus, Sample};
 use tempfile::TempDir;
 
+use crate::error::ArchiveError;
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
 use crate::journal::JournalWriter;
+use crate::manifest;
 use crate::run_close::{self, RunTables};
+use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
 use crate::run_layout::{JOURNAL, LOCK, RunLock, STAGE};
 use crate::tables::operations;
-use crate::{ArchiveError, RunDir, manifest};
 
 /// A run that is being recorded. Dropped without [`RunRecorder::finish`], it leaves an interrupted run.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use crate::checksums::open_verified;
 use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, kind};
 use crate::manifest;
-use crate::portable::UnpackFolder;
 use crate::run_layout::{self, JOURNAL, SAMPLES};
 use crate::tables::{io, operations, samples, series, stacks};
+use crate::unpack_folder::UnpackFolder;
 
 /// One run on disk.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use perflab_analyze::slab::SlabRowCounts;
 use perflab_archive::Archive;
-use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
+use perflab_archive::unpack_folder::{UnpackFolder, make_unpack_folder};
 use perflab_model::named::Named;
 use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
