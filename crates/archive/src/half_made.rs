@@ -4,7 +4,7 @@
 //! more.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::run_layout::{self, LOCK};
