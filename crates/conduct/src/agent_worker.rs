@@ -84,7 +84,7 @@ impl AgentWorker<'_> {
         let (sink, reports) = channel();
         let (stream, side) = (EventSender::new(sink), Some(FactorSide::Guest));
         let executor =
-            SlotExecutor::new(host, &manifest, &permissions, stream, &self.stop, side).prepare_run()?;
+            SlotExecutor::new(host, &manifest, &permissions, stream, &self.stop, side)?.prepare_run()?;
         let watch = AgentMonitors::start(&manifest, &host.root, &self.voice);
         ConfiguredRun { duty: self, manifest: &manifest, events: reports }.carry_out(executor, watch)
     }

@@ -133,7 +133,7 @@ impl<'a> WorkloadExpansion<'a> {
                 .filter_map(|(name, ..)| parameters.get_key_value(*name))
                 .map(owned_entry)
                 .collect(),
-            environment: self.case_environment(levels),
+            environment: self.case_environment(levels)?,
             levels: levels
                 .iter()
                 .map(|(factor, _, _, level)| ((*factor).into(), level.name.clone()))
@@ -142,15 +142,17 @@ impl<'a> WorkloadExpansion<'a> {
         })
     }
 
-    fn case_environment(&self, levels: &[PickedLevel<'_>]) -> IndexMap<String, String> {
+    fn case_environment(&self, levels: &[PickedLevel<'_>]) -> Result<IndexMap<String, String>, Vec<Problem>> {
         let mut environment = self.workload.environment.clone();
-        let varied = levels.iter().filter(|(_, factor, ..)| factor.kind == FactorKind::Environment);
-        environment.extend(varied.map(|(name, factor, _, level)| {
-            let text = level.value.to_string();
-            let key = factor.key.clone().unwrap_or_else(|| (*name).into());
-            (key, self.scope.render(&text).unwrap_or(text))
-        }));
-        environment
+        for (name, factor, index, level) in levels {
+            if factor.kind == FactorKind::Environment {
+                let place = || format!("factor.{name}.levels[{index}]");
+                let value = self.scope.render(&level.value.to_string());
+                let value = value.map_err(|error| vec![Problem::new(place(), error.to_string())])?;
+                environment.insert(factor.key.clone().unwrap_or_else(|| (*name).into()), value);
+            }
+        }
+        Ok(environment)
     }
 
     /// A problem of a parameter, put where the study gives that parameter its value.

@@ -54,11 +54,12 @@ impl<'a> SlotExecutor<'a> {
         stream: EventSender,
         stop: &'a StopRequest,
         side: Option<FactorSide>,
-    ) -> Self {
+    ) -> Result<Self, ConductError> {
         let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
         let applied = AppliedSettings::new(journal).with_stop_flag(stop.flag());
-        let scope = plan::expression_scope(&manifest.study, &manifest.facts).unwrap_or_default();
-        SlotExecutor {
+        let scope = plan::expression_scope(&manifest.study, &manifest.facts)
+            .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
+        Ok(SlotExecutor {
             host,
             manifest,
             stream,
@@ -71,7 +72,7 @@ impl<'a> SlotExecutor<'a> {
             settings: applied,
             reported_roundings: BTreeSet::new(),
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
-        }
+        })
     }
 
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
@@ -128,8 +129,8 @@ impl<'a> SlotExecutor<'a> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
-        for wanted in &self.case_settings(case) {
-            if let Setting::DropCaches(which) = &wanted.setting {
+        for resolved in &self.case_settings(case)? {
+            if let Setting::DropCaches(which) = &resolved.setting {
                 perflab_settings::drop_caches(&self.host.root, *which)?;
             }
         }
@@ -139,7 +140,7 @@ impl<'a> SlotExecutor<'a> {
     /// Brings the settings to the case's levels; gives the events to send.
     pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
         let mut events = Vec::new();
-        for FactorSetting { factor, level, setting } in self.case_settings(case) {
+        for FactorSetting { factor, level, setting } in self.case_settings(case)? {
             let changes = self.settings.apply(std::slice::from_ref(&setting));
             let changes = changes.map_err(|error| ConductError::Level {
                 factor: factor.clone(),
@@ -178,9 +179,9 @@ impl<'a> SlotExecutor<'a> {
         Ok(folder.join(format!("{index}.{tracer}")))
     }
 
-    fn case_settings(&self, case: &Case) -> Vec<FactorSetting> {
-        let wanted = resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
-        wanted.unwrap_or_default()
+    fn case_settings(&self, case: &Case) -> Result<Vec<FactorSetting>, ConductError> {
+        resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.side)
+            .map_err(|error| ConductError::Refused(vec![preflight::refusal_of_value(&error)]))
     }
 
     /// Carries out the slot's iteration; `begin` returns when its process is to be started. `false` where it failed.

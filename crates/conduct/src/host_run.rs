@@ -62,7 +62,7 @@ impl<'a> HostSession<'a> {
     ) -> Result<Self, ConductError> {
         stream.send_phase(RunPhase::Prepare)?;
         let executor =
-            SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None).prepare_run()?;
+            SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None)?.prepare_run()?;
         let cpu_before = perflab_observe::process_usage().cpu;
         stream.send(RunEventKind::Began(Box::new(manifest.clone())))?;
         let begun = perflab_observe::monotonic_now();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, FactorSide};
-use perflab_model::{Case, Manifest, Refusal, RunEventKind};
+use perflab_model::{Manifest, Refusal, RunEventKind};
 use perflab_settings::{Setting, resolve_settings};
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
@@ -87,17 +87,28 @@ fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
 }
 
 fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorSide>) -> Vec<Refusal> {
-    let Ok(scope) = plan::expression_scope(&manifest.study, &manifest.facts) else { return Vec::new() };
-    let wanted =
-        |case: &Case| resolve_settings(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
-    let all = manifest.plan.cases.iter().flat_map(wanted);
+    let scope = match plan::expression_scope(&manifest.study, &manifest.facts) {
+        Ok(scope) => scope,
+        Err(problem) => return vec![refusal_of_value(&problem.message)],
+    };
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in all.filter_map(|setting| check_setting(&setting.setting, host)) {
-        if !found.contains(&refusal) {
-            found.push(refusal);
-        }
+    for case in &manifest.plan.cases {
+        let refusals = match resolve_settings(&manifest.study, case, &scope, &host.root, side) {
+            Ok(all) => all.iter().filter_map(|one| check_setting(&one.setting, host)).collect(),
+            Err(error) => vec![refusal_of_value(&error)],
+        };
+        let new = refusals.into_iter().filter(|refusal| !found.contains(refusal)).collect::<Vec<_>>();
+        found.extend(new);
     }
     found
+}
+
+/// A value of the study that has no meaning on this machine: a fact that it names is not known here.
+pub(crate) fn refusal_of_value(error: &dyn std::fmt::Display) -> Refusal {
+    Refusal {
+        what: error.to_string(),
+        hint: "the study's values are worked out on each machine: name facts that all of them have".into(),
+    }
 }
 
 fn check_setting(setting: &Setting, host: &LocalMachine) -> Option<Refusal> {

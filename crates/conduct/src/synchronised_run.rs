@@ -39,7 +39,7 @@ impl RunTarget for SynchronisedRun {
         preflight::check_environment(manifest, &self.host, permissions, Some(FactorSide::Host))?;
         stream.send_phase(RunPhase::Prepare)?;
         let side = Some(FactorSide::Host);
-        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side);
+        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side)?;
         let run_state = RunState {
             host: &self.host,
             manifest,
