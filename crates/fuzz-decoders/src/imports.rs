@@ -7,7 +7,8 @@ use perflab_import::{
 };
 use perflab_model::Bytes;
 
-use crate::{MemoryFolder, choose};
+use crate::decoder::choose;
+use crate::memory_folder::MemoryFolder;
 
 /// Importers of one document each.
 pub const DOCUMENT_IMPORTERS: &[&str] = &[

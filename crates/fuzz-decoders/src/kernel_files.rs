@@ -9,7 +9,8 @@ use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 use perflab_observe::mounts::MountTable;
 use perflab_observe::{Root, open_monitor};
 
-use crate::{MemoryFolder, choose};
+use crate::decoder::choose;
+use crate::memory_folder::MemoryFolder;
 
 /// The kernel files that are a text, in the order of their registry.
 pub fn kernel_texts() -> Vec<&'static KernelFile> {

@@ -2,7 +2,7 @@
 
 use perflab_stacks::{KernelSymbols, ProfileFormat, SymbolOptions, read_profile_file};
 
-use crate::MemoryFolder;
+use crate::memory_folder::MemoryFolder;
 
 /// Symbols that every profile is given: those of the machine that fuzzes would make each run another one.
 const KALLSYMS: &str = "\

@@ -7,7 +7,7 @@ use perflab_archive::{Archive, JournalReader, fuzzing, import_portable_run};
 use perflab_prefetch::{CombinePolicy, ProgramTraces, ReadOrder, combine_traces, plan_replay};
 use perflab_prefetch::{trace_dump, trace_store};
 
-use crate::MemoryFolder;
+use crate::memory_folder::MemoryFolder;
 
 /// A dictionary page and a page of indices into it: two bytes say how many texts and rows they are said to have, the
 /// third and fourth how long the dictionary is.
