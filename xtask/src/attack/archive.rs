@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::mutants::{MutationRandom, mutate_bytes};
 use super::trial::{LIMITS, TrialBench, copy_folder, list_files, repeat_trials};
-use super::{Attack, AttackCounts, AttackEnvironment};
 
 /// Hostile archives and portable files.
 pub const ATTACK: Attack = Attack {

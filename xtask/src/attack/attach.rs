@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{Attack, AttackCounts, AttackEnvironment};
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Each victim is watched again and again for so many seconds: started by perflab, and attached to while it runs. Groups

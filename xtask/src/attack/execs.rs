@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Attack, AttackCounts, AttackEnvironment};
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Everything that keeps the daemon from answering.

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::trial::{LIMITS, TrialBench, list_files};
-use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Runs, reports and imports on a small tmpfs.

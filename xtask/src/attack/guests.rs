@@ -14,8 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
+use super::fake_guest;
 use super::processes::{random_below, send_signal};
-use super::{Attack, AttackCounts, AttackEnvironment, fake_guest};
 use crate::needs;
 
 /// Real guests under TCG or KVM, and liars in their place.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::AttackEnvironment;
+use super::attempts::AttackEnvironment;
 
 /// After this, something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);

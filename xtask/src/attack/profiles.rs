@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::mutants::{MutationRandom, mutate_bytes};
 use super::trial::{TrialBench, TrialLimits, repeat_trials};
-use super::{Attack, AttackCounts, AttackEnvironment};
 
 /// Mutants of perf.data, pprof and optrace files.
 pub const ATTACK: Attack = Attack {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::processes::{
     find_survivors, kill_survivors, list_left_files, perflab_command, random_below, send_signal,
 };
-use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// kill -9 of a run that changes settings of every kind.

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::processes::{
     find_survivors, kill_survivors, list_left_files, perflab_command, random_below, run_perflab, send_signal,
     wait_for_process,
 };
-use super::{Attack, AttackCounts, AttackEnvironment};
 use crate::needs;
 
 /// Signals, terminals and readers that go.

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use super::attempts::{Attack, AttackCounts, AttackEnvironment};
 use super::processes::{find_survivors, kill_survivors, perflab_command, wait_for_process};
-use super::{Attack, AttackCounts, AttackEnvironment};
 
 /// Studies that are too large, and workloads that do not want to end.
 pub const ATTACK: Attack = Attack {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::attempts::{AttackCounts, AttackEnvironment};
 use super::mutants::MutationRandom;
-use super::{AttackCounts, AttackEnvironment};
 
 /// What a command may take, and how it may end.
 pub struct TrialLimits {

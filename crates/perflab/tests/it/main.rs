@@ -6,6 +6,7 @@ mod attach;
 mod bad_input;
 mod caches;
 mod channels;
+mod circles;
 mod compare;
 mod daemon;
 mod do_no_harm;
