@@ -11,11 +11,7 @@ use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_sides
 use perflab_archive::Archive;
 use perflab_model::{Direction, Nanos, Overhead, RunEvent, RunEventKind, RunRecord, RunStatus};
 
-#[path = "../tests/it/build.rs"]
-#[expect(dead_code, clippy::unwrap_used, reason = "made for tests, of which this uses a part")]
-mod build;
-
-use build::{MeasuredMetric, RunBuilder, SplitMixNoise, primary_metric};
+use fixtures::run_builder::{MeasuredMetric, RunBuilder, SplitMixNoise, primary_metric};
 
 const LEVELS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 const IDS: [&str; 2] = ["01JDAAAAAAAAAAAAAAAAAAAAAA", "01JDBBBBBBBBBBBBBBBBBBBBBB"];

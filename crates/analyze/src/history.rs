@@ -435,11 +435,11 @@ mod tests {
     use perflab_model::Direction;
 
     use super::metric_histories;
-    use crate::build::{RunBuilder, SplitMixNoise, primary_metric};
     use crate::compare::comparison::Verdict;
     use crate::compare::options::AnalysisOptions;
     use crate::error::AnalyzeError;
     use crate::guard::{AlarmReason, check_newest_run};
+    use fixtures::run_builder::{RunBuilder, SplitMixNoise, primary_metric};
 
     /// A run a value, an hour apart; four iterations around each.
     fn runs_of_values(values: &[f64], seed: u64) -> Vec<perflab_model::RunRecord> {

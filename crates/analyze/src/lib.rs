@@ -51,10 +51,6 @@
 
 pub mod benchstat;
 mod block_owner;
-#[cfg(test)]
-#[path = "../tests/it/build.rs"]
-#[expect(dead_code, reason = "not every test varies factors")]
-mod build;
 pub mod compare;
 mod error;
 pub mod fairness;

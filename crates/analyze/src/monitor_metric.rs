@@ -285,8 +285,9 @@ mod tests {
 
     #[test]
     fn counters_become_rates_and_gauges_means_of_each_key() {
-        let record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 3).build_run(|_| Some(1.0));
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 3)
+            .build_run(|_| Some(1.0));
         let found = summarise_monitor(&record, &make_series(25));
         let of = |name: &str| -> Vec<f64> {
             found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
@@ -300,16 +301,18 @@ mod tests {
 
     #[test]
     fn iterations_without_a_reading_are_counted() {
-        let record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 3).build_run(|_| Some(1.0));
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 3)
+            .build_run(|_| Some(1.0));
         assert_eq!(summarise_monitor(&record, &make_series(8)).left_out, 2);
     }
 
     /// Readings at the edge of a long iteration are the end of what another was watched with.
     #[test]
     fn iterations_that_were_hardly_watched_are_left_out() {
-        let mut record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 1).build_run(|_| Some(1.0));
+        let mut record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 1)
+            .build_run(|_| Some(1.0));
         record.iterations[0].end = Nanos(record.iterations[0].start.0 + 10_000_000_000);
         assert_eq!(summarise_monitor(&record, &make_series(25)).left_out, 1);
         record.iterations[0].end = Nanos(record.iterations[0].start.0 + 4_000_000_000);
@@ -319,8 +322,9 @@ mod tests {
     /// What the kernel averages over ten seconds says nothing of an iteration of half a second.
     #[test]
     fn averages_of_the_kernel_are_no_samples_of_shorter_iterations() {
-        let mut record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 1).build_run(|_| Some(1.0));
+        let mut record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 1)
+            .build_run(|_| Some(1.0));
         let mut pressure = make_series(25);
         pressure.schema.monitor = "pressure".into();
         pressure.schema.columns[2].name = "avg10".into();
@@ -339,8 +343,9 @@ mod tests {
 
     #[test]
     fn readings_are_single_values_of_the_workload() {
-        let record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 1).build_run(|_| Some(1.0));
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 1)
+            .build_run(|_| Some(1.0));
         let found = monitor_readings(&record, &make_series(25));
         let of = |name: &str| -> Vec<f64> {
             found.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
@@ -353,8 +358,9 @@ mod tests {
     /// Without its times a benchmark has those of the whole run, and the readings may be another's.
     #[test]
     fn benchmarks_of_unknown_time_have_no_readings() {
-        let mut record =
-            crate::build::RunBuilder::new("01JD").with(|lab| lab.iterations = 2).build_run(|_| Some(1.0));
+        let mut record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 2)
+            .build_run(|_| Some(1.0));
         let mut other = record.manifest.plan.cases[0].clone();
         other.workload = "unrelated".into();
         record.manifest.plan.cases.push(other);

@@ -144,7 +144,7 @@ pub(crate) mod tests {
     use perflab_model::{Case, Direction, Scalar};
 
     use super::*;
-    use crate::build::{RunBuilder, primary_metric};
+    use fixtures::run_builder::{RunBuilder, primary_metric};
 
     /// Starts of an application: a median by way, with a spread of 2 %.
     pub(crate) fn startup_run(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {

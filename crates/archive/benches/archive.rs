@@ -2,10 +2,6 @@
 //!
 //! `cargo bench -p perflab-archive --bench archive [-- --keep DIR]`; `--keep` leaves the archive for other readers.
 
-#[path = "../tests/fixture/mod.rs"]
-#[expect(clippy::unwrap_used, reason = "it is that of the tests")]
-mod fixture;
-
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,8 +30,8 @@ fn main() -> Result<(), ArchiveBenchError> {
 }
 
 fn bench_write(archive: &Archive) -> Result<RunDir, ArchiveBenchError> {
-    let manifest = fixture::make_manifest(CASES, ITERATIONS);
-    let events: Vec<RunEvent> = fixture::run_events(&manifest).collect();
+    let manifest = fixtures::run_events::make_manifest(CASES, ITERATIONS);
+    let events: Vec<RunEvent> = fixtures::run_events::run_events(&manifest).collect();
     let mut recorder = archive.begin_run(&manifest)?;
     let begin = Instant::now();
     events.iter().try_for_each(|event| recorder.record(event))?;

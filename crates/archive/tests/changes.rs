@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
-mod fixture;
-
 use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::series::ColumnData;
 use perflab_model::{CellRow, Nanos, RunEvent, RunEventKind, TableCell};
@@ -45,10 +43,12 @@ const WHOLE: [(u64, i64); 12] = [
 ];
 
 fn record_run(runs: &std::path::Path) -> (std::path::PathBuf, RunRecorder) {
-    let manifest = fixture::make_manifest(1, 1);
+    let manifest = fixtures::run_events::make_manifest(1, 1);
     let mut recorder = Archive::open(runs).unwrap().begin_run(&manifest).unwrap();
-    let events =
-        fixture::head_events(&manifest).into_iter().chain(vmstat_ticks()).chain([fixture::ended_event()]);
+    let events = fixtures::run_events::head_events(&manifest)
+        .into_iter()
+        .chain(vmstat_ticks())
+        .chain([fixtures::run_events::ended_event()]);
     events.for_each(|event| recorder.record(&event).unwrap());
     (recorder.path().into(), recorder)
 }

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -26,10 +24,10 @@ const SAMPLES: usize = 2 * (CASES * ITERATIONS) as usize;
 fn victim() {
     let Some(directory) = std::env::var_os(VICTIM) else { return };
     let waits_before: usize = std::env::var(WAITS).unwrap().parse().unwrap();
-    let manifest = fixture::make_manifest(CASES, ITERATIONS);
+    let manifest = fixtures::run_events::make_manifest(CASES, ITERATIONS);
     let mut recorder = Archive::open(Path::new(&directory)).unwrap().begin_run(&manifest).unwrap();
     let mut samples = 0;
-    for event in fixture::run_events(&manifest) {
+    for event in fixtures::run_events::run_events(&manifest) {
         if matches!(event.what, RunEventKind::Sample(_)) {
             samples += 1;
             if samples == waits_before {

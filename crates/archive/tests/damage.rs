@@ -2,17 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::fs;
 use std::path::Path;
 
 use perflab_archive::{Archive, ArchiveError, RunDir, RunRecorder};
 
 fn record_run(directory: &Path) -> RunRecorder {
-    let manifest = fixture::make_manifest(4, 5);
+    let manifest = fixtures::run_events::make_manifest(4, 5);
     let mut recorder = Archive::open(directory).unwrap().begin_run(&manifest).unwrap();
-    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder
 }
 

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -117,7 +115,7 @@ fn other_readers_read_every_format() {
     let check = "import jsonschema, pandas, pyarrow, junitparser, kcidb_io, prometheus_client";
     let ready = Command::new(&python).args(["-c", check]).output().is_ok_and(|found| found.status.success());
     if !ready {
-        return fixture::skip_test(
+        return fixtures::skip_test(
             "other_readers_read_every_format",
             "target/test-venv lacks its readers (cargo xtask test makes it)",
         );

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -40,7 +38,7 @@ fn mount_tmpfs(options: &str, on: &Path) -> bool {
 fn fill_disk(recorder: &mut RunRecorder, archive: &Archive) -> ArchiveError {
     let run = archive.find_runs("@latest").unwrap().pop().unwrap();
     let manifest = run.manifest().unwrap();
-    let mut results = fixture::run_events(&manifest).map(|event| recorder.record(&event));
+    let mut results = fixtures::run_events::run_events(&manifest).map(|event| recorder.record(&event));
     results.find_map(Result::err).expect("the disk is smaller than the run")
 }
 
@@ -53,10 +51,10 @@ fn read_latest_run(archive: &Archive, status: RunStatus) -> RunRecord {
 #[test]
 fn a_full_disk_keeps_what_was_written_and_can_be_closed_later() {
     let Some(disk) = SmallTmpfs::mount("200k") else {
-        return fixture::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
+        return fixtures::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
     };
     let archive = Archive::open(&disk.path().join("archive")).unwrap();
-    let mut recorder = archive.begin_run(&fixture::make_manifest(4, 200)).unwrap();
+    let mut recorder = archive.begin_run(&fixtures::run_events::make_manifest(4, 200)).unwrap();
     let error = fill_disk(&mut recorder, &archive);
     let ArchiveError::JournalWrite { path, kept, .. } = &error else { panic!("{error}") };
     assert!(path.ends_with("journal.jsonl") && *kept > 0 && *kept == recorder.bytes_written());
@@ -85,13 +83,13 @@ fn a_full_disk_keeps_what_was_written_and_can_be_closed_later() {
 #[test]
 fn a_disk_that_gets_room_again_loses_no_event() {
     let Some(disk) = SmallTmpfs::mount("200k") else {
-        return fixture::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
+        return fixtures::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
     };
     let archive = Archive::open(&disk.path().join("archive")).unwrap();
-    let manifest = fixture::make_manifest(4, 200);
+    let manifest = fixtures::run_events::make_manifest(4, 200);
     let mut recorder = archive.begin_run(&manifest).unwrap();
     let mut failures = 0;
-    for event in fixture::run_events(&manifest) {
+    for event in fixtures::run_events::run_events(&manifest) {
         if recorder.record(&event).is_err() {
             failures += 1;
             assert!(failures > 1 || mount_tmpfs("remount,size=20m", disk.path()));

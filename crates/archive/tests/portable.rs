@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -15,9 +13,9 @@ fn open_archive(directory: &Path, name: &str) -> Archive {
 }
 
 fn add_run(archive: &Archive) -> RunDir {
-    let manifest = fixture::make_manifest(4, 3);
+    let manifest = fixtures::run_events::make_manifest(4, 3);
     let mut recorder = archive.begin_run(&manifest).unwrap();
-    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder.finish().unwrap()
 }
 
@@ -43,9 +41,9 @@ fn a_run_travels_in_one_file() {
 fn a_living_run_is_not_exported_and_a_dead_one_is() {
     let directory = tempfile::tempdir().unwrap();
     let (from, to) = (open_archive(directory.path(), "from"), open_archive(directory.path(), "to"));
-    let manifest = fixture::make_manifest(1, 1);
+    let manifest = fixtures::run_events::make_manifest(1, 1);
     let mut recorder = from.begin_run(&manifest).unwrap();
-    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     let run = from.find_runs("@latest").unwrap().pop().unwrap();
     let file = directory.path().join("run.perflab");
     assert!(matches!(write_portable_file(&run, &file), Err(ArchiveError::Live { .. })));

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::path::Path;
 
 use perflab_archive::{Archive, ArchiveError, RunDir, RunRecorder};
@@ -12,7 +10,7 @@ use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, RunRecord,
 
 fn record_run(archive: &Archive, manifest: &Manifest) -> RunRecorder {
     let mut recorder = archive.begin_run(manifest).unwrap();
-    fixture::run_events(manifest).for_each(|event| recorder.record(&event).unwrap());
+    fixtures::run_events::run_events(manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder
 }
 
@@ -27,7 +25,7 @@ fn open_archive(directory: &Path) -> Archive {
 fn expected_samples(manifest: &Manifest) -> Vec<Sample> {
     let sample =
         |event: RunEvent| if let RunEventKind::Sample(sample) = event.what { Some(sample) } else { None };
-    fixture::run_events(manifest).filter_map(sample).collect()
+    fixtures::run_events::run_events(manifest).filter_map(sample).collect()
 }
 
 fn check_run(run: &RunDir, manifest: &Manifest, status: RunStatus) -> RunRecord {
@@ -50,9 +48,9 @@ fn check_run(run: &RunDir, manifest: &Manifest, status: RunStatus) -> RunRecord 
 
 fn check_series(run: &RunDir, slots: usize) {
     let series = run.read_series("vmstat").unwrap();
-    assert_eq!(series.schema, fixture::vmstat_schema());
+    assert_eq!(series.schema, fixtures::run_events::vmstat_schema());
     assert_eq!(series.at.len(), 2 * slots);
-    assert_eq!(series.at[..3], [1, 1, 2].map(|ms| Nanos(ms * fixture::MILLISECOND)));
+    assert_eq!(series.at[..3], [1, 1, 2].map(|ms| Nanos(ms * fixtures::run_events::MILLISECOND)));
     let ColumnData::Int(free) = &series.columns[2] else { panic!("nr_free is an integer") };
     assert_eq!(free[..3], [Some(i64::MAX), None, Some(i64::MAX - 1)]);
     let ColumnData::Text(node) = &series.columns[0] else { panic!("node is a text") };
@@ -62,7 +60,7 @@ fn check_series(run: &RunDir, slots: usize) {
 #[test]
 fn a_run_reads_the_same_living_dead_and_closed() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(4, 3));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(4, 3));
     let recorder = record_run(&archive, &manifest);
     check_run(&find_only_run(&archive), &manifest, RunStatus::Running);
     drop(recorder);
@@ -77,7 +75,7 @@ fn a_run_reads_the_same_living_dead_and_closed() {
 #[test]
 fn closing_moves_rows_and_outputs_out_of_the_journal_and_leaves_no_rubbish() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(4, 3));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(4, 3));
     let recorder = record_run(&archive, &manifest);
     assert!(recorder.bytes_written() > 1000);
     let run = recorder.finish().unwrap();
@@ -107,7 +105,7 @@ fn closing_moves_rows_and_outputs_out_of_the_journal_and_leaves_no_rubbish() {
 #[test]
 fn every_outcome_survives() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(2, 2));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(2, 2));
     let outcomes = [
         Outcome::Ok,
         Outcome::Failed { reason: "exit code 3".into() },
@@ -127,7 +125,7 @@ fn every_outcome_survives() {
 #[test]
 fn a_torn_last_line_is_dropped_and_counted() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(4, 3));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(4, 3));
     drop(record_run(&archive, &manifest));
     let run = find_only_run(&archive);
     let journal = run.path().join("journal.jsonl");
@@ -149,7 +147,7 @@ fn a_torn_last_line_is_dropped_and_counted() {
 #[test]
 fn a_value_that_is_no_number_becomes_a_warning() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(1, 1));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(1, 1));
     let mut recorder = archive.begin_run(&manifest).unwrap();
     let sample = Sample { value: f64::NAN, ..expected_samples(&manifest)[0].clone() };
     recorder.record(&RunEvent::new(Nanos(1), RunEventKind::Sample(sample))).unwrap();
@@ -161,7 +159,7 @@ fn a_value_that_is_no_number_becomes_a_warning() {
 #[test]
 fn rows_that_do_not_fit_leave_a_gap_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(1, 1));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(1, 1));
     let mut recorder = record_run(&archive, &manifest);
     let what = RunEventKind::Rows { monitor: "vmstat".into(), rows: vec![Vec::new()] };
     recorder.record(&RunEvent::new(Nanos(77), what)).unwrap();
@@ -174,7 +172,7 @@ fn rows_that_do_not_fit_leave_a_gap_with_its_reason() {
 #[test]
 fn one_run_is_begun_once_and_not_recovered_alive() {
     let directory = tempfile::tempdir().unwrap();
-    let (archive, manifest) = (open_archive(directory.path()), fixture::make_manifest(1, 1));
+    let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(1, 1));
     let recorder = archive.begin_run(&manifest).unwrap();
     assert!(matches!(archive.begin_run(&manifest), Err(ArchiveError::Exists { .. })));
     assert!(matches!(RunRecorder::recover(recorder.path()), Err(ArchiveError::Live { .. })));

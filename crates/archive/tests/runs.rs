@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +13,9 @@ fn open_archive(directory: &Path) -> Archive {
 }
 
 fn add_run(archive: &Archive, label: Option<&str>) -> RunDir {
-    let manifest = Manifest { label: label.map(String::from), ..fixture::make_manifest(2, 2) };
+    let manifest = Manifest { label: label.map(String::from), ..fixtures::run_events::make_manifest(2, 2) };
     let mut recorder = archive.begin_run(&manifest).unwrap();
-    fixture::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder.finish().unwrap()
 }
 
@@ -142,7 +140,7 @@ fn pruning_keeps_what_it_was_told_to_keep() {
         add_run(&archive, None),
         add_run(&archive, None),
     ];
-    let alive = archive.begin_run(&fixture::make_manifest(1, 1)).unwrap();
+    let alive = archive.begin_run(&fixtures::run_events::make_manifest(1, 1)).unwrap();
     let half = archive.path().join("runs/.half-x");
     fs::create_dir(&half).unwrap();
     // Its maker had come as far as that, and is gone.

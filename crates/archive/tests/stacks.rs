@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
 
-mod fixture;
-
 use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::profile::{Profile, ProfileSummary, StackTreeBuilder, SymbolAnchor};
 use perflab_model::{FrameKind, StackFrame, StackSample};
@@ -59,10 +57,10 @@ fn make_profiled(slot: u32) -> ProfileSummary {
 }
 
 fn record_run(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
-    let manifest = fixture::make_manifest(CASES, ITERATIONS);
+    let manifest = fixtures::run_events::make_manifest(CASES, ITERATIONS);
     let mut recorder = archive.begin_run(&manifest).unwrap();
     let mut tell = |at: Nanos, what: RunEventKind| recorder.record(&RunEvent::new(at, what)).unwrap();
-    fixture::head_events(&manifest).into_iter().for_each(|event| tell(event.at, event.what));
+    fixtures::run_events::head_events(&manifest).into_iter().for_each(|event| tell(event.at, event.what));
     for (batch, about) in make_batches(&manifest) {
         tell(Nanos(5), RunEventKind::Stacks(Box::new(batch)));
         tell(Nanos(6), RunEventKind::Profiled(Box::new(about)));

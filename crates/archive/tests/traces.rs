@@ -1,8 +1,6 @@
 //! What a tracer wrote becomes a table, and is read back as it was, an iteration at a time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod fixture;
-
 use std::path::Path;
 
 use optrace::{Trace, TraceOptions, Vocabulary};
@@ -37,7 +35,7 @@ fn on_this_host(slot: u32) -> TracedIteration {
 fn operations_come_back_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(&folder.path().join("archive")).unwrap();
-    let manifest = fixture::make_manifest(2, 2);
+    let manifest = fixtures::run_events::make_manifest(2, 2);
     let mut recorder = archive.begin_run(&manifest).unwrap();
     let sizes = [(0, 100_000), (2, 70)];
     for (slot, n) in sizes {

@@ -4,8 +4,6 @@
 //! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each;
 //! the flame graph viewer, with two sides or with 100,000 boxes; or the study's 1,416,100 operations.
 
-#[path = "../tests/data/operations.rs"]
-mod operations;
 #[path = "../tests/data/recorded.rs"]
 #[expect(clippy::unwrap_used, reason = "it is that of the tests")]
 mod recorded;
@@ -144,7 +142,7 @@ fn thousand_case_report() -> Result<ReportData<'static>, Box<dyn Error>> {
 /// Insertions as the study has them.
 fn traced_run_report() -> Result<ReportData<'static>, Box<dyn Error>> {
     let mut run = recorded::recorded_run();
-    let operations = operations::study_operations(1_416_100);
+    let operations = fixtures::operations::study_operations(1_416_100);
     let summary = OperationTraceSummary { operations: 1_416_100, ..OperationTraceSummary::default() };
     run.operations = vec![(summary, operations)];
     one_run_report(run)

@@ -8,10 +8,6 @@ use perflab_analyze::{AnalysisOptions, ComparisonSide, benchstat, compare_sides}
 use perflab_model::{Case, Direction, Nanos, RunRecord, Sample, Unit};
 use perflab_present::comparison::{OutputFormat, render_benchstat};
 
-#[path = "../../analyze/tests/it/build.rs"]
-#[expect(dead_code, reason = "only the manifest is wanted")]
-mod build;
-
 fn read_recorded_text(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/benchstat").join(name))
         .unwrap()
@@ -19,8 +15,9 @@ fn read_recorded_text(name: &str) -> String {
 
 /// The Go results of a file, as a run.
 fn read_go_results(name: &str) -> RunRecord {
-    let mut record =
-        build::RunBuilder::new(name).with(|lab| lab.boot_id = name.into()).build_run(|_| Some(1.0));
+    let mut record = fixtures::run_builder::RunBuilder::new(name)
+        .with(|lab| lab.boot_id = name.into())
+        .build_run(|_| Some(1.0));
     record.manifest.plan.cases.clear();
     record.manifest.plan.slots.clear();
     record.samples.clear();

@@ -10,15 +10,13 @@ use perflab_model::{Case, Direction, Nanos, RunRecord, Sample, Scalar, Unit};
 use perflab_present::comparison::OutputFormat;
 use perflab_present::comparison::mmtests::{render_mmtests, render_mmtests_ratios};
 
-#[path = "../../analyze/tests/it/build.rs"]
-#[expect(dead_code, reason = "only the manifest is wanted")]
-mod build;
-
 /// Label, direction and values of a side.
 type SideValues<'a> = (&'a str, Direction, Vec<f64>);
 
 fn run_of_values(id: &str, benchmark: &str, given: &[SideValues]) -> RunRecord {
-    let mut record = build::RunBuilder::new(id).with(|lab| lab.boot_id = id.into()).build_run(|_| Some(1.0));
+    let mut record = fixtures::run_builder::RunBuilder::new(id)
+        .with(|lab| lab.boot_id = id.into())
+        .build_run(|_| Some(1.0));
     let plan = &mut record.manifest.plan;
     (plan.cases, plan.slots) = (Vec::new(), Vec::new());
     record.samples.clear();

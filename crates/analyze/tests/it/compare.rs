@@ -1,6 +1,6 @@
 //! `compare` on made-up runs: verdicts, directions, missing data, hierarchy.
 
-use crate::build::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
 use perflab_analyze::{
     AnalysisOptions, AnalyzeError, ChangeScale, Comparison, ComparisonDiagnostic, ComparisonSide,
     RepetitionLevel, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
@@ -30,7 +30,7 @@ fn has_diagnostic(comparison: &Comparison, kind: &str) -> bool {
 }
 
 /// A run of one case whose values lie around `centre` by 1 %.
-fn noisy_run(id: &str, centre: f64, metric: crate::build::MeasuredMetric) -> RunRecord {
+fn noisy_run(id: &str, centre: f64, metric: fixtures::run_builder::MeasuredMetric) -> RunRecord {
     let mut noise = SplitMixNoise(id.bytes().map(u64::from).sum());
     RunBuilder::new(id)
         .with(|lab| lab.metrics = vec![metric])

@@ -7,7 +7,7 @@ use perflab_analyze::{
 };
 use perflab_model::{RunRecord, Scalar, TargetRecord};
 
-use crate::build::{RunBuilder, SplitMixNoise};
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 
 fn run_of_command(id: &str, seed: u64, level: f64, command: &str) -> RunRecord {
     let mut noise = SplitMixNoise(seed);

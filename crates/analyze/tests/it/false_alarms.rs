@@ -1,6 +1,6 @@
 //! The whole way on data without a change: how often a verdict is wrong.
 
-use crate::build::{RunBuilder, SplitMixNoise};
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, Verdict, compare_levels, compare_sides};
 use perflab_model::RunRecord;
 

@@ -1,6 +1,6 @@
 //! `--fail-if`: what a gate lets through.
 
-use crate::build::{RunBuilder, explanatory_metric, primary_metric};
+use fixtures::run_builder::{RunBuilder, explanatory_metric, primary_metric};
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, Gate, compare_sides};
 use perflab_model::Direction;
 

@@ -2,7 +2,7 @@
 
 use perflab_analyze::{AnalysisOptions, AnalyzeError, ComparisonSide, estimate_interactions};
 
-use crate::build::{RunBuilder, SplitMixNoise};
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 
 /// A 2×2 study of a patch on host and guest; `both` is what they do together beyond what each does.
 fn factorial_side(both: f64, iterations: u32) -> ComparisonSide {

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
-mod build;
 mod compare;
 mod edited;
 mod false_alarms;

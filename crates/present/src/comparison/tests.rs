@@ -1,9 +1,5 @@
 /// The made-up runs of the comparison's own tests.
-#[path = "../../../analyze/tests/it/build.rs"]
-#[expect(dead_code, reason = "not every test varies boots")]
-mod build;
-
-use build::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::{Direction, RunRecord};
 

@@ -8,7 +8,7 @@ use perflab_analyze::{ChangeScale, Gate, Verdict};
 use perflab_model::RunRecord;
 
 use super::table::{SlabinfoTestRow, make_slabinfo, read_recording};
-use crate::build::RunBuilder;
+use fixtures::run_builder::RunBuilder;
 
 /// A run of ten iterations, one tick in each: a cache that grows by `slabs`, one that stays, one with a little noise.
 fn make_slab_run(id: &str, slabs: i64, iterations: u32) -> (RunRecord, SlabRecording) {

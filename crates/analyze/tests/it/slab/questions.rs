@@ -168,7 +168,8 @@ fn growth_tells_peak_retained_and_slope() {
 #[test]
 fn windows_and_growth_follow_the_iterations() {
     // Three iterations of half a second, a second apart, from second 1; the tick at 4 is after the last.
-    let record = crate::build::RunBuilder::new("A").with(|lab| lab.iterations = 3).build_run(|_| Some(1.0));
+    let record =
+        fixtures::run_builder::RunBuilder::new("A").with(|lab| lab.iterations = 3).build_run(|_| Some(1.0));
     let lines: Vec<SlabinfoTestRow> = [(0, 10), (1, 20), (2, 50), (3, 40), (4, 15)]
         .map(|(at, slabs)| (at, "a", 1, 1, 64, 1, 1, slabs))
         .to_vec();
