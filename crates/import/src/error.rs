@@ -32,12 +32,16 @@ pub enum ImportError {
     /// What a tracer wrote cannot be read.
     #[error(transparent)]
     Trace(optrace::OptraceError),
+    /// A profile cannot be read.
+    #[error(transparent)]
+    Profile(#[from] perflab_stacks::StacksError),
 }
 
 impl Classify for ImportError {
     fn class(&self) -> ErrorClass {
         match self {
             ImportError::Foreign { .. } | ImportError::Trace(_) => ErrorClass::Usage,
+            ImportError::Profile(error) => error.class(),
             // A loop of links is refused, as a missing right is.
             ImportError::Io { source, .. } if is_link_loop(source) => ErrorClass::Environment,
             ImportError::Io { source, .. } => source.class(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::io_trace::IoRecording;
 use perflab_model::{Bytes, RunEvent};
+use perflab_stacks::SymbolOptions;
 
 use crate::error::ImportError;
 use crate::import_report::FileReport;
@@ -46,6 +47,8 @@ pub struct ImportOptions {
     pub again: bool,
     /// The run's id.
     pub id: String,
+    /// For profiles: which event, and where symbols are looked up.
+    pub symbols: SymbolOptions,
     /// For block traces: where the file system that was traced can be asked about its files.
     pub on: Option<BlockTraceFileSystem>,
     /// For block traces: whose the blocks of that file system were, as another tool wrote it down then.

@@ -241,7 +241,7 @@ impl InputLines {
 }
 
 /// A file, unpacked on the way, and what it may come to in bytes.
-fn open_unpacked(path: &Path) -> io::Result<(UnpackedReader, u64)> {
+pub(crate) fn open_unpacked(path: &Path) -> io::Result<(UnpackedReader, u64)> {
     let file = open_finite_file(path)?;
     let size = file.metadata().map_or(0, |found| found.len());
     let mut file = BufReader::with_capacity(64 * 1024, file);

@@ -1,13 +1,17 @@
 //! A path that is to be imported, looked at once for all importers.
 
 use std::cell::OnceCell;
+use std::io::Read;
 use std::path::Path;
 
 use perflab_files::{ENDLESS_KIND, open_finite_file};
 
 use crate::error::ImportError;
 use crate::input_document::{DocumentError, InputDocument};
-use crate::input_lines::InputLines;
+use crate::input_lines::{InputLines, open_unpacked};
+
+/// Bytes that are looked at to see what a file of bytes is.
+const BEGINNING: u64 = 4096;
 
 /// Bytes of text that are looked at to see what a file is.
 const HEAD: usize = 1 << 16;
@@ -24,7 +28,9 @@ pub struct InputPath<'a> {
     path: &'a Path,
     is_folder: bool,
     /// the first bytes, as they are on the disk
-    magic: Vec<u8>,
+    beginning: Vec<u8>,
+    /// the first bytes, unpacked
+    unpacked: OnceCell<Vec<u8>>,
     /// the first lines, unpacked
     head: Vec<String>,
     head_error: Option<ImportError>,
@@ -41,7 +47,8 @@ impl<'a> InputPath<'a> {
         let mut input = InputPath {
             path,
             is_folder: found.is_dir(),
-            magic: Vec::new(),
+            beginning: Vec::new(),
+            unpacked: OnceCell::new(),
             head: Vec::new(),
             head_error: None,
             document: OnceCell::new(),
@@ -49,7 +56,7 @@ impl<'a> InputPath<'a> {
         match () {
             () if found.is_dir() => drop(std::fs::read_dir(path).map_err(ImportError::io("read", path))?),
             () if found.is_file() => {
-                input.magic = read_magic(path).unwrap_or_default();
+                input.beginning = open_finite_file(path).map_or_else(|_| Vec::new(), read_beginning);
                 input.head_error = input.read_head().err();
             }
             () => {
@@ -79,8 +86,15 @@ impl<'a> InputPath<'a> {
     }
 
     /// The first bytes of a file, as they are on the disk.
-    pub(crate) fn magic(&self) -> &[u8] {
-        &self.magic
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.beginning
+    }
+
+    /// The first bytes of a file, unpacked.
+    pub(crate) fn unpacked_beginning(&self) -> &[u8] {
+        let unpack =
+            || open_unpacked(self.path).map_or_else(|_| Vec::new(), |(file, _)| read_beginning(file));
+        if self.is_folder { &[] } else { self.unpacked.get_or_init(unpack) }
     }
 
     /// The first lines of a file of text, unpacked; none of a folder.
@@ -122,13 +136,9 @@ impl<'a> InputPath<'a> {
     }
 }
 
-/// The first bytes of a file.
-fn read_magic(path: &Path) -> std::io::Result<Vec<u8>> {
-    use std::io::Read as _;
+/// The first bytes of a file; what can be read of them.
+fn read_beginning(file: impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
-    open_finite_file(path)?.take(MAGIC as u64).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let _ = file.take(BEGINNING).read_to_end(&mut bytes);
+    bytes
 }
-
-/// As many as the longest magic number has.
-const MAGIC: usize = 16;

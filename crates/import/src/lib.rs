@@ -47,5 +47,5 @@ pub use importer::{
     BlockMapFile, BlockTraceFileSystem, ImportOptions, ImportSource, ImportedEvents, Importer,
 };
 pub use importers::profile::profile_source;
-pub use importers::program_trace::{ProbedRun, probed_program_source, program_trace_source};
+pub use importers::program_trace::{ProbedRun, probed_program_source};
 pub use registry::{IMPORTERS, detect_importer, find_importer, list_importable, open_import};

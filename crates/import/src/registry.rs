@@ -10,7 +10,7 @@ use crate::import_report::{FileReport, first_unreadable};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::{
     block_trace, copied_tree, criterion, fio, go_bench, google_benchmark, hyperfine, kernel_dump, lkp,
-    lkp_stats, mmtests, perf_stat, phoronix, pyperf, sar,
+    lkp_stats, mmtests, perf_stat, phoronix, profile, program_trace, pyperf, sar,
 };
 use crate::input_path::InputPath;
 use crate::packed_folder::compare_natural;
@@ -23,6 +23,8 @@ pub const IMPORTERS: &[&Importer] = &[
     &copied_tree::IMPORTER,
     &block_trace::BLKTRACE,
     &block_trace::BLKPARSE,
+    &program_trace::IMPORTER,
+    &profile::PERF_DATA,
     &fio::IMPORTER,
     &perf_stat::IMPORTER,
     &hyperfine::IMPORTER,
@@ -32,6 +34,9 @@ pub const IMPORTERS: &[&Importer] = &[
     &phoronix::IMPORTER,
     &sar::IMPORTER,
     &lkp_stats::IMPORTER,
+    &profile::PERF_SCRIPT,
+    &profile::FOLDED,
+    &profile::PPROF,
     &kernel_dump::IMPORTER,
 ];
 
@@ -127,7 +132,8 @@ impl Iterator for CheckedSource {
         }
         self.is_over = true;
         let report = self.source.file_reports();
-        report.iter().all(|report| report.rows_used == 0).then(|| Err(unreadable_error(&self.path, &report)))
+        let is_empty = !report.is_empty() && report.iter().all(|report| report.rows_used == 0);
+        is_empty.then(|| Err(unreadable_error(&self.path, &report)))
     }
 }
 

@@ -147,7 +147,6 @@ const WITHOUT_TABLE: &[&str] = &[
     "io export",
     "trace run",
     "trace attach",
-    "trace import",
     "prefetch learn",
     "prefetch replay",
     "undo",

@@ -37,6 +37,15 @@ pub(crate) fn read_folded(bytes: &[u8]) -> ProfileBuilder {
     reading
 }
 
+/// Whether a text begins with stacks and their counts, of which one has a caller: other texts have lines of a word and a number.
+pub(crate) fn is_folded(beginning: &[u8]) -> bool {
+    // The last line may be cut.
+    let end = beginning.iter().rposition(|byte| *byte == b'\n').unwrap_or(beginning.len());
+    let Ok(text) = std::str::from_utf8(beginning.get(..end).unwrap_or_default()) else { return false };
+    let lines = || text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines().all(|line| parse_folded_line(line).is_ok()) && lines().any(|line| line.contains(';'))
+}
+
 fn contains_bytes(bytes: &[u8], requested: &[u8]) -> bool {
     bytes.windows(requested.len()).any(|window| window == requested)
 }

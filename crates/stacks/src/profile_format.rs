@@ -40,6 +40,16 @@ impl ProfileFormat {
         }
     }
 
+    /// Whether a file that begins like this is one, whatever else it may be; of a packed file, what is packed.
+    pub fn recognises(self, beginning: &[u8]) -> bool {
+        match self {
+            ProfileFormat::PerfData => perf_data::is_perf_data(beginning),
+            ProfileFormat::Pprof => pprof::is_pprof(beginning),
+            ProfileFormat::Script => perf_script::is_perf_script(beginning),
+            ProfileFormat::Folded => folded::is_folded(beginning),
+        }
+    }
+
     /// What a file's beginning looks like.
     fn detect_profile_format(bytes: &[u8]) -> ProfileFormat {
         match () {

@@ -38,8 +38,8 @@ use perflab_files::read_finite_file;
 /// blktrace's binary files, one for each CPU.
 pub(crate) const BLKTRACE: Importer = Importer {
     name: "blktrace",
-    about: "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it",
-    recognises: |input| is_blktrace(input.magic()),
+    about: "file of blktrace, with those of the other CPUs beside it",
+    recognises: |input| is_blktrace(input.beginning()),
     open: |path, options| open_block_trace("blktrace", read_blktrace, path, options),
 };
 

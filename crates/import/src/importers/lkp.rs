@@ -31,7 +31,7 @@ use crate::machine_page_size::settle_page_size;
 /// The result folder of one lkp-tests run, or any part of it.
 pub(crate) const IMPORTER: Importer = Importer {
     name: "lkp",
-    about: "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark",
+    about: "result folder of lkp-tests, or what was kept of it",
     recognises: |input| input.folder().is_some_and(is_lkp_result),
     open: open_lkp_result,
 };

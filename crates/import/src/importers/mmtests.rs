@@ -37,7 +37,7 @@ use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
 /// The log directory of one MMTests run.
 pub(crate) const IMPORTER: Importer = Importer {
     name: "mmtests",
-    about: "log directory of an MMTests run: iter-N with logs of benchmarks and monitors",
+    about: "log directory of MMTests: iter-N with logs of benchmarks and monitors",
     recognises: |input| input.folder().is_some_and(is_mmtests_log),
     open: open_mmtests_log,
 };

@@ -3,15 +3,59 @@
 use std::path::Path;
 
 use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
-use perflab_stacks::{ImportedProfile, ProfileNote};
+use perflab_stacks::{ImportedProfile, ProfileFormat, ProfileNote, ProfilePosition, ProfileRemark};
 
 use crate::benchmark_results::BenchmarkResults;
+use crate::error::ImportError;
+use crate::import_report::{FileReport, LineRemark};
 use crate::imported_run::{RunMetadata, import_manifest};
-use crate::importer::{ImportOptions, ImportedEvents};
+use crate::importer::{ImportOptions, ImportSource, ImportedEvents, Importer};
+
+/// What `perf record` writes.
+pub(crate) const PERF_DATA: Importer = Importer {
+    name: "perf.data",
+    about: "call stacks that perf record wrote",
+    recognises: |input| ProfileFormat::PerfData.recognises(input.beginning()),
+    open: |path, options| open_profile(ProfileFormat::PerfData, path, options),
+};
+
+/// The text of `perf script`.
+pub(crate) const PERF_SCRIPT: Importer = Importer {
+    name: "perf-script",
+    about: "call stacks as perf script prints them",
+    recognises: |input| ProfileFormat::Script.recognises(input.beginning()),
+    open: |path, options| open_profile(ProfileFormat::Script, path, options),
+};
+
+/// A protobuf of pprof's, packed or not.
+pub(crate) const PPROF: Importer = Importer {
+    name: "pprof",
+    about: "call stacks in pprof's protobuf",
+    recognises: |input| ProfileFormat::Pprof.recognises(input.unpacked_beginning()),
+    open: |path, options| open_profile(ProfileFormat::Pprof, path, options),
+};
+
+/// A line a stack.
+pub(crate) const FOLDED: Importer = Importer {
+    name: "folded",
+    about: "folded call stacks, `command;outer;inner 42` a line",
+    recognises: |input| ProfileFormat::Folded.recognises(input.beginning()),
+    open: |path, options| open_profile(ProfileFormat::Folded, path, options),
+};
+
+fn open_profile(
+    format: ProfileFormat,
+    path: &Path,
+    options: &ImportOptions,
+) -> Result<Box<dyn ImportSource>, ImportError> {
+    let imported = perflab_stacks::read_profile_file(path, Some(format), &options.symbols)?;
+    Ok(Box::new(profile_source(path, imported, options)))
+}
 
 /// The events of a profile that was read from `path`.
 pub fn profile_source(path: &Path, imported: ImportedProfile, options: &ImportOptions) -> ImportedEvents {
     let warnings: Vec<ProfileNote> = profile_warnings(&imported).collect();
+    let report = profile_report(path, &imported);
     let metadata = profile_metadata(path, &imported);
     let manifest = import_manifest(path, options, &metadata, &[], imported.begun.unwrap_or(Nanos(0)));
     let end = imported.batch.samples.iter().filter_map(|sample| sample.at).max().unwrap_or_default();
@@ -29,7 +73,23 @@ pub fn profile_source(path: &Path, imported: ImportedProfile, options: &ImportOp
     events.extend(warnings.into_iter().map(|note| RunEvent::new(end, warning(note))));
     let ended = RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() };
     events.push(RunEvent::new(end, ended));
-    ImportedEvents::new(events, Vec::new())
+    ImportedEvents::new(events, vec![report])
+}
+
+/// What became of every sample of the file.
+fn profile_report(path: &Path, imported: &ImportedProfile) -> FileReport {
+    let counts = imported.sample_parts();
+    let remark = |ProfileRemark { place, reason }: &ProfileRemark| match place {
+        ProfilePosition::Line(line) => LineRemark { line: *line, reason: reason.clone() },
+        place => LineRemark { line: 0, reason: format!("{place}: {reason}") },
+    };
+    FileReport {
+        rows_read: counts.in_profile().saturating_add(counts.unreadable),
+        rows_used: counts.in_profile(),
+        rows_unusable: counts.unreadable,
+        unusable: imported.remarks.iter().map(remark).collect(),
+        ..FileReport::new(path, "call stacks")
+    }
 }
 
 fn profile_metadata(path: &Path, imported: &ImportedProfile) -> RunMetadata {

@@ -8,13 +8,21 @@ use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
 use crate::imported_run::{RunMetadata, import_manifest};
-use crate::importer::{ImportOptions, ImportedEvents};
+use crate::importer::{ImportOptions, ImportedEvents, Importer};
+
+/// A trace file of optrace's.
+pub(crate) const IMPORTER: Importer = Importer {
+    name: "optrace",
+    about: "operations that a program recorded with optrace",
+    recognises: |input| input.beginning().starts_with(b"OPTRACE\0"),
+    open: |path, options| Ok(Box::new(program_trace_source(path, options)?)),
+};
 
 /// The events of a trace file.
 ///
 /// # Errors
 /// [`ImportError::Trace`] for a file that is none or of another version; one that cannot be copied.
-pub fn program_trace_source(path: &Path, options: &ImportOptions) -> Result<ImportedEvents, ImportError> {
+fn program_trace_source(path: &Path, options: &ImportOptions) -> Result<ImportedEvents, ImportError> {
     let changed = std::fs::metadata(path).and_then(|file| file.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let dated = Nanos(since.map_or(0, |since| since.as_nanos() as u64));

@@ -510,7 +510,7 @@ pub fn import_io_trace(context: &App, args: &IoImportArgs) -> Result<Exit, Failu
         block_map,
         ..ImportOptions::default()
     };
-    crate::keep::exchange::import_results(context, &[(kind, args.path.clone())], &options)
+    crate::keep::exchange::import_results(context, vec![(kind, args.path.clone())], &options)
 }
 
 fn block_map_from_args(map: &Path, args: &IoImportArgs) -> Result<BlockMapFile, UsageError> {

@@ -19,7 +19,6 @@ use serde::Serialize;
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab_notebook;
-use crate::keep::exchange::{self, ImportArgs};
 use crate::measure::command_study::{RecordedCommand, format_time_option};
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
@@ -52,8 +51,6 @@ pub enum SlabVerb {
     Compare(SlabCompareArgs),
     /// Watch the slab caches live, full-screen (one snapshot where stdout is no terminal)
     Top(SlabTopArgs),
-    /// Take other tools' slab logs into the archive: lkp-tests, /proc/slabinfo dumps, sysfs trees
-    Import(ImportArgs),
     /// Say how many bytes a cache would take at another order or object size
     WhatIf(WhatIfArgs),
 }
@@ -264,7 +261,6 @@ pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> Result<Exit, Failure> {
         SlabVerb::Histogram(args) => show_efficiency_histogram(context, args),
         SlabVerb::Compare(args) => compare_slab_bytes(context, args),
         SlabVerb::Top(args) => crate::instruments::slab_top::show_slab_top(context, args),
-        SlabVerb::Import(args) => import_slab_logs(context, args),
         SlabVerb::WhatIf(args) => show_what_if(context, args),
     }
 }
@@ -703,12 +699,6 @@ fn layouts_of_cache(
         }
     }
     Ok(found)
-}
-
-/// Makes a run of logs of the slab allocator, and says what was taken of each file.
-pub fn import_slab_logs(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
-    exchange::refuse_endless(&args.path)?;
-    exchange::import_external(context, args)
 }
 
 /// A run's record and those of its series that tell of slabs.

@@ -12,8 +12,7 @@ use perflab_analyze::operations::{
     OperationClock, OperationComparison, OperationReport, OutlierOptions, analyze_operations, choose_clock,
     compare_operations as compared,
 };
-use perflab_archive::{RunDir, new_run_id};
-use perflab_import::{ImportOptions, program_trace_source};
+use perflab_archive::RunDir;
 use perflab_model::RunStatus;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_present::chart::PALETTE;
@@ -26,7 +25,6 @@ use serde_json::json;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
-use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
@@ -51,8 +49,6 @@ pub enum TraceVerb {
     Run(TraceRecordArgs),
     /// Watch any program, at its functions or USDT probes, without its help
     Attach(AttachArgs),
-    /// Take a trace file into the archive that a program wrote (OPTRACE_FILE names it)
-    Import(TraceImportArgs),
     /// Show the slowest operations, each with what happened in it
     Show(TraceShowArgs),
     /// Say what makes the slow ones slow: causes, onsets, thresholds, prices
@@ -128,16 +124,6 @@ pub struct AttachArgs {
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// `perflab trace import`
-#[derive(Debug, Args)]
-pub struct TraceImportArgs {
-    /// The file
-    pub file: PathBuf,
-    /// A name for the run
-    #[arg(long)]
-    pub label: Option<String>,
 }
 
 /// Which time of an operation counts.
@@ -260,7 +246,6 @@ pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> Result<Exit, Failure> 
     match verb {
         TraceVerb::Run(args) => record_trace(context, args),
         TraceVerb::Attach(args) => crate::instruments::trace_attach::attach_to_program(context, args),
-        TraceVerb::Import(args) => import_trace_file(context, args),
         TraceVerb::Show(args) => show_slowest_operations(context, args),
         TraceVerb::Causes(args) => show_causes(context, args),
         TraceVerb::Plot(args) => plot_operations(context, args),
@@ -309,8 +294,19 @@ pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure>
             &json!({ "run": found.id(), "traced": traced.iter().map(counts).collect::<Vec<_>>() }),
         )?;
     }
+    note_operation_counts(context, found, &traced);
+    Ok(())
+}
+
+/// Says what was traced.
+pub fn note_trace_summaries(context: &App, found: &RunDir) -> Result<(), Failure> {
+    note_operation_counts(context, found, &found.read_trace_summaries(TRACER)?);
+    Ok(())
+}
+
+fn note_operation_counts(context: &App, found: &RunDir, traced: &[OperationTraceSummary]) {
     for summary in traced {
-        let whole = summary.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
+        let whole = summary.cut.as_ref().map_or(String::new(), |reason| format!("; not whole: {reason}"));
         let parts = [
             (summary.abandoned, "left without an end"),
             (summary.nested, "inside another"),
@@ -328,7 +324,6 @@ pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure>
         ));
     }
     context.note(format!("`perflab trace causes {}` says what makes the slow ones slow", found.short_id()));
-    Ok(())
 }
 
 fn not_linked_error(words: &[String]) -> UsageError {
@@ -523,16 +518,6 @@ pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> Result<Ex
     let (operations, report) = analyze_iteration(context, &args.run, &args.which)?;
     probe_conclusions(&report).into_iter().for_each(|sentence| context.note(sentence));
     context.print_grid(&slowest_grid(&operations, &report, args.top))?;
-    Ok(Exit::Fine)
-}
-
-/// Makes a run of a trace file.
-pub fn import_trace_file(context: &App, args: &TraceImportArgs) -> Result<Exit, Failure> {
-    crate::keep::exchange::refuse_endless(&args.file)?;
-    let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
-    let mut source = program_trace_source(&args.file, &own)?;
-    let run = record_source(&context.archive()?, &mut source)?.recorder.finish()?;
-    print_trace_summary(context, &run)?;
     Ok(Exit::Fine)
 }
 

@@ -1,6 +1,7 @@
 //! Runs in and out: `perflab import` from files of perflab or of any other tool, `perflab export` as a portable file or
 //! in another tool's format.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,17 @@ use clap::Args;
 use indexmap::{IndexMap, IndexSet};
 use perflab_archive::export::{Exporter, export_schema, write_export};
 use perflab_archive::{
-    RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
+    Archive, RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
 };
 use perflab_import::{FileReport, IMPORTERS, ImportOptions, Importer, find_importer, list_importable};
 use perflab_model::Bytes;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_stacks::SymbolOptions;
 use perflab_stats::median_with_interval;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::instruments::trace::note_trace_summaries;
 use crate::keep::imported_runs::{ImportOutcome, record_imports};
 use crate::output_path::OutputPath;
 use crate::selection;
@@ -29,16 +32,53 @@ const LISTED: usize = 24;
 /// Lines of a file that are shown with what is wrong with them; all are counted.
 const SHOWN: usize = 5;
 
-/// `perflab import PATH`
-pub fn import_named_path(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
-    refuse_endless(&args.path)?;
-    let foreign = args.kind.is_some() || args.label.is_some();
-    if !foreign && is_portable_run(&args.path) {
-        let run = import_portable_run(&context.archive()?, &args.path)?;
-        context.print_value("run", run.id())?;
-        return Ok(Exit::Fine);
+/// What lies at a path that is to be imported.
+enum PathContent {
+    /// a run of perflab's own
+    Portable(PathBuf),
+    /// results of other tools, each with its importer
+    Results(Vec<(&'static Importer, PathBuf)>),
+}
+
+/// `perflab import PATH...`
+pub fn import_named_paths(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
+    let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
+    let page_size =
+        page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
+    let anchors = perflab_analyze::flame::category_rules::shipped_anchors();
+    let options = ImportOptions {
+        label: args.label.clone(),
+        page_size,
+        again: args.again,
+        symbols: SymbolOptions { anchors, ..SymbolOptions::default() },
+        ..ImportOptions::default()
+    };
+    let paths = distinct_paths(context, args);
+    import_contents(context, paths.iter().map(|path| look_at_path(path, args.kind)).collect(), &options)
+}
+
+/// The paths, each once: a result that is named twice would count twice.
+fn distinct_paths(context: &App, args: &ImportArgs) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let is_new = |path: &&PathBuf| {
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| (*path).clone());
+        let is_new = args.again || seen.insert(place);
+        if !is_new {
+            context.note_line(&format!("{} is named twice, and imported once", path.display()));
+        }
+        is_new
+    };
+    args.paths.iter().filter(is_new).cloned().collect()
+}
+
+/// What a path is.
+fn look_at_path(path: &Path, kind: Option<&'static Importer>) -> Result<PathContent, Failure> {
+    refuse_endless(path)?;
+    match kind {
+        Some(kind) => Ok(PathContent::Results(vec![(kind, path.into())])),
+        None if is_portable_run(path) => Ok(PathContent::Portable(path.into())),
+        None => Ok(PathContent::Results(list_importable(path)?)),
     }
-    import_external(context, args)
 }
 
 /// Refuses what may be waited for, or read, for ever. A path that is not there is reported by whoever opens it.
@@ -53,62 +93,81 @@ pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
     Err(UsageError::new(what, "write what it gives to a file, and import that"))
 }
 
-/// Makes runs of what other tools wrote.
-pub fn import_external(context: &App, args: &ImportArgs) -> Result<Exit, Failure> {
-    let kind = args.kind.as_deref().map(importer_named).transpose()?;
-    let page_size = args.page_size.as_deref().map(Bytes::parse).transpose();
-    let page_size =
-        page_size.map_err(|error| UsageError::new(format!("--page-size: {error}"), "for example 64KiB"))?;
-    let results =
-        kind.map_or_else(|| list_importable(&args.path), |kind| Ok(vec![(kind, args.path.clone())]))?;
-    import_results(
-        context,
-        &results,
-        &ImportOptions {
-            label: args.label.clone(),
-            page_size,
-            again: args.again,
-            ..ImportOptions::default()
-        },
-    )
-}
-
-/// The importer that `--kind` names.
-fn importer_named(name: &str) -> Result<&'static Importer, UsageError> {
-    find_importer(name).ok_or_else(|| {
-        let known: Vec<&str> = IMPORTERS.iter().map(|importer| importer.name).collect();
-        let hint = format!("known: {}; leave --kind out to have it recognised", known.join(", "));
-        UsageError::new(format!("unknown import format `{name}`"), hint)
-    })
-}
-
 /// Makes a run of each result, and says what was taken of them.
 pub fn import_results(
     context: &App,
-    results: &[(&'static Importer, PathBuf)],
+    results: Vec<(&'static Importer, PathBuf)>,
     options: &ImportOptions,
 ) -> Result<Exit, Failure> {
+    import_contents(context, vec![Ok(PathContent::Results(results))], options)
+}
+
+/// Makes the runs of each path, and says what was taken of them. What can be read is in the archive; each path that cannot is
+/// told with the reason, and the worst of the reasons is the exit code.
+fn import_contents(
+    context: &App,
+    contents: Vec<Result<PathContent, Failure>>,
+    options: &ImportOptions,
+) -> Result<Exit, Failure> {
+    let results = contents.iter().flat_map(|content| match content {
+        Ok(PathContent::Results(results)) => results.as_slice(),
+        _ => &[],
+    });
+    let results: Vec<(&'static Importer, PathBuf)> = results.cloned().collect();
     let archive = context.archive()?;
-    archive.ensure_writable()?;
-    crate::measure::run::undo_leftovers(context);
+    if !results.is_empty() {
+        archive.ensure_writable()?;
+        crate::measure::run::undo_leftovers(context);
+    }
+    let is_one = contents.len() == 1 && results.len() < 2;
+    let mut recorded = record_imports(&archive, &results, options).into_iter();
     let (mut all, mut refused) = (Vec::new(), Vec::new());
-    for imported in record_imports(&archive, results, options) {
-        match imported {
-            Ok(imported) => all.push(imported),
-            Err(error) => refused.push(error),
+    let mut take = |outcome: Result<ImportOutcome, Failure>| match outcome {
+        Ok(outcome) => all.push(outcome),
+        Err(error) => refused.push(error),
+    };
+    for content in contents {
+        match content {
+            Ok(PathContent::Results(results)) => recorded.by_ref().take(results.len()).for_each(&mut take),
+            Ok(PathContent::Portable(file)) => take(import_portable(&archive, &file, options)),
+            Err(error) => take(Err(error)),
         }
     }
-    print_import_reports(context, &all)?;
-    // What can be read is in the archive; the first that cannot is why this fails.
-    let mut refused = refused.into_iter();
-    let first = refused.next();
-    refused.for_each(|error| stderr_line!("perflab: {error}"));
-    first.map_or(Ok(Exit::Fine), Err)
+    print_imports(context, &all, is_one)?;
+    if refused.len() < 2 {
+        return refused.pop().map_or(Ok(Exit::Fine), Err);
+    }
+    refused.iter().for_each(Failure::print);
+    let exits = refused.iter().map(Failure::exit);
+    Ok(exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Fine))
+}
+
+/// Takes a run that `perflab export` wrote.
+fn import_portable(
+    archive: &Archive,
+    file: &Path,
+    options: &ImportOptions,
+) -> Result<ImportOutcome, Failure> {
+    let run = import_portable_run(archive, file)?;
+    if let Some(label) = &options.label {
+        archive.set_label(run.id(), Some(label))?;
+    }
+    Ok(ImportOutcome {
+        label: run.manifest()?.label,
+        run,
+        path: file.into(),
+        kind: "perflab",
+        file_reports: Vec::new(),
+        warnings: Vec::new(),
+    })
 }
 
 /// Says what was taken of the files, and which runs they became.
-fn print_import_reports(context: &App, all: &[ImportOutcome]) -> Result<(), Failure> {
+fn print_imports(context: &App, all: &[ImportOutcome], is_one: bool) -> Result<(), Failure> {
     all.iter().for_each(|imported| warn_of_import(context, imported));
+    if let ([ImportOutcome { run, kind: "perflab", .. }], true) = (all, is_one) {
+        return context.print_value("run", run.id());
+    }
     if context.quiet {
         // What a script goes on with.
         let ids: Vec<&str> = all.iter().map(|imported| imported.run.id()).collect();
@@ -117,18 +176,46 @@ fn print_import_reports(context: &App, all: &[ImportOutcome]) -> Result<(), Fail
             _ => ids.iter().try_for_each(|id| context.print_text(id)),
         };
     }
-    if !all.is_empty() {
-        context.print_grid(&import_grid(all))?;
+    match all {
+        [] => {}
+        [imported] if is_one => print_one_import(context, imported)?,
+        _ => context.print_grid(&imports_grid(all))?,
     }
-    for imported in all {
-        let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
-        context.note_line(&format!(
-            "run: {}{label} (taken for {})",
-            imported.run.short_id(),
-            imported.kind.name
-        ));
-    }
+    let traced = all.iter().filter(|imported| imported.kind == "optrace");
+    traced.into_iter().try_for_each(|imported| note_trace_summaries(context, &imported.run))
+}
+
+/// What was taken of each file of a run.
+fn print_one_import(context: &App, imported: &ImportOutcome) -> Result<(), Failure> {
+    context.print_grid(&files_grid(&imported.file_reports))?;
+    let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
+    context.note_line(&format!("run: {}{label} (taken for {})", imported.run.short_id(), imported.kind));
     Ok(())
+}
+
+/// What became of each path: a row a run.
+fn imports_grid(all: &[ImportOutcome]) -> Grid {
+    let texts = ["path", "taken for", "run", "label"].map(GridColumn::left);
+    let numbers = ["files", "rows read", "used", "flagged", "unusable"].map(GridColumn::right);
+    let mut grid = Grid::new(texts.into_iter().chain(numbers));
+    for imported in all {
+        let reports = &imported.file_reports;
+        let sum = |of: fn(&FileReport) -> u64| GridCell::from(reports.iter().map(of).sum::<u64>());
+        let label = imported.label.as_deref().unwrap_or("");
+        let path = imported.path.display().to_string();
+        grid.add_row(vec![
+            path.as_str().into(),
+            imported.kind.into(),
+            imported.run.short_id().into(),
+            label.into(),
+            GridCell::from(reports.len() as u64),
+            sum(|report| report.rows_read),
+            sum(|report| report.rows_used),
+            sum(|report| report.rows_flagged),
+            sum(|report| report.rows_unusable),
+        ]);
+    }
+    grid
 }
 
 fn warn_of_import(context: &App, imported: &ImportOutcome) {
@@ -153,14 +240,12 @@ fn warn_of_import(context: &App, imported: &ImportOutcome) {
 }
 
 /// What was taken of each file, or where they are many, of each folder.
-fn import_grid(all: &[ImportOutcome]) -> Grid {
+fn files_grid(took: &[FileReport]) -> Grid {
     let numbers = ["ticks", "rows read", "used", "flagged", "unusable"].map(GridColumn::right);
     let mut grid = Grid::new(["file", "became"].map(GridColumn::left).into_iter().chain(numbers));
-    for ImportOutcome { file_reports: took, .. } in all {
-        let rows = if took.len() > LISTED || all.len() > 1 { folder_rows(took) } else { file_rows(took) };
-        for (name, became, counts) in rows {
-            grid.add_row(import_cells(&name, became, counts));
-        }
+    let rows = if took.len() > LISTED { folder_rows(took) } else { file_rows(took) };
+    for (name, became, counts) in rows {
+        grid.add_row(import_cells(&name, became, counts));
     }
     grid
 }
@@ -291,27 +376,53 @@ const EXPORT: &str = "\
 
 /// Take runs into the archive: exported ones, other tools' results
 #[derive(Debug, Args)]
+#[command(after_long_help = IMPORT)]
 pub struct ImportArgs {
-    /// A file that `perflab export` wrote, or what another tool wrote: log directories of MMTests, result folders of
-    /// lkp-tests, reports of fio, perf stat, hyperfine, Google Benchmark, pyperf, Criterion, go test -bench, the Phoronix
-    /// Test Suite and sar, logs of /proc/slabinfo, copies of /sys/kernel/slab
-    pub path: PathBuf,
-    /// A name for the run (else what the files suggest, such as the directory of an MMTests run)
+    /// What to import: files that `perflab export` wrote, and files and folders of other tools (--help lists them); of a folder of
+    /// results each
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// A name for the runs (else what the files suggest, such as the directory of an MMTests run)
     #[arg(long)]
     pub label: Option<String>,
-    /// What the path is, such as mmtests, lkp or hyperfine (guessed where left out; a wrong one lists all)
-    #[arg(long, value_name = "KIND")]
-    pub kind: Option<String>,
+    /// What the paths are (recognised where left out)
+    #[arg(long, value_name = "KIND", value_parser = parse_importer, long_help = importer_help())]
+    pub kind: Option<&'static Importer>,
     /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
-    /// Take it although a run of this label was made of the very same file
+    /// Take results although a run of this label was made of the very same files
     #[arg(long)]
     pub again: bool,
 }
 
 impl Verb for ImportArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
-        import_named_path(app, self)
+        import_named_paths(app, self)
     }
+}
+
+const IMPORT: &str = "\
+Examples:
+  perflab import before.perflab                  a run that `perflab export` wrote
+  perflab import fio-*.json --label before       repetitions of one another
+  perflab import perf.data slabinfo.log work/log whatever each of them is
+`perflab flame import` and `perflab io import` take options that only profiles and block traces have.";
+
+/// The importer that `--kind` names.
+fn parse_importer(name: &str) -> Result<&'static Importer, String> {
+    find_importer(name).ok_or_else(|| {
+        let known: Vec<&str> = IMPORTERS.iter().map(|importer| importer.name).collect();
+        format!("unknown import format `{name}`; known: {}", known.join(", "))
+    })
+}
+
+/// What can be imported, a line a kind.
+fn importer_help() -> String {
+    let width = IMPORTERS.iter().map(|importer| importer.name.len()).max().unwrap_or_default();
+    let line = |importer: &&Importer| format!("  {:width$}  {}\n", importer.name, importer.about);
+    format!(
+        "What the paths are (recognised where left out):\n\n{}",
+        IMPORTERS.iter().map(line).collect::<String>().trim_end_matches('\n')
+    )
 }

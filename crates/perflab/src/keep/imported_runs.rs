@@ -1,7 +1,9 @@
 //! Other tools' results as runs of the archive: where what `perflab_import` reads meets the recorder.
 
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -19,40 +21,64 @@ pub struct ImportOutcome {
     pub run: RunDir,
     /// Its label: the one that was asked for, or the one that the files suggest.
     pub label: Option<String>,
-    /// What the path was taken for.
-    pub kind: &'static Importer,
+    /// The path.
+    pub path: PathBuf,
+    /// What it was taken for.
+    pub kind: &'static str,
     /// What was taken of each file.
     pub file_reports: Vec<FileReport>,
     /// The warnings that the run carries.
     pub warnings: Vec<RunWarning>,
 }
 
+/// What the runs of one call were made of: label and hash of the files, and the path that came first.
+#[derive(Default)]
+struct ImportedFiles(Mutex<HashMap<(Option<String>, String), PathBuf>>);
+
+impl ImportedFiles {
+    /// The path that the same files came from before in this call; else `path` is the first.
+    fn claim(&self, label: Option<&str>, hash: &str, path: &Path) -> Option<PathBuf> {
+        let key = (label.map(String::from), hash.to_owned());
+        let mut claimed = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match claimed.get(&key) {
+            Some(first) => Some(first.clone()),
+            None => claimed.insert(key, path.into()),
+        }
+    }
+}
+
 /// Makes a run in `archive` of what other tools wrote at `path`.
 ///
 /// # Errors
 /// What cannot be understood, and what recording a run may fail with; no run is left behind then.
-pub fn record_import(
+fn record_import(
     archive: &Archive,
     path: &Path,
     options: &ImportOptions,
+    files: &ImportedFiles,
 ) -> Result<ImportOutcome, Failure> {
     let (kind, mut source) = open_import(path, options)?;
     let mut recorded = record_source(archive, &mut source)?;
     let file_reports = source.file_reports();
     let label = recorded.label.clone();
-    let twin = recorded.hash.take().and_then(|hash| find_earlier_import(archive, &hash, label.as_deref()));
+    let twin = recorded.hash.take().and_then(|hash| {
+        let of_this_call = files.claim(label.as_deref(), &hash, path);
+        let twin = of_this_call.map(|twin| format!("the run of {}", twin.display()));
+        twin.or_else(|| Some(format!("run {}", find_earlier_import(archive, &hash, label.as_deref())?)))
+    });
     if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
         return Err(already_imported_error(path, twin, label.as_deref()).into());
     }
     if let Some(twin) = twin {
-        let message = format!("run {twin} was made of the very same files");
+        let message = format!("{twin} was made of the very same files");
         let advice = "compare runs of different measurements";
         recorded.warnings.push(RunWarning { message, advice: advice.into() });
     }
     Ok(ImportOutcome {
         run: recorded.recorder.finish()?,
         label,
-        kind,
+        path: path.into(),
+        kind: kind.name,
         file_reports,
         warnings: recorded.warnings,
     })
@@ -104,13 +130,13 @@ pub fn record_imports(
         .iter()
         .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: new_run_id(), ..options.clone() })
         .collect();
-    let next = AtomicUsize::new(0);
+    let (next, files) = (AtomicUsize::new(0), ImportedFiles::default());
     let work = || {
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let (Some((_, path)), Some(options)) = (results.get(at), own.get(at)) else { return done };
-            done.push((at, record_import(archive, path, options)));
+            done.push((at, record_import(archive, path, options, &files)));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
@@ -141,7 +167,7 @@ fn find_earlier_import(archive: &Archive, hash: &str, label: Option<&str>) -> Op
 fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> UsageError {
     let label = label.unwrap_or_default();
     let what = format!(
-        "{}: run {twin} of the label `{label}` was made of it already, and counts once",
+        "{}: {twin} was made of the same files under the label `{label}`, and they count once",
         path.display()
     );
     UsageError::new(what, "--again takes it once more")

@@ -101,6 +101,54 @@ fn a_file_counts_once_under_a_label() {
     assert_eq!(runs(), 3);
 }
 
+/// The one JSON document of a verb that lists rows.
+fn json_rows(text: &str) -> Vec<serde_json::Value> {
+    let document: serde_json::Value = serde_json::from_str(text).unwrap();
+    document.as_array().unwrap().clone()
+}
+
+#[test]
+fn several_paths_of_any_kind_are_imported_in_one_call() {
+    let laboratory = Sandbox::new();
+    let fio = write_fio_json(&laboratory, "f.json", "4k", 1000);
+    let hyperfine = write_hyperfine_json(&laboratory, "h.json", &[("true", 0.1)]);
+    fs::write(laboratory.path("p.folded"), "sh;main 5\nsh;main;inner 2\n").unwrap();
+    laboratory.run_successfully(&["import", "-q", &fio, "--label", "away"]);
+    laboratory.run_successfully(&["export", "away", "away.perflab"]);
+    laboratory.run_successfully(&["rm", "away"]);
+    let all = ["import", &fio, &hyperfine, "p.folded", "away.perflab", "--format", "json"];
+    let rows = json_rows(&laboratory.run_successfully(&all).out);
+    let kinds: Vec<&str> = rows.iter().map(|row| row["taken for"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["fio", "hyperfine", "folded", "perflab"]);
+    assert_eq!(rows[2]["used"], 7);
+    let runs = || fs::read_dir(laboratory.path("archive/runs")).unwrap().count();
+    assert_eq!(runs(), 4);
+
+    // One that cannot be read keeps nobody from being imported; the worst is the exit code.
+    fs::write(laboratory.path("notes"), "Dear reader,\nthis is nothing.\n").unwrap();
+    let told = laboratory.run(&["import", "notes", "nowhere", &hyperfine, "--label", "again"]);
+    assert_eq!(told.code, Some(2), "{}", told.err);
+    assert_eq!(told.err.matches("error: ").count(), 2, "{}", told.err);
+    assert_eq!(runs(), 5);
+}
+
+#[test]
+fn a_path_that_is_named_twice_is_imported_once() {
+    let laboratory = Sandbox::new();
+    let file = write_fio_json(&laboratory, "f.json", "4k", 1000);
+    let runs = || fs::read_dir(laboratory.path("archive/runs")).unwrap().count();
+    let told = laboratory.run_successfully(&["import", &file, "./f.json", "--label", "l"]);
+    assert!(told.err.contains("f.json"), "{}", told.err);
+    assert_eq!(runs(), 1);
+    // The same content by another name is noticed, too.
+    fs::copy(&file, laboratory.path("copy.json")).unwrap();
+    let told = laboratory.run(&["import", &file, "copy.json", "--label", "m"]);
+    assert_eq!(told.code, Some(2), "{}", told.err);
+    assert_eq!(runs(), 2);
+    laboratory.run_successfully(&["import", &file, &file, "--label", "n", "--again"]);
+    assert_eq!(runs(), 4);
+}
+
 #[test]
 fn what_is_not_read_of_a_folder_is_named() {
     let laboratory = Sandbox::new();

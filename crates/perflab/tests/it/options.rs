@@ -250,15 +250,7 @@ fn prepare_option_sandbox() -> Sandbox {
     laboratory.run_echo("slow", 50);
     for (label, more) in [("log", 0), ("more", 50)] {
         fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, more)).unwrap();
-        laboratory.run_successfully(&[
-            "slab",
-            "import",
-            "slabinfo.log",
-            "--page-size",
-            "4KiB",
-            "--label",
-            label,
-        ]);
+        laboratory.run_successfully(&["import", "slabinfo.log", "--page-size", "4KiB", "--label", label]);
     }
     let (trace, map) =
         (crate::io::evidence_path("partition.blktrace.0"), crate::io::evidence_path("partition.map"));

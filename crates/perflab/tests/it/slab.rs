@@ -36,7 +36,7 @@ fn import_slabinfo_logs(labels: &[(&str, u64)]) -> Sandbox {
     for (label, more) in labels {
         fs::write(laboratory.path("slabinfo.log"), slabinfo_log(20, *more)).unwrap();
         // Logs of equal content are repetitions all the same here.
-        let words = ["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--again", "--label", label];
+        let words = ["import", "slabinfo.log", "--page-size", "4KiB", "--again", "--label", label];
         laboratory.run_successfully(&words);
     }
     laboratory
@@ -73,7 +73,7 @@ fn tables_read_as_they_were_looked_at() {
     let table = |arguments: &[&str]| laboratory.run_successfully(arguments).out;
     insta::assert_snapshot!("slab_import", {
         fs::write(laboratory.path("slabinfo.log"), slabinfo_log(20, 0)).unwrap();
-        table(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", "third"])
+        table(&["import", "slabinfo.log", "--page-size", "4KiB", "--label", "third"])
     });
     insta::assert_snapshot!("slab_show", table(&["slab", "show", "before"]));
     insta::assert_snapshot!("slab_timeline", table(&["slab", "timeline", "before"]));
@@ -227,11 +227,11 @@ fn bad_logs_are_refused_with_file_and_line() {
         ("words.log", "this is\nno slabinfo\n".to_owned(), "words.log"),
     ] {
         fs::write(laboratory.path(name), text).unwrap();
-        let said = laboratory.run(&["slab", "import", name]);
+        let said = laboratory.run(&["import", name]);
         assert_eq!(said.code, Some(2), "{name}: {}", said.err);
         assert!(said.err.contains(wanted), "{name}: {}", said.err);
     }
-    assert_ne!(laboratory.run(&["slab", "import", "not-there"]).code, Some(0));
+    assert_ne!(laboratory.run(&["import", "not-there"]).code, Some(0));
     assert_eq!(
         laboratory.run_successfully(&["list", "--format", "csv"]).out.lines().count(),
         1,
@@ -244,15 +244,8 @@ fn a_broken_row_is_counted_not_dropped() {
     let laboratory = Sandbox::new();
     let broken = slabinfo_log(3, 0).replacen("filp 300", "filp many", 1);
     fs::write(laboratory.path("broken.log"), broken).unwrap();
-    let said = laboratory.run_successfully(&[
-        "slab",
-        "import",
-        "broken.log",
-        "--page-size",
-        "4KiB",
-        "--format",
-        "csv",
-    ]);
+    let said =
+        laboratory.run_successfully(&["import", "broken.log", "--page-size", "4KiB", "--format", "csv"]);
     let row = said.out.lines().nth(1).unwrap();
     assert!(row.contains(",9,"), "nine rows were read: {row}");
     assert!(said.err.contains("broken.log:5"), "{}", said.err);

@@ -63,7 +63,7 @@ fn programs_and_files_that_are_no_traces_are_named() {
         said.err
     );
     std::fs::write(laboratory.path("no.trace"), "nothing of the kind, ".repeat(9)).unwrap();
-    let said = laboratory.run(&["trace", "import", "no.trace"]);
+    let said = laboratory.run(&["import", "--kind", "optrace", "no.trace"]);
     assert!(
         said.code == Some(2) && said.err.contains("does not begin with OPTRACE"),
         "{:?} {}",

@@ -19,7 +19,7 @@ fn write_load_trace(laboratory: &Sandbox, operations: &str) -> PathBuf {
 /// Writes a changed copy, and imports it.
 fn import_changed_trace(laboratory: &Sandbox, name: &str, bytes: &[u8]) -> CommandOutput {
     std::fs::write(laboratory.path(name), bytes).unwrap();
-    laboratory.run(&["trace", "import", name, "--label", name])
+    laboratory.run(&["import", name, "--label", name])
 }
 
 fn read_word(bytes: &[u8], at: usize) -> u64 {
@@ -223,7 +223,7 @@ fn more_spans_and_numbers_than_the_limits_are_said() {
         let many = if n % 100 == 1 { MOST_NUMBERS as i64 + 3 } else { 1 };
         (0..many).for_each(|_| recorder.number(0, n));
     });
-    laboratory.run_successfully(&["trace", "import", "deep.trace", "--label", "deep"]);
+    laboratory.run_successfully(&["import", "deep.trace", "--label", "deep"]);
     let out = causes_of_label(&laboratory, "deep");
     assert!(
         out.contains("3,000 operations") && out.contains("60 operations had more spans or numbers"),
@@ -236,7 +236,7 @@ fn more_spans_and_numbers_than_the_limits_are_said() {
             recorder.leave()
         }
     });
-    laboratory.run_successfully(&["trace", "import", "crooked.trace", "--label", "crooked"]);
+    laboratory.run_successfully(&["import", "crooked.trace", "--label", "crooked"]);
     let out = causes_of_label(&laboratory, "crooked");
     assert!(out.contains("In 300 operations `leave` and `enter` did not match"), "{out}");
 }
