@@ -378,7 +378,7 @@ const EXPORT: &str = "\
 #[derive(Debug, Args)]
 #[command(after_long_help = IMPORT)]
 pub struct ImportArgs {
-    /// What to import: files that `perflab export` wrote, and files and folders of other tools (--help lists them); of a folder of
+    /// What to import: files that `perflab export` wrote, and files and folders of other tools (`--kind` lists them); of a folder of
     /// results each
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
