@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use perflab_model::{Case, RunRecord, Scalar};
 use perflab_stats::{IntervalEstimate, mean, median, median_with_interval, sd};
-use serde::Serialize;
 
 /// Confidence of every interval.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// How a start was made.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartupMode {
     /// `none`, `sync`, `async`, `staged`
     pub prefetch: String,
@@ -21,7 +20,7 @@ pub struct StartupMode {
 }
 
 /// Every start of one way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StartupSamples {
     /// Which way.
     pub way: StartupMode,
@@ -33,7 +32,6 @@ pub struct StartupSamples {
     pub deviation: f64,
     /// Median of each other metric, by its name: `major-faults`, `requests`, `read` (bytes), `prefetch` (s), `cpu` (s), `delay` (s).
     pub others: BTreeMap<String, f64>,
-    #[serde(skip)]
     wall: Option<IntervalEstimate>,
 }
 
@@ -45,14 +43,13 @@ impl StartupSamples {
 }
 
 /// One application's startups.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StartupApplication {
     /// As the study calls it.
     pub name: String,
     /// Ways, cold ones first.
     pub starts: Vec<StartupSamples>,
     /// Whether the workload of the catalogue started it, as the tests of 2007 did.
-    #[serde(skip)]
     pub is_from_catalogue: bool,
 }
 

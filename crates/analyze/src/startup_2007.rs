@@ -6,10 +6,7 @@
 //! Measured in 2007 by K. Lichota's tests 2, 3 and 8 of a kernel module that read OpenOffice Writer ahead, on an Athlon
 //! of 1.2 GHz with 256 MB and a disk of 7,200 turns a minute. Means and standard deviations.
 
-use std::fmt;
-
 use perflab_stats::{IntervalEstimate, hodges_lehmann_ratio};
-use serde::{Serialize, Serializer};
 
 use crate::startup::{CONFIDENCE, StartupApplication, StartupSamples};
 
@@ -27,7 +24,7 @@ pub enum ClaimStatus {
 }
 
 /// One shape.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HistoricalClaim {
     /// What was seen in 2007.
     pub claim: &'static str,
@@ -49,23 +46,6 @@ impl ClaimStatus {
             ClaimStatus::Fails => "does not hold",
             ClaimStatus::Unclear => "is unclear",
             ClaimStatus::Unmeasured => "is not measured",
-        }
-    }
-}
-
-impl Serialize for ClaimStatus {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.text())
-    }
-}
-
-impl fmt::Display for HistoricalClaim {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "\u{201c}{}\u{201d} {}", self.claim, self.standing.text())?;
-        let further = [self.now.as_str(), self.why].into_iter().filter(|text| !text.is_empty());
-        match further.collect::<Vec<_>>().join("; ") {
-            text if text.is_empty() => Ok(()),
-            text => write!(to, ": {text}"),
         }
     }
 }
@@ -240,7 +220,7 @@ fn describe_ratio(ratio: &IntervalEstimate) -> String {
 }
 
 /// One row of the tables of 2007.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedStartup {
     /// The test's number.
     pub test: u8,

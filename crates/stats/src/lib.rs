@@ -79,6 +79,5 @@ pub use trend::{
 };
 pub use variance_components::VarianceComponents;
 pub use warm_up::{
-    SeriesSegment, SteadyState, WarmupPattern, WarmupRules, find_segments, find_segments_by_default,
-    first_steady_by_variation,
+    SeriesSegment, SteadyState, WarmupPattern, WarmupRules, find_segments, first_steady_by_variation,
 };

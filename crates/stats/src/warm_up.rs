@@ -192,15 +192,6 @@ pub fn find_segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<SeriesSe
     Ok(found)
 }
 
-/// [`find_segments`] with the penalty 15 ln n of Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017.
-///
-/// # Errors
-/// As [`find_segments`].
-pub fn find_segments_by_default(in_time_order: &[f64]) -> Result<Vec<SeriesSegment>, StatsError> {
-    check_at_least(in_time_order, SHORTEST_SEGMENT)?;
-    find_segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
-}
-
 /// Passes a series that is not too long to search.
 fn check_length(values: &[f64]) -> Result<&[f64], StatsError> {
     let n = values.len();
