@@ -26,6 +26,7 @@ use rustix::time::Timespec;
 use crate::barrier::BarrierPoint;
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
+use crate::overhead_meter::{OverheadMeter, start_monitors};
 use crate::preflight;
 use crate::protocol::{
     AgentOrder, AgentReport, AgentRunConfig, ProtocolError, TraceFilePart, encode_frame, greeting_line,
@@ -99,7 +100,7 @@ struct ConfiguredRun<'a> {
 
 impl ConfiguredRun<'_> {
     fn carry_out(&self, mut executor: SlotExecutor<'_>, watch: AgentMonitors) -> Result<(), ConductError> {
-        let before = perflab_observe::process_usage().cpu;
+        let meter = OverheadMeter::start();
         self.send_facts(&self.manifest.facts);
         self.report_reached(BarrierPoint::First);
         let worked = self.run_slots(&mut executor);
@@ -110,16 +111,8 @@ impl ConfiguredRun<'_> {
             while self.next_order().is_some_and(|order| order != AgentOrder::Leave) {}
         }
         let cost = watch.stop();
-        let usage = perflab_observe::process_usage();
-        let overhead = Overhead {
-            cpu: usage.cpu.since(before),
-            monitors_cpu: cost.cpu,
-            peak_rss: usage.peak_rss,
-            ticks: cost.ticks,
-            late_ticks: cost.late,
-            lost_ticks: cost.lost,
-            ..Overhead::default()
-        };
+        // The run's wall clock is the host's.
+        let overhead = Overhead { wall: Nanos(0), ..meter.overhead(&cost) };
         self.send_stamped(RunEventKind::Ended { status: RunStatus::Finished, overhead });
         if worked? {
             self.report_reached(BarrierPoint::End);
@@ -360,8 +353,7 @@ struct AgentMonitors {
 impl AgentMonitors {
     pub(crate) fn start(manifest: &Manifest, root: &Root, voice: &FramedReportWriter) -> Self {
         let (sink, events) = channel();
-        let intervals = manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
-        let sampler = Sampler::start(intervals, root.clone(), sink);
+        let sampler = start_monitors(manifest, root, sink);
         let voice = voice.clone();
         // Ends with the sampler, or when nobody listens: the stream's end is noticed elsewhere.
         let tell =

@@ -336,7 +336,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 }
                 self.run_state.send_or_hold(event)?
             }
-            Ok(ValidatedReport::Cost(cost)) => self.run_state.add_overhead(cost),
+            Ok(ValidatedReport::Cost(cost)) => self.run_state.add_overhead(&cost),
             Ok(ValidatedReport::Drop) => {}
             Err(reason) => self.lose_target(target, reason)?,
         }

@@ -4,12 +4,12 @@
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
-use perflab_model::run::Overhead;
-use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
+use perflab_model::{Manifest, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::Sampler;
 
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
+use crate::overhead_meter::{OverheadMeter, start_monitors};
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::run_state::{SlotProgress, is_precision_reached, is_time_over, wait_quiet_time};
@@ -40,8 +40,7 @@ pub struct HostSession<'a> {
     manifest: &'a Manifest,
     stream: EventSender,
     stop: &'a StopRequest,
-    begun: Nanos,
-    cpu_before: Nanos,
+    meter: OverheadMeter,
 }
 
 /// How the slots went.
@@ -63,15 +62,13 @@ impl<'a> HostSession<'a> {
         stream.send_phase(RunPhase::Prepare)?;
         let executor =
             SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None)?.prepare_run()?;
-        let cpu_before = perflab_observe::process_usage().cpu;
         stream.send(RunEventKind::Began(Box::new(manifest.clone())))?;
-        let begun = perflab_observe::monotonic_now();
-        Ok(HostSession { executor, manifest, stream, stop, begun, cpu_before })
+        Ok(HostSession { executor, manifest, stream, stop, meter: OverheadMeter::start() })
     }
 
     /// Runs every slot, undoes every setting, and says `Ended`.
     pub(crate) fn run(mut self) -> Result<RunStatus, ConductError> {
-        let sampler = self.start_sampler();
+        let sampler = start_monitors(self.manifest, &self.executor.host.root, self.stream.sink());
         wait_quiet_time(self.manifest, self.stop);
         let outcome = self.run_slots();
         let status = match &outcome {
@@ -82,11 +79,6 @@ impl<'a> HostSession<'a> {
         };
         let left = self.end_run(status, sampler)?;
         executor::with_undo_failures(outcome.map(|_| status), left)
-    }
-
-    fn start_sampler(&self) -> Sampler {
-        let wanted = self.manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
-        Sampler::start(wanted, self.executor.host.root.clone(), self.stream.sink())
     }
 
     fn run_slots(&mut self) -> Result<HostRunTally, ConductError> {
@@ -117,7 +109,7 @@ impl<'a> HostSession<'a> {
     }
 
     fn must_stop(&self) -> Result<bool, ConductError> {
-        Ok(is_time_over(self.manifest, self.begun, &self.stream)? || self.stop.is_requested())
+        Ok(is_time_over(self.manifest, self.meter.started(), &self.stream)? || self.stop.is_requested())
     }
 
     fn enter_phase(&self, phase: &mut Option<RunPhase>, slot: &Slot) -> Result<(), ConductError> {
@@ -143,18 +135,8 @@ impl<'a> HostSession<'a> {
         reported?;
         wait_quiet_time(self.manifest, self.stop);
         let cost = sampler.stop();
-        let usage = perflab_observe::process_usage();
         self.stream.send_phase(RunPhase::Finish)?;
-        let overhead = Overhead {
-            cpu: usage.cpu.since(self.cpu_before),
-            monitors_cpu: cost.cpu,
-            wall: perflab_observe::monotonic_now().since(self.begun),
-            peak_rss: usage.peak_rss,
-            bytes_written: 0, // the recorder's to say
-            ticks: cost.ticks,
-            late_ticks: cost.late,
-            lost_ticks: cost.lost,
-        };
+        let overhead = self.meter.overhead(&cost);
         self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok(left)
     }

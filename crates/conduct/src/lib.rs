@@ -13,6 +13,7 @@
 //! | `host_run` | a run on this host |
 //! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
 //! | [`synchronised_run`] | a run whose iterations begin at one instant on all targets |
+//! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
 //! | `run_state` | what a run has reported and counted so far |
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
@@ -40,6 +41,7 @@ mod iteration_trace;
 pub mod launcher;
 pub mod multiplexer;
 mod open_slot;
+mod overhead_meter;
 pub mod plan;
 mod preflight;
 pub mod protocol;

@@ -9,6 +9,7 @@ use perflab_observe::{Sampler, monotonic_now};
 
 use crate::error::ConductError;
 use crate::executor::SlotExecutor;
+use crate::overhead_meter::{OverheadMeter, add_overhead, start_monitors};
 use crate::protocol::AgentRunConfig;
 use crate::run_context::{EventSender, LocalMachine};
 use crate::stack_merge::StackMerger;
@@ -22,8 +23,7 @@ pub(crate) struct RunTally {
 
 /// What there is from the run's beginning on.
 pub(crate) struct BegunRun {
-    pub(crate) at: Nanos,
-    pub(crate) cpu: Nanos,
+    pub(crate) meter: OverheadMeter,
     pub(crate) sampler: Sampler,
     progress: SlotProgress,
     phase: Option<RunPhase>,
@@ -53,16 +53,14 @@ impl RunState<'_> {
 
     /// Says `Began`, with the targets as they are, and what was reported before.
     pub(crate) fn begin(&mut self, targets: Vec<TargetRecord>) -> Result<(), ConductError> {
-        let cpu = perflab_observe::process_usage().cpu;
+        let meter = OverheadMeter::start();
         self.stream.send(RunEventKind::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
         for event in std::mem::take(&mut self.early_events) {
             self.stream.forward(event)?;
         }
-        let wanted = self.manifest.study.monitors.iter().map(|(name, span)| (name.clone(), span.0)).collect();
         self.begun = Some(BegunRun {
-            at: monotonic_now(),
-            cpu,
-            sampler: Sampler::start(wanted, self.host.root.clone(), self.stream.sink()),
+            meter,
+            sampler: start_monitors(self.manifest, &self.host.root, self.stream.sink()),
             progress: SlotProgress::new(self.manifest.plan.slots.len() as u32),
             phase: None,
         });
@@ -118,7 +116,7 @@ impl RunState<'_> {
 
     /// Whether the run's time is over.
     pub(crate) fn must_stop(&self) -> Result<bool, ConductError> {
-        let begun = self.begun.as_ref().map_or(Nanos(u64::MAX), |begun| begun.at);
+        let begun = self.begun.as_ref().map_or(Nanos(u64::MAX), |begun| begun.meter.started());
         is_time_over(self.manifest, begun, &self.stream)
     }
 
@@ -205,13 +203,8 @@ impl RunState<'_> {
         self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
     }
 
-    pub(crate) fn add_overhead(&mut self, cost: Overhead) {
-        self.cost.cpu.0 = self.cost.cpu.0.saturating_add(cost.cpu.0);
-        self.cost.monitors_cpu.0 = self.cost.monitors_cpu.0.saturating_add(cost.monitors_cpu.0);
-        self.cost.peak_rss = self.cost.peak_rss.max(cost.peak_rss);
-        self.cost.ticks = self.cost.ticks.saturating_add(cost.ticks);
-        self.cost.late_ticks = self.cost.late_ticks.saturating_add(cost.late_ticks);
-        self.cost.lost_ticks = self.cost.lost_ticks.saturating_add(cost.lost_ticks);
+    pub(crate) fn add_overhead(&mut self, cost: &Overhead) {
+        add_overhead(&mut self.cost, cost);
     }
 
     pub(crate) fn wait_quiet_time(&self) {

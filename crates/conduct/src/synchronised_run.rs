@@ -8,12 +8,13 @@ use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
 use perflab_model::study::FactorSide;
-use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
+use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::monotonic_now;
 
 use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
+use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::run_state::{BegunRun, RunState, RunTally};
@@ -115,18 +116,9 @@ impl RunState<'_> {
     fn end_run(self, status: RunStatus, begun: BegunRun) -> Result<Vec<String>, ConductError> {
         let left = self.executor.undo_all()?;
         let watched = begun.sampler.stop();
-        let usage = perflab_observe::process_usage();
         self.stream.send_phase(RunPhase::Finish)?;
-        let overhead = Overhead {
-            cpu: Nanos(usage.cpu.since(begun.cpu).0.saturating_add(self.cost.cpu.0)),
-            monitors_cpu: Nanos(watched.cpu.0.saturating_add(self.cost.monitors_cpu.0)),
-            wall: monotonic_now().since(begun.at),
-            peak_rss: usage.peak_rss.max(self.cost.peak_rss),
-            bytes_written: 0, // the recorder's to say
-            ticks: watched.ticks.saturating_add(self.cost.ticks),
-            late_ticks: watched.late.saturating_add(self.cost.late_ticks),
-            lost_ticks: watched.lost.saturating_add(self.cost.lost_ticks),
-        };
+        let mut overhead = begun.meter.overhead(&watched);
+        add_overhead(&mut overhead, &self.cost);
         self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok(left)
     }
