@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
+use perflab_formats::kernel::process::ProcessStat;
 use perflab_model::Nanos;
 use perflab_model::io_trace::{DeviceNumber, SECTOR};
 use perflab_observe::Root;
@@ -38,9 +39,9 @@ impl StartupCost {
     /// Of a child that leads its process group, and was not waited for yet.
     pub(crate) fn of_child(child: &Child, reads: Option<DiskTraffic>, cpu: Option<Nanos>) -> Self {
         let group: Vec<PathBuf> = process_group_folders(child.id());
-        let stats = group.iter().filter_map(|process| ProcessStat::read(&process.join("stat")));
-        let faults = |stat: ProcessStat| Some(stat.numeric_field(12)? + stat.numeric_field(13)?);
-        let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
+        let stats = group.iter().filter_map(|process| read_process_stat(process));
+        let faults = stats.map(|stat| stat.faults.1 + stat.child_major_faults);
+        let major_faults = faults.reduce(|sum, more| sum + more);
         let counts = is_delay_accounting_on(&Root::host());
         let now = uptime_ticks().unwrap_or(0);
         let waited = || group.iter().map(|process| disk_delay(process, now)).sum();
@@ -53,7 +54,7 @@ impl StartupCost {
 fn process_group_folders(leader: u32) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     let is_member = |process: &PathBuf| {
-        ProcessStat::read(&process.join("stat")).and_then(|stat| stat.numeric_field(5)) == Some(leader.into())
+        read_process_stat(process).is_some_and(|stat| u32::try_from(stat.group) == Ok(leader))
     };
     processes.filter(is_member).collect()
 }
@@ -63,9 +64,9 @@ fn process_group_folders(leader: u32) -> Vec<PathBuf> {
 /// in the middle of a wait, and with Linux 6.18 now and then elsewhere (the count rises by a second within a quarter).
 fn disk_delay(process: &Path, now: u64) -> Option<u64> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
-    let stats = threads.filter_map(|thread| ProcessStat::read(&thread.path().join("stat")));
+    let stats = threads.filter_map(|thread| read_process_stat(&thread.path()));
     let waited = |stat: ProcessStat| {
-        let (wait, life) = (stat.numeric_field(42)?, now.saturating_sub(stat.numeric_field(22)?));
+        let (wait, life) = (stat.disk_delay_ticks?, now.saturating_sub(stat.started));
         (wait <= life).then_some(wait)
     };
     stats.map(waited).sum()
@@ -77,20 +78,9 @@ fn uptime_ticks() -> Option<u64> {
     text.split_whitespace().next()?.replace('.', "").parse().ok()
 }
 
-/// `/proc/PID/stat` (`man 5 proc`).
-struct ProcessStat(Vec<String>);
-
-impl ProcessStat {
-    fn read(path: &Path) -> Option<Self> {
-        let text = fs::read_to_string(path).ok()?;
-        // The name may hold blanks and brackets: numbers follow the last one, the third first.
-        Some(ProcessStat(text.rsplit_once(')')?.1.split_whitespace().map(String::from).collect()))
-    }
-
-    /// The number at a position, counted from 1 as the manual does.
-    fn numeric_field(&self, place: usize) -> Option<u64> {
-        self.0.get(place - 3)?.parse().ok()
-    }
+/// The `stat` in a folder of a process or a thread.
+fn read_process_stat(folder: &Path) -> Option<ProcessStat> {
+    ProcessStat::parse(&fs::read_to_string(folder.join("stat")).ok()?)
 }
 
 /// What a disk has read.

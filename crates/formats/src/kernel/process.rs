@@ -18,12 +18,18 @@ pub struct ProcessStat {
     pub is_kernel_thread: bool,
     /// Page faults that needed no disk, and those that did.
     pub faults: (u64, u64),
+    /// Page faults that needed a disk, of children that were waited for.
+    pub child_major_faults: u64,
     /// CPU time in user and in kernel mode, in ticks.
     pub cpu_ticks: (u64, u64),
     /// Clock ticks after boot; with the number, it names one process for ever.
     pub started: u64,
+    /// Hundredths of a second that it waited for disks, where the kernel counts them.
+    pub disk_delay_ticks: Option<u64>,
     /// Where its environment lies in its memory; 0 of a process within exec, none where we may not know.
     pub environment: Option<u64>,
+    /// How it ended, as wait(2) gives it, where nobody has waited for it.
+    pub exit_status: Option<i32>,
 }
 
 impl ProcessStat {
@@ -39,9 +45,12 @@ impl ProcessStat {
             group: fields.get(2)?.parse().ok()?,
             is_kernel_thread: number(6)? & KERNEL_THREAD != 0,
             faults: (number(7)?, number(9)?),
+            child_major_faults: number(10)?,
             cpu_ticks: (number(11)?, number(12)?),
             started: number(19)?,
+            disk_delay_ticks: number(39),
             environment: number(48),
+            exit_status: fields.get(49).and_then(|status| status.parse().ok()),
         })
     }
 
@@ -73,6 +82,10 @@ mod tests {
         let process = ProcessStat::parse(stat).unwrap();
         assert_eq!((process.pid, process.parent, process.group, process.started), (12, 7, 9, 4711));
         assert_eq!((process.faults, process.cpu_ticks, process.environment), ((1, 3), (5, 6), None));
+        assert_eq!(
+            (process.child_major_faults, process.disk_delay_ticks, process.exit_status),
+            (4, None, None)
+        );
         assert!(process.is_alive() && !process.is_kernel_thread && !process.is_in_exec());
     }
 
@@ -85,6 +98,18 @@ mod tests {
         assert!(of("S", "2129984").is_kernel_thread);
         assert!(!of("Z", "0").is_alive() && !of("X", "0").is_alive() && of("R", "0").is_alive());
         assert_eq!(ProcessStat::parse("2 (k) S 1"), None);
+    }
+
+    #[test]
+    fn fields_are_counted_as_the_manual_does() {
+        let numbers: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let process = ProcessStat::parse(&format!("1 (a) S {}", numbers.join(" "))).unwrap();
+        assert_eq!((process.parent, process.group, process.started), (4, 5, 22));
+        assert_eq!((process.faults, process.child_major_faults, process.cpu_ticks), ((10, 12), 13, (14, 15)));
+        assert_eq!(
+            (process.disk_delay_ticks, process.environment, process.exit_status),
+            (Some(42), Some(51), Some(52))
+        );
     }
 
     #[test]

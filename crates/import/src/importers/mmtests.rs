@@ -16,6 +16,7 @@ use std::{fs, io};
 
 use indexmap::IndexMap;
 use perflab_formats::kernel::KERNEL_FILES;
+use perflab_formats::kernel::meminfo::find_meminfo_field;
 use perflab_formats::kernel::slab_counts::LoggedMachine;
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
 use perflab_formats::tool::find_tool_log;
@@ -396,15 +397,7 @@ fn read_machine_facts(
             facts.add(key, parse_fact_value(value.trim()), "lscpu.txt");
         }
     }
-    let memory = lines("tests-sysstate").into_iter().find_map(|line| {
-        line.strip_prefix("MemTotal:")?
-            .trim()
-            .strip_suffix("kB")?
-            .trim()
-            .parse::<i64>()
-            .ok()?
-            .checked_mul(1024)
-    });
+    let memory = find_meminfo_field(&lines("tests-sysstate").join("\n"), "MemTotal");
     memory.into_iter().for_each(|bytes| facts.add("memory.total", bytes, "tests-sysstate: MemTotal"));
     host
 }

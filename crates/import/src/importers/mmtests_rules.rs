@@ -21,6 +21,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::{LineOutcome, TextLine};
+use perflab_formats::tool::gnu_time::parse_short_gnu_time;
 use perflab_model::{Direction, Nanos, Scalar};
 
 use crate::benchmark_results::{
@@ -599,7 +600,7 @@ fn redis_operation_name(name: &str) -> String {
     }
 }
 
-const NAMES: [(&str, &str); 3] = [("User", "user"), ("System", "system"), ("Elapsed", "elapsed")];
+const NAMES: [&str; 3] = ["User", "System", "Elapsed"];
 
 /// Reads them; they decide where the benchmark gave nothing else.
 pub(crate) fn read_gnu_times(
@@ -625,7 +626,7 @@ pub(crate) fn read_gnu_times(
             .find_or_add_case(&format!("{}-time", bench.name), [("of".to_owned(), key.into())].into());
         if let Some(times) = found {
             let execution = bench.next_execution(case);
-            for ((name, _), value) in NAMES.into_iter().zip(times) {
+            for (name, value) in NAMES.into_iter().zip(times) {
                 let metric = bench.metric_named(case, name, "s", Direction::Lower, decide);
                 bench.add_sample(execution, metric, value);
             }
@@ -633,19 +634,6 @@ pub(crate) fn read_gnu_times(
         bench.keep_report(report);
     }
     Ok(())
-}
-
-/// `0.05user 0.12system 0:01.50elapsed 11%CPU …`
-fn parse_short_gnu_time(text: &str) -> Result<[f64; 3], String> {
-    let word = |ending: &str| text.split_ascii_whitespace().find_map(|word| word.strip_suffix(ending));
-    let mut times = [0.0; 3];
-    for (time, (_, ending)) in times.iter_mut().zip(NAMES) {
-        let word = word(ending).ok_or_else(|| format!("it has no time of `{ending}`"))?;
-        *time = word
-            .split(':')
-            .try_fold(0.0, |sum, part| Ok::<_, String>(sum * 60.0 + parse_finite_number(part)?))?;
-    }
-    Ok(times)
 }
 
 #[cfg(test)]
@@ -672,16 +660,6 @@ mod tests {
         assert_eq!(
             reported,
             [("ops/sec", 52011.41), ("misses/sec", 47278.84), ("latency", 3.84), ("kb/sec", 2089.4)]
-        );
-    }
-
-    #[test]
-    fn minutes_and_hours_are_seconds() {
-        let text = "0.05user 0.12system 1:02:03.50elapsed 11%CPU (0avgtext+0avgdata 1maxresident)k";
-        assert_eq!(super::parse_short_gnu_time(text), Ok([0.05, 0.12, 3723.5]));
-        assert_eq!(
-            super::parse_short_gnu_time("0.05user 0:01elapsed"),
-            Err("it has no time of `system`".into())
         );
     }
 }

@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use perflab_analyze::slab::{self, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage};
+use perflab_formats::kernel::meminfo::find_meminfo_field;
 use perflab_model::series::{ColumnData, ColumnType, RowRuns, Series};
 use perflab_model::{Bytes, CellRow, Nanos, TableCell};
 use perflab_observe::{Monitor, Root};
@@ -63,9 +64,8 @@ fn print_slab_totals(context: &App) -> Result<Exit, Failure> {
     let text = context.root.read("/proc/meminfo")?;
     let mut grid = Grid::new([GridColumn::left("meminfo"), GridColumn::right("size")]);
     for name in ["Slab", "SReclaimable", "SUnreclaim"] {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kib = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
-        let size = kib.map(|kib| perflab_model::Bytes(kib.saturating_mul(1024)));
+        let size = find_meminfo_field(&text, name).and_then(|bytes| u64::try_from(bytes).ok());
+        let size = size.map(perflab_model::Bytes);
         let cell = size.map_or_else(GridCell::missing, |size| GridCell::with_text(size.to_string(), size.0));
         grid.add_row([GridCell::from(name), cell]);
     }
@@ -614,6 +614,7 @@ fn signed_bytes(bytes: u128) -> i128 {
 #[cfg(test)]
 mod tests {
     use perflab_analyze::slab::{SlabFacts, SlabInput};
+    use perflab_formats::kernel::meminfo::find_meminfo_field;
     use perflab_model::Nanos;
     use perflab_model::series::{ColumnData, Series, SeriesSchema};
     use ratatui::Terminal;

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use perflab_formats::kernel::process::ProcessStat;
+
 use crate::failure::{Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::instruments::trace::AttachArgs;
 use crate::instruments::trace_attach::find_command;
@@ -167,7 +169,9 @@ impl WatchedProcess {
         let pid = i32::try_from(child.id())
             .map_err(|_| UnexpectedError(format!("the child has a strange number, {}", child.id())))?;
         let since = Instant::now();
-        while process_state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
+        while read_process_stat(pid).map(|stat| stat.state) != Some('T')
+            && since.elapsed() < Duration::from_secs(5)
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(Self { name, pid, child: Some(child), failed: false, ended: None })
@@ -207,7 +211,7 @@ impl WatchedProcess {
                 Ok(ended.is_none())
             }
             None => {
-                let lives = !matches!(process_state(self.pid), None | Some('Z' | 'X'));
+                let lives = read_process_stat(self.pid).is_some_and(|stat| stat.is_alive());
                 if !lives && self.ended.is_none() {
                     let (failed, ended) = foreign_process_end(self.pid);
                     (self.failed, self.ended) = (failed, Some(ended));
@@ -219,11 +223,8 @@ impl WatchedProcess {
 
     /// Nanoseconds of CPU that it took so far, all threads together and those that ended too; to a tick of the kernel's.
     pub fn cpu_time(&self) -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let mut ticks = || fields.next()?.parse::<u64>().ok();
-        let ticks = ticks()? + ticks()?;
-        Some(ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+        let (user, system) = read_process_stat(self.pid)?.cpu_ticks;
+        Some((user + system) * 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
     }
 
     /// What the program calls itself now.
@@ -235,12 +236,10 @@ impl WatchedProcess {
     }
 }
 
-/// How a process ended that is not our child: while nobody waited for it, /proc has its status as the last number.
+/// How a process ended that is not our child: while nobody waited for it, /proc has its status.
 /// Whether it failed; that it is gone, where nothing says how, is reported as well.
 fn foreign_process_end(pid: i32) -> (bool, String) {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let status = stat.as_deref().and_then(|text| text.split_whitespace().next_back()?.parse::<i32>().ok());
-    match status {
+    match read_process_stat(pid).and_then(|stat| stat.exit_status) {
         Some(status) if status & 0x7f != 0 => (true, format!("was killed by signal {}", status & 0x7f)),
         Some(status) if status != 0 => (true, format!("ended with exit code {}", status >> 8 & 0xff)),
         Some(_) => (false, "ended".into()),
@@ -248,10 +247,8 @@ fn foreign_process_end(pid: i32) -> (bool, String) {
     }
 }
 
-/// A process's state, as /proc has it behind the name in brackets.
-fn process_state(pid: i32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
+fn read_process_stat(pid: i32) -> Option<ProcessStat> {
+    ProcessStat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("perflab-guest", &["perflab-model", "perflab-observe"]),
     ("perflab-settings", &["perflab-model", "perflab-observe", "perflab-workload"]),
     ("perflab-disk", &["perflab-model", "perflab-observe", "perflab-settings"]),
-    ("perflab-startup", &["perflab-model", "perflab-observe", "perflab-settings"]),
+    ("perflab-startup", &["perflab-formats", "perflab-model", "perflab-observe", "perflab-settings"]),
     (
         "perflab-conduct",
         &[

@@ -63,7 +63,7 @@ fn an_imported_log_is_shown_in_exact_bytes() {
     assert!(table.out.contains("all 3 caches") && table.out.contains("dentry"), "{}", table.out);
     assert!(!table.out.contains("filp"), "{}", table.out);
     assert!(!table.err.contains("percent_efficient"), "the notebook's names come with all columns only");
-    let wide = laboratory.run_successfully(&["slab", "show", "notebook", "--wide"]);
+    let wide = laboratory.run_successfully(&["slab", "show", "log", "--wide"]);
     assert!(wide.err.contains("percent_efficient"), "{}", wide.err);
 }
 
