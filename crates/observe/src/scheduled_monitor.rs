@@ -12,7 +12,8 @@ use perflab_model::series::SeriesGap;
 use perflab_model::{Nanos, RunEvent, RunEventKind, SeriesSchema};
 
 use crate::error::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorReading, find_monitor, open_monitor};
+use crate::monitor::context::{Monitor, MonitorReading};
+use crate::monitor::registry::{find_monitor, open_monitor};
 use crate::overhead::{explain_absence, thread_wait_time};
 use crate::realtime_priority::is_fast_clock;
 use crate::root::Root;

@@ -10,7 +10,7 @@ use perflab_formats::kernel::kvm_stats::{kvm_columns, parse_kvm_count};
 use perflab_model::{CellRow, SeriesSchema, TableCell};
 
 use crate::error::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorContext};
+use crate::monitor::context::{Monitor, MonitorContext};
 
 /// The row of all machines.
 const ALL: &str = "all";

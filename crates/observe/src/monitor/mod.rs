@@ -5,6 +5,7 @@
 //! time nor other monitors, and does not guess: what the kernel did not give is `Missing`, and a text that it does
 //! not understand is an error that names the line.
 
+pub(crate) mod context;
 pub(crate) mod kvm_stats;
 pub(crate) mod registry;
 pub(crate) mod slab_caches;
@@ -15,4 +16,5 @@ pub(crate) mod slabinfo;
 mod tests;
 pub(crate) mod text_file;
 
-pub use registry::{Monitor, MonitorContext, MonitorReading, all_monitors, find_monitor, open_monitor};
+pub use context::{Monitor, MonitorContext, MonitorReading};
+pub use registry::{all_monitors, find_monitor, open_monitor};

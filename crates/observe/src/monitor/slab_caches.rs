@@ -15,7 +15,7 @@ use perflab_formats::kernel::sysfs_slab::{
 use perflab_model::{CellRow, SeriesSchema};
 
 use crate::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorContext};
+use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::slab_tree::{SlabDirectory, SysfsSlabTree, read_slab_attribute};
 use crate::root::Root;
 

@@ -11,7 +11,7 @@ use perflab_formats::kernel::sysfs_slab::{COUNT_ATTRIBUTES, ExactCounts, NodeCou
 use perflab_model::{CellRow, SeriesSchema};
 use rustix::process::{Resource, getrlimit};
 
-use crate::monitor::registry::{Monitor, MonitorContext};
+use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::slab_tree::{REREADS, SlabAttribute, SlabDirectory, SysfsSlabTree, read_slab_attribute};
 use crate::{ObserveError, Root};
 

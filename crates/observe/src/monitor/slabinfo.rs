@@ -13,7 +13,7 @@ use perflab_formats::reading_parser::{MalformedLine, text_lines};
 use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorContext, MonitorReading};
+use crate::monitor::context::{Monitor, MonitorContext, MonitorReading};
 use crate::monitor::slab_caches::read_page_size;
 use crate::monitor::slab_tree::{CountEstimates, REREADS};
 use crate::monitor::text_file::ProcFile;

@@ -9,7 +9,7 @@ use perflab_formats::reading_parser::{MalformedLine, ReadingParser as _};
 use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
-use crate::monitor::registry::{Monitor, MonitorContext};
+use crate::monitor::context::{Monitor, MonitorContext};
 use crate::root::Root;
 
 /// More than any known file needs at first; it grows where a machine has more to say.

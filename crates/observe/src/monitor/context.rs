@@ -1,0 +1,64 @@
+//! What a monitor is opened with, and what it gives: its schema, and readings as whole rows or as changes.
+
+use perflab_formats::column::stored_columns;
+use perflab_formats::kernel::KernelFile;
+use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
+
+use crate::error::ObserveError;
+use crate::root::Root;
+
+/// A monitor that was opened.
+pub trait Monitor: Send {
+    /// Its columns; the same for as long as it is open.
+    fn schema(&self) -> &SeriesSchema;
+
+    /// Reads its file now and appends all rows of this tick.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
+    fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError>;
+
+    /// Reads its file now, and returns what differs from its last reading, where it knows; else everything.
+    ///
+    /// # Errors
+    /// As [`Monitor::read_rows`].
+    fn read_changes(&mut self) -> Result<MonitorReading, ObserveError> {
+        let mut rows = Vec::new();
+        self.read_rows(&mut rows)?;
+        Ok(MonitorReading::Whole(rows))
+    }
+}
+
+/// What a monitor says at a tick.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MonitorReading {
+    /// All rows.
+    Whole(Vec<CellRow>),
+    /// Those that differ from the last tick's, each with its index: the others are as they were.
+    Changed(Vec<(u32, CellRow)>),
+}
+
+/// What a monitor is opened with.
+#[derive(Debug)]
+pub struct MonitorContext<'a> {
+    pub(crate) file: &'static KernelFile,
+    pub(crate) root: &'a Root,
+    pub(crate) interval: Nanos,
+}
+
+impl MonitorContext<'_> {
+    /// The schema of a monitor with these columns.
+    pub(crate) fn schema_with_columns(&self, columns: Vec<ColumnSpec>) -> SeriesSchema {
+        SeriesSchema {
+            monitor: self.file.name.into(),
+            source: self.file.source.into(),
+            interval: self.interval,
+            columns,
+        }
+    }
+
+    /// The schema of a monitor that has the columns it declares.
+    pub(crate) fn declared_schema(&self) -> SeriesSchema {
+        self.schema_with_columns(stored_columns(self.file.columns))
+    }
+}
