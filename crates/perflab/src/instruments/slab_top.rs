@@ -614,7 +614,6 @@ fn signed_bytes(bytes: u128) -> i128 {
 #[cfg(test)]
 mod tests {
     use perflab_analyze::slab::{SlabFacts, SlabInput};
-    use perflab_formats::kernel::meminfo::find_meminfo_field;
     use perflab_model::Nanos;
     use perflab_model::series::{ColumnData, Series, SeriesSchema};
     use ratatui::Terminal;
