@@ -55,7 +55,7 @@ impl<'a> BlockOwners<'a> {
     /// Files over metadata: ext4 calls what it cannot name more closely nothing at all.
     pub(crate) fn new(recording: &'a IoRecording) -> Self {
         let mut map = BlockOwners { own: metadata_blocks(recording), ..BlockOwners::default() };
-        let summary = &recording.told;
+        let summary = &recording.summary;
         for range in &summary.metadata {
             for place in summary.disk_ranges(range.device, range.physical, range.length) {
                 map.add_extent(place.disk, place.physical, place.length, ExtentOwner::Metadata(range.class));
@@ -162,7 +162,7 @@ fn metadata_blocks(recording: &IoRecording) -> HashMap<DeviceNumber, BTreeMap<u6
             .map(|event| (event.first, event.count))
             .collect();
         for (first, count) in pages.iter() {
-            for place in recording.told.disk_ranges(
+            for place in recording.summary.disk_ranges(
                 DeviceNumber(device),
                 first.saturating_mul(PAGE),
                 count.saturating_mul(PAGE),

@@ -98,7 +98,7 @@ impl TraceContents {
     /// The pages of a list that another tool made, and under which device it names the file system of the recording's files,
     /// where these are of a map: that knows no number of its partition, so that is the one with most of its inodes.
     pub fn from_pages(recording: &IoRecording, ranges: &[PageRange]) -> (Self, Option<DeviceNumber>) {
-        let mapped = recording.told.block_map.and(recording.files.first()).map(|file| file.device);
+        let mapped = recording.summary.block_map.and(recording.files.first()).map(|file| file.device);
         let inodes: HashSet<u64> = recording.files.iter().map(|file| file.inode).collect();
         let mut common: BTreeMap<DeviceNumber, HashSet<u64>> = BTreeMap::new();
         for range in ranges.iter().filter(|range| inodes.contains(&range.inode)) {
@@ -129,7 +129,7 @@ pub fn trace_coverage(recording: &IoRecording, known: &TraceContents) -> TraceCo
         tells_uses: recording.events.iter().any(|event| event.kind.is_page_use()),
         contents: known,
         begin: recording.events.iter().find(|event| event.kind == IoEventKind::Exec).map(|event| event.at),
-        begun: recording.told.begun,
+        begun: recording.summary.begun,
         programs: ThreadNames::from_recording(recording),
     };
     let (reads, answers) = completed_reads(recording);
@@ -406,7 +406,7 @@ mod tests {
                 make_file(13, FileClass::Directory, "/lib", &[(0, 20, 4)]),
                 disk,
             ],
-            told: IoTraceSummary {
+            summary: IoTraceSummary {
                 metadata: vec![
                     range(30, 2, MetadataClass::InodeTable),
                     range(21, 1, MetadataClass::Directory),
@@ -536,7 +536,7 @@ mod tests {
         // The disk of 2007 began its first partition at sector 63; a page of a file there lies across two of the disk's.
         let mut recording =
             make_recording(vec![make_event(5, IoEventKind::Issued, DISK, 0, 63 + 80, 32, "R")]);
-        recording.told.partitions = vec![DiskPartition { device: SYSTEM, disk: DISK, start: 63 * 512 }];
+        recording.summary.partitions = vec![DiskPartition { device: SYSTEM, disk: DISK, start: 63 * 512 }];
         let files = reads_by_file(&recording);
         let seen: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.read)).collect();
         assert_eq!(seen, [("/lib/a", 4 * PAGE)]);
@@ -553,7 +553,7 @@ mod tests {
         let Some(byte) = sector.checked_sub(start).map(|sector| sector * 512) else { return String::new() };
         let holds = |from: u64, length: u64| (from..from + length).contains(&byte);
         let of = |file: &&IoFile| file.extents.iter().any(|extent| holds(extent.physical, extent.length));
-        let ranges = recording.told.metadata.iter().filter(|range| holds(range.physical, range.length));
+        let ranges = recording.summary.metadata.iter().filter(|range| holds(range.physical, range.length));
         let narrow = ranges.min_by_key(|range| range.length).map(|range| range.class.name().to_owned());
         let file = recording.files.iter().find(of).and_then(|file| file.path.clone());
         match narrow {
@@ -571,7 +571,7 @@ mod tests {
         ) {
             let events = requests.iter().map(|(first, count)| make_event(5, IoEventKind::Issued, DISK, 0, *first, *count, "R"));
             let mut recording = make_recording(events.collect());
-            recording.told.partitions = vec![DiskPartition { device: SYSTEM, disk: DISK, start: start * 512 }];
+            recording.summary.partitions = vec![DiskPartition { device: SYSTEM, disk: DISK, start: start * 512 }];
             let mut expected: BTreeMap<String, u64> = BTreeMap::new();
             for sector in requests.iter().flat_map(|(first, count)| *first..first + count) {
                 let name = match expected_owner(&recording, start, sector) {
@@ -611,7 +611,7 @@ mod tests {
             device: upper,
             below: vec![range(120, 100), range(100, 8)],
         };
-        recording.told.stacks = vec![stack];
+        recording.summary.stacks = vec![stack];
         let (once, caused) = remove_stacked_requests(recording.clone());
         assert_eq!(caused, 18 * 512, "sectors 100..108 and 120..130");
         let reads: Vec<_> =

@@ -121,7 +121,7 @@ pub fn published_coverage(
     recording: &IoRecording,
     ranges: &[PageRange],
 ) -> Result<PublishedCoverage, PublishedCoverageError> {
-    let map = recording.told.block_map.ok_or(PublishedCoverageError::NoMap)?;
+    let map = recording.summary.block_map.ok_or(PublishedCoverageError::NoMap)?;
     if !recording.events.iter().any(|event| event.kind == IoEventKind::Queued) {
         return Err(PublishedCoverageError::NoQueue);
     }
@@ -200,7 +200,7 @@ struct FirstOffsetMap(HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner
 
 impl FirstOffsetMap {
     fn from_recording(recording: &IoRecording, block_size: u64) -> Self {
-        let summary = &recording.told;
+        let summary = &recording.summary;
         let mut all: HashMap<DeviceNumber, BTreeMap<u64, (u64, FirstOffsetOwner)>> = HashMap::new();
         let mut add = |device: DeviceNumber, physical: u64, length: u64, of: FirstOffsetOwner| {
             let (disk, start) = summary.disk_below(device);

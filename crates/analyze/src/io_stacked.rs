@@ -11,7 +11,7 @@ pub fn remove_stacked_requests(mut recording: IoRecording) -> (IoRecording, u64)
     let has_own = |device: DeviceNumber| {
         recording.events.iter().any(|event| event.kind == IoEventKind::Issued && event.device == device)
     };
-    let stacks = recording.told.stacks.iter().filter(|stack| has_own(stack.device));
+    let stacks = recording.summary.stacks.iter().filter(|stack| has_own(stack.device));
     let mut below: Vec<SectorRange> = stacks.flat_map(|stack| stack.below.iter().copied()).collect();
     if below.is_empty() {
         return (recording, 0);

@@ -55,7 +55,7 @@ pub fn reads_by_file(recording: &IoRecording) -> Vec<FileIoUse> {
             continue;
         }
         let seen = seen.entry((event.device, event.inode)).or_default();
-        seen.first.get_or_insert(event.at.since(recording.told.begun));
+        seen.first.get_or_insert(event.at.since(recording.summary.begun));
         let list = if event.kind == IoEventKind::Added { &mut seen.added } else { &mut seen.used };
         list.push((event.first, event.count));
     }
@@ -79,7 +79,7 @@ fn requests_by_file(recording: &IoRecording) -> Vec<FileIoUse> {
             let (device, inode) = file.map_or((event.device, 0), |file| (file.device, file.inode));
             let (_, seen) =
                 all.entry((device, inode, name)).or_insert_with(|| (file, ObservedFileIo::default()));
-            seen.first.get_or_insert(event.at.since(recording.told.begun));
+            seen.first.get_or_insert(event.at.since(recording.summary.begun));
             seen.added.push((page, 1));
             *seen.sectors.get_or_insert_default() += piece.end - piece.sector;
         }
@@ -184,7 +184,7 @@ pub struct IoInterval {
 
 /// As many equal ranges of time as requested, from the beginning of tracing to its end.
 pub fn reads_over_time(recording: &IoRecording, requested: usize) -> Vec<IoInterval> {
-    let summary = &recording.told;
+    let summary = &recording.summary;
     let whole = summary.ended.since(summary.begun).0.max(1);
     let width = whole.div_ceil(requested.max(1) as u64).max(1);
     let mut ticks: Vec<IoInterval> = (0..whole.div_ceil(width))

@@ -45,7 +45,7 @@ pub struct SampleSizePlan {
     /// Unit of its values.
     pub unit: Unit,
     /// Boots and values that the noise was learnt from.
-    pub seen: (usize, usize),
+    pub observed: (usize, usize),
     /// Standard deviation between iterations of a boot, relative.
     pub within: f64,
     /// Standard deviation between boots, relative; absent where one boot was seen.
@@ -172,7 +172,7 @@ fn plan_metric(
         subject: subject.into(),
         metric: metric.into(),
         unit: seen.unit.clone(),
-        seen: (seen.boots.len(), values),
+        observed: (seen.boots.len(), values),
         within: noise.within,
         between: known.then_some(noise.between),
         iterations,

@@ -19,11 +19,11 @@ pub struct StartupMode {
     pub own: bool,
 }
 
-/// Every start of one way.
+/// Every start of one mode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartupSamples {
-    /// Which way.
-    pub way: StartupMode,
+    /// Which mode.
+    pub mode: StartupMode,
     /// Seconds of each start, in the order in which they were made.
     pub walls: Vec<f64>,
     /// Their mean, s.
@@ -55,13 +55,13 @@ pub struct StartupApplication {
 
 impl StartupApplication {
     pub(crate) fn find_samples(&self, prefetch: &str, caches: &str, own: bool) -> Option<&StartupSamples> {
-        let is = |way: &StartupMode| way.prefetch == prefetch && way.caches == caches && way.own == own;
-        self.starts.iter().find(|starts| is(&starts.way))
+        let is = |mode: &StartupMode| mode.prefetch == prefetch && mode.caches == caches && mode.own == own;
+        self.starts.iter().find(|starts| is(&starts.mode))
     }
 
     /// Whether it was started so that it reads ahead by itself.
     pub(crate) fn reads_ahead_itself(&self) -> bool {
-        self.starts.iter().any(|starts| starts.way.own)
+        self.starts.iter().any(|starts| starts.mode.own)
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) const WORKLOAD_OF_2007: &str = "application-start";
 pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
     let mut all: BTreeMap<(String, bool), BTreeMap<StartupMode, StartupMeasurements<'_>>> = BTreeMap::new();
     for sample in &record.samples {
-        let Some((case, way)) =
+        let Some((case, mode)) =
             record.manifest.plan.case(sample.case).and_then(|case| Some((case, startup_mode(case)?)))
         else {
             continue;
@@ -80,14 +80,17 @@ pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
         let measured = all
             .entry((case.label_without_levels(), case.uses == WORKLOAD_OF_2007))
             .or_default()
-            .entry(way)
+            .entry(mode)
             .or_default();
         measured.entry(&sample.metric).or_default().push(sample.value);
     }
-    let several =
-        |ways: &BTreeMap<StartupMode, StartupMeasurements<'_>>| ways.keys().any(|way| way.prefetch != "none");
-    let found = all.into_iter().filter(|(_, ways)| several(ways));
-    found.map(|((name, is_from_catalogue), ways)| build_application(name, is_from_catalogue, ways)).collect()
+    let several = |modes: &BTreeMap<StartupMode, StartupMeasurements<'_>>| {
+        modes.keys().any(|mode| mode.prefetch != "none")
+    };
+    let found = all.into_iter().filter(|(_, modes)| several(modes));
+    found
+        .map(|((name, is_from_catalogue), modes)| build_application(name, is_from_catalogue, modes))
+        .collect()
 }
 
 /// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
@@ -110,29 +113,29 @@ fn startup_mode(case: &Case) -> Option<StartupMode> {
 fn build_application(
     name: String,
     is_from_catalogue: bool,
-    ways: BTreeMap<StartupMode, StartupMeasurements<'_>>,
+    modes: BTreeMap<StartupMode, StartupMeasurements<'_>>,
 ) -> StartupApplication {
     let mut starts: Vec<StartupSamples> =
-        ways.into_iter().filter_map(|(way, measured)| startup_samples(way, &measured)).collect();
-    starts.sort_by_key(|starts| mode_rank(&starts.way));
+        modes.into_iter().filter_map(|(mode, measured)| startup_samples(mode, &measured)).collect();
+    starts.sort_by_key(|starts| mode_rank(&starts.mode));
     StartupApplication { name, starts, is_from_catalogue }
 }
 
 /// As the tables of 2007: what was dropped, whether the application read ahead by itself, then how it was read ahead.
-fn mode_rank(way: &StartupMode) -> (usize, bool, usize) {
+fn mode_rank(mode: &StartupMode) -> (usize, bool, usize) {
     let place = |all: &[&str], one: &str| all.iter().position(|name| *name == one).unwrap_or(all.len());
-    let caches = place(&["3", "1", "warm"], &way.caches);
-    (caches, way.own, place(&["none", "async", "sync", "staged", "relaid", "arranged"], &way.prefetch))
+    let caches = place(&["3", "1", "warm"], &mode.caches);
+    (caches, mode.own, place(&["none", "async", "sync", "staged", "relaid", "arranged"], &mode.prefetch))
 }
 
-fn startup_samples(way: StartupMode, measured: &StartupMeasurements<'_>) -> Option<StartupSamples> {
+fn startup_samples(mode: StartupMode, measured: &StartupMeasurements<'_>) -> Option<StartupSamples> {
     let walls = measured.get("wall")?.clone();
     let mean = mean(&walls).ok()?;
     let deviation = sd(&walls).unwrap_or(0.0);
     let others = measured.iter().filter(|(name, _)| **name != "wall");
     let others = others.filter_map(|(name, values)| Some(((*name).to_owned(), median(values).ok()?)));
     let (others, wall) = (others.collect(), median_with_interval(&walls, CONFIDENCE).ok());
-    Some(StartupSamples { way, walls, mean, deviation, others, wall })
+    Some(StartupSamples { mode, walls, mean, deviation, others, wall })
 }
 
 #[cfg(test)]
@@ -143,7 +146,7 @@ pub(crate) mod tests {
     use super::*;
     use fixtures::run_builder::{RunBuilder, primary_metric};
 
-    /// Starts of an application: a median by way, with a spread of 2 %.
+    /// Starts of an application: a median by mode, with a spread of 2 %.
     pub(crate) fn startup_run(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {
         let lab = RunBuilder::new("run").with(|lab| {
             lab.factors = vec![("prefetch", vec!["none", "sync", "async"]), ("caches", vec!["3", "1"])];

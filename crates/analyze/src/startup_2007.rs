@@ -31,7 +31,7 @@ pub struct HistoricalClaim {
     /// Its figures.
     pub then: &'static str,
     /// Whether it is seen here.
-    pub standing: ClaimStatus,
+    pub status: ClaimStatus,
     /// The figures here.
     pub now: String,
     /// Why it fails, or is not measured; empty where nothing needs to be said.
@@ -67,15 +67,15 @@ pub fn claims_of_2007(of: &StartupApplication) -> Vec<HistoricalClaim> {
 }
 
 fn gain_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (standing, now) =
+    let (status, now) =
         compare_startups(of.find_samples("sync", "3", false), of.find_samples("none", "3", false));
     HistoricalClaim {
         claim: "reading ahead before nothing",
         then: "10.78 s against 12.99 s (tests 2 and 3)",
-        standing,
+        status,
         now,
         why: explain_status(
-            standing,
+            status,
             "a start that is bound by its own work, or by few large files, has little to gain",
         ),
     }
@@ -84,27 +84,27 @@ fn gain_claim(of: &StartupApplication) -> HistoricalClaim {
 fn own_prefetch_claim(of: &StartupApplication) -> HistoricalClaim {
     let ahead = compare_startups(of.find_samples("async", "3", false), of.find_samples("none", "3", true));
     let own = compare_startups(of.find_samples("none", "3", true), of.find_samples("none", "3", false));
-    let standing = match (ahead.0, own.0) {
+    let status = match (ahead.0, own.0) {
         (ClaimStatus::Holds, ClaimStatus::Holds) => ClaimStatus::Holds,
         (ClaimStatus::Unmeasured, _) | (_, ClaimStatus::Unmeasured) => ClaimStatus::Unmeasured,
         (ClaimStatus::Fails, _) | (_, ClaimStatus::Fails) => ClaimStatus::Fails,
         _ => ClaimStatus::Unclear,
     };
-    let now = match standing {
+    let now = match status {
         ClaimStatus::Unmeasured => String::new(),
         _ => format!("ahead to own: {}; own to nothing: {}", ahead.1, own.1),
     };
     HistoricalClaim {
         claim: "reading ahead before the application\u{2019}s own before nothing",
         then: "11.01 s, 12.74 s, 14.38 s (test 8)",
-        standing,
+        status,
         now,
-        why: match standing {
+        why: match status {
             ClaimStatus::Unmeasured if !of.reads_ahead_itself() => {
                 "this application reads nothing ahead by itself"
             }
             _ => explain_status(
-                standing,
+                status,
                 "today\u{2019}s own reads a few libraries whole, whose parts the kernel reads around anyway",
             ),
         },
@@ -112,32 +112,26 @@ fn own_prefetch_claim(of: &StartupApplication) -> HistoricalClaim {
 }
 
 fn prefetch_order_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (standing, now) =
+    let (status, now) =
         compare_startups(of.find_samples("sync", "3", false), of.find_samples("async", "3", false));
     let why = explain_status(
-        standing,
+        status,
         "then files were read by number and metadata when they were met; with metadata first and files as they lie on the disk, \
          reading beside the program loses nothing to it",
     );
-    HistoricalClaim {
-        claim: "sync before async",
-        then: "10.78 s against 11.61 s (test 2)",
-        standing,
-        now,
-        why,
-    }
+    HistoricalClaim { claim: "sync before async", then: "10.78 s against 11.61 s (test 2)", status, now, why }
 }
 
 fn metadata_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (standing, now) =
+    let (status, now) =
         compare_startups(of.find_samples("none", "1", false), of.find_samples("none", "3", false));
     HistoricalClaim {
         claim: "metadata have their share",
         then: "drop 1 against drop 3: 9.29 s to 10.78 s sync, 14 % (test 2)",
-        standing,
+        status,
         now,
         why: explain_status(
-            standing,
+            status,
             "few files, or a table of inodes that lies together, leave little to names and inodes",
         ),
     }
@@ -146,22 +140,22 @@ fn metadata_claim(of: &StartupApplication) -> HistoricalClaim {
 fn page_fault_claim(of: &StartupApplication) -> HistoricalClaim {
     let count =
         |prefetch| of.find_samples(prefetch, "3", false).and_then(|starts| starts.others.get("major-faults"));
-    let (standing, now) = match [count("none"), count("async"), count("sync")] {
+    let (status, now) = match [count("none"), count("async"), count("sync")] {
         [Some(none), Some(beside), Some(sync)] => {
             let holds = sync <= beside && beside < none && *sync < 0.2 * none;
-            let standing = if holds { ClaimStatus::Holds } else { ClaimStatus::Fails };
-            (standing, format!("none {none:.0}, async {beside:.0}, sync {sync:.0}"))
+            let status = if holds { ClaimStatus::Holds } else { ClaimStatus::Fails };
+            (status, format!("none {none:.0}, async {beside:.0}, sync {sync:.0}"))
         }
         _ => (ClaimStatus::Unmeasured, String::new()),
     };
     let why = explain_status(
-        standing,
+        status,
         "what is only read, and not mapped, faults at no start; what the trace lacks faults at all",
     );
     HistoricalClaim {
         claim: "major faults nearly vanish with sync, most of them with async",
         then: "1049, 220 to 400, 6 (tests 2 and 3)",
-        standing,
+        status,
         now,
         why,
     }
@@ -172,7 +166,7 @@ fn startups_needed_claim() -> HistoricalClaim {
     HistoricalClaim {
         claim: "the first start learns, the second traces, the third gains",
         then: "by design (test 8)",
-        standing: ClaimStatus::Unmeasured,
+        status: ClaimStatus::Unmeasured,
         now: String::new(),
         why: "here the first start traces and the second gains, as the study asks for it; `perflab prefetch daemon` looks first, as \
               the module did",
@@ -182,8 +176,8 @@ fn startups_needed_claim() -> HistoricalClaim {
 const MISSING_STARTUPS: &str =
     "the run has not all the starts that it compares (caches 3 and 1, reading ahead none, async and sync)";
 
-fn explain_status(standing: ClaimStatus, reason: &'static str) -> &'static str {
-    match standing {
+fn explain_status(status: ClaimStatus, reason: &'static str) -> &'static str {
+    match status {
         ClaimStatus::Fails => reason,
         ClaimStatus::Unmeasured => MISSING_STARTUPS,
         ClaimStatus::Holds | ClaimStatus::Unclear => "",
@@ -272,7 +266,7 @@ mod tests {
     use crate::startup::tests::startup_run;
 
     fn status_of_claim(application: &StartupApplication, claim: &str) -> ClaimStatus {
-        claims_of_2007(application).into_iter().find(|shape| shape.claim.starts_with(claim)).unwrap().standing
+        claims_of_2007(application).into_iter().find(|shape| shape.claim.starts_with(claim)).unwrap().status
     }
 
     #[test]
@@ -337,7 +331,7 @@ mod tests {
                 .into_iter()
                 .find(|shape| shape.claim.contains("own before"))
                 .unwrap();
-            assert_eq!(shape.standing, ClaimStatus::Unmeasured);
+            assert_eq!(shape.status, ClaimStatus::Unmeasured);
             shape.why
         };
         let mut record = startup_run(|_, _| 1.0);

@@ -58,7 +58,11 @@ impl Archive {
         };
         let steps: usize = steps.ok_or_else(|| missing("write @latest, @latest~1, @latest~2 ..."))?;
         let mut names = self.list_run_names()?;
-        let hint = format!("it holds {} runs", names.len());
+        let hint = match names.len() {
+            0 => "it is empty; `perflab run quickstart` records a first run".to_owned(),
+            1 => "it holds one run".to_owned(),
+            all => format!("it holds {all} runs"),
+        };
         let at = names.len().checked_sub(steps + 1).ok_or_else(|| missing(&hint))?;
         let (id, short) = names.swap_remove(at);
         Ok(self.run_named(id, short))

@@ -85,9 +85,9 @@ pub(crate) fn clean_io_recording(path: &Path, to_run_time: impl Fn(Nanos) -> Nan
     for file in &mut recording.files {
         file.path = file.path.as_deref().map(remove_control_characters);
     }
-    recording.told.begun = to_run_time(recording.told.begun);
-    recording.told.ended = to_run_time(recording.told.ended);
-    for text in recording.told.missing.iter_mut().chain(recording.told.names.values_mut()) {
+    recording.summary.begun = to_run_time(recording.summary.begun);
+    recording.summary.ended = to_run_time(recording.summary.ended);
+    for text in recording.summary.missing.iter_mut().chain(recording.summary.names.values_mut()) {
         *text = remove_control_characters(text);
     }
     let write = || {

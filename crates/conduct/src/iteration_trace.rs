@@ -116,11 +116,11 @@ pub(crate) fn finish_io_trace(
         return Ok(());
     }
     resolve_files(&mut recording);
-    for missing in &recording.told.missing {
+    for missing in &recording.summary.missing {
         stream.send_warning(format!("this kernel lacks {missing}"), "a newer kernel has the event")?;
     }
-    if recording.told.lost > 0 {
-        let message = format!("{} events of I/O were lost", recording.told.lost);
+    if recording.summary.lost > 0 {
+        let message = format!("{} events of I/O were lost", recording.summary.lost);
         stream.send_warning(message, "trace less at a time: a command instead of the whole system")?;
     }
     let failed = |source| ConductError::Scratch { path: file.clone(), source };

@@ -48,7 +48,7 @@ fn expand_target_names(study: &Study) -> Vec<(String, &perflab_model::study::Tar
 }
 
 fn starting_status(name: &str) -> TargetStatus {
-    TargetStatus { name: name.into(), doing: TargetState::Starts, since: monotonic_now() }
+    TargetStatus { name: name.into(), state: TargetState::Starts, since: monotonic_now() }
 }
 
 impl ConnectedTargets {
@@ -73,7 +73,7 @@ impl ConnectedTargets {
             drop(done);
             for (index, one) in started {
                 if let Some(status) = statuses.get_mut(index) {
-                    status.doing = if one.is_ok() { TargetState::Ready } else { TargetState::Lost };
+                    status.state = if one.is_ok() { TargetState::Ready } else { TargetState::Lost };
                 }
                 all.push((index, one));
                 if shown.is_ok() {
@@ -340,8 +340,8 @@ impl TargetSession {
 
     /// For those who watch.
     pub(crate) fn status(&self) -> TargetStatus {
-        let doing = if self.lost.is_some() { TargetState::Lost } else { self.activity.0 };
-        TargetStatus { name: self.name.clone(), doing, since: self.activity.1 }
+        let state = if self.lost.is_some() { TargetState::Lost } else { self.activity.0 };
+        TargetStatus { name: self.name.clone(), state, since: self.activity.1 }
     }
 
     /// The number of a new question, if it is time for one.

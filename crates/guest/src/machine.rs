@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use perflab_model::named::Named;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
@@ -175,6 +176,14 @@ pub enum AcceleratorRequest {
     Kvm,
     /// TCG, for a comparison that must run everywhere.
     Tcg,
+}
+
+impl Named for AcceleratorRequest {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (AcceleratorRequest::Best, "best", "KVM where it really runs code at speed, else TCG"),
+        (AcceleratorRequest::Kvm, "kvm", "KVM or nothing"),
+        (AcceleratorRequest::Tcg, "tcg", "QEMU's translator: slow everywhere alike"),
+    ];
 }
 
 /// What it became.

@@ -60,7 +60,8 @@ pub struct TargetStatus {
     /// Its name.
     pub name: String,
     /// What.
-    pub doing: TargetState,
+    #[serde(alias = "doing")]
+    pub state: TargetState,
     /// Since when, on the clock of the machine that records.
     pub since: Nanos,
 }

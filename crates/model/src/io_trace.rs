@@ -350,7 +350,8 @@ pub struct IoRecording {
     /// the files that they name
     pub files: Vec<IoFile>,
     /// what else is known
-    pub told: IoTraceSummary,
+    #[serde(alias = "told")]
+    pub summary: IoTraceSummary,
 }
 
 /// What a tracer of I/O says about an iteration.
@@ -437,7 +438,7 @@ impl<'a> ThreadNames<'a> {
     /// Collects them.
     pub fn from_recording(recording: &'a IoRecording) -> Self {
         let mut all = ThreadNames::default();
-        let names = recording.told.names.iter();
+        let names = recording.summary.names.iter();
         all.named.extend(names.map(|(pid, name)| (*pid, name.as_str())));
         for event in &recording.events {
             let Some(name) = event.name.as_deref() else { continue };
@@ -525,7 +526,7 @@ mod tests {
                 event(12, 2, IoEventKind::Exit, "worker"),
                 event(13, 1, IoEventKind::Exit, "git"),
             ],
-            told: IoTraceSummary { names: [(3, "kjournald".into())].into(), ..IoTraceSummary::default() },
+            summary: IoTraceSummary { names: [(3, "kjournald".into())].into(), ..IoTraceSummary::default() },
             ..IoRecording::default()
         };
         let programs = ThreadNames::from_recording(&recording);

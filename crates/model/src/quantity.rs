@@ -225,7 +225,8 @@ impl Ratio {
         let percent = written.number().parse::<f64>().ok().filter(|percent| percent.is_finite());
         let percent = percent.ok_or_else(unreadable)?;
         match written.unit {
-            "%" => Ok(Ratio(percent / 100.0)),
+            // The nearest to what was written: 99.9 / 100 is not 0.999.
+            "%" => format!("{}e-2", written.number()).parse().map(Ratio).map_err(|_| unreadable()),
             "" => {
                 let hint = match Ratio(percent) {
                     // A fraction was meant, or so small a share.
@@ -404,6 +405,7 @@ mod tests {
         assert_eq!(Ratio::parse("3%"), Ok(Ratio(0.03)));
         assert_eq!(Ratio::parse(" 0.5 % "), Ok(Ratio(0.005)));
         assert_eq!(Ratio::parse("300%"), Ok(Ratio(3.0)));
+        assert_eq!(Ratio::parse("99.9%"), Ok(Ratio(0.999)));
         let wrong = ["", "%", "-1%", "+1%", "1e2%", ".5%", "5.%", "1.2.3%", "3%%", "3 %x", "1,000%", "inf%"];
         assert!(wrong.iter().all(|text| matches!(Ratio::parse(text), Err(QuantityError::Unreadable { .. }))));
         let outside = Ratio::parse_within("0%", (Bound::Excluded(0.0), Bound::Excluded(1.0))).unwrap_err();

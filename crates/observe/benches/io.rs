@@ -114,8 +114,8 @@ fn run_cold_start(way: TracingVariant, command: &[String]) -> Result<Option<Star
     let cpu = children_cpu_time()? - before;
     let followed = following.map(|following| following.stop()).transpose()?;
     let recording = tracer.map(|tracer| tracer.stop()).transpose()?.or(followed).unwrap_or_default();
-    let own = Duration::from(Nanos(recording.told.cost.0));
-    Ok(Some(StartCost { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.told.lost }))
+    let own = Duration::from(Nanos(recording.summary.cost.0));
+    Ok(Some(StartCost { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.summary.lost }))
 }
 
 impl TracingVariant {

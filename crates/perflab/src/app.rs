@@ -35,7 +35,7 @@ pub struct GlobalArgs {
         hide_env_values = true
     )]
     pub archive: Option<PathBuf>,
-    /// Directory with further workload definitions (may be repeated)
+    /// Directory with further workload definitions (repeatable)
     #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
     pub workloads: Vec<PathBuf>,
     /// How results are printed: table (for people), json (every number), csv, markdown
@@ -242,10 +242,10 @@ pub fn write_scene(
         None | Some("svg") => scene().to_svg(SceneSurface::Paper).into_bytes(),
         Some("png") => scene().to_png()?,
         Some(_) => {
-            let message = format!("{path}: only .svg and .png can be drawn");
+            let message = format!("{path}: a picture is drawn as .svg or .png");
             return Err(UsageError::new(
                 message,
-                "name the file picture.svg or picture.png, or - for SVG on stdout",
+                "name the file picture.svg or picture.png, or - for SVG on standard output",
             )
             .into());
         }
@@ -258,9 +258,8 @@ pub fn write_scene(
 /// Says where a table for people has fewer rows than there are.
 pub fn note_omitted_rows(context: &App, shown: Option<usize>, all: usize) {
     if let Some(shown) = shown.filter(|shown| *shown < all) {
-        context.note(format!(
-            "{shown} of {all} points of time, evenly chosen; all of them: --format csv or json"
-        ));
+        context
+            .note(format!("{shown} of {all} points of time, evenly spaced; --format csv and json have all"));
     }
 }
 

@@ -11,7 +11,8 @@ use crate::instruments::flame::FlameArgs;
 use crate::instruments::io::IoArgs;
 use crate::instruments::prefetch::{PrefetchArgs, PrefetchGuardArgs};
 use crate::instruments::slab::SlabArgs;
-use crate::instruments::startup::{StartOnceArgs, StartupArgs};
+use crate::instruments::startup::StartupArgs;
+use crate::instruments::startup_once::StartOnceArgs;
 use crate::instruments::trace::TraceArgs;
 use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs};
 use crate::keep::exchange::{ExportArgs, ImportArgs};
@@ -170,10 +171,7 @@ impl TypedCommand {
         let mut command = build_command();
         let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
             Ok(matches) => matches,
-            Err(mut error) => {
-                suggest_verb(&command, &mut error);
-                return Err(error);
-            }
+            Err(error) => return Err(explain_unknown_verb(&command, error)),
         };
         let global = GlobalArgs::from_arg_matches(&matches)?;
         let typed = matches
@@ -281,21 +279,21 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
 /// A verb that a slip of the finger is never taken for: it removes.
 const NOT_SUGGESTED: &str = "rm";
 
-/// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
-fn suggest_verb(command: &Command, error: &mut clap::Error) {
-    let Some(ContextValue::String(requested)) = error.get(ContextKind::InvalidSubcommand).cloned() else {
-        return;
+/// A verb that is not there, with the nearest that help shows. clap would suggest what is hidden, too.
+fn explain_unknown_verb(command: &Command, error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(requested)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
     };
     let mut verb = command;
-    for word in std::env::args().skip(1).take_while(|word| *word != requested) {
+    for word in std::env::args().skip(1).take_while(|word| word != requested) {
         verb = verb.find_subcommand(word).unwrap_or(verb);
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name);
     let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    match perflab_model::problem::nearest_name(&requested, shown) {
-        Some(near) => drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
-        None => drop(error.remove(ContextKind::SuggestedSubcommand)),
-    }
+    let hint = perflab_model::problem::nearest_name(requested, shown)
+        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let message = format!("there is no verb `{requested}`{hint}");
+    verb.clone().error(ErrorKind::InvalidSubcommand, message)
 }
 
 /// Print the reference page of the command line: the help of every verb, global options once

@@ -85,7 +85,7 @@ impl Classify for UsageError {
 
 /// A program that was to be measured and never came so far; what it printed has been shown.
 #[derive(Debug, thiserror::Error)]
-#[error("the program never started: {0}; nothing was learnt, nothing measured")]
+#[error("the program never started: {0}; nothing was learnt or measured")]
 pub struct ProgramNeverStartedError(pub String);
 
 impl Classify for ProgramNeverStartedError {

@@ -76,7 +76,7 @@ fn tcp_channel(address: &str) -> Result<Connection, Failure> {
     }
     let Some(address) = address.strip_prefix("tcp:") else {
         let hint = "write tcp:HOST:PORT or vsock:CID:PORT";
-        return Err(UsageError::new(format!("`{address}` is no address of a host"), hint).into());
+        return Err(UsageError::new(format!("`{address}` is not the address of a host"), hint).into());
     };
     let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     // Frames are small and awaited: none may wait for company.
@@ -87,7 +87,7 @@ fn tcp_channel(address: &str) -> Result<Connection, Failure> {
 /// Serves until the file system is unmounted, or the run that it serves is killed.
 pub fn run_disk_server(args: &DiskServerArgs) -> Result<Exit, Failure> {
     let DiskServerArgs { model, image, place, parent } = args;
-    perflab_observe::end_with_parent(*parent).context("cannot end with the run that it serves")?;
+    perflab_observe::end_with_parent(*parent).context("cannot tie its life to the run that it serves")?;
     let served = perflab_disk::serve_disk(image, *model, place);
     served.with_context(|| format!("cannot serve {} in {}", image.display(), place.display()))?;
     Ok(Exit::Fine)

@@ -123,8 +123,8 @@ impl OutputPath {
     pub fn refuse_terminal(&self, what: &str) -> Result<(), UsageError> {
         match *self == OutputPath::Stdout && io::stdout().is_terminal() {
             true => Err(UsageError::new(
-                format!("{what} is no text for a terminal"),
-                "send it into a file or a pipe",
+                format!("{what} is not text for a terminal"),
+                "write it to a file or a pipe",
             )),
             false => Ok(()),
         }

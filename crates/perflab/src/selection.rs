@@ -13,6 +13,11 @@ use perflab_model::RunRecord;
 
 use crate::failure::{Failure, UsageError};
 
+/// The runs that were named; the latest, where none was.
+pub fn named_runs_or_latest(named: &[String]) -> Vec<String> {
+    if named.is_empty() { vec!["@latest".to_owned()] } else { named.to_vec() }
+}
+
 /// The runs behind one selector, as one side: a label that several runs share is their repetitions.
 pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
     read_side(archive, selector, RunDir::read_record)
@@ -72,8 +77,10 @@ fn side_name(selector: &str, runs: &[RunRecord]) -> String {
 pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
     let mut runs = archive.find_runs(selector)?;
     if runs.len() > 1 {
-        let message = format!("`{selector}` names {} runs, and one is needed", runs.len());
-        return Err(crate::failure::UsageError::new(message, "name it by its id: see `perflab list`").into());
+        let message = format!("`{selector}` names {} runs, but one is needed", runs.len());
+        return Err(
+            crate::failure::UsageError::new(message, "name the run by its id: see `perflab list`").into()
+        );
     }
     runs.pop().ok_or_else(|| {
         crate::failure::UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`").into()
@@ -89,8 +96,8 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<Comp
         if found.left_out > 0 {
             let run = directory.short_id();
             stderr_line!(
-                "warning: run {run}: {} iterations are left out: {monitor} was not read in them, or not for half of their time, or \
-                 nobody knows when they were",
+                "warning: run {run}: {} iterations are left out: {monitor} was read for less than half of their time, or it is unknown \
+                 when they ran",
                 found.left_out
             );
         }
@@ -99,11 +106,9 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<Comp
     }
     // A run among several may have nothing; a side must not.
     match last.filter(|_| side.runs.iter().all(|record| record.samples.is_empty())) {
-        Some(run) => Err(monitor_missing_error(
-            &run,
-            monitor,
-            "was not read in any iteration, or not for half of its time",
-        )),
+        Some(run) => {
+            Err(monitor_missing_error(&run, monitor, "was not read for half of the time of any iteration"))
+        }
         None => Ok(side),
     }
 }
@@ -135,7 +140,7 @@ pub fn monitor_readings_side(
             return Err(monitor_missing_error(
                 &directory,
                 monitor,
-                "was not read while a benchmark ran, or nobody knows when it ran",
+                "was not read while a benchmark ran, or it is unknown when it ran",
             ));
         }
     }

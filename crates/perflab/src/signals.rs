@@ -99,7 +99,9 @@ fn exec_undo(signal: i32) {
     let refused =
         Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).envs(archive).exec();
     let _ = stop_signals().thread_unblock();
-    stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
+    stderr_line!(
+        "warning: settings stay changed until the next perflab puts them back: cannot start `perflab undo`: {refused}"
+    );
     die_of_signal(signal);
 }
 

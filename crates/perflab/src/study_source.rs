@@ -45,10 +45,10 @@ pub fn find_study(name: &str) -> Result<TomlSource, Failure> {
     match STUDIES.iter().find(|study| study.name == name) {
         Some(study) => Ok(TomlSource::new(study.name, study.text)),
         None => {
-            let message = format!("there is no study file `{name}`, nor a shipped study of that name");
+            let message = format!("there is neither a study file nor a shipped study `{name}`");
             let hint = match name.ends_with(".toml") || name.contains('/') {
                 true => format!(
-                    "`perflab study new {name}` writes one to begin with, `perflab study list` names those that are shipped"
+                    "`perflab study new {name}` writes one to start from, `perflab study list` names the shipped ones"
                 ),
                 false => perflab_model::problem::suggest_name(name, STUDIES.iter().map(|study| study.name)),
             };

@@ -21,7 +21,7 @@ pub struct ExtentLayout {
     /// how many files
     pub files: usize,
     /// parts of the disk with less than 256 KiB between one and the next of what is read
-    pub stretches: u64,
+    pub extents: u64,
 }
 
 /// How the steps of one file system lie now, as the file system says; a file that is gone has no address.
@@ -35,7 +35,7 @@ pub(crate) fn current_layout(plan: &ReplayPlan<'_>, system: usize) -> ExtentLayo
     ExtentLayout {
         bytes: parts.iter().map(|(_, bytes)| bytes).sum(),
         files: files.len(),
-        stretches: count_ranges(&parts),
+        extents: count_ranges(&parts),
     }
 }
 

@@ -111,7 +111,7 @@ fn relayout_file_system(
     let mut free = FreeExtents::new(place, pages).map_err(PrefetchError::io_error("get room on", place))?;
     let fragments = free.fragments().map_err(PrefetchError::io_error("look at", place))? as u64;
     let layout = crate::layout::current_layout(plan, system);
-    if fragments >= layout.stretches {
+    if fragments >= layout.extents {
         done.add_left(
             format!("the free room on {} lies in {fragments} pieces too", place.display()),
             layout.files,

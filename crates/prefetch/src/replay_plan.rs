@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use perflab_model::PageSet;
 use perflab_model::io_trace::PAGE;
+use perflab_model::named::Named;
 use perflab_observe::Root;
 use perflab_observe::facts::read_available_memory;
 
@@ -26,6 +27,15 @@ pub enum ReadOrder {
     Inode,
     /// as the program asked for them, wherever they lie
     Access,
+}
+
+impl Named for ReadOrder {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (ReadOrder::Need, "need", "as the program needs them, in extents of the disk"),
+        (ReadOrder::Block, "block", "as files lie on the disk"),
+        (ReadOrder::Inode, "inode", "by their numbers"),
+        (ReadOrder::Access, "access", "as the program asked for them"),
+    ];
 }
 
 /// A gap that is cheaper to read than to skip, where the disk has it between what is read: a disk reads 32 KiB in less time
@@ -209,6 +219,14 @@ pub enum ReplayMode {
     /// metadata before it starts, the rest beside it
     #[default]
     Staged,
+}
+
+impl Named for ReplayMode {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (ReplayMode::Sync, "sync", "everything before the program starts"),
+        (ReplayMode::Async, "async", "beside the program"),
+        (ReplayMode::Staged, "staged", "metadata before it starts, the rest beside it"),
+    ];
 }
 
 impl ReplayMode {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perflab_model::PageSet;
 use perflab_model::io_trace::{DeviceNumber, PAGE};
+use perflab_model::named::Named;
 use serde::{Deserialize, Serialize};
 
 /// How it is known what a startup read.
@@ -219,6 +220,14 @@ pub enum CombinePolicy {
     Intersection,
     /// what any of the last read
     Union,
+}
+
+impl Named for CombinePolicy {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (CombinePolicy::Last, "last", "the latest alone"),
+        (CombinePolicy::Intersection, "intersection", "what all of them read"),
+        (CombinePolicy::Union, "union", "what any of them read"),
+    ];
 }
 
 impl ProgramTraces {

@@ -35,7 +35,7 @@ pub fn noise_card_grid(card: &NoiseCard) -> Grid {
 #[must_use]
 pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
     let left = ["case", "metric"].map(GridColumn::left);
-    let right = ["σ boots", "σ iterations", "seen", "iterations", "boots a side", "time a side", "finds"]
+    let right = ["σ boots", "σ iterations", "observed", "iterations", "boots a side", "time a side", "finds"]
         .map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right));
     let percent = |value: f64| GridCell::with_text(format!("{:.2} %", value * 100.0), value);
@@ -45,7 +45,7 @@ pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
             GridCell::from(one.metric.as_str()),
             one.between.map_or_else(|| GridCell::with_text("unknown", serde_json::Value::Null), percent),
             percent(one.within),
-            GridCell::from(format!("{}×{}", one.seen.1 / one.seen.0.max(1), one.seen.0)),
+            GridCell::from(format!("{}×{}", one.observed.1 / one.observed.0.max(1), one.observed.0)),
             GridCell::from(one.iterations),
             GridCell::from(one.boots),
             one.time.map_or_else(GridCell::missing, |time| GridCell::with_text(time.to_string(), time.0)),

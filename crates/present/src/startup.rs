@@ -109,7 +109,7 @@ fn claims_grid(claims: &[HistoricalClaim]) -> Grid {
         grid.add_row([
             claim.claim.into(),
             claim.then.into(),
-            claim.standing.text().into(),
+            claim.status.text().into(),
             claim.now.as_str().into(),
             claim.why.into(),
         ]);
@@ -118,15 +118,15 @@ fn claims_grid(claims: &[HistoricalClaim]) -> Grid {
 }
 
 fn mode_name(starts: &StartupSamples) -> String {
-    let way = &starts.way;
-    format!("{}, {}", way.prefetch, cache_state_name(way))
+    let mode = &starts.mode;
+    format!("{}, {}", mode.prefetch, cache_state_name(mode))
 }
 
-/// The rows of 2007 for the same way.
+/// The rows of 2007 for the same mode.
 fn results_of_2007(starts: &StartupSamples) -> String {
     let same = |row: &&PublishedStartup| {
-        let way = &starts.way;
-        (row.prefetch, row.caches, row.own) == (way.prefetch.as_str(), way.caches.as_str(), way.own)
+        let mode = &starts.mode;
+        (row.prefetch, row.caches, row.own) == (mode.prefetch.as_str(), mode.caches.as_str(), mode.own)
     };
     let waited = |row: &PublishedStartup| {
         row.ticks.map_or_else(String::new, |ticks| format!(", waiting {:.2}", ticks / 100.0))
@@ -137,12 +137,12 @@ fn results_of_2007(starts: &StartupSamples) -> String {
     STARTUPS_OF_2007.iter().filter(same).map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Ways stand beside one another as in the table; a colour for each way of reading ahead.
+/// Modes stand beside one another as in the table; a colour for each mode of reading ahead.
 fn startup_chart(application: &StartupApplication) -> Scene {
-    let ways = application.starts.iter().enumerate();
-    let groups: IndexSet<&str> = ways.clone().map(|(_, starts)| starts.way.prefetch.as_str()).collect();
-    let group = |starts: &StartupSamples| groups.get_index_of(starts.way.prefetch.as_str()).unwrap_or(0);
-    let dots = ways.clone().flat_map(|(at, starts)| {
+    let modes = application.starts.iter().enumerate();
+    let groups: IndexSet<&str> = modes.clone().map(|(_, starts)| starts.mode.prefetch.as_str()).collect();
+    let group = |starts: &StartupSamples| groups.get_index_of(starts.mode.prefetch.as_str()).unwrap_or(0);
+    let dots = modes.clone().flat_map(|(at, starts)| {
         let (count, group) = (starts.walls.len().max(1) as f64, group(starts));
         let each = starts.walls.iter().enumerate();
         each.map(move |(start, wall)| ChartDot {
@@ -164,7 +164,7 @@ fn startup_chart(application: &StartupApplication) -> Scene {
         x_title: "read ahead, dropped: the rows of the table above".into(),
         x_labels: application.starts.iter().map(mode_name).collect(),
         dots: dots.collect(),
-        levels: ways.filter_map(level).collect(),
+        levels: modes.filter_map(level).collect(),
         bands: cache_state_bands(&application.starts),
         groups: groups.iter().map(ToString::to_string).collect(),
         ..DotChart::default()
@@ -175,19 +175,20 @@ fn startup_chart(application: &StartupApplication) -> Scene {
 /// What neighbours have in common: what was dropped, and whether the application read ahead by itself.
 fn cache_state_bands(all: &[StartupSamples]) -> Vec<AxisBand> {
     let mut from = 0;
-    let alike = all.chunk_by(|one, next| (&one.way.caches, one.way.own) == (&next.way.caches, next.way.own));
+    let alike =
+        all.chunk_by(|one, next| (&one.mode.caches, one.mode.own) == (&next.mode.caches, next.mode.own));
     alike
         .map(|alike| {
             let begin = from;
             from += alike.len();
-            let name = alike.first().map(|one| cache_state_name(&one.way)).unwrap_or_default();
+            let name = alike.first().map(|one| cache_state_name(&one.mode)).unwrap_or_default();
             AxisBand { from: begin as f64 - 0.5, to: from as f64 - 0.5, name }
         })
         .collect()
 }
 
 /// `drop 3`, `warm, its own`
-fn cache_state_name(way: &StartupMode) -> String {
-    let caches = if way.caches == "warm" { "warm".into() } else { format!("drop {}", way.caches) };
-    if way.own { format!("{caches}, its own") } else { caches }
+fn cache_state_name(mode: &StartupMode) -> String {
+    let caches = if mode.caches == "warm" { "warm".into() } else { format!("drop {}", mode.caches) };
+    if mode.own { format!("{caches}, its own") } else { caches }
 }

@@ -95,6 +95,23 @@ impl FromStr for ReadinessCondition {
     }
 }
 
+impl ReadinessCondition {
+    /// As it is written behind `--ready-when`.
+    #[must_use]
+    pub fn to_option_text(&self) -> String {
+        match self {
+            ReadinessCondition::Exit => "exit".into(),
+            ReadinessCondition::Line(text) if text.is_empty() => "line".into(),
+            ReadinessCondition::Line(text) => format!("line:{text}"),
+            ReadinessCondition::File(path) => format!("file:{}", path.display()),
+            ReadinessCondition::Notify => "notify".into(),
+            ReadinessCondition::Port(port) => format!("listen:{port}"),
+            ReadinessCondition::Socket(path) => format!("listen:{}", path.display()),
+            ReadinessCondition::Window(window) => window.to_option_text(),
+        }
+    }
+}
+
 impl fmt::Display for ReadinessCondition {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -412,6 +429,14 @@ impl WindowCondition {
             None => Some(WindowCondition { class: Some(text.into()), ..WindowCondition::default() }),
         }
     }
+
+    fn to_option_text(&self) -> String {
+        match &self.class {
+            Some(class) => format!("window:{class}"),
+            None if *self == WindowCondition::default() => "window".into(),
+            None => format!("window:{}x{}", self.width, self.height),
+        }
+    }
 }
 
 impl fmt::Display for WindowCondition {
@@ -560,6 +585,11 @@ mod tests {
         let xterm = WindowCondition { class: Some("xterm".into()), ..WindowCondition::default() };
         assert_eq!(read("window:xterm"), Ok(ReadinessCondition::Window(xterm.clone())));
         assert_eq!(xterm.to_string(), "a window of at least 300x200 pixels and of class xterm");
+        let all =
+            ["exit", "line", "line:a b", "file:/a", "notify", "listen:1", "listen:/s", "window", "window:x"];
+        for text in all.into_iter().chain(["window:640x480"]) {
+            assert_eq!(read(text).unwrap().to_option_text(), text);
+        }
         for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window:", "screen"] {
             assert!(read(wrong).unwrap_err().to_string().contains("listen:PORT"), "{wrong}");
         }

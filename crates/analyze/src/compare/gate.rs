@@ -1,5 +1,6 @@
 //! `--fail-if`: which rows make a comparison fail. The exit code is the binary's.
 
+use std::fmt;
 use std::str::FromStr;
 
 use perflab_model::Ratio;
@@ -59,6 +60,20 @@ impl FromStr for Gate {
         let refuse = |reason| GateParseError { text: text.into(), reason };
         let rules = text.split(',').map(|rule| GateRule::parse(rule.trim()).map_err(refuse));
         Ok(Gate { rules: rules.collect::<Result<_, _>>()? })
+    }
+}
+
+/// As it is written: `worse:2%,missing`.
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, rule) in self.rules.iter().enumerate() {
+            let term = GATE_TERMS.iter().find(|(_, term)| *term == rule.term).map_or("", |(word, _)| *word);
+            write!(f, "{}{term}", if index > 0 { "," } else { "" })?;
+            if rule.beyond > 0.0 {
+                write!(f, ":{}", Ratio(rule.beyond))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Intervals come from a block bootstrap: neighbouring operations are alike, so whole blocks of them are drawn. Times
 //! are kept as counts in narrow bins, which makes a draw cheap, and intervals are a bin wider on each side.
 
+use perflab_model::named::Named;
 use perflab_model::operation::OperationColumns;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,13 @@ pub enum OperationClock {
     OnCpu,
     /// time as the program's caller feels it
     Wall,
+}
+
+impl Named for OperationClock {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (OperationClock::OnCpu, "cpu", "time on the CPU"),
+        (OperationClock::Wall, "wall", "time as the caller feels it, waiting and other processes included"),
+    ];
 }
 
 /// Times of the operations of one kind.

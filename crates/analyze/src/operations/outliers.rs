@@ -153,7 +153,7 @@ pub struct OperationCauseRow {
     /// Spearman's rank correlation of its time with the operation's, where it occurred; none for few operations
     pub rank_correlation: Option<f64>,
     /// p50, p99, p99.9 and p99.99 of the operation's time without it, in nanoseconds
-    pub without: [i64; 4],
+    pub quantiles_without: [i64; 4],
 }
 
 /// Weighs every cause.
@@ -195,7 +195,7 @@ fn cause_row(
         recall: ratio(with.len(), outliers.len()),
         lift: if base == 0.0 { 0.0 } else { precision / base },
         rank_correlation: cause_rank_correlation(times, cause),
-        without: quantiles_without(times, cause),
+        quantiles_without: quantiles_without(times, cause),
     }
 }
 

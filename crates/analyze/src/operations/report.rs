@@ -94,7 +94,7 @@ pub struct OperationReport {
     /// what is left out of times: preempted and waiting, in nanoseconds, and in how many operations
     pub off_cpu: (i64, usize),
     /// what the tracer reported
-    pub told: OperationTraceSummary,
+    pub summary: OperationTraceSummary,
     /// times of all operations that were looked at, for comparisons
     #[serde(skip)]
     pub(crate) times: Vec<i64>,
@@ -183,7 +183,7 @@ pub fn analyze_operations(
         periods: find_periods(&times, &causes, &modes),
         efficiencies: maintenance_costs(operations, &times, &causes),
         off_cpu: away.fold((0, 0), |(time, count), (_, away)| (time + away, count + 1)),
-        told: operations.summary.clone(),
+        summary: operations.summary.clone(),
         outliers: point_to_sorted_causes(outliers, &causes, &rows),
         causes: rows,
         modes,

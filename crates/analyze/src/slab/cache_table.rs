@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use perflab_model::Nanos;
+use perflab_model::named::Named;
 use serde::Serialize;
 
 use crate::slab::recording::{ElapsedWeights, SlabCache, SlabRecording, SlabRow, SlabRowCounts};
@@ -33,6 +34,20 @@ pub enum CacheOrder {
     Bytes,
     /// by name
     Name,
+}
+
+impl Named for CacheOrder {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (CacheOrder::Waste, "wasted", "most bytes wasted first"),
+        (CacheOrder::Efficiency, "efficiency", "lowest efficiency first, integrated over time"),
+        (
+            CacheOrder::Unweighted,
+            "unweighted",
+            "lowest mean of the ticks' efficiencies first, each tick alike",
+        ),
+        (CacheOrder::Bytes, "bytes", "most slab bytes first"),
+        (CacheOrder::Name, "name", "by name"),
+    ];
 }
 
 /// All caches of a run.

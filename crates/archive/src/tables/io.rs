@@ -29,7 +29,8 @@ struct IoTablePart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target: Option<u32>,
     rows: u64,
-    told: IoTraceSummary,
+    #[serde(alias = "told")]
+    summary: IoTraceSummary,
     files: Vec<IoFile>,
 }
 
@@ -92,9 +93,9 @@ pub(crate) fn write_io_table(
         let recording: IoRecording = serde_json::from_slice(&text).map_err(ArchiveError::damaged(&path))?;
         append_io_events(&mut table, *iteration, &recording)?;
         table.end_row_group()?;
-        let (rows, told, files) = (recording.events.len() as u64, recording.told, recording.files);
+        let (rows, summary, files) = (recording.events.len() as u64, recording.summary, recording.files);
         let TracedIteration { slot, target } = *iteration;
-        parts.push(IoTablePart { slot, target, rows, told, files });
+        parts.push(IoTablePart { slot, target, rows, summary, files });
     }
     table.add_metadata(KEY, serde_json::to_string(&parts).unwrap_or_default());
     table.close()
@@ -149,7 +150,7 @@ pub(crate) fn read_io_recordings(
         let events = read_io_events(&table, table.row_group_range(first, part.rows), &path)?;
         first += part.rows;
         let iteration = TracedIteration { slot: part.slot, target: part.target };
-        all.push((iteration, IoRecording { events, files: part.files, told: part.told }));
+        all.push((iteration, IoRecording { events, files: part.files, summary: part.summary }));
     }
     Ok(all)
 }
@@ -210,7 +211,7 @@ mod tests {
                 make_io_event(at + 1, IoEventKind::Issued, Some("RA")),
             ],
             files: Vec::new(),
-            told: IoTraceSummary { lost: at, ..IoTraceSummary::default() },
+            summary: IoTraceSummary { lost: at, ..IoTraceSummary::default() },
         };
         fs::create_dir(home.path().join("raw")).unwrap();
         let all = [(0, None, 1), (5, Some(0), 6), (5, Some(1), 7)]

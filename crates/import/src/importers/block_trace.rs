@@ -79,7 +79,7 @@ fn open_block_trace(
     };
     let case = metadata.results.find_or_add_case("block-trace", Default::default());
     let begun = read.begun.unwrap_or_default();
-    let whole = recording.told.ended.since(recording.told.begun);
+    let whole = recording.summary.ended.since(recording.summary.begun);
     metadata.results.next_execution(case, 0, read.begun.map(|_| (begun, Nanos(begun.0 + whole.0))));
     metadata.recording = Some(keep_recording(path, &recording)?);
     Ok(Box::new(ImportedRun::new(importer, path, options, metadata, Vec::new())))
@@ -170,7 +170,7 @@ fn build_recording(read: &mut BlockTrace, note: impl FnOnce(&str)) -> IoRecordin
         let BlockTraceRecord { at, pid, device, first, count, flags, .. } = seen;
         IoEvent { at, pid, kind, device, inode: 0, first, count, name: Some(flags) }
     };
-    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), told: summary }
+    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), summary }
 }
 
 /// The file, and where blktrace made one for each CPU (`NAME.blktrace.CPU`), the others of them.
@@ -712,7 +712,7 @@ fn add_mapped_files(recording: &mut IoRecording, map: BlockMapText, found: FileS
             }),
             Err(_) => {
                 let class = MetadataClass::Extents;
-                recording.told.metadata.push(MetadataRange { device, physical, length, class });
+                recording.summary.metadata.push(MetadataRange { device, physical, length, class });
             }
         }
     }
@@ -727,7 +727,7 @@ fn add_mapped_files(recording: &mut IoRecording, map: BlockMapText, found: FileS
         extents,
     };
     recording.files.extend(extents.into_iter().map(file));
-    let summary = &mut recording.told;
+    let summary = &mut recording.summary;
     summary.partitions.push(DiskPartition { device, disk: found.disk, start: found.start * SECTOR });
     summary.block_map = Some(ImportedBlockMap { block_size: found.block_size });
 }
@@ -828,8 +828,8 @@ mod tests {
             ],
             "where nothing is dispatched, what is queued stands for it"
         );
-        assert_eq!(recording.told.names[&697], "kjournald");
-        assert_eq!(recording.told.names[&698], "a name [x]");
+        assert_eq!(recording.summary.names[&697], "kjournald");
+        assert_eq!(recording.summary.names[&698], "a name [x]");
         assert_eq!((report[0].rows_unusable, report[0].unusable[0].line), (1, 7));
         assert!(report[0].notes[0].contains("queueing"), "{report:?}");
     }
@@ -858,7 +858,7 @@ mod tests {
             (4096, 2, DeviceNumber::new(8, 0), 77)
         );
         assert_eq!(event.name.as_deref(), Some("R"));
-        assert_eq!((read.begun, recording.told.names[&77].as_str()), (Some(Nanos(7_000_000_009)), "dd"));
+        assert_eq!((read.begun, recording.summary.names[&77].as_str()), (Some(Nanos(7_000_000_009)), "dd"));
         assert_eq!((report[0].rows_used, report[0].rows_unusable), (1, 0));
     }
 
@@ -899,7 +899,7 @@ mod tests {
     fn a_map_gives_a_trace_its_files_and_where_their_file_system_begins() {
         let (recording, report) = import_with_map("partition.map", BlockMapFile::default()).unwrap();
         let disk = DeviceNumber::new(7, 0);
-        let summary = &recording.told;
+        let summary = &recording.summary;
         assert_eq!(
             summary.disk_below(disk),
             (disk, 63 * 512),
@@ -952,7 +952,7 @@ mod tests {
         assert!(message.contains("PATH (ino N):"), "{message}");
         let start = |start| BlockMapFile { partition_start: Some(start), ..BlockMapFile::default() };
         let (recording, report) = import_with_map("partition.map", start(2048)).unwrap();
-        assert_eq!(recording.told.disk_below(DeviceNumber::new(7, 0)).1, 2048 * 512);
+        assert_eq!(recording.summary.disk_below(DeviceNumber::new(7, 0)).1, 2048 * 512);
         assert!(
             report.notes[0].contains("as was said") && !report.notes[0].contains("100.0 %"),
             "{report:?}"

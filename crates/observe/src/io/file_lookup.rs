@@ -35,7 +35,7 @@ pub fn resolve_files(recording: &mut IoRecording) {
     }
     let requests = recording.events.iter().filter(|event| event.kind == IoEventKind::Issued);
     let disks: BTreeSet<DeviceNumber> = requests.map(|event| event.device).collect();
-    recording.told.stacks = read_device_stacks(&Root::host(), &disks);
+    recording.summary.stacks = read_device_stacks(&Root::host(), &disks);
     for (device, inodes) in missing {
         recording.files.extend(resolve_inodes(&mounts, device, inodes));
     }
@@ -72,22 +72,22 @@ fn list_parent_folders(mounts: &MountTable, files: &[IoFile]) -> Vec<IoFile> {
 
 /// What is known of a file system that was read: where it lies, and which of its blocks are its own.
 pub fn describe_file_system(recording: &mut IoRecording, mount: &MountEntry) {
-    recording.told.partitions.extend(mounts::partition_of_mount(mount));
+    recording.summary.partitions.extend(mounts::partition_of_mount(mount));
     let Ok(folder) = File::open(&mount.mount_point) else { return };
     if mount.kind == "btrfs" {
         let chunks = btrfs_chunks::BtrfsChunks::read(&folder).unwrap_or_default();
         let own = recording.files.iter_mut().filter(|file| file.device == mount.device);
         own.for_each(|file| file.extents = chunks.map_to_disk(&file.extents));
-        recording.told.metadata.extend(chunks.metadata_ranges(mount.device));
+        recording.summary.metadata.extend(chunks.metadata_ranges(mount.device));
         return;
     }
     recording
-        .told
+        .summary
         .metadata
         .extend(metadata_blocks::list_metadata_ranges(&folder, mount.device).unwrap_or_default());
     if mount.kind.starts_with("ext") {
         let found = find_unlisted_blocks(recording, mount);
-        recording.told.metadata.extend(found);
+        recording.summary.metadata.extend(found);
     }
 }
 
@@ -104,7 +104,7 @@ fn find_unlisted_blocks(recording: &IoRecording, mount: &MountEntry) -> Vec<Meta
     let own = added.filter(|event| (event.device, event.inode) == (disk.device, disk.inode));
     let pages: PageSet = own.map(|event| (event.first, event.count)).collect();
     let listed = |at: u64| {
-        let mut ranges = recording.told.metadata.iter().filter(|range| range.device == device);
+        let mut ranges = recording.summary.metadata.iter().filter(|range| range.device == device);
         ranges.any(|range| (range.physical..range.physical + range.length).contains(&at))
     };
     metadata_blocks::classify_unlisted_blocks(&node, device, &pages, about.f_bsize, listed)
@@ -365,7 +365,7 @@ pub fn match_sectors_to_files(recording: &mut IoRecording, place: &Path) -> Resu
     describe_file_system(recording, mount);
     locate_stacked_devices(recording, &Root::host(), &read_dmsetup_table);
     // Unless its requests were those of a disk on which this one lies.
-    let below = recording.told.segments.iter().map(|segment| segment.disk).collect::<Vec<_>>();
+    let below = recording.summary.segments.iter().map(|segment| segment.disk).collect::<Vec<_>>();
     if let Some(then) = find_only_disk(recording).filter(|then| *then != now && !below.contains(then)) {
         renumber_device(recording, mount.device, then);
     }
@@ -383,7 +383,7 @@ fn find_only_disk(recording: &IoRecording) -> Option<DeviceNumber> {
 
 /// Says that the file system lay on a disk of another number when it was traced.
 fn renumber_device(recording: &mut IoRecording, device: DeviceNumber, then: DeviceNumber) {
-    let summary = &mut recording.told;
+    let summary = &mut recording.summary;
     let (_, start) = summary.disk_below(device);
     summary.partitions.retain(|partition| partition.device != device);
     summary.partitions.push(perflab_model::io_trace::DiskPartition { device, disk: then, start });
@@ -397,7 +397,7 @@ fn drop_unrequested_files(recording: &mut IoRecording) {
         .map(|event| (event.device, event.first * SECTOR, (event.first + event.count) * SECTOR))
         .collect();
     asked.sort_unstable();
-    let summary = &recording.told;
+    let summary = &recording.summary;
     // No request is longer than that: none that begins earlier reaches into an extent.
     let longest = asked.iter().map(|(_, from, end)| end - from).max().unwrap_or(0);
     let was_asked = |file: &IoFile| {

@@ -216,7 +216,11 @@ impl IoTracer {
         let (pages, cost) = self.reader.stop()?;
         self.summary.cost = cost;
         self.summary.lost = self.pages.lost_events() + self.disks.lost_events();
-        Ok(IoRecording { events: self.decoder.decode_pages(&pages), files: Vec::new(), told: self.summary })
+        Ok(IoRecording {
+            events: self.decoder.decode_pages(&pages),
+            files: Vec::new(),
+            summary: self.summary,
+        })
     }
 }
 
@@ -431,6 +435,10 @@ impl ProcessIoRecording {
         let (pages, cost) = self.reader.stop()?;
         self.summary.cost = cost;
         self.summary.lost = self.pages.lost_events();
-        Ok(IoRecording { events: self.decoder.decode_pages(&pages), files: Vec::new(), told: self.summary })
+        Ok(IoRecording {
+            events: self.decoder.decode_pages(&pages),
+            files: Vec::new(),
+            summary: self.summary,
+        })
     }
 }

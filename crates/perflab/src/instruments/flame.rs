@@ -14,7 +14,7 @@ use perflab_analyze::flame::{
 use perflab_archive::{Archive, RunDir, new_run_id};
 use perflab_import::{ImportOptions, profile_source};
 use perflab_model::expression::ExpressionScope;
-use perflab_model::{Case, Profile, ProfileSummary};
+use perflab_model::{Case, Nanos, Profile, ProfileSummary};
 use perflab_present::comparison::OutputFormat;
 use perflab_present::flame::{
     self, FlameGraph, FlameViewerData, ProfiledSide, colour_categories, draw_sides, measured_tree_options,
@@ -51,7 +51,7 @@ impl Verb for FlameArgs {
 pub enum FlameVerb {
     /// Sample call stacks, kernel and user, while a command runs, for a time, or until ^C
     Record(FlameRecordArgs),
-    /// Take a profile into the archive that another tool recorded
+    /// Import a profile that another tool recorded
     Import(FlameImportArgs),
     /// Show the share of each operation and category, by a table of rules: who is the allocator
     Shares(FlameSharesArgs),
@@ -68,31 +68,30 @@ pub enum FlameVerb {
 /// `perflab flame record`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The best event that the machine has is taken: cycles, and where no hardware counter is (as in most
-virtual machines) the CPU clock, which is blind while interrupts are off. Which one it was is
-printed.
+The best event of the machine is sampled: cycles, or without a hardware counter (as in most virtual
+machines) the CPU clock, which is blind while interrupts are off. The output says which.
 Examples:
   perflab flame record -- hackbench -g 2
   perflab flame record --system --for 10s
   perflab flame record -F 999 -p 1234 --for 5s")]
 pub struct FlameRecordArgs {
-    /// Samples a second on each CPU
+    /// Samples per second on each CPU
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(perflab_model::study::ProfileSpec::HIGHEST_FREQUENCY)))]
     pub frequency: u32,
-    /// Everybody's stacks, on every CPU (as without a command)
+    /// Sample everything on every CPU (the default without a command)
     #[arg(short = 'a', long, conflicts_with = "pid")]
     pub system: bool,
-    /// The stacks of this process and of what it starts
+    /// Sample this process and its descendants
     #[arg(short = 'p', long, value_name = "PID")]
     pub pid: Option<i32>,
-    /// Record for this long; with a command, stop it after this long
+    /// Record for this long; a command is stopped after it
     #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<String>,
-    /// A name for the run; runs that share one are repetitions of one another
+    pub duration: Option<Nanos>,
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
-    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    /// The command to record; without one, record until ^C or for the time given by --for
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -108,19 +107,19 @@ Examples:
 pub struct FlameImportArgs {
     /// The file
     pub file: PathBuf,
-    /// What it is (perf.data, perf-script, pprof, folded); guessed where left out
+    /// Its format: perf.data, perf-script, pprof or folded (default: detected)
     #[arg(long, value_name = "FORMAT")]
-    pub from: Option<String>,
-    /// Which event of a perf.data with several; all together where left out
+    pub from: Option<ProfileFormat>,
+    /// One event of a perf.data that holds several (default: all together)
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,
-    /// A copy of the recorded machine's /proc/kallsyms, where that was not this one
+    /// A copy of /proc/kallsyms of the recorded machine, if that was another one
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,
     /// The recorded kernel's vmlinux with debug information: inlined functions become visible
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Option<PathBuf>,
-    /// A name for the run; runs that share one are repetitions of one another
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
 }
@@ -131,7 +130,7 @@ pub struct FlameShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which case of the run, by its number; the first that was profiled where left out
+    /// The case, by its number (default: the first one profiled)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
     /// How many functions
@@ -152,10 +151,10 @@ pub struct FlameSharesArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// The table: slab, kernel, or a file
+    /// The table of rules: slab, kernel, or a file
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
-    /// Which case of the run, by its number; all where left out
+    /// The case, by its number (default: all)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
     /// Only samples of this command
@@ -168,25 +167,25 @@ pub struct FlameSharesArgs {
 #[command(after_long_help = "\
 Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs
 that share a label are repetitions of one another, and so are the iterations of one run;
-differences inside their noise are grey.
+differences within their noise are grey.
 
 Examples:
   perflab flame html @latest -o flame.html
   perflab flame html before after -o difference.html")]
 pub struct FlameHtmlArgs {
-    /// The runs; the baseline first
+    /// The runs, the baseline first
     #[arg(default_value = "@latest")]
     pub runs: Vec<String>,
-    /// Only this case of each run, by its number; all that were profiled where left out
+    /// Only this case of each run, by its number (default: all that were profiled)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
-    /// Keep commands apart that are not on every side; else they share a box, as two versions of one program should
+    /// Keep commands apart that not every side has; by default they share a box, as two versions of a program should
     #[arg(long)]
     pub by_command: bool,
-    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    /// What colours mean: the rule table slab or kernel, a file of rules, or none (kernel and user)
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
-    /// Where to write the page; beside the archive's reports where left out
+    /// The page to write (default: reports/ID-flame.html in the archive)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
 }
@@ -201,10 +200,10 @@ pub struct FlameSvgArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which case of the run, by its number; the first that was profiled where left out
+    /// The case, by its number (default: the first one profiled)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
-    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    /// What colours mean: the rule table slab or kernel, a file of rules, or none (kernel and user)
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
     /// Callers on top, callees below
@@ -213,7 +212,7 @@ pub struct FlameSvgArgs {
     /// Pixels from left to right
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
     pub width: u32,
-    /// Where to write the picture; stdout where left out
+    /// The picture to write (default: standard output)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
 }
@@ -234,13 +233,13 @@ pub struct FlameExportArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which case of the run, by its number; the first that was profiled where left out
+    /// The case, by its number (default: the first one profiled)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: FlameExportFormat,
-    /// Where to write it; stdout where left out
+    /// The file to write (default: standard output)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
 }
@@ -292,8 +291,8 @@ pub fn record_profile(context: &App, args: &FlameRecordArgs) -> Result<Exit, Fai
         title: "Call stacks",
         command: &args.command,
         pid: args.pid,
-        duration: args.duration.as_deref(),
-        quiet_time: "0s",
+        duration: args.duration,
+        quiet_time: Nanos(0),
         label: args.label.as_deref(),
         tables: &profile_study_table(args),
     };
@@ -329,8 +328,6 @@ fn profile_study_table(args: &FlameRecordArgs) -> String {
 
 /// Makes a run of a profile, and says what became of every sample.
 pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> Result<Exit, Failure> {
-    let format = args.from.as_deref().map(str::parse::<ProfileFormat>).transpose();
-    let format = format.map_err(|error| UsageError::new(error, "leave --from out to have it guessed"))?;
     let options = SymbolOptions {
         event: args.event.clone(),
         kallsyms: args.kallsyms.clone(),
@@ -338,7 +335,7 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> Result<Exit
         anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
     };
     crate::keep::exchange::refuse_endless(&args.file)?;
-    let imported = perflab_stacks::read_profile_file(&args.file, format, &options)?;
+    let imported = perflab_stacks::read_profile_file(&args.file, args.from, &options)?;
     let parts = imported.sample_parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let own = ImportOptions { label: args.label.clone(), id: new_run_id(), ..ImportOptions::default() };
@@ -448,7 +445,7 @@ pub fn show_functions(context: &App, args: &FlameShowArgs) -> Result<Exit, Failu
 pub fn print_functions(context: &App, profile: &Profile, top: usize) -> Result<(), Failure> {
     let tree = build_call_tree(profile, &CallTreeOptions::default()).tree;
     context.print_grid(&flame::functions_grid(&function_rows(&tree), tree.total_amount(), top))?;
-    context.note(format!("shares are of all {} samples that were kept", tree.total_amount().samples));
+    context.note(format!("shares are of all {} samples kept", tree.total_amount().samples));
     note_samples(context, profile);
     Ok(())
 }

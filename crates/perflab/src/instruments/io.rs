@@ -33,6 +33,7 @@ use crate::failure::{Exit, Failure, UsageError};
 use crate::keep::exchange::refuse_endless;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
+use crate::quantities::parse_block_size;
 use crate::verb::Verb;
 
 /// See what a program reads: files, metadata, disk requests
@@ -55,13 +56,13 @@ pub enum IoVerb {
     Record(IoRecordArgs),
     /// Show what was read: by file, by directory, over time, over the disk
     Show(IoShowArgs),
-    /// Hold what was read against a prefetch trace: found, missing, read around, metadata
+    /// Compare what was read with a prefetch trace: found, missing, read around, metadata
     Coverage(CoverageArgs),
     /// Write disk requests as blkparse prints them
     Export(IoExportArgs),
-    /// Make a run of a block trace: files of blktrace, text of blkparse
+    /// Import a block trace: files of blktrace, text of blkparse
     Import(IoImportArgs),
-    /// Say where a file lies on its disk, or whose sectors of a disk are
+    /// Show where a file lies on its disk, or which files own sectors
     Where(BlockOwnerArgs),
 }
 
@@ -72,13 +73,13 @@ Examples:
   perflab io record -- python3 -c 'import json'    one command and whatever it starts
   perflab io record --for 15s                      everything, for 15 seconds
 
-Needs root. Pages are those of the command's process tree alone; disk requests are everybody's,
-because the kernel sends many of them in somebody else's name.")]
+Needs root. Pages are those of the command's process tree alone; disk requests are those of all
+processes, since the kernel sends many of them on behalf of others.")]
 pub struct IoRecordArgs {
-    /// How long at most; without a command, how long
+    /// Record for this long; a command is stopped after it
     #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<String>,
-    /// Trace everybody's pages, not only the command's
+    pub duration: Option<Nanos>,
+    /// Trace the pages of all processes, not only of the command
     #[arg(long)]
     pub system: bool,
     /// A name for the run
@@ -97,9 +98,9 @@ pub enum IoGrouping {
     File,
     /// one row a directory
     Directory,
-    /// equal stretches of time
+    /// equal intervals of time
     Time,
-    /// equal stretches of each disk
+    /// equal parts of each disk
     Disk,
 }
 
@@ -109,10 +110,10 @@ pub struct IoSelection {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
+    /// The iteration, by its slot in `perflab show RUN --iterations` (default: the first one traced)
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<u32>,
-    /// Of a run on several targets: on which of them; the first where left out
+    /// Of a run on several targets: the name of one (default: the first)
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
 }
@@ -122,10 +123,10 @@ pub struct IoSelection {
 pub struct IoShowArgs {
     #[command(flatten)]
     pub which: IoSelection,
-    /// How to look at it
+    /// What a row stands for
     #[arg(long, value_enum, default_value_t)]
     pub by: IoGrouping,
-    /// How many rows; with time and disk, how many stretches
+    /// How many rows, or parts of the time or disk
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
 }
@@ -143,20 +144,20 @@ A dump names inodes: the run must have been imported with a map of its blocks (`
 pub struct CoverageArgs {
     #[command(flatten)]
     pub which: IoSelection,
-    /// The prefetch trace: a file, a program that one was learnt for, or a dump of the prefetch module of 2007
+    /// The prefetch trace: a file, a program with a learnt trace, or a dump of the 2007 prefetch module
     #[arg(long, value_name = "FILE|PROGRAM")]
     pub trace: PathBuf,
     /// How it is counted
     #[arg(long, value_enum, default_value_t)]
     pub method: CoverageMethod,
-    /// Every stretch of blocks with its status, in place of the sums
+    /// List every extent with its status in place of the sums
     #[arg(long)]
     pub blocks: bool,
-    /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
-    /// What is drawn
-    #[arg(long, value_enum, default_value_t, requires = "plot")]
+    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+    /// What to draw
+    #[arg(long, value_enum, default_value_t, requires = "output")]
     pub drawn: IoSceneKind,
 }
 
@@ -189,25 +190,25 @@ Examples:
   perflab io import hda1.blktrace.0 --map hda1.blktrace.0.map
                                                  with the map that e2block2file made of it
 
-A block trace names sectors and no files. With --on the file system that was traced is walked, as
-far as it is still there, and asked which files lie at these sectors; none is read. With --map they
-are those of a map from blocks to files; where its file system begins on the disk is found by the
-requests, unless --partition-start says so. `perflab import` takes such files, too.")]
+A block trace names sectors, not files. With --on, the traced file system, as far as it still is as
+it was, says which files own these sectors; no file is read. With --map, a map from blocks to files
+says so; where its file system begins on the disk is derived from the requests unless
+--partition-start gives it. `perflab import` accepts such files, too.")]
 pub struct IoImportArgs {
     /// The trace
     pub path: PathBuf,
-    /// Where the file system that was traced is mounted now
+    /// Where the traced file system is mounted now
     #[arg(long, value_name = "PLACE")]
     pub on: Option<PathBuf>,
-    /// Whose the blocks were, as e2block2file wrote it
+    /// The map from blocks to files that e2block2file wrote
     #[arg(long, value_name = "FILE", conflicts_with = "on")]
     pub map: Option<PathBuf>,
     /// First sector (512 bytes) of the map's file system on its disk
     #[arg(long, value_name = "SECTOR", requires = "map")]
     pub partition_start: Option<u64>,
-    /// How large the blocks of the map's file system are
-    #[arg(long, value_name = "SIZE", requires = "map")]
-    pub block_size: Option<String>,
+    /// Block size of the map's file system
+    #[arg(long, value_name = "SIZE", requires = "map", value_parser = parse_block_size)]
+    pub block_size: Option<Bytes>,
     /// A name for the run
     #[arg(long)]
     pub label: Option<String>,
@@ -217,10 +218,10 @@ pub struct IoImportArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  perflab io where /usr/bin/git                  its stretches of the disk
-  perflab io where --on / 2048+8 4096            whose these sectors (512 bytes) of the disk are")]
+  perflab io where /usr/bin/git                  its extents on the disk
+  perflab io where --on / 2048+8 4096            which files own these sectors (512 bytes)")]
 pub struct BlockOwnerArgs {
-    /// Where the file system is mounted whose disk's sectors are meant
+    /// The mount point of the file system that owns the sectors
     #[arg(long, value_name = "PLACE")]
     pub on: Option<PathBuf>,
     /// Files; with --on sectors, FIRST or FIRST+COUNT
@@ -252,17 +253,18 @@ pub fn run_io_verb(context: &App, verb: &IoVerb) -> Result<Exit, Failure> {
 
 /// A recording in which each read stands once, where disks lie upon one another.
 fn count_reads_once(context: &App, recording: IoRecording) -> IoRecording {
-    for unplaced in &recording.told.unplaced {
+    for unplaced in &recording.summary.unplaced {
         context.note(format!(
-            "warning: where files on {} lie on the disk below is not known, so that its reads belong to no known file: {}",
+            "warning: the place of files of {} on the disk below is unknown, so its reads belong to no file: {}",
             unplaced.device, unplaced.reason
         ));
     }
     let (recording, caused) = remove_stacked_requests(recording);
     if caused > 0 {
-        let upper: Vec<String> = recording.told.stacks.iter().map(|stack| stack.device.to_string()).collect();
+        let upper: Vec<String> =
+            recording.summary.stacks.iter().map(|stack| stack.device.to_string()).collect();
         context.note(format!(
-            "{} that {} read from the disk below are left out: they stand there already as reads of the upper disk",
+            "{} that {} read from the disk below are left out: they are counted as reads of the upper disk",
             perflab_model::Bytes(caused),
             upper.join(", ")
         ));
@@ -298,8 +300,8 @@ pub fn record_io(context: &App, args: &IoRecordArgs) -> Result<Exit, Failure> {
         title: "I/O",
         command: &args.command,
         pid: None,
-        duration: args.duration.as_deref(),
-        quiet_time: "0s",
+        duration: args.duration,
+        quiet_time: Nanos(0),
         label: args.label.as_deref(),
         tables: if is_tree { "[io]\nscope = \"workload\"\n" } else { "[io]\nscope = \"system\"\n" },
     };
@@ -310,8 +312,10 @@ pub fn record_io(context: &App, args: &IoRecordArgs) -> Result<Exit, Failure> {
         let folders = reads_by_directory(&reads_by_file(&recording));
         context.print_grid(&perflab_present::io::folders_grid(&folders, SHOWN))?;
     }
-    context
-        .note(format!("`perflab io show {}` has every file, `--by time` and `--by disk`", found.short_id()));
+    context.note(format!(
+        "`perflab io show {}` lists every file; see also `--by time` and `--by disk`",
+        found.short_id()
+    ));
     Ok(recorded.exit_of(context, status, &found))
 }
 
@@ -323,9 +327,9 @@ fn note_io_recording(context: &App, recording: &IoRecording) {
     };
     let requests = recording.events.iter().filter(|event| event.is_disk_read());
     let (count, sectors) = requests.fold((0, 0), |(count, sum), event| (count + 1, sum + event.count));
-    let summary = &recording.told;
+    let summary = &recording.summary;
     context.note(format!(
-        "{} events, {} lost: {} came into the page cache; {count} requests read {}; reading the trace took {} of CPU",
+        "{} events, {} lost: {} entered the page cache; {count} requests read {}; reading the trace took {} of CPU",
         recording.events.len(),
         summary.lost,
         Bytes(sum(IoEventKind::Added) * PAGE),
@@ -353,8 +357,8 @@ pub fn show_reads(context: &App, args: &IoShowArgs) -> Result<Exit, Failure> {
 /// Holds a recording against a prefetch trace.
 pub fn show_coverage(context: &App, args: &CoverageArgs) -> Result<Exit, Failure> {
     let recording = count_reads_once(context, read_io_recording(context, &args.which)?);
-    if args.method == CoverageMethod::Published && (args.blocks || args.plot.is_some()) {
-        let what = "the figures of 2007 are sums: they have neither --blocks nor --plot";
+    if args.method == CoverageMethod::Published && (args.blocks || args.output.is_some()) {
+        let what = "the figures of 2007 are sums: there are neither blocks nor a picture of them";
         return Err(UsageError::new(what, "leave --method published out").into());
     }
     let evidence = read_evidence(context, &args.trace)?;
@@ -373,8 +377,8 @@ pub fn show_coverage(context: &App, args: &CoverageArgs) -> Result<Exit, Failure
         return Ok(Exit::Fine);
     }
     context.print_grid(&if args.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
-    app::write_scene(context, args.plot.as_ref(), || coverage_scene(&found, args))?;
-    note_coverage_checks(context, &found, recording.told.lost);
+    app::write_scene(context, args.output.as_ref(), || coverage_scene(&found, args))?;
+    note_coverage_checks(context, &found, recording.summary.lost);
     note_unrecorded_uses(context, &found);
     Ok(Exit::Fine)
 }
@@ -385,9 +389,9 @@ fn published_figures(
     evidence: &CoverageEvidence,
 ) -> Result<PublishedCoverage, Failure> {
     let CoverageEvidence::Dump(ranges) = evidence else {
-        let hint = "name a dump of /proc/prefetch with --trace, or leave --method out";
+        let hint = "name a dump of /proc/prefetch with --trace, or omit --method";
         return Err(
-            UsageError::new("the comparison of 2007 is of dumps of its own prefetch module", hint).into()
+            UsageError::new("the comparison of 2007 needs a dump of its prefetch module", hint).into()
         );
     };
     let hint = "import the trace with its map: `perflab io import TRACE --map MAP`";
@@ -414,7 +418,7 @@ fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &perf
 fn note_unrecorded_uses(context: &App, found: &perflab_analyze::TraceCoverage) {
     if found.bytes.get(&BlockStatus::NotInTrace).is_some_and(|bytes| *bytes > 0) {
         context.note(
-            "not in trace: which pages were needed was not recorded, so what was missing and what was only read around stand \
+            "not in trace: the pages that were needed were not recorded, so missing and read around are counted \
              together",
         );
     }
@@ -434,13 +438,13 @@ fn note_coverage_checks(context: &App, found: &perflab_analyze::TraceCoverage, l
     let answers = &found.answers;
     context.note(match answers.contradiction(sum) {
         0 => format!(
-            "the classes sum to the {} that disks delivered, but for {} asked for before and {} under way at the end",
+            "the classes add up to the {} that disks delivered, except {} requested before and {} in flight at the end",
             Bytes(answers.completed),
             Bytes(answers.before_start),
             Bytes(answers.in_flight)
         ),
         apart => format!(
-            "warning: the classes sum to {}, and disks delivered {}: {} are not accounted for ({lost} events were lost)",
+            "warning: the classes add up to {}, but disks delivered {}: {} are unaccounted for ({lost} events were lost)",
             Bytes(sum),
             Bytes(answers.completed),
             Bytes(apart)
@@ -457,7 +461,7 @@ pub fn export_blkparse(context: &App, args: &IoExportArgs) -> Result<Exit, Failu
     for event in &recording.events {
         let Some(action) = blkparse_action(event.kind) else { continue };
         sequence += 1;
-        let at = event.at.since(recording.told.begun);
+        let at = event.at.since(recording.summary.begun);
         let device = format!("{},{}", event.device.major(), event.device.minor());
         let flags = event.name.as_deref().unwrap_or_default();
         let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
@@ -516,14 +520,8 @@ pub fn import_io_trace(context: &App, args: &IoImportArgs) -> Result<Exit, Failu
 fn block_map_from_args(map: &Path, args: &IoImportArgs) -> Result<BlockMapFile, UsageError> {
     refuse_bzip2(map)?;
     refuse_endless(map)?;
-    let is_size = |size: &Bytes| size.0.is_power_of_two() && (512..=65_536).contains(&size.0);
-    let size = |text: &str| {
-        let size = Bytes::parse(text).ok().filter(is_size);
-        let hint = "a power of two from 512 to 64KiB, for example 4KiB";
-        size.ok_or_else(|| UsageError::new(format!("--block-size: `{text}` is no size of blocks"), hint))
-    };
-    let block_size = args.block_size.as_deref().map(size).transpose()?;
-    Ok(BlockMapFile { path: map.into(), partition_start: args.partition_start, block_size })
+    let (partition_start, block_size) = (args.partition_start, args.block_size);
+    Ok(BlockMapFile { path: map.into(), partition_start, block_size })
 }
 
 fn find_files_on_disk(recording: &mut IoRecording, place: &Path) {
@@ -557,7 +555,7 @@ fn extent_grid(files: &[String]) -> Result<Grid, Failure> {
         mount.into_iter().for_each(|mount| perflab_observe::io::describe_file_system(&mut recording, mount));
         let below = mount.and_then(mounts::disk_below);
         for file in &recording.files {
-            let (disk, start) = recording.told.disk_below(below.unwrap_or(file.device));
+            let (disk, start) = recording.summary.disk_below(below.unwrap_or(file.device));
             for extent in &file.extents {
                 let sector = (start + extent.physical) / SECTOR;
                 let sectors = extent.length / SECTOR;
@@ -629,14 +627,14 @@ pub fn read_evidence(context: &App, trace: &Path) -> Result<CoverageEvidence, Fa
     let dump = read_page_dump(trace)?;
     let pages: u64 = dump.ranges.iter().map(|range| range.count).sum();
     context.note(format!(
-        "{} is a dump of the prefetch module of 2007: {} records of {pages} pages in all, and {} without any",
+        "{} is a dump of the 2007 prefetch module: {} records of {pages} pages in all, and {} empty ones",
         trace.display(),
         dump.ranges.len(),
         dump.empty
     ));
     if let Some((lines, first)) = dump.unusable {
         context.note(format!(
-            "warning: {lines} of its lines are no records and are left out, the first is `{first}`"
+            "warning: {lines} of its lines are not records and are left out; the first is `{first}`"
         ));
     }
     Ok(CoverageEvidence::Dump(dump.ranges))
@@ -652,7 +650,7 @@ impl CoverageEvidence {
                 if let Some(named) = named {
                     let others = ranges.iter().filter(|range| range.device != named).count();
                     context.note(format!(
-                        "{named} of the dump is the mapped file system; {others} records are of others"
+                        "{named} of the dump is the mapped file system; {others} records belong to others"
                     ));
                 }
                 known

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use perflab_model::io_trace::PAGE;
+use perflab_analyze::reads_by_file;
+use perflab_model::io_trace::{FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
 use perflab_observe::mounts;
@@ -35,19 +36,20 @@ use perflab_settings::drop_caches;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::app::App;
+use crate::app::{App, named_parser};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError, WorkStoppedError};
-use crate::instruments::startup_once::never_cold_warning;
+use crate::instruments::prefetch_store::{
+    ForgetArgs, PrefetchShowArgs, PrefetchStatusArgs, SOCKET, nothing_remembered_error,
+};
 use crate::laboratory::temporary_settings::TemporarySettings;
 use crate::measure::run;
-use crate::quantities::{self, parse_time_option};
 use crate::signals::with_stop_signal;
 use crate::verb::Verb;
 
 /// Learn what a program reads at its start, and read it ahead
 #[derive(Debug, Args)]
 pub struct PrefetchArgs {
-    /// Where traces lie ($PERFLAB_PREFETCH; else /var/lib/perflab/prefetch for root, below $XDG_STATE_HOME for others)
+    /// Where traces are stored (default: $PERFLAB_PREFETCH, else /var/lib/perflab/prefetch for root, below $XDG_STATE_HOME for others)
     #[arg(long, global = true, value_name = "DIR")]
     pub store: Option<PathBuf>,
     #[command(subcommand)]
@@ -69,13 +71,13 @@ pub enum PrefetchVerb {
     Replay(ReplayArgs),
     /// Show what is remembered: all programs, or the files of one
     Show(PrefetchShowArgs),
-    /// Bring together on the disk what a program reads (ext4)
+    /// Move what a program reads together on the disk (ext4)
     Relayout(RelayoutArgs),
     /// Forget programs
     Forget(ForgetArgs),
-    /// Do all of this for every program, by itself (as root)
+    /// Learn and read ahead for every program automatically (needs root)
     Daemon(Box<DaemonArgs>),
-    /// Ask the daemon what it does, and what each program gains
+    /// Show what the daemon does, and what each program gains
     Status(PrefetchStatusArgs),
 }
 
@@ -99,100 +101,51 @@ As root every page is traced as it comes, with the file systems' own blocks. Wit
 memory of your own files afterwards is taken for what was read: pages that others brought count
 too. The latest three starts are remembered; `replay --policy` says how they become one.")]
 pub struct LearnArgs {
-    /// Drop the page cache, names and inodes first (as root): only what is read can be learnt
+    /// Drop the page cache, dentries and inodes first (needs root): only what is read can be learnt
     #[arg(long)]
     pub cold: bool,
-    /// Have the kernel bring each page that is touched on the program's disk alone meanwhile, in place of 128 KiB or more
-    /// around it (as root): what is only read along is not remembered. The start takes longer, once
+    /// Have the kernel read single pages of the program's disk in place of 128 KiB or more around each (needs root), so
+    /// that only what is touched is remembered. This one start takes longer
     #[arg(long)]
     pub fine: bool,
-    /// How long a start is traced; the program runs on
+    /// Trace the start for this long; the program runs on
     #[arg(long = "for", value_name = "TIME", default_value = "15s")]
-    pub duration: String,
-    /// Under which name it is remembered (default: the script's where the program is an interpreter that is given one, else
-    /// the program's)
+    pub duration: Nanos,
+    /// The name to remember it under (default: the script's if the program is an interpreter, else the program's)
     #[arg(long, value_name = "NAME")]
     pub name: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// When files are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ReplayModeName {
-    /// everything before the program starts
-    Sync,
-    /// beside the program
-    Async,
-    /// metadata before it starts, the rest beside it
-    #[default]
-    Staged,
-}
-
-/// The order of reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReadOrderName {
-    /// as the program needs them, in stretches of the disk
-    Need,
-    /// as files lie on the disk
-    Block,
-    /// by their numbers
-    Inode,
-    /// as the program asked for them
-    Access,
-}
-
-/// How several starts become one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum TracePolicyName {
-    /// the latest alone
-    #[default]
-    Last,
-    /// what all of them read
-    Intersection,
-    /// what any of them read
-    Union,
 }
 
 /// `perflab prefetch replay`
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// When files are read
-    #[arg(long, value_enum, default_value_t)]
-    pub mode: ReplayModeName,
-    /// In which order (default: block where the program waits for all of it, else need)
-    #[arg(long, value_enum)]
-    pub order: Option<ReadOrderName>,
-    /// Which of the remembered starts
-    #[arg(long, value_enum, default_value_t)]
-    pub policy: TracePolicyName,
-    /// Read at most this much (default: half of the memory that is available)
+    /// When files are read ahead
+    #[arg(long, value_name = "MODE", value_parser = named_parser::<ReplayMode>(), default_value = "staged")]
+    pub mode: ReplayMode,
+    /// The order of reading (default: block with --mode sync, else need)
+    #[arg(long, value_name = "ORDER", value_parser = named_parser::<ReadOrder>())]
+    pub order: Option<ReadOrder>,
+    /// How the remembered starts are combined
+    #[arg(long, value_name = "POLICY", value_parser = named_parser::<CombinePolicy>(), default_value = "last")]
+    pub policy: CombinePolicy,
+    /// Read at most this much (default: half of the available memory)
     #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// Read at most this much a second
+    pub memory: Option<Bytes>,
+    /// Read at most this much per second
     #[arg(long, value_name = "SIZE")]
-    pub io: Option<String>,
-    /// Read ahead, and start nothing
+    pub io: Option<Bytes>,
+    /// Read ahead without starting the program
     #[arg(long)]
     pub no_start: bool,
-    /// Under which name it is remembered (default: the script's where the program is an interpreter that is given one, else
-    /// the program's)
+    /// The name to remember it under (default: the script's if the program is an interpreter, else the program's)
     #[arg(long, value_name = "NAME")]
     pub name: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// `perflab prefetch show`
-#[derive(Debug, Args)]
-pub struct PrefetchShowArgs {
-    /// The program, the script, or the name that it is remembered under; all where left out
-    pub program: Option<OsString>,
-    /// Which of the remembered starts
-    #[arg(long, value_enum, default_value_t)]
-    pub policy: TracePolicyName,
 }
 
 /// `perflab prefetch relayout`
@@ -203,33 +156,25 @@ Examples:
   perflab prefetch relayout python3
   perflab prefetch relayout python3 --apply
 
-For disks that turn: what a start reads is put into free room in the order in which it is needed,
-so that the arm goes over it in one sweep. Without --apply nothing is moved, and it is shown in
-how many stretches it lies now. No file's bytes or times change: the file system exchanges blocks,
-journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what was moved is
-moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that
-run alone. Learn again afterwards: the file system's own blocks are others then. What is updated
-or installed later lies where it falls.")]
+For spinning disks: what a start reads is moved into free space in the order in which it is needed,
+so that the heads pass over it in one sweep. Without --apply nothing is moved, and the output shows
+the extents as they are. The bytes and times of files do not change: the file system exchanges
+blocks, journaled, as for e4defrag (EXT4_IOC_MOVE_EXT); if it is interrupted, what was moved stays
+moved. It works on ext4, for files that you may write, and skips running programs. Learn again
+afterwards, since the blocks of the file system itself change. What is updated or installed later is
+placed anywhere.")]
 pub struct RelayoutArgs {
     /// The program
     pub program: OsString,
-    /// Which of the remembered starts
-    #[arg(long, value_enum, default_value_t)]
-    pub policy: TracePolicyName,
+    /// How the remembered starts are combined
+    #[arg(long, value_name = "POLICY", value_parser = named_parser::<CombinePolicy>(), default_value = "last")]
+    pub policy: CombinePolicy,
     /// Only what lies on the file system of this mount point
     #[arg(long, value_name = "MOUNT")]
     pub on: Option<PathBuf>,
-    /// Do it
+    /// Move it
     #[arg(long)]
     pub apply: bool,
-}
-
-/// `perflab prefetch forget`
-#[derive(Debug, Args)]
-pub struct ForgetArgs {
-    /// The programs
-    #[arg(required = true, value_name = "PROGRAM")]
-    pub programs: Vec<OsString>,
 }
 
 /// Answer execs while the prefetch daemon does not (what it starts by itself)
@@ -264,71 +209,57 @@ what was traced), CAP_NET_ADMIN (what processes waited for), CAP_SETUID and CAP_
 files as who starts the program, and never one that they could not open). A list (--list) has a
 line for each program or folder, `only PATH` or `never PATH`.")]
 pub struct DaemonArgs {
-    /// Watch the file system of this mount point (default: those of all disks); may be given again
+    /// Watch the file system of this mount point (default: those of all disks; repeatable)
     #[arg(long, value_name = "MOUNT")]
     pub on: Vec<PathBuf>,
-    /// Only this program, or those below this folder; may be given again
+    /// Only this program, or those below this folder (repeatable)
     #[arg(long, value_name = "PATH")]
     pub only: Vec<PathBuf>,
-    /// Never this program, or those below this folder; may be given again
+    /// Never this program, or those below this folder (repeatable)
     #[arg(long, value_name = "PATH")]
     pub never: Vec<PathBuf>,
-    /// A file with more of both, read again when it changes
+    /// A file with more of both, reread when it changes
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
-    /// A start that waits so long for disks is worth learning
+    /// A start that waits this long for disks is worth learning
     #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub worth_wait: String,
-    /// Where waiting is not accounted for: one that reads so much
+    pub worth_wait: Nanos,
+    /// If the kernel does not account waiting: a start that reads this much
     #[arg(long, value_name = "SIZE", default_value = "4MiB")]
-    pub worth_read: String,
-    /// Or one with so many major page faults
+    pub worth_read: Bytes,
+    /// Or a start with this many major page faults
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     pub worth_faults: u64,
-    /// How long a start is watched or traced
+    /// Watch or trace a start for this long
     #[arg(long = "for", value_name = "TIME", default_value = "15s")]
-    pub duration: String,
-    /// An exec waits no longer than this for its tracing to begin, or its files to be read ahead
+    pub duration: Nanos,
+    /// An exec waits at most this long for tracing to begin, or for its files to be read ahead
     #[arg(long, value_name = "TIME", default_value = "2s")]
-    pub bound: String,
-    /// And no longer than this for a new program to be looked at
+    pub bound: Nanos,
+    /// A new program waits at most this long to be looked at
     #[arg(long, value_name = "TIME", default_value = "50ms")]
-    pub decide: String,
-    /// When files are read
-    #[arg(long, value_enum, default_value_t)]
-    pub mode: ReplayModeName,
-    /// In which order (default: block where the program waits for all of it, else need)
-    #[arg(long, value_enum)]
-    pub order: Option<ReadOrderName>,
-    /// Which of the remembered starts
-    #[arg(long, value_enum, default_value_t = TracePolicyName::Union)]
-    pub policy: TracePolicyName,
-    /// Read at most this much for one start (default: half of the memory that is available)
+    pub decide: Nanos,
+    /// When files are read ahead
+    #[arg(long, value_name = "MODE", value_parser = named_parser::<ReplayMode>(), default_value = "staged")]
+    pub mode: ReplayMode,
+    /// The order of reading (default: block with --mode sync, else need)
+    #[arg(long, value_name = "ORDER", value_parser = named_parser::<ReadOrder>())]
+    pub order: Option<ReadOrder>,
+    /// How the remembered starts are combined
+    #[arg(long, value_name = "POLICY", value_parser = named_parser::<CombinePolicy>(), default_value = "union")]
+    pub policy: CombinePolicy,
+    /// Read at most this much for one start (default: half of the available memory)
     #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// Read at most this much a second for one start
+    pub memory: Option<Bytes>,
+    /// Read at most this much per second for one start
     #[arg(long, value_name = "SIZE")]
-    pub io: Option<String>,
-    /// Where it can be asked
+    pub io: Option<Bytes>,
+    /// The socket of the daemon
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub socket: PathBuf,
-    /// Print a unit for systemd, and do nothing else
+    /// Print a systemd unit, and do nothing else
     #[arg(long)]
     pub print_unit: bool,
-}
-
-/// Where the daemon can be asked.
-const SOCKET: &str = "/run/perflab/prefetch.socket";
-
-/// `perflab prefetch status`
-#[derive(Debug, Args)]
-pub struct PrefetchStatusArgs {
-    /// All programs, not only the twenty with the most read ahead, and the most starts (JSON always has all)
-    #[arg(long)]
-    pub all: bool,
-    /// Where the daemon can be asked
-    #[arg(long, value_name = "PATH", default_value = SOCKET)]
-    pub socket: PathBuf,
 }
 
 /// Carries out a verb. A program that was started gives the exit code.
@@ -360,22 +291,9 @@ fn remembered_name(requested: Option<&Path>, command: &[OsString]) -> Result<Pat
     }
 }
 
-pub(crate) fn trace_policy(name: TracePolicyName) -> CombinePolicy {
-    match name {
-        TracePolicyName::Last => CombinePolicy::Last,
-        TracePolicyName::Intersection => CombinePolicy::Intersection,
-        TracePolicyName::Union => CombinePolicy::Union,
-    }
-}
-
 /// A verb that starts a program was given none.
 pub(crate) fn no_command_error() -> UsageError {
     UsageError::new("no command", "name one behind --")
-}
-
-/// A program is known, and none of its starts.
-pub(crate) fn nothing_remembered_error() -> UsageError {
-    UsageError::new("no start is remembered", "`perflab prefetch learn -- COMMAND` remembers one")
 }
 
 /// The exit code of a program that was started here, as a shell would give it.
@@ -401,7 +319,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
 pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> Result<Exit, Failure> {
-    let limit = quantities::parse_time_option("--for", &args.duration)?;
+    let limit = args.duration;
     let (word, _) = args.command.split_first().ok_or_else(no_command_error)?;
     let program = trace_store::find_program_path(word)?;
     let name = remembered_name(args.name.as_deref(), &args.command)?;
@@ -436,7 +354,7 @@ pub fn learn_program(context: &App, store: &TraceStore, args: &LearnArgs) -> Res
         match start.source {
             perflab_prefetch::TraceSource::Traced => "traced",
             perflab_prefetch::TraceSource::Residency =>
-                "from what is in memory: pages that others brought count too",
+                "from what is in memory, including pages that others read",
         }
     ));
     let path = store.add_startup(&name, start)?;
@@ -479,11 +397,11 @@ fn learn_startup(
     wait_for_program(&mut child, limit, stop, |_| ())?;
     let mut recording = tracer.stop()?;
     resolve_files(&mut recording);
-    for missing in &recording.told.missing {
+    for missing in &recording.summary.missing {
         context.note(format!("warning: this kernel lacks {missing}"));
     }
-    if recording.told.lost > 0 {
-        context.note(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
+    if recording.summary.lost > 0 {
+        context.note(format!("warning: {} events were lost: the trace lacks pages", recording.summary.lost));
     }
     if let Some(never_cold) = never_cold_warning(&recording).filter(|_| args.cold) {
         context.note(format!("{never_cold}: who maps it meanwhile keeps it out of the trace"));
@@ -517,17 +435,11 @@ pub fn replay_program(context: &App, store: &TraceStore, args: &ReplayArgs) -> R
         return Err(UsageError::new("no command", "name one behind --").into());
     }
     let name = remembered_name(args.name.as_deref(), &args.command)?;
-    let memory = parse_size_option("--memory", args.memory.as_deref())?
-        .map_or_else(|| default_memory_budget(context), Ok)?;
-    let rate = parse_size_option("--io", args.io.as_deref())?;
-    let rules = ReplayRules {
-        mode: replay_mode(args.mode),
-        order: args.order.map(read_order),
-        memory,
-        budget: ReplayBudget { rate },
-    };
+    let memory = args.memory.map_or_else(|| default_memory_budget(context), |memory| Ok(memory.0))?;
+    let rate = args.io.map(|rate| rate.0);
+    let rules = ReplayRules { mode: args.mode, order: args.order, memory, budget: ReplayBudget { rate } };
     let start = match store.read_trace(&name) {
-        Ok(known) => combine_traces(&known, trace_policy(args.policy)),
+        Ok(known) => combine_traces(&known, args.policy),
         Err(error) if args.no_start => return Err(error.into()),
         Err(error) => {
             stderr_line!("warning: nothing is read ahead: {error}");
@@ -649,30 +561,6 @@ fn replay_plan_part(
     }
 }
 
-pub(crate) fn replay_mode(name: ReplayModeName) -> ReplayMode {
-    match name {
-        ReplayModeName::Sync => ReplayMode::Sync,
-        ReplayModeName::Async => ReplayMode::Async,
-        ReplayModeName::Staged => ReplayMode::Staged,
-    }
-}
-
-pub(crate) fn read_order(name: ReadOrderName) -> ReadOrder {
-    match name {
-        ReadOrderName::Need => ReadOrder::Need,
-        ReadOrderName::Block => ReadOrder::Block,
-        ReadOrderName::Inode => ReadOrder::Inode,
-        ReadOrderName::Access => ReadOrder::Access,
-    }
-}
-
-pub(crate) fn parse_size_option(option: &str, text: Option<&str>) -> Result<Option<u64>, UsageError> {
-    let parse = |text| Bytes::parse(text).map(|bytes| bytes.0);
-    text.map(parse)
-        .transpose()
-        .map_err(|error| UsageError::new(format!("{option}: {error}"), "for example 512MiB"))
-}
-
 /// Reading ahead must not push out what others need.
 pub fn default_memory_budget(context: &App) -> Result<u64, Failure> {
     perflab_prefetch::replay_memory_limit(&context.root)
@@ -718,13 +606,13 @@ fn note_replay(context: &App, done: &ReplayResult) {
     ));
     if !done.skipped.is_empty() {
         let skipped = done.skipped.len();
-        context.note(format!("{skipped} files have changed, are gone, or may not be opened"));
+        context.note(format!("{skipped} files have changed, are gone, or cannot be opened"));
     }
     if done.by_name > 0 {
-        context.note("a disk cannot be opened: its file system's own blocks come when names are looked up");
+        context.note("a disk cannot be opened: its metadata is read when names are looked up");
     }
     for place in &done.foreign {
-        context.note(format!("{place} is another file system now, or not mounted: nothing of it was read"));
+        context.note(format!("{place} is now another file system or not mounted: nothing of it was read"));
     }
 }
 
@@ -733,7 +621,7 @@ const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 /// Shows how what a program reads lies, or brings it together and shows how it lies then.
 pub fn show_or_relayout(context: &App, store: &TraceStore, args: &RelayoutArgs) -> Result<Exit, Failure> {
     let program = store.resolve_name(&args.program);
-    let policy = trace_policy(args.policy);
+    let policy = args.policy;
     let before = file_system_layouts(&read_combined_trace(store, &program, policy)?);
     let elsewhere = |on: &&PathBuf| before.iter().all(|part| Path::new(&part.place) != on.as_path());
     if let Some(on) = args.on.as_ref().filter(elsewhere) {
@@ -751,7 +639,7 @@ pub fn show_or_relayout(context: &App, store: &TraceStore, args: &RelayoutArgs) 
     };
     context.print_grid(&layout_grid(&before, &now))?;
     if !args.apply && before.iter().any(|part| part.left_alone.is_none()) {
-        context.note("nothing was moved: `--apply` brings it together");
+        context.note("nothing was moved; --apply moves it");
     }
     Ok(Exit::Fine)
 }
@@ -802,16 +690,16 @@ fn relayout_progress_bar(context: &App, pages: u64) -> ProgressBar {
 
 fn note_relayout(context: &App, done: &RelayoutOutcome) {
     for (why, files) in &done.left {
-        stderr_line!("{files} parts of files stay where they are: {why}");
+        stderr_line!("{files} parts of files were not moved: {why}");
     }
     context.note(format!(
-        "{} moved; `perflab prefetch learn` again, for the file system's own blocks are others now",
+        "{} moved; run `perflab prefetch learn` again, since the metadata of the file system has changed",
         Bytes(done.bytes)
     ));
 }
 
 fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
-    let numbers = ["data", "files", "stretches before", "stretches"].map(GridColumn::right);
+    let numbers = ["data", "files", "extents before", "extents"].map(GridColumn::right);
     let titles = [GridColumn::left("on"), GridColumn::left("kind")].into_iter().chain(numbers);
     let mut grid = Grid::new(titles.chain([GridColumn::left("left alone")]));
     for (before, now) in before.iter().zip(now) {
@@ -820,8 +708,8 @@ fn layout_grid(before: &[FileSystemLayout], now: &[FileSystemLayout]) -> Grid {
             now.kind.as_str().into(),
             GridCell::with_text(Bytes(now.layout.bytes).to_string(), now.layout.bytes),
             now.layout.files.into(),
-            before.layout.stretches.into(),
-            now.layout.stretches.into(),
+            before.layout.extents.into(),
+            now.layout.extents.into(),
             now.left_alone.as_deref().unwrap_or_default().into(),
         ]);
     }
@@ -857,8 +745,6 @@ pub fn guard_execs(args: &PrefetchGuardArgs) -> Result<Exit, Failure> {
 }
 
 fn daemon_settings(store: TraceStore, args: &DaemonArgs) -> Result<DaemonOptions, UsageError> {
-    let worth_read = parse_size_option("--worth-read", Some(&args.worth_read))?.unwrap_or_default();
-    let wait = parse_time_option("--worth-wait", &args.worth_wait)?;
     Ok(DaemonOptions {
         // The very file, also after an update has replaced it.
         perflab: "/proc/self/exe".into(),
@@ -870,15 +756,15 @@ fn daemon_settings(store: TraceStore, args: &DaemonArgs) -> Result<DaemonOptions
             never: resolve_programs("--never", &args.never)?,
         },
         list: args.list.clone(),
-        worth: LearnThreshold { wait, read: worth_read, faults: args.worth_faults },
-        window: parse_time_option("--for", &args.duration)?.into(),
-        decide: parse_time_option("--decide", &args.decide)?.into(),
-        bound: parse_time_option("--bound", &args.bound)?.into(),
-        mode: replay_mode(args.mode),
-        order: args.order.map(read_order),
-        policy: trace_policy(args.policy),
-        memory: parse_size_option("--memory", args.memory.as_deref())?,
-        rate: parse_size_option("--io", args.io.as_deref())?,
+        worth: LearnThreshold { wait: args.worth_wait, read: args.worth_read.0, faults: args.worth_faults },
+        window: args.duration.into(),
+        decide: args.decide.into(),
+        bound: args.bound.into(),
+        mode: args.mode,
+        order: args.order,
+        policy: args.policy,
+        memory: args.memory.map(|memory| memory.0),
+        rate: args.io.map(|rate| rate.0),
     })
 }
 
@@ -912,4 +798,21 @@ pub fn lower_read_ahead(context: &App, program: &Path) -> Result<TemporarySettin
     let value = now.map_or(SMALL_READ_AHEAD, |now| now.min(SMALL_READ_AHEAD)).to_string();
     let setting = Setting::File { name: path.display().to_string(), path, value };
     TemporarySettings::apply(context, &[setting]).context("--fine turns read-ahead down, which needs root")
+}
+
+/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
+pub fn never_cold_warning(recording: &IoRecording) -> Option<String> {
+    let files = reads_by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
+    let warm = files.map(|file| {
+        let (used, read) = (file.used.page_count(), file.used.intersection(&file.added).page_count());
+        ((used - read) * PAGE, file.name)
+    });
+    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
+    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
+    let (most, name) = warm.iter().max()?;
+    Some(format!(
+        "{} more that it needed cannot be made cold, most of it ({}) of {name}",
+        Bytes(sum),
+        Bytes(*most)
+    ))
 }

@@ -3,8 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use jiff::Timestamp;
 use perflab_model::io_trace::{DeviceNumber, PAGE, SECTOR};
 use perflab_model::{Bytes, Nanos, PageSet};
@@ -17,17 +19,52 @@ use perflab_prefetch::{
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::{Value, json};
 
-use crate::app::App;
-use crate::failure::{Exit, Failure, FailureContext as _};
-use crate::instruments::prefetch::{self, ForgetArgs, PrefetchShowArgs};
+use crate::app::{App, named_parser};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+
+/// Where the daemon can be asked.
+pub(crate) const SOCKET: &str = "/run/perflab/prefetch.socket";
+
+/// `perflab prefetch show`
+#[derive(Debug, Args)]
+pub struct PrefetchShowArgs {
+    /// The program, the script, or the name it is remembered under (default: all)
+    pub program: Option<OsString>,
+    /// How the remembered starts are combined
+    #[arg(long, value_name = "POLICY", value_parser = named_parser::<CombinePolicy>(), default_value = "last")]
+    pub policy: CombinePolicy,
+}
+
+/// `perflab prefetch forget`
+#[derive(Debug, Args)]
+pub struct ForgetArgs {
+    /// The programs
+    #[arg(required = true, value_name = "PROGRAM")]
+    pub programs: Vec<OsString>,
+}
+
+/// `perflab prefetch status`
+#[derive(Debug, Args)]
+pub struct PrefetchStatusArgs {
+    /// List all programs, not only the twenty with most read ahead (JSON always lists all)
+    #[arg(long)]
+    pub all: bool,
+    /// The socket of the daemon
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    pub socket: PathBuf,
+}
+
+/// A program is known, and none of its starts.
+pub(crate) fn nothing_remembered_error() -> UsageError {
+    UsageError::new("no start is remembered", "`perflab prefetch learn -- COMMAND` remembers one")
+}
 
 /// Prints all programs, or the files of one.
 pub fn show_traces(context: &App, store: &TraceStore, args: &PrefetchShowArgs) -> Result<Exit, Failure> {
     match &args.program {
         Some(program) => {
             let known = store.read_trace(&store.resolve_name(program))?;
-            let start = combine_traces(&known, crate::instruments::prefetch::trace_policy(args.policy))
-                .ok_or_else(prefetch::nothing_remembered_error)?;
+            let start = combine_traces(&known, args.policy).ok_or_else(nothing_remembered_error)?;
             context.print_grid(&traced_file_grid(&start))?;
         }
         None => context.print_grid(&traced_program_grid(store))?,
@@ -121,7 +158,7 @@ fn traced_file_state(traced: &perflab_prefetch::TracedFile) -> &'static str {
 pub fn show_daemon_status(
     context: &App,
     store: &TraceStore,
-    args: &prefetch::PrefetchStatusArgs,
+    args: &PrefetchStatusArgs,
 ) -> Result<Exit, Failure> {
     let asked = daemon::service::read_status(&args.socket);
     let daemon = match asked {
@@ -130,12 +167,13 @@ pub fn show_daemon_status(
             Some(status)
         }
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Err(error)
-                .with_context(|| format!("{} is its daemon's user's alone", args.socket.display()));
+            return Err(error).with_context(|| {
+                format!("{} is accessible only to the user of its daemon", args.socket.display())
+            });
         }
         Err(error) => {
             context.note(format!(
-                "no daemon answers on {}: {error}; as the last one wrote:",
+                "no daemon answers on {}: {error}; this is what the last one wrote:",
                 args.socket.display()
             ));
             None
@@ -174,7 +212,7 @@ fn note_daemon_status(context: &App, status: &DaemonStatus) {
     context
         .note(format!("starts are judged by {}; none waits longer than {}", status.judged_by, status.bound));
     context.note(format!(
-        "asked {} times; {} not looked at in storms, {} let through by the clock; {} of CPU, {} at most",
+        "{} execs; {} passed unseen in storms, {} passed by the time limit; {} of CPU, at most {} of memory",
         status.asked,
         status.unseen,
         status.overdue,
@@ -183,7 +221,7 @@ fn note_daemon_status(context: &App, status: &DaemonStatus) {
     ));
     let guard = &status.guard;
     context.note(format!(
-        "process {} guards execs while the daemon does not answer: {} let through, {} of memory locked, started again {} times",
+        "process {} guards execs while the daemon does not answer: {} passed, {} of memory locked, {} restarts",
         guard.pid,
         guard.let_through,
         Bytes(guard.locked),
@@ -269,7 +307,7 @@ fn user_names() -> HashMap<u32, String> {
 }
 
 fn program_state_word(program: &ProgramRecord) -> &'static str {
-    match program.standing {
+    match program.state {
         ProgramState::Watched => "watched",
         ProgramState::Worth => "to be learnt",
         ProgramState::Known => "read ahead",

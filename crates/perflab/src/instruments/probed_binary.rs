@@ -99,7 +99,7 @@ impl ProgramBinaries {
         };
         let found = self.libraries.iter().find(fits).cloned();
         let Some(found) = found else {
-            let hint = format!("its libraries: {}; a path does as well", self.file_names());
+            let hint = format!("its libraries: {}; a path works, too", self.file_names());
             return Err(UsageError::new(
                 format!("{} has no library `{name}`", self.program.path().display()),
                 hint,
@@ -172,19 +172,16 @@ impl ProgramBinaries {
     /// No file has it: what the program's own error says, and where else it was looked for.
     fn not_found_error(&self, error: Option<ProbeError>, name: &str) -> Failure {
         let Some(ProbeError::NoPlace { path, what, hint, .. }) = error else {
-            return UsageError::new(
-                format!("there is no function `{name}`"),
-                "--list names those that there are",
-            )
-            .into();
+            return UsageError::new(format!("there is no function `{name}`"), "--list names the functions")
+                .into();
         };
         let mut hint = hint;
         if !self.libraries.is_empty() {
-            hint += &format!("; none of its libraries has it either ({})", self.file_names());
+            hint += &format!("; nor has any of its libraries ({})", self.file_names());
         }
         if self.jitted > 0 {
             hint += &format!(
-                "; {} KiB of its code lie in no file: what a JIT compiler made cannot be probed, functions of its runtime can",
+                "; {} KiB of its code are in no file: JIT-compiled code cannot be probed, functions of its runtime can",
                 self.jitted / 1024
             );
         }

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use perflab_analyze::Gate;
 use perflab_analyze::slab::what_if::LayoutChange;
 use perflab_analyze::slab::{
-    self, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabFacts, SlabGrowthOptions, SlabInput,
-    SlabRecording, SlabRepetition, SlabRow, SlabSide,
+    self, CacheOrder, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabFacts, SlabGrowthOptions,
+    SlabInput, SlabRecording, SlabRepetition, SlabRow, SlabSide,
 };
 use perflab_archive::{Archive, RunDir};
 use perflab_model::series::{RowRuns, Series};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab_notebook;
-use crate::measure::command_study::{RecordedCommand, format_time_option};
+use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
 
@@ -49,7 +49,7 @@ pub enum SlabVerb {
     Histogram(SlabHistogramArgs),
     /// Compare the slab memory of runs, cache by cache
     Compare(SlabCompareArgs),
-    /// Watch the slab caches live, full-screen (one snapshot where stdout is no terminal)
+    /// Watch the slab caches live, full-screen (one snapshot if standard output is not a terminal)
     Top(SlabTopArgs),
     /// Say how many bytes a cache would take at another order or object size
     WhatIf(WhatIfArgs),
@@ -60,23 +60,23 @@ pub enum SlabVerb {
 pub struct SlabRecordArgs {
     /// Time between readings of /proc/slabinfo
     #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub every: String,
-    /// Record for this long; with a command, stop it after this long
+    pub every: Nanos,
+    /// Record for this long; a command is stopped after it
     #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<String>,
-    /// Watch the system at rest for this long before and after the command
+    pub duration: Option<Nanos>,
+    /// Record the idle system for this long before and after the command
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "command")]
-    pub quiet_time: String,
-    /// A name for the run; runs that share one are repetitions of one another
+    pub quiet_time: Nanos,
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
-    /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
-    /// Every column, however narrow the terminal
+    /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+    /// Show every column, however narrow the terminal
     #[arg(long)]
     pub wide: bool,
-    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    /// The command to record; without one, record until ^C or for the time given by --for
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -87,24 +87,8 @@ pub enum NotebookMethod {
     /// exact ratios of sums
     #[default]
     Exact,
-    /// those of the 2019 notebook, beside ours, and why they differ
+    /// those of the 2019 notebook beside ours, and why they differ
     Notebook,
-}
-
-/// How worst caches are chosen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum CacheOrderName {
-    /// most bytes wasted first
-    #[default]
-    Wasted,
-    /// lowest efficiency first, integrated over time
-    Efficiency,
-    /// lowest mean of the ticks' efficiencies first, each tick alike
-    Unweighted,
-    /// most slab bytes first
-    Bytes,
-    /// by name
-    Name,
 }
 
 /// `perflab slab show`
@@ -113,21 +97,21 @@ pub struct SlabShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which caches come first: `wasted`, or with --method notebook its own order, which is `unweighted`
-    #[arg(long, value_enum)]
-    pub by: Option<CacheOrderName>,
-    /// How many caches; left out, 20, with --method notebook 30, and 15 in a picture
+    /// Which caches come first (default: wasted; with --method notebook: unweighted)
+    #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<CacheOrder>())]
+    pub by: Option<CacheOrder>,
+    /// How many caches (default: 20; with --method notebook: 30; in a picture: 15)
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Whose numbers
+    /// Which numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: NotebookMethod,
-    /// Every column, however narrow the terminal
+    /// Show every column, however narrow the terminal
     #[arg(long)]
     pub wide: bool,
-    /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab slab timeline`
@@ -139,21 +123,21 @@ pub struct SlabTimelineArgs {
     /// Only this cache (any of its names)
     #[arg(long, value_name = "NAME")]
     pub cache: Option<String>,
-    /// Growth by cache (baseline, peak, retained, slope) instead of ticks
+    /// Show the growth of each cache (baseline, peak, retained, slope) in place of ticks
     #[arg(long)]
     pub growth: bool,
-    /// What to draw; slab bytes where left out
-    #[arg(long, value_enum, requires = "plot", conflicts_with = "growth")]
+    /// What to draw (default: bytes)
+    #[arg(long, value_enum, requires = "output", conflicts_with = "growth")]
     pub picture: Option<SlabSceneKind>,
-    /// With --growth: every column, however narrow the terminal
+    /// With --growth: show every column, however narrow the terminal
     #[arg(long, requires = "growth")]
     pub wide: bool,
-    /// Whose numbers
+    /// Which numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: NotebookMethod,
-    /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// The pictures of a timeline.
@@ -184,38 +168,38 @@ pub struct SlabHistogramArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// How many bars
+    /// How many bars (default: 20)
     #[arg(long, value_name = "N")]
     pub bins: Option<usize>,
-    /// With --method notebook: which of its two histograms; the tool's where left out
+    /// With --method notebook: which of its two histograms (default: tool)
     #[arg(long, value_enum)]
     pub of: Option<NotebookSource>,
-    /// Whose numbers
+    /// Which numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: NotebookMethod,
-    /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab slab compare`
 #[derive(Debug, Args)]
 pub struct SlabCompareArgs {
-    /// The baseline, then the candidate (a run, or a label whose runs are repetitions); with --by, one run
-    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    /// The baseline, then the candidate (each a run, or a label shared by repetitions); with --by, one run (default: @latest)
+    #[arg(required_unless_present = "by", num_args = 1..=2, value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare the levels of this factor within the run, the first level being the baseline
+    /// Compare the levels of this factor within the run, the first being the baseline
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
-    /// Exit with 5 where this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
+    /// Exit with code 5 if this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
-    pub fail_if: Option<String>,
-    /// Every cache, those without a change too
+    pub fail_if: Option<Gate>,
+    /// Show every cache, also those without a change
     #[arg(long)]
     pub all: bool,
-    /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab slab top`
@@ -223,13 +207,13 @@ pub struct SlabCompareArgs {
 pub struct SlabTopArgs {
     /// Time between readings
     #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub every: String,
+    pub every: Nanos,
     /// Which caches come first
-    #[arg(long, value_enum, default_value_t = CacheOrderName::Bytes)]
-    pub by: CacheOrderName,
-    /// Take one snapshot and draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<CacheOrder>(), default_value = "bytes")]
+    pub by: CacheOrder,
+    /// Take one snapshot and draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab slab what-if`
@@ -241,13 +225,13 @@ pub struct WhatIfArgs {
     /// Only this cache (any of its names)
     #[arg(long, value_name = "NAME")]
     pub cache: Option<String>,
-    /// At this order (log2 of the pages of a slab)
+    /// With slabs of this order (log2 of their pages)
     #[arg(long, value_name = "N")]
     pub order: Option<u32>,
-    /// At this object size in bytes, as it is asked for, without padding; needs --cache
-    #[arg(long, value_name = "BYTES", requires = "cache")]
-    pub object_size: Option<u64>,
-    /// How many layouts of all caches, those that save most first
+    /// With objects of this size, as requested, without padding: 192B
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub object_size: Option<Bytes>,
+    /// How many layouts, those that save most first
     #[arg(long, default_value_t = 20, value_name = "N", conflicts_with = "cache")]
     pub top: usize,
 }
@@ -267,10 +251,10 @@ pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> Result<Exit, Failure> {
 
 /// What root adds; printed where it is missing.
 pub(crate) const WITHOUT_ROOT: &str = "\
-without root only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
+without root, only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
 As root, perflab also records: every cache's objects, slabs and bytes (/proc/slabinfo, mode 0400), and object
-sizes, alignment, merged names and exact counts (/sys/kernel/slab). That is what efficiency, waste and growth by
-cache are made of: `sudo perflab slab record …`";
+sizes, alignment, merged names and exact counts (/sys/kernel/slab). Efficiency, waste and growth of each cache
+need them: `sudo perflab slab record …`";
 
 /// Attributes change seldom, and exact counts walk lists under a lock: once a second is often enough.
 const SLOW: &str = "1s";
@@ -296,29 +280,30 @@ pub fn record_slab(context: &App, args: &SlabRecordArgs) -> Result<Exit, Failure
         title: "Slab caches",
         command: &args.command,
         pid: None,
-        duration: args.duration.as_deref(),
-        quiet_time: &args.quiet_time,
+        duration: args.duration,
+        quiet_time: args.quiet_time,
         label: args.label.as_deref(),
-        tables: &slab_monitors(&format_time_option("--every", &args.every)?, is_root),
+        tables: &slab_monitors(args.every, is_root),
     };
     let (status, found) = recorded.record(context, |_| ())?;
-    let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || args.plot.is_some();
+    let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || args.output.is_some();
     if is_root && is_wanted && found.list_monitors()?.iter().any(|monitor| monitor == "slabinfo") {
         summarise_recording(context, &found, args)?;
-    } else if args.plot.is_some() {
-        context.note("--plot: there is no series of caches to draw");
+    } else if args.output.is_some() {
+        context.note("--output: no series of caches was recorded");
     }
     Ok(recorded.exit_of(context, status, &found))
 }
 
-fn slab_monitors(every: &str, is_root: bool) -> String {
-    let is_fast = Nanos::parse(every).is_ok_and(|every| every < OFTEN);
+fn slab_monitors(every: Nanos, is_root: bool) -> String {
+    let is_fast = every < OFTEN;
+    let every = every.to_study_text();
     let mut text = String::from("[monitors]\n");
     if is_root {
         let exact = if is_fast { SLOWEST } else { SLOW };
         text += &format!("slabinfo = \"{every}\"\nslab-caches = \"{SLOW}\"\nslab-exact = \"{exact}\"\n");
     }
-    let totals = if is_fast { "100ms" } else { every };
+    let totals = if is_fast { "100ms" } else { &every };
     text + &format!("meminfo = \"{totals}\"\nvmstat = \"{SLOW}\"\n")
 }
 
@@ -335,7 +320,7 @@ pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> Result<Exit, Fail
     }
     let recording = stored.read_recording()?;
     let mut result = slab::cache_table(&recording, &CacheTableOptions::default());
-    let order = cache_order(args.by.unwrap_or_default());
+    let order = args.by.unwrap_or_default();
     if context.format == OutputFormat::Json {
         // Everything, but what was asked for in so many words.
         result.caches =
@@ -345,7 +330,7 @@ pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> Result<Exit, Fail
     app::print_result(context, &result, || {
         present::show_grid(&result, order, args.top.unwrap_or(TOP), width)
     })?;
-    app::write_scene(context, args.plot.as_ref(), || {
+    app::write_scene(context, args.output.as_ref(), || {
         present::show_figure(&result, order, args.top.unwrap_or(CACHE_BARS))
     })?;
     app::note_row_counts(context, &result.rows);
@@ -374,9 +359,9 @@ pub fn summarise_recording(context: &App, run: &RunDir, args: &SlabRecordArgs) -
     // Of two tables of CSV none can be read.
     if matches!(context.format, OutputFormat::Table | OutputFormat::Markdown) {
         context.print_text("")?;
-        context.print_grid(&present::show_grid(&result, slab::CacheOrder::Waste, 10, width))?;
+        context.print_grid(&present::show_grid(&result, CacheOrder::Waste, 10, width))?;
     }
-    app::write_scene(context, args.plot.as_ref(), || {
+    app::write_scene(context, args.output.as_ref(), || {
         present::stack_figure(&slab::cache_stack(&recording, LAYERS))
     })?;
     app::note_row_counts(context, &result.rows);
@@ -396,17 +381,6 @@ pub fn grid_width(context: &App, is_all_wanted: bool) -> present::GridWidth {
         present::GridWidth::Wide
     } else {
         present::GridWidth::Narrow
-    }
-}
-
-/// The order that an option names.
-pub fn cache_order(order: CacheOrderName) -> slab::CacheOrder {
-    match order {
-        CacheOrderName::Wasted => slab::CacheOrder::Waste,
-        CacheOrderName::Efficiency => slab::CacheOrder::Efficiency,
-        CacheOrderName::Unweighted => slab::CacheOrder::Unweighted,
-        CacheOrderName::Bytes => slab::CacheOrder::Bytes,
-        CacheOrderName::Name => slab::CacheOrder::Name,
     }
 }
 
@@ -430,7 +404,7 @@ pub fn show_timeline(context: &App, args: &SlabTimelineArgs) -> Result<Exit, Fai
     let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown).then_some(ROWS);
     app::print_result(context, &result, || present::timeline_grid(&result, most))?;
     app::note_omitted_rows(context, most, result.points.len());
-    app::write_scene(context, args.plot.as_ref(), || {
+    app::write_scene(context, args.output.as_ref(), || {
         match (args.picture.unwrap_or_default(), &args.cache) {
             (SlabSceneKind::Bytes, None) => present::stack_figure(&slab::cache_stack(&recording, LAYERS)),
             (SlabSceneKind::Waste, _) | (SlabSceneKind::Bytes, Some(_)) => {
@@ -453,7 +427,7 @@ pub fn show_growth(
     let only = args.cache.as_deref().map(|name| recording.find_caches(name)).transpose()?;
     let result = slab::slab_growth(recording, &SlabGrowthOptions { only, ..SlabGrowthOptions::default() })?;
     app::print_result(context, &result, || present::growth_grid(&result, grid_width(context, args.wide)))?;
-    app::write_scene(context, args.plot.as_ref(), || present::growth_figure(&result))?;
+    app::write_scene(context, args.output.as_ref(), || present::growth_figure(&result))?;
     context.note(format!(
         "before: {} ticks until the first iteration began; after: {} ticks since the last one ended",
         result.baseline.ticks, result.end.ticks
@@ -480,7 +454,7 @@ pub fn show_efficiency_histogram(context: &App, args: &SlabHistogramArgs) -> Res
     }
     if args.of.is_some() {
         return Err(UsageError::new(
-            "--of chooses between the notebook's histograms",
+            "--of selects one of the notebook's histograms",
             "add --method notebook",
         )
         .into());
@@ -488,7 +462,7 @@ pub fn show_efficiency_histogram(context: &App, args: &SlabHistogramArgs) -> Res
     let recording = stored.read_recording()?;
     let result = slab::efficiency_histogram(&recording, args.bins.unwrap_or(BINS));
     app::print_result(context, &result, || present::histogram_grid(&result))?;
-    app::write_scene(context, args.plot.as_ref(), || {
+    app::write_scene(context, args.output.as_ref(), || {
         let all = slab::cache_table(&recording, &CacheTableOptions::default()).total.overall().value();
         present::histogram_figure(&result, all)
     })?;
@@ -526,10 +500,8 @@ impl SlabRuns {
 
 /// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
 pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit, Failure> {
-    let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
-    let read = args
-        .runs
+    let read = crate::selection::named_runs_or_latest(&args.runs)
         .iter()
         .map(|name| SlabRuns::read(context, &archive, name))
         .collect::<Result<Vec<_>, Failure>>()?;
@@ -538,7 +510,7 @@ pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit,
         (Some(factor), [one]) => compare_slab_by_factor(one, factor)?,
         (None, _) => {
             return Err(UsageError::new(
-                "there is nothing to compare one run with",
+                "one run alone cannot be compared",
                 "name a second run, or a factor with --by",
             )
             .into());
@@ -550,13 +522,15 @@ pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit,
         }
     };
     app::print_result(context, &result, || present::comparison_grid(&result, args.all))?;
-    app::write_scene(context, args.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
+    app::write_scene(context, args.output.as_ref(), || present::comparison_figure(&result, BARS))?;
     note_slab_comparison(context, &result);
-    let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
+    let Some(gate) = &args.fail_if else { return Ok(Exit::Fine) };
+    let found = result.violations(gate).len();
     if found > 0 {
-        stderr_line!("perflab: --fail-if {}: {found} found", args.fail_if.as_deref().unwrap_or_default());
+        stderr_line!("perflab: --fail-if {gate}: {found} found");
+        return Ok(Exit::Regression);
     }
-    Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
+    Ok(Exit::Fine)
 }
 
 fn compare_slab_sides(sides: &[SlabSide<'_>]) -> Result<SlabComparison, Failure> {
@@ -630,7 +604,7 @@ fn restrict_to_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord
 
 fn note_slab_comparison(context: &App, result: &SlabComparison) {
     let what = if result.whole_runs { "whole runs" } else { "iterations" };
-    context.note(format!("compared: {what}, slab bytes averaged over time; fewer are better"));
+    context.note(format!("compared: {what}, slab bytes averaged over time; fewer is better"));
     // A warning for every cache would bury the table: one line a kind.
     let mut kinds: indexmap::IndexMap<&str, (&perflab_analyze::ComparisonDiagnostic, usize)> =
         indexmap::IndexMap::new();
@@ -659,16 +633,17 @@ pub fn show_what_if(context: &App, args: &WhatIfArgs) -> Result<Exit, Failure> {
         found.extend(layouts_of_cache(&recording, row, args)?);
     }
     if found.is_empty() {
-        let hint = "it has no slabs at the run's last tick, or does not fit the wanted layout";
-        return Err(UsageError::new("there is nothing to lay out anew", hint).into());
+        let hint = "no cache has slabs at the run's last tick and fits this layout";
+        return Err(UsageError::new("there is no cache to lay out", hint).into());
     }
     if args.cache.is_none() {
         found.sort_by_key(|row| -row.saved_bytes());
         found.truncate(args.top);
     }
     app::print_result(context, &found, || present::what_if_grid(&found))?;
-    context
-        .note("saved: at as many objects as now; the kernel may need a higher order for speed, not for room");
+    context.note(
+        "saved: with as many objects as now; the kernel may need a higher order for speed, not for space",
+    );
     Ok(Exit::Fine)
 }
 
@@ -689,7 +664,7 @@ fn layouts_of_cache(
     let asked = args.cache.is_some() && orders.len() == 1;
     let mut found = Vec::new();
     for order in orders {
-        let change = LayoutChange { order, object_size: args.object_size, align };
+        let change = LayoutChange { order, object_size: args.object_size.map(|size| size.0), align };
         match slab::what_if_layout(row, recording.page_size(), &change) {
             // In a list of all caches, what is already so says nothing.
             Ok(what_if) if args.cache.is_none() && what_if.then == what_if.now => {}
@@ -742,7 +717,7 @@ impl StoredSlabRun {
         };
         let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
         context.note(format!(
-            "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints what was said"
+            "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints its output"
         ));
     }
 

@@ -24,11 +24,11 @@ pub fn show_notebook_table(
         let hint = "leave --wide out";
         return Err(UsageError::new("the notebook's table has the same columns on any terminal", hint).into());
     }
-    let order = args.by.map_or(slab::CacheOrder::Unweighted, crate::instruments::slab::cache_order);
+    let order = args.by.unwrap_or(slab::CacheOrder::Unweighted);
     let result = notebook::notebook_table(&stored.analysis_input(), usize::MAX)?
         .sort_and_truncate(order, args.top.unwrap_or(LOWEST));
     app::print_result(context, &result, || present::notebook_table_grid(&result))?;
-    app::write_scene(context, args.plot.as_ref(), || present::notebook_table_chart(&result))?;
+    app::write_scene(context, args.output.as_ref(), || present::notebook_table_chart(&result))?;
     if let Some(minutes) = notebook::notebook_minutes(&stored.analysis_input()) {
         context.note(format!("Test took: {minutes:.2} minutes"));
     }
@@ -49,7 +49,7 @@ pub fn show_notebook_timeline(
 ) -> Result<Exit, Failure> {
     if args.growth || args.picture.is_some() {
         return Err(UsageError::new(
-            "the notebook tells neither growth nor kinds of bytes",
+            "the notebook shows neither growth nor kinds of bytes",
             "leave --method notebook out, or --growth and --picture",
         )
         .into());
@@ -57,7 +57,7 @@ pub fn show_notebook_timeline(
     let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown)
         .then_some(crate::instruments::slab::ROWS);
     let input = stored.analysis_input();
-    let plot = args.plot.as_ref();
+    let plot = args.output.as_ref();
     if let Some(name) = &args.cache {
         let result = notebook::notebook_cache(&input, name)?;
         app::print_result(context, &result, || present::notebook_cache_grid(&result, most))?;
@@ -84,7 +84,7 @@ pub fn show_notebook_histograms(
         );
     }
     let input = stored.analysis_input();
-    let plot = args.plot.as_ref();
+    let plot = args.output.as_ref();
     match args.of.unwrap_or_default() {
         NotebookSource::Tool => {
             let result = notebook::notebook_tool_histogram(&input)?;

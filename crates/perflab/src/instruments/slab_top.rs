@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use perflab_analyze::slab::{self, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage};
+use perflab_analyze::slab::{
+    self, CacheOrder, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage,
+};
 use perflab_formats::kernel::meminfo::find_meminfo_field;
 use perflab_model::series::{ColumnData, ColumnType, RowRuns, Series};
 use perflab_model::{Bytes, CellRow, Nanos, TableCell};
@@ -23,21 +25,20 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
-use crate::instruments::slab::{CacheOrderName, SlabTopArgs};
-use crate::quantities;
+use crate::instruments::slab::SlabTopArgs;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
 pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> Result<Exit, Failure> {
-    let every = quantities::parse_time_option("--every", &args.every)?;
+    let every = args.every;
     if !rustix::process::geteuid().is_root() {
-        if args.plot.is_some() {
-            let what = "--plot: without root there are totals only, of which nothing can be drawn";
-            return Err(UsageError::new(what, "run it as root, or leave --plot out").into());
+        if args.output.is_some() {
+            let what = "without root, only totals are recorded, which cannot be drawn";
+            return Err(UsageError::new(what, "run it as root, or omit --output").into());
         }
         return print_slab_totals(context);
     }
     let live = LiveSlab::open(&context.root, every)?;
-    if args.plot.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+    if args.output.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
         watch_slab_caches(live, every, args.by)?;
         return Ok(Exit::Fine);
     }
@@ -47,11 +48,11 @@ pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> Result<Exit, Failure>
 fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> Result<Exit, Failure> {
     let recording = live.sample()?;
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
-    let order = crate::instruments::slab::cache_order(args.by);
+    let order = args.by;
     app::print_result(context, &result, || {
         present::show_grid(&result, order, usize::MAX, crate::instruments::slab::grid_width(context, false))
     })?;
-    app::write_scene(context, args.plot.as_ref(), || {
+    app::write_scene(context, args.output.as_ref(), || {
         present::show_figure(&result, order, crate::instruments::slab::CACHE_BARS)
     })?;
     app::note_row_counts(context, &result.rows);
@@ -339,7 +340,7 @@ impl Drop for TerminalGuard {
 }
 
 /// Watches until q.
-pub fn watch_slab_caches(mut live: LiveSlab, every: Nanos, by: CacheOrderName) -> Result<(), Failure> {
+pub fn watch_slab_caches(mut live: LiveSlab, every: Nanos, by: CacheOrder) -> Result<(), Failure> {
     let mut view = SlabTop::new(sort_column(by));
     view.add_reading(&live.sample()?);
     let mut terminal = ratatui::init();
@@ -366,12 +367,12 @@ pub fn watch_slab_caches(mut live: LiveSlab, every: Nanos, by: CacheOrderName) -
     Ok(())
 }
 
-fn sort_column(by: CacheOrderName) -> SlabTopColumn {
+fn sort_column(by: CacheOrder) -> SlabTopColumn {
     match by {
-        CacheOrderName::Wasted => SlabTopColumn::Wasted,
-        CacheOrderName::Efficiency | CacheOrderName::Unweighted => SlabTopColumn::Efficiency,
-        CacheOrderName::Bytes => SlabTopColumn::Slab,
-        CacheOrderName::Name => SlabTopColumn::Name,
+        CacheOrder::Waste => SlabTopColumn::Wasted,
+        CacheOrder::Efficiency | CacheOrder::Unweighted => SlabTopColumn::Efficiency,
+        CacheOrder::Bytes => SlabTopColumn::Slab,
+        CacheOrder::Name => SlabTopColumn::Name,
     }
 }
 

@@ -2,7 +2,6 @@
 //! conclusions.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{ChangeScale, Comparison, ComparisonSide, Verdict, VerdictRow};
@@ -12,32 +11,31 @@ use perflab_model::{Nanos, RunRecord};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::instruments::startup_once::StartupCommand;
+use crate::instruments::startup_once::{CacheState, PrefetchMode, StartupCommand};
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
 use crate::verb::Verb;
+use perflab_startup::ReadinessCondition;
 
 /// What one startup prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../workloads/application-start.toml");
 
 /// Measures startups, and compares the modes.
 pub fn measure_startups(context: &App, args: &StartupArgs) -> Result<Exit, Failure> {
-    let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
-    if args.reader.is_some() != args.prefetch.contains(&PrefetchModeName::Reader) {
-        let message = "--reader COMMAND and the mode `reader` in --prefetch belong together";
+    let subject = StartupCommand::new(&args.command, &args.ready_when, args.limit)?;
+    if args.reader.is_some() != args.prefetch.contains(&PrefetchMode::Reader) {
+        let message = "--reader COMMAND and the mode `reader` in --prefetch go together";
         return Err(UsageError::new(
             message,
             "as in `--prefetch none,reader --reader 'vmtouch -qt /opt/app'`",
         )
         .into());
     }
-    if !rustix::process::geteuid().is_root()
-        && args.caches.iter().any(|caches| *caches != CacheStateName::Warm)
-    {
+    if !rustix::process::geteuid().is_root() && args.caches.iter().any(|caches| *caches != CacheState::Warm) {
         let what = "dropping caches before each start needs root".into();
-        let hint = "measure as root, or warm starts with `--caches warm`".into();
+        let hint = "run as root, or measure warm starts with `--caches warm`".into();
         return Err(ConductError::Refused(vec![Refusal { what, hint }]).into());
     }
-    if args.prefetch.iter().any(|mode| *mode != PrefetchModeName::None) {
+    if args.prefetch.iter().any(|mode| *mode != PrefetchMode::None) {
         subject.learn_trace(context, &perflab_prefetch::TraceStore::locate(None), args.fine)?;
     }
     let written = CommandStudy {
@@ -57,7 +55,7 @@ pub fn measure_startups(context: &App, args: &StartupArgs) -> Result<Exit, Failu
     crate::see::report::conclude_run(context, &found, true)?;
     let factors = startup_factors(args);
     if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {
-        context.note(format!("`perflab compare {} --by {factor}` has the verdicts", found.short_id()));
+        context.note(format!("`perflab compare {} --by {factor}` shows the verdicts", found.short_id()));
     }
     Ok(if status == perflab_model::RunStatus::Finished { Exit::Fine } else { Exit::WORKLOAD_FAILED })
 }
@@ -74,11 +72,7 @@ fn startup_answers(side: &ComparisonSide) -> Result<Vec<String>, Failure> {
     };
     let walls: Vec<f64> = side.runs.iter().flat_map(walls).collect();
     let middle = perflab_stats::median(&walls).ok().map(|wall| {
-        format!(
-            "it takes {} until it is there (the median of {} starts)",
-            seconds_to_nanos(wall),
-            walls.len()
-        )
+        format!("it takes {} to start (median of {} starts)", seconds_to_nanos(wall), walls.len())
     });
     Ok(middle.into_iter().collect())
 }
@@ -107,7 +101,7 @@ fn difference_text(row: &VerdictRow, baseline: &str, varies: &impl Fn(&str) -> b
     let (Some(change), Some(before), Some(after)) =
         (row.change.filter(|change| change.scale == ChangeScale::Ratio), &row.baseline, &row.candidate)
     else {
-        return format!("{name} unclear, as one side has no start");
+        return format!("{name}: unclear, since one side has no start");
     };
     let percent = |value: f64| format!("{:.0} %", value.abs() * 100.0);
     let times = format!("{} against {}", seconds_to_nanos(after.median), seconds_to_nanos(before.median));
@@ -124,18 +118,14 @@ fn difference_text(row: &VerdictRow, baseline: &str, varies: &impl Fn(&str) -> b
         Verdict::Same => format!("{name} takes as long as {baseline} ({times})"),
         Verdict::Unclear => {
             let more =
-                row.needed.map_or_else(String::new, |needed| format!(", about {needed} starts would tell"));
-            format!("{name} unclear against {baseline} ({times}{more})")
+                row.needed.map_or_else(String::new, |needed| format!(", about {needed} starts would decide"));
+            format!("{name}: unclear against {baseline} ({times}{more})")
         }
     }
 }
 
 fn seconds_to_nanos(value: f64) -> Nanos {
     Nanos((value.max(0.0) * 1e9) as u64)
-}
-
-pub(crate) fn readiness_usage_error(error: &perflab_startup::ReadinessConditionError) -> UsageError {
-    UsageError::new(format!("--ready-when: {error}"), "`perflab startup --help` describes them")
 }
 
 fn value_name<T: ValueEnum>(value: &T) -> String {
@@ -145,8 +135,8 @@ fn value_name<T: ValueEnum>(value: &T) -> String {
 /// Levels of caches and of reading ahead.
 fn startup_factors(args: &StartupArgs) -> [(&'static str, Vec<String>); 2] {
     [
-        ("prefetch", args.prefetch.iter().map(value_name::<PrefetchModeName>).collect()),
-        ("caches", args.caches.iter().map(value_name::<CacheStateName>).collect()),
+        ("prefetch", args.prefetch.iter().map(value_name::<PrefetchMode>).collect()),
+        ("caches", args.caches.iter().map(value_name::<CacheState>).collect()),
     ]
 }
 
@@ -167,7 +157,8 @@ fn startup_study(args: &StartupArgs) -> String {
 fn startup_definition(args: &StartupArgs) -> Result<String, UsageError> {
     let command = command_words(&args.command)?;
     let fixed = ["{{ perflab }}", "start-once", "--caches", "{{ caches }}", "--prefetch", "{{ prefetch }}"];
-    let mut own = vec!["--ready-when", &args.ready_when, "--limit", &args.limit];
+    let (ready_when, limit) = (args.ready_when.to_option_text(), args.limit.to_study_text());
+    let mut own = vec!["--ready-when", &ready_when, "--limit", &limit];
     own.extend(args.reader.iter().flat_map(|reader| ["--reader", reader]));
     own.push("--");
     let command = command.iter().map(String::as_str);
@@ -186,7 +177,7 @@ fn startup_definition(args: &StartupArgs) -> Result<String, UsageError> {
         argv.join(", ")
     );
     text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
-    let modes: Vec<String> = PrefetchModeName::value_variants().iter().map(value_name).collect();
+    let modes: Vec<String> = PrefetchMode::value_variants().iter().map(value_name).collect();
     let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
     text += &choice("prefetch", "none", &modes, "how it is read ahead");
     let metrics = APPLICATION_START.find("\n[[metric]]").and_then(|at| APPLICATION_START.get(at..));
@@ -204,50 +195,49 @@ Examples:
   perflab startup --ready-when listen:6379 -- redis-server
   perflab startup --ready-when window:640x480 -- soffice --nologo --writer
 
-Each mode is started --warmup times first, which does not count: the first start learns, the second
-shows what was learnt to the disk's own cache. The others are in random order, one of each mode
-after the other (complete blocks), so that drift cannot pose as a gain. Dropping caches needs
-root; what is in memory then of the files that a start reads is looked at, and said with the worst
-of them. As root each start has a control group of its own (cgroup2), of which the kernel tells
-its CPU time and by which all of it is ended; and the kernel counts waiting for disks meanwhile
-(kernel.task_delayacct), and is put back afterwards.
+The --warmup starts of each mode do not count: the first learns, the second brings what was learnt
+into the cache of the disk itself. The others run in random order in complete blocks, one of each
+mode, so that drift cannot look like a gain. Dropping caches needs root; the output says how much of
+what the program reads is in memory all the same, and of which file most. As root, each start runs
+in a control group of its own (cgroup2), which gives its CPU time and ends all of its processes; and
+the kernel accounts waiting for disks (kernel.task_delayacct), which is put back afterwards.
 
-Another maker's reading ahead is a mode, too: `reader` runs what --reader says (by sh) before the
-program starts, and its time counts.
+The mode `reader` is for other tools: --reader runs (by sh) before the program starts, and its time
+counts.
 
---ready-when says when the program counts as started; what still runs of it is ended then:
-  exit          it has ended, well
-  line[:TEXT]   it has printed a line (with TEXT)
-  file:PATH     this file was made or written
-  notify        it has said READY=1, as services tell systemd
-  listen:PORT   something accepts connections there; listen:PATH: at a socket of this path
-  window        it has a window under X11 of at least 300x200 pixels that is no splash screen;
-                window:WxH of that size, window:CLASS of that class (DISPLAY names the server)")]
+--ready-when names what ends a start; what still runs then is ended:
+  exit          the program exits with 0
+  line[:TEXT]   it prints a line (that contains TEXT)
+  file:PATH     this file is created or written
+  notify        it sends READY=1, as services do to systemd
+  listen:PORT   something accepts connections there; listen:PATH: on the socket of this path
+  window        it shows an X11 window of at least 300x200 pixels that is no splash screen;
+                window:WxH: of that size; window:CLASS: of that class (DISPLAY names the server)")]
 pub struct StartupArgs {
-    /// What is in memory at the start: 3 nothing, 1 names and inodes, warm everything
+    /// What is in memory at the start (the values are those of drop_caches)
     #[arg(long, value_enum, value_delimiter = ',', default_value = "3")]
-    pub caches: Vec<CacheStateName>,
-    /// Prefetch modes, the first of which is the baseline
+    pub caches: Vec<CacheState>,
+    /// Prefetch modes, the first being the baseline
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
-    pub prefetch: Vec<PrefetchModeName>,
-    /// What reads ahead where --prefetch says `reader`: a command of another maker's
+    pub prefetch: Vec<PrefetchMode>,
+    /// The command that reads ahead in the mode `reader`: another tool's
     #[arg(long, value_name = "COMMAND")]
     pub reader: Option<String>,
-    /// Learn finely what is read ahead, as `prefetch learn --fine` does
+    /// Learn page by page, as `prefetch learn --fine` does
     #[arg(long)]
     pub fine: bool,
-    /// How often each mode is measured
+    /// Measured starts of each mode
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub iterations: u32,
-    /// How often each mode is started before without being measured
+    /// Starts of each mode before that, which are not measured
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub warmup: u32,
-    /// When it counts as started
+    /// When the program counts as started: see below
     #[arg(long, value_name = "CONDITION", default_value = "exit")]
-    pub ready_when: String,
-    /// How long a start may take
+    pub ready_when: ReadinessCondition,
+    /// The time limit of a start
     #[arg(long, value_name = "TIME", default_value = "120s")]
-    pub limit: String,
+    pub limit: Nanos,
     /// A name for the run
     #[arg(long)]
     pub label: Option<String>,
@@ -259,80 +249,5 @@ pub struct StartupArgs {
 impl Verb for StartupArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
         measure_startups(app, self)
-    }
-}
-
-/// What is in memory at the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CacheStateName {
-    /// nothing
-    #[value(name = "3")]
-    All,
-    /// names and inodes, no pages
-    #[value(name = "1")]
-    Pages,
-    /// everything that its trace knows; where there is none, what the start before left
-    Warm,
-}
-
-/// Prefetch modes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PrefetchModeName {
-    /// nothing is
-    None,
-    /// everything before the program starts
-    Sync,
-    /// beside the program
-    Async,
-    /// metadata before it starts, the rest beside it
-    Staged,
-    /// what --reader says is run before it starts
-    Reader,
-}
-
-/// Measure one start (what `perflab startup` calls)
-#[derive(Debug, Args)]
-pub struct StartOnceArgs {
-    /// What is in memory at the start
-    #[arg(long, value_enum)]
-    pub caches: CacheStateName,
-    /// How it is read ahead
-    #[arg(long, value_enum)]
-    pub prefetch: PrefetchModeName,
-    /// What reads ahead where that is `reader`
-    #[arg(long, required_if_eq("prefetch", "reader"))]
-    pub reader: Option<String>,
-    /// When it counts as started
-    #[arg(long)]
-    pub ready_when: String,
-    /// How long it may take
-    #[arg(long)]
-    pub limit: String,
-    /// Where traces lie
-    #[arg(long)]
-    pub store: Option<PathBuf>,
-    /// Trace it and remember what it read, unless that is known
-    #[arg(long)]
-    pub learn: bool,
-    /// When it is learnt: finely, as `prefetch learn --fine` does
-    #[arg(long, requires = "learn")]
-    pub fine: bool,
-    /// When it is learnt: bring together on the disk what it reads, and learn again
-    #[arg(long, requires = "learn")]
-    pub relayout: bool,
-    /// Start it on this disk: in a root directory whose packages are copied there
-    #[arg(long, value_name = "DIR", requires = "package")]
-    pub inside: Option<PathBuf>,
-    /// What is copied there: a package, with everything that it needs
-    #[arg(long, value_delimiter = ',')]
-    pub package: Vec<String>,
-    /// The program and its arguments
-    #[arg(last = true, required = true)]
-    pub command: Vec<OsString>,
-}
-
-impl Verb for StartOnceArgs {
-    fn run(&self, app: &App) -> Result<Exit, Failure> {
-        crate::instruments::startup_once::measure_one_startup(app, self)
     }
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use perflab_analyze::reads_by_file;
-use perflab_model::io_trace::{DeviceNumber, FileClass, IoRecording, PAGE};
+use clap::{Args, ValueEnum};
+use perflab_model::io_trace::{DeviceNumber, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
 use perflab_prefetch::{
@@ -28,20 +28,95 @@ use serde_json::json;
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, ProgramNeverStartedError, UsageError};
 use crate::instruments::prefetch::{
-    ReplayRules, ReplaySession, default_memory_budget, lower_read_ahead, no_command_error,
-    nothing_remembered_error, prepare_replay, relayout_program,
+    ReplayRules, ReplaySession, default_memory_budget, lower_read_ahead, never_cold_warning,
+    no_command_error, prepare_replay, relayout_program,
 };
-use crate::instruments::startup::{CacheStateName, PrefetchModeName, StartOnceArgs};
+use crate::instruments::prefetch_store::nothing_remembered_error;
 use crate::laboratory::temporary_settings::TemporarySettings;
-use crate::quantities;
+use crate::verb::Verb;
+
+/// What is in memory at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CacheState {
+    /// nothing
+    #[value(name = "3")]
+    All,
+    /// names and inodes, no pages
+    #[value(name = "1")]
+    Pages,
+    /// everything that its trace knows; where there is none, what the start before left
+    Warm,
+}
+
+/// Prefetch modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PrefetchMode {
+    /// nothing is read ahead
+    None,
+    /// everything before the program starts
+    Sync,
+    /// beside the program
+    Async,
+    /// metadata before it starts, the rest beside it
+    Staged,
+    /// what --reader says is run before it starts
+    Reader,
+}
+
+/// Measure one start (what `perflab startup` calls)
+#[derive(Debug, Args)]
+pub struct StartOnceArgs {
+    /// What is in memory at the start
+    #[arg(long, value_enum)]
+    pub caches: CacheState,
+    /// How it is read ahead
+    #[arg(long, value_enum)]
+    pub prefetch: PrefetchMode,
+    /// What reads ahead where that is `reader`
+    #[arg(long, required_if_eq("prefetch", "reader"))]
+    pub reader: Option<String>,
+    /// When the program counts as started: see below
+    #[arg(long)]
+    pub ready_when: ReadinessCondition,
+    /// How long it may take
+    #[arg(long)]
+    pub limit: Nanos,
+    /// Where traces lie
+    #[arg(long)]
+    pub store: Option<PathBuf>,
+    /// Trace it and remember what it read, unless that is known
+    #[arg(long)]
+    pub learn: bool,
+    /// When it is learnt: finely, as `prefetch learn --fine` does
+    #[arg(long, requires = "learn")]
+    pub fine: bool,
+    /// When it is learnt: bring together on the disk what it reads, and learn again
+    #[arg(long, requires = "learn")]
+    pub relayout: bool,
+    /// Start it on this disk: in a root directory whose packages are copied there
+    #[arg(long, value_name = "DIR", requires = "package")]
+    pub inside: Option<PathBuf>,
+    /// What is copied there: a package, with everything that it needs
+    #[arg(long, value_delimiter = ',')]
+    pub package: Vec<String>,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+impl Verb for StartOnceArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        measure_one_startup(app, self)
+    }
+}
 
 /// How a mode reads ahead by itself; none where it does not.
-pub fn own_replay_mode(choice: PrefetchModeName) -> Option<ReplayMode> {
+pub fn own_replay_mode(choice: PrefetchMode) -> Option<ReplayMode> {
     match choice {
-        PrefetchModeName::None | PrefetchModeName::Reader => None,
-        PrefetchModeName::Sync => Some(ReplayMode::Sync),
-        PrefetchModeName::Async => Some(ReplayMode::Async),
-        PrefetchModeName::Staged => Some(ReplayMode::Staged),
+        PrefetchMode::None | PrefetchMode::Reader => None,
+        PrefetchMode::Sync => Some(ReplayMode::Sync),
+        PrefetchMode::Async => Some(ReplayMode::Async),
+        PrefetchMode::Staged => Some(ReplayMode::Staged),
     }
 }
 
@@ -123,7 +198,7 @@ fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> Result<Exit
     subject.make_first_start()?;
     let store = TraceStore::locate(args.store.as_deref());
     let mode = own_replay_mode(args.prefetch);
-    let of_use = mode.is_some() || args.caches == CacheStateName::Warm;
+    let of_use = mode.is_some() || args.caches == CacheState::Warm;
     if of_use && args.learn && store.read_trace(&subject.trace).is_err() {
         subject.learn_trace(context, &store, args.fine)?;
         if args.relayout {
@@ -141,11 +216,11 @@ fn measure_and_print_startup(context: &App, args: &StartOnceArgs) -> Result<Exit
     let background = background_disk_bytes(subject.disk);
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(ReplaySession::read_before_start);
-    if let Some(reader) = args.reader.as_ref().filter(|_| args.prefetch == PrefetchModeName::Reader) {
+    if let Some(reader) = args.reader.as_ref().filter(|_| args.prefetch == PrefetchMode::Reader) {
         run_external_reader(reader, subject.limit)?;
     }
     let ahead = perflab_observe::monotonic_now().since(begun);
-    let before = if args.prefetch == PrefetchModeName::None { Nanos(0) } else { ahead };
+    let before = if args.prefetch == PrefetchMode::None { Nanos(0) } else { ahead };
     let mut beside = None;
     let started = subject.start(|| beside = reading.map(ReplaySession::read_beside))?;
     if let Some(beside) = beside {
@@ -189,11 +264,11 @@ fn resident_startup_pages(store: &TraceStore, subject: &StartupCommand) -> Cache
     }
 }
 
-fn note_resident_pages(held: &CachedFiles, caches: CacheStateName) {
+fn note_resident_pages(held: &CachedFiles, caches: CacheState) {
     let (known, resident) = (Bytes(held.known), Bytes(held.resident));
     match &held.worst {
-        Some((worst, most)) if caches != CacheStateName::Warm => stderr_line!(
-            "not all was cold: {resident} of the {known} that it reads were in memory, most of it ({}) of {}",
+        Some((worst, most)) if caches != CacheState::Warm => stderr_line!(
+            "not all was cold: {resident} of the {known} that it reads were in memory, most of it ({}) from {}",
             Bytes(*most),
             worst.display()
         ),
@@ -220,17 +295,17 @@ fn fail_startup(started: &StartupResult) -> Exit {
 /// survive it twice: so pages go first, then it is looked, then everything goes.
 fn set_cache_state(
     context: &App,
-    caches: CacheStateName,
+    caches: CacheState,
     warm: impl FnOnce(),
     look: impl FnOnce() -> CachedFiles,
 ) -> Result<CachedFiles, Failure> {
-    if caches == CacheStateName::Warm {
+    if caches == CacheState::Warm {
         warm();
         return Ok(look());
     }
     drop_caches(&context.root, 1)?;
     let held = look();
-    if caches == CacheStateName::All {
+    if caches == CacheState::All {
         drop_caches(&context.root, 3)?;
     }
     Ok(held)
@@ -262,27 +337,25 @@ pub struct StartupCommand {
 
 impl StartupCommand {
     /// A command that is started as it is.
-    pub fn new(command: &[OsString], ready_when: &str, limit: &str) -> Result<Self, Failure> {
-        let ready_when: ReadinessCondition =
-            ready_when.parse().map_err(|error| crate::instruments::startup::readiness_usage_error(&error))?;
-        let limit = quantities::parse_time_option("--limit", limit)?;
+    pub fn new(command: &[OsString], ready_when: &ReadinessCondition, limit: Nanos) -> Result<Self, Failure> {
         let program = trace_store::find_program_path(command.first().ok_or_else(no_command_error)?)?;
         let trace = trace_store::trace_name(command)?;
         ready_when.check()?;
         let disk = disk_of_file(&program);
+        let ready_when = ready_when.clone();
         Ok(StartupCommand { command: command.into(), disk, program, trace, inside: None, ready_when, limit })
     }
 
     /// The same, on another disk where that is requested.
     pub fn from_args(args: &StartOnceArgs) -> Result<Self, Failure> {
-        let subject = StartupCommand::new(&args.command, &args.ready_when, &args.limit)?;
+        let subject = StartupCommand::new(&args.command, &args.ready_when, args.limit)?;
         let Some(disk) = &args.inside else { return Ok(subject) };
         let inside = PackageRoot::prepare(disk, &args.package)?;
         let program = inside.copy_path(&subject.program);
         if !program.is_file() {
             let message =
                 format!("{} belongs to none of {}", subject.program.display(), args.package.join(", "));
-            return Err(UsageError::new(message, "`dpkg -S FILE` says whose it is").into());
+            return Err(UsageError::new(message, "`dpkg -S FILE` names its package").into());
         }
         let (command, disk) = (inside.command_in_root(&subject.command), disk_of_file(&program));
         let trace = inside.copy_path(&subject.trace);
@@ -325,21 +398,4 @@ impl StartupCommand {
         store.add_startup(&self.trace, learnt)?;
         Ok(())
     }
-}
-
-/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
-pub fn never_cold_warning(recording: &IoRecording) -> Option<String> {
-    let files = reads_by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
-    let warm = files.map(|file| {
-        let (used, read) = (file.used.page_count(), file.used.intersection(&file.added).page_count());
-        ((used - read) * PAGE, file.name)
-    });
-    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
-    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
-    let (most, name) = warm.iter().max()?;
-    Some(format!(
-        "{} more that it needed cannot be made cold, most of it ({}) of {name}",
-        Bytes(sum),
-        Bytes(*most)
-    ))
 }

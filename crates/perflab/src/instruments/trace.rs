@@ -6,15 +6,16 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use perflab_analyze::operations::{
     OperationClock, OperationComparison, OperationReport, OutlierOptions, analyze_operations, choose_clock,
     compare_operations as compared,
 };
 use perflab_archive::RunDir;
-use perflab_model::RunStatus;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
+use perflab_model::{Nanos, Ratio, RunStatus};
 use perflab_present::chart::PALETTE;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::operations::{
@@ -27,6 +28,7 @@ use crate::app::{self, App};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
+use crate::quantities::{parse_quantile_share, parse_slowdown};
 use crate::verb::Verb;
 
 /// Find what makes single operations of a program slow
@@ -45,15 +47,15 @@ impl Verb for TraceArgs {
 /// The verbs of the tracing instrument.
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
-    /// Run a program that is linked with optrace, and keep every operation
+    /// Run a program linked with optrace, and keep every operation
     Run(TraceRecordArgs),
-    /// Watch any program, at its functions or USDT probes, without its help
+    /// Watch any program at its functions or USDT probes, without changing it
     Attach(AttachArgs),
     /// Show the slowest operations, each with what happened in it
     Show(TraceShowArgs),
-    /// Say what makes the slow ones slow: causes, onsets, thresholds, prices
+    /// Explain what makes the slow ones slow: causes, onsets, thresholds, costs
     Causes(CausesArgs),
-    /// Draw every operation as a dot, with the times of spans, or each outlier in the colour of its cause
+    /// Draw every operation as a dot, outliers in the colour of their cause
     Plot(OperationPlotArgs),
     /// Compare two traces, or the levels of a factor within a run
     Compare(TraceCompareArgs),
@@ -66,10 +68,10 @@ Examples:
   perflab trace run -- perflab load drv_rand_ops 1416100 intsrt --reap old
   perflab trace run --label before -- ./my-program
 
-The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C
-with optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
+The variable OPTRACE_FILE names the file to write. A program linked with optrace (Rust, or C with
+optrace.h) begins its trace with Trace::from_environment or optrace_open(NULL, …).")]
 pub struct TraceRecordArgs {
-    /// A name for the run; runs that share one are repetitions of one another
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
     /// The program and its arguments
@@ -80,9 +82,9 @@ pub struct TraceRecordArgs {
 /// `perflab trace attach`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-A place is a FUNCTION (as in the symbol table, as in the source, or its last name where only one has
-it), an address 0x1234 as it was linked, or a USDT probe PROVIDER:PROBE, of the program or of a
-library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
+BEGIN and END are places: a FUNCTION (as in the symbol table, as in the source, or its last name if
+only one has it), an address 0x1234 as linked, or a USDT probe PROVIDER:PROBE, of the program or of
+a library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
 ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at
 `x_end` (`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5].
 Spans nest: a span inside an operation is a cause, its time its own, without spans inside it.
@@ -97,28 +99,28 @@ changed is better linked with optrace (`perflab trace run`), at some tens of nan
 process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
 root or CAP_PERFMON.")]
 pub struct AttachArgs {
-    /// What an operation is (may be repeated): where it begins, and where it ends
+    /// An operation: where it begins and where it ends (repeatable)
     #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
     pub operation: Vec<String>,
-    /// What happens inside an operation (may be repeated): its time is a cause
+    /// What happens inside an operation, and may be a cause: where it begins and ends (repeatable)
     #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
     pub span: Vec<String>,
-    /// The file with the places, if it is not the program itself: a library of it
+    /// The file to probe if it is not the program itself: one of its libraries
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
-    /// Print the functions and USDT probes that there are, and do nothing else
+    /// List the functions and USDT probes, and do nothing else
     #[arg(long)]
     pub list: bool,
-    /// Watch this process, until it ends, ^C, or for the time of --for
+    /// Watch this process until it ends, until ^C, or for the time given by --for
     #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<i32>,
-    /// How much slower the program may become; one that becomes slower is watched for shares of the time
-    #[arg(long, value_name = "PERCENT", default_value = "50%")]
-    pub max_slowdown: String,
+    /// How much slower the program may become; beyond that, it is watched for part of the time
+    #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = parse_slowdown)]
+    pub max_slowdown: Ratio,
     /// Watch for this long
     #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<String>,
-    /// A name for the run; runs that share one are repetitions of one another
+    pub duration: Option<Nanos>,
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
     /// The program and its arguments
@@ -126,38 +128,29 @@ pub struct AttachArgs {
     pub command: Vec<OsString>,
 }
 
-/// Which time of an operation counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OperationClockName {
-    /// time on the CPU
-    Cpu,
-    /// time as the caller feels it, waiting and other processes included
-    Wall,
-}
-
 /// Which operations of a run.
 #[derive(Debug, Args)]
 pub struct OperationSelection {
-    /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
+    /// The iteration, by its slot in `perflab show RUN --iterations` (default: the first one traced)
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<u32>,
-    /// Of a run on several targets: on which of them; the first where left out
+    /// Of a run on several targets: the name of one (default: the first)
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
-    /// Which kind of operation; the most frequent where left out
+    /// The kind of operation (default: the most frequent)
     #[arg(long, value_name = "NAME")]
     pub operation: Option<String>,
-    /// Which time counts; where left out, the wall's if threads waited for longer than they ran, else the CPU's
-    #[arg(long, value_enum)]
-    pub clock: Option<OperationClockName>,
-    /// Outliers are above this quantile, and above ten times the spread around them
-    #[arg(long, value_name = "SHARE", default_value_t = OperationSelection::ABOVE)]
-    pub above: f64,
+    /// Which time counts (default: wall if threads waited for longer than they ran, else cpu)
+    #[arg(long, value_name = "CLOCK", value_parser = app::named_parser::<OperationClock>())]
+    pub clock: Option<OperationClock>,
+    /// Operations above this quantile are outliers, if they also exceed ten times the spread around them
+    #[arg(long, value_name = "PERCENT", default_value_t = OperationSelection::ABOVE, value_parser = parse_quantile_share)]
+    pub above: Ratio,
 }
 
 impl OperationSelection {
     /// The quantile above which operations are outliers where none is named.
-    pub const ABOVE: f64 = 0.999;
+    pub const ABOVE: Ratio = Ratio(0.999);
 }
 
 /// `perflab trace show`
@@ -168,7 +161,7 @@ pub struct TraceShowArgs {
     pub run: String,
     #[command(flatten)]
     pub which: OperationSelection,
-    /// How many
+    /// How many operations
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
 }
@@ -181,16 +174,6 @@ pub struct CausesArgs {
     pub run: String,
     #[command(flatten)]
     pub which: OperationSelection,
-}
-
-/// How times are spread over the axis.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum TimeScaleName {
-    /// by their logarithm: what is small is seen too
-    #[default]
-    Log,
-    /// as they are
-    Linear,
 }
 
 /// `perflab trace plot`
@@ -207,20 +190,20 @@ pub struct OperationPlotArgs {
     pub run: String,
     #[command(flatten)]
     pub which: OperationSelection,
-    /// FILE.png (2160 x 1920) or FILE.svg
+    /// The picture: FILE.png (2160 x 1920), FILE.svg, or SVG on standard output (-)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: OutputPath,
-    /// How times are spread over the axis
-    #[arg(long, value_enum, default_value_t)]
-    pub axis: TimeScaleName,
-    /// Draw the times of these spans too, in a colour of their own (may be repeated); without it, each outlier has
-    /// the colour of its cause
+    /// The scale of the time axis
+    #[arg(long, value_name = "SCALE", value_parser = app::named_parser::<ScaleKind>(), default_value = "log")]
+    pub axis: ScaleKind,
+    /// Also draw the times of these spans, in a colour of their own (repeatable); without it, outliers have the colour
+    /// of their cause
     #[arg(long, value_name = "SPAN,…")]
     pub with: Vec<String>,
-    /// The number that is the horizontal axis; left out, `elements` where operations have that, else their order
+    /// The number on the horizontal axis (default: `elements` if operations have it, else their order)
     #[arg(long, value_name = "NUMBER")]
     pub over: Option<String>,
-    /// Take the vertical axis from this run
+    /// Use the vertical axis of this run
     #[arg(long, value_name = "RUN")]
     pub like: Option<String>,
 }
@@ -228,17 +211,17 @@ pub struct OperationPlotArgs {
 /// `perflab trace compare`
 #[derive(Debug, Args)]
 pub struct TraceCompareArgs {
-    /// The baseline, then the candidate; with --by, one run
-    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    /// The baseline, then the candidate; with --by, one run (default: @latest)
+    #[arg(required_unless_present = "by", num_args = 1..=2, value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare the levels of this factor within the run, the first level being the baseline
+    /// Compare the levels of this factor within the run, the first being the baseline
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
     #[command(flatten)]
     pub which: OperationSelection,
-    /// Exit with 5 where this quantile clearly rose by more than a change: `p99.9:5%`
+    /// Exit with code 5 if this quantile clearly rose by more than the change: `p99.9:5%`
     #[arg(long, value_name = "QUANTILE:CHANGE")]
-    pub fail_if: Option<String>,
+    pub fail_if: Option<QuantileGate>,
 }
 
 /// Carries out a verb of the tracing instrument.
@@ -308,10 +291,10 @@ fn note_operation_counts(context: &App, found: &RunDir, traced: &[OperationTrace
     for summary in traced {
         let whole = summary.cut.as_ref().map_or(String::new(), |reason| format!("; not whole: {reason}"));
         let parts = [
-            (summary.abandoned, "left without an end"),
+            (summary.abandoned, "without an end"),
             (summary.nested, "inside another"),
             (summary.open, "open at the end"),
-            (summary.rescued, "of them found in the memory of a program that did not close its trace"),
+            (summary.rescued, "of them recovered from the memory of a program that did not close its trace"),
         ];
         let parts: String = parts
             .iter()
@@ -323,7 +306,7 @@ fn note_operation_counts(context: &App, found: &RunDir, traced: &[OperationTrace
             summary.operations, summary.threads, summary.lost
         ));
     }
-    context.note(format!("`perflab trace causes {}` says what makes the slow ones slow", found.short_id()));
+    context.note(format!("`perflab trace causes {}` explains the slow ones", found.short_id()));
 }
 
 fn not_linked_error(words: &[String]) -> UsageError {
@@ -345,7 +328,7 @@ pub struct TracedSide {
 /// What changed between two traces, in quantiles and in causes.
 pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> Result<Exit, Failure> {
     let [(before_name, before), (after_name, after)] = read_traced_sides(context, args)?;
-    let [before, after] = analyze_both([&before, &after], &outlier_options(&args.which)?)?;
+    let [before, after] = analyze_both([&before, &after], &outlier_options(&args.which))?;
     let (before, after) =
         (TracedSide { name: before_name, report: before }, TracedSide { name: after_name, report: after });
     let found = compared((&before.name, &after.name), &before.report, &after.report);
@@ -358,7 +341,7 @@ pub fn compare_traces(context: &App, args: &TraceCompareArgs) -> Result<Exit, Fa
         }
         context.print_text(&(String::from("\n") + &lines.join("\n")))?;
     }
-    exit_for_regression(&found, args.fail_if.as_deref())
+    exit_for_regression(&found, args.fail_if.as_ref())
 }
 
 fn read_traced_sides(
@@ -367,7 +350,7 @@ fn read_traced_sides(
 ) -> Result<[(String, OperationColumns); 2], Failure> {
     let archive = context.archive()?;
     let of = |selector: &String| crate::selection::select_run(&archive, selector);
-    match (args.runs.as_slice(), &args.by) {
+    match (crate::selection::named_runs_or_latest(&args.runs).as_slice(), &args.by) {
         ([run], Some(factor)) => {
             let run = of(run)?;
             let [before, after] = first_two_levels(&run, factor)?;
@@ -429,15 +412,34 @@ fn read_whole_run(
 }
 
 /// Whether a quantile rose by more than the limit, and clearly.
-fn exit_for_regression(found: &OperationComparison, requested: Option<&str>) -> Result<Exit, Failure> {
-    let Some(text) = requested else { return Ok(Exit::Fine) };
-    let wrong =
-        || UsageError::new(format!("--fail-if `{text}` is not QUANTILE:CHANGE"), "for example p99.9:5%");
-    let (name, change) = text.split_once(':').ok_or_else(wrong)?;
-    let change: f64 = change.trim_end_matches('%').parse().map_err(|_| wrong())?;
-    let quantile = found.quantiles.iter().find(|quantile| quantile.name == name).ok_or_else(wrong)?;
+fn exit_for_regression(found: &OperationComparison, gate: Option<&QuantileGate>) -> Result<Exit, Failure> {
+    let Some(gate) = gate else { return Ok(Exit::Fine) };
+    let quantile =
+        found.quantiles.iter().find(|quantile| quantile.name == gate.quantile).ok_or_else(|| {
+            let names = found.quantiles.iter().map(|quantile| quantile.name.as_str());
+            let hint = perflab_model::problem::suggest_name(&gate.quantile, names);
+            UsageError::new(format!("--fail-if: there is no quantile `{}`", gate.quantile), hint)
+        })?;
     let low = quantile.interval.map_or(0.0, |(low, _)| low);
-    Ok(if low > 1.0 + change / 100.0 { Exit::Regression } else { Exit::Fine })
+    Ok(if low > 1.0 + gate.change.0 { Exit::Regression } else { Exit::Fine })
+}
+
+/// What `trace compare --fail-if` looks for: a quantile that rose by more than a change, `p99.9:5%`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuantileGate {
+    quantile: String,
+    change: Ratio,
+}
+
+impl FromStr for QuantileGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (quantile, change) =
+            text.split_once(':').ok_or("it is not QUANTILE:CHANGE: write, for example, `p99.9:5%`")?;
+        let change = Ratio::parse(change).map_err(|error| error.to_string())?;
+        Ok(QuantileGate { quantile: quantile.trim().into(), change })
+    }
 }
 
 /// The number over which operations are drawn where none is named.
@@ -450,10 +452,12 @@ pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> Result<Exit, 
         args.with.iter().map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()).collect();
     if with.len() > PALETTE.len() {
         let message =
-            format!("--with {} times: no more than {} have a colour of their own", with.len(), PALETTE.len());
-        return Err(
-            UsageError::new(message, "name spans of one colour together: --with reap,reap-index").into()
-        );
+            format!("--with is given {} times, but there are {} colours", with.len(), PALETTE.len());
+        return Err(UsageError::new(
+            message,
+            "name spans that share a colour together: --with reap,reap-index",
+        )
+        .into());
     }
     for name in with.iter().flatten() {
         if !operations.spans.iter().any(|span| span.name == *name) {
@@ -469,16 +473,13 @@ pub fn plot_operations(context: &App, args: &OperationPlotArgs) -> Result<Exit, 
             operations.numbers.iter().map(|number| number.name.as_str()).filter(|name| is_of_all(name));
         let hint = perflab_model::problem::suggest_name(name, names);
         return Err(
-            UsageError::new(format!("--over {name}: operations have no such number each"), hint).into()
+            UsageError::new(format!("--over {name}: not every operation has such a number"), hint).into()
         );
     }
     let other = args.like.as_ref().map(|run| analyze_iteration(context, run, &args.which)).transpose()?;
     let wanted_picture = OperationSceneOptions {
         title: format!("Every operation of {}", args.run),
-        scale_kind: match args.axis {
-            TimeScaleName::Log => ScaleKind::Log,
-            TimeScaleName::Linear => ScaleKind::Linear,
-        },
+        scale_kind: args.axis,
         colour_by_cause: with.is_empty(),
         drawn_spans: with,
         x_number: Some(args.over.clone().unwrap_or_else(|| ELEMENTS.into())),
@@ -506,7 +507,7 @@ pub fn print_causes_report(context: &App, report: &OperationReport) -> Result<()
 
 /// The slowest operations, each with what happened in it.
 pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> Result<Exit, Failure> {
-    if (args.which.above - OperationSelection::ABOVE).abs() > f64::EPSILON {
+    if args.which.above != OperationSelection::ABOVE {
         let what =
             "--above says which operations are outliers, and `trace show` lists the slowest, outliers or not";
         return Err(UsageError::new(
@@ -525,24 +526,13 @@ pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> Result<Ex
 pub const TRACER: &str = "optrace";
 
 /// How outliers are to be found.
-pub fn outlier_options(which: &OperationSelection) -> Result<OutlierOptions, Failure> {
-    if !(0.5..1.0).contains(&which.above) {
-        return Err(UsageError::new(
-            format!("--above {}: not from 0.5 up to 1", which.above),
-            "for example 0.999",
-        )
-        .into());
-    }
-    let clock = which.clock.map(|clock| match clock {
-        OperationClockName::Cpu => OperationClock::OnCpu,
-        OperationClockName::Wall => OperationClock::Wall,
-    });
-    Ok(OutlierOptions {
-        clock,
+pub fn outlier_options(which: &OperationSelection) -> OutlierOptions {
+    OutlierOptions {
+        clock: which.clock,
         operation: which.operation.clone(),
-        quantile: which.above,
+        quantile: which.above.0,
         ..OutlierOptions::default()
-    })
+    }
 }
 
 /// One iteration of the run that a selector names.
@@ -557,7 +547,7 @@ pub fn read_iteration(
         let slots: BTreeSet<u32> = all.iter().map(|iteration| iteration.slot).collect();
         let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
         context.note(format!(
-            "iteration {} of {} that were traced: --slot {}",
+            "iteration {} of {} traced ones; others: --slot {}",
             iteration.slot,
             all.len(),
             slots.join(", ")
@@ -620,6 +610,6 @@ pub fn analyze_iteration(
     which: &OperationSelection,
 ) -> Result<(OperationColumns, OperationReport), Failure> {
     let operations = read_iteration(context, run, which)?;
-    let report = analyze_operations(&operations, &outlier_options(which)?)?;
+    let report = analyze_operations(&operations, &outlier_options(which))?;
     Ok((operations, report))
 }

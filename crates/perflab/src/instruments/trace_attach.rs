@@ -25,7 +25,6 @@ use crate::instruments::trace::{AttachArgs, print_trace_summary};
 use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
 use crate::keep::imported_runs::record_source;
 use crate::measure::run;
-use crate::quantities;
 
 /// How often what the kernel recorded is taken out of its buffers.
 const ROUND: Duration = Duration::from_millis(20);
@@ -40,16 +39,15 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failu
         return list_probe_points(context, &program);
     }
     if args.operation.is_empty() {
-        let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list prints what there is";
+        let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list names the functions and probes";
         return Err(UsageError::new("nothing says what an operation is", hint).into());
     }
     let places =
         ProbeSites::find(&mut ProgramBinaries::open(program, args.pid), &args.operation, &args.span)?;
-    let limit =
-        args.duration.as_deref().map(|text| quantities::parse_time_option("--for", text)).transpose()?;
+    let limit = args.duration;
     let limit = limit.map(Duration::from);
     context.archive()?.ensure_writable()?;
-    let slowdown = WatchSlowdown::new(&args.max_slowdown)?;
+    let slowdown = WatchSlowdown::new(args.max_slowdown);
     let mut meter = ProbeCostMeter::new(&context.root)?;
     let cost = meter.measure(ProbeCostMeter::FULL_ROUNDS);
     name_costs(&places, &cost).iter().for_each(|one| context.note(one));
@@ -93,7 +91,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failu
 
 fn no_event_error(places: &ProbeSites) -> UsageError {
     let files: Vec<String> = places.files().iter().map(|path| path.display().to_string()).collect();
-    let hint = "the program never came there, or --program names a file that it does not run";
+    let hint = "the program never got there, or --program names a file that it does not run";
     UsageError::new(format!("no event came from {}", files.join(", ")), hint)
 }
 
@@ -109,7 +107,7 @@ fn entries_text(entries: &EntryCounts) -> String {
     let rest = kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!(" + {count} {kind}"));
     let unbegun = match entries.unbegun {
         0 => String::new(),
-        ends => format!("; {ends} ends without a begin, which not all calls come by"),
+        ends => format!("; {ends} ends without a begin, which not all calls pass"),
     };
     format!("{} entries = {} ended{}{unbegun}", entries.entered, entries.ended, rest.collect::<String>())
 }
@@ -315,7 +313,7 @@ impl<'a> WatchSession<'a> {
             if !is_reported && self.slowdown.is_known() {
                 is_reported = true;
                 self.context.note(format!(
-                    "while it is watched the program is {} slower",
+                    "while watched, the program is {} slower",
                     self.slowdown.text_while_watched()
                 ));
             }
@@ -376,8 +374,8 @@ impl<'a> WatchSession<'a> {
             (true, false) => {
                 if self.slowdown.watched_share().is_none() {
                     self.context.note(format!(
-                        "that is {} slower, more than --max-slowdown: it is watched for shares of the time from now on; in these \
-                         every operation is told",
+                        "that is {} slower, more than --max-slowdown: from now on it is watched for part of the time; then \
+                         every operation is recorded",
                         self.slowdown.text_while_watched()
                     ));
                 }
@@ -400,7 +398,7 @@ impl<'a> WatchSession<'a> {
                     // It ended while it was looked at, or the kernel has no room: it goes on without us.
                     Err(error) => {
                         self.given_up = true;
-                        self.context.note(format!("it is not watched any more: {error}"));
+                        self.context.note(format!("it is no longer watched: {error}"));
                     }
                 }
                 *round = Instant::now();
@@ -424,7 +422,7 @@ impl<'a> WatchSession<'a> {
             let files: Vec<String> =
                 self.sites.files().iter().map(|path| path.display().to_string()).collect();
             self.context.note(format!(
-                "{} became another program, {name}: operations that were open are abandoned; it is watched where it runs {}",
+                "{} became another program, {name}: open operations are abandoned; it is watched where it runs {}",
                 self.process.name,
                 files.join(", ")
             ));
@@ -472,7 +470,7 @@ impl WatchResult {
             .overall_text()
             .map_or(String::new(), |all| format!(": the program was {all} slower"));
         let share = self.slowdown.watched_share().map_or(String::new(), |share| {
-            format!("; it was watched for {:.0} % of the time, as --max-slowdown wants", share * 100.0)
+            format!("; it was watched for {:.0} % of the time, limited by --max-slowdown", share * 100.0)
         });
         context.note(format!(
             "{} events of {} threads in {:.2} s{slower}{share}; {} events were lost",

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use perflab_formats::kernel::process::ProcessStat;
 
-use crate::failure::{Failure, FailureContext as _, UnexpectedError, UsageError};
+use crate::failure::{Failure, FailureContext as _, UnexpectedError};
 use crate::instruments::trace::AttachArgs;
 use crate::instruments::trace_attach::find_command;
 use crate::measure::command_study;
+use perflab_model::Ratio;
 
 /// What the probes may cost beyond the bound before they are taken off: so long each time is watched at least.
 const LEAST: Duration = Duration::from_millis(100);
@@ -45,14 +46,10 @@ pub struct WatchSlowdown {
 }
 
 impl WatchSlowdown {
-    /// With the bound of `--max-slowdown`: `50%`, or `50`.
-    pub fn new(text: &str) -> Result<Self, UsageError> {
-        let percent: Option<f64> = text.trim().trim_end_matches('%').trim_end().parse().ok();
-        let percent = percent.filter(|percent| percent.is_finite() && *percent > 0.0);
-        let wrong =
-            || UsageError::new(format!("--max-slowdown {text}: no percentage above 0"), "for example 50%");
-        Ok(Self {
-            limit: percent.ok_or_else(wrong)? / 100.0,
+    /// With the bound of `--max-slowdown`.
+    pub fn new(limit: Ratio) -> Self {
+        Self {
+            limit: limit.0,
             spent: 0.0,
             cpu_at_begin: None,
             cpu: 0,
@@ -60,7 +57,7 @@ impl WatchSlowdown {
             watched_spent: 0.0,
             watched_time: Duration::ZERO,
             unwatched_time: Duration::ZERO,
-        })
+        }
     }
 
     /// A while is over, in which the probes cost so many nanoseconds; the program's CPU time is what it is now.
@@ -243,7 +240,7 @@ fn foreign_process_end(pid: i32) -> (bool, String) {
         Some(status) if status & 0x7f != 0 => (true, format!("was killed by signal {}", status & 0x7f)),
         Some(status) if status != 0 => (true, format!("ended with exit code {}", status >> 8 & 0xff)),
         Some(_) => (false, "ended".into()),
-        None => (false, "ended, with a status that only its parent was told,".into()),
+        None => (false, "ended, with a status that only its parent knows,".into()),
     }
 }
 
@@ -257,21 +254,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    #[test]
-    fn a_bound_is_a_percentage() {
-        assert_eq!(
-            ["50%", " 7.5 ", "200 %"].map(|text| WatchSlowdown::new(text).unwrap().limit),
-            [0.5, 0.075, 2.0]
-        );
-        for wrong in ["", "%", "0", "-1", "nan", "x", "inf"] {
-            assert!(WatchSlowdown::new(wrong).is_err(), "{wrong}");
-        }
-    }
-
     /// Probes at everything that a program does: it is watched for a while, then left alone until the bound holds again.
     #[test]
     fn a_program_that_becomes_too_slow_is_watched_for_shares_of_the_time() {
-        let mut slowdown = WatchSlowdown::new("50%").unwrap();
+        let mut slowdown = WatchSlowdown::new(Ratio(0.5));
         let (mut cpu, mut watched, mut changes) = (0, true, 0);
         slowdown.add_interval(Some(cpu), 0.0, true, Duration::ZERO);
         for _ in 0..500 {
@@ -299,7 +285,7 @@ mod tests {
     /// of 10,000 calls 357 were recorded, none as lost.
     #[test]
     fn an_estimate_above_what_can_be_told_takes_no_probes_off() {
-        let mut slowdown = WatchSlowdown::new("5000%").unwrap();
+        let mut slowdown = WatchSlowdown::new(Ratio(50.0));
         slowdown.add_interval(Some(0), 0.0, true, Duration::ZERO);
         for round in 1..=100 {
             // Five times what the program took with all.
@@ -318,14 +304,14 @@ mod tests {
 
     #[test]
     fn a_program_that_stays_fast_is_watched_all_the_time_and_one_that_ended_keeps_its_time() {
-        let mut slowdown = WatchSlowdown::new("50%").unwrap();
+        let mut slowdown = WatchSlowdown::new(Ratio(0.5));
         for round in 1..=100 {
             slowdown.add_interval(Some(round * 20 * MS), MS as f64, true, Duration::from_millis(20));
             assert!(slowdown.allows_watching(true), "{slowdown:?}");
         }
         slowdown.add_interval(None, 0.0, true, Duration::from_millis(20));
         assert_eq!((slowdown.watched_share(), slowdown.overall_text().as_deref()), (None, Some("5 %")));
-        let short = WatchSlowdown::new("50%").unwrap();
+        let short = WatchSlowdown::new(Ratio(0.5));
         assert_eq!((short.watched_share(), short.overall_text()), (None, None));
     }
 }

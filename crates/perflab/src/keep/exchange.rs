@@ -407,7 +407,7 @@ Examples:
   perflab import before.perflab                  a run that `perflab export` wrote
   perflab import fio-*.json --label before       repetitions of one another
   perflab import perf.data slabinfo.log work/log whatever each of them is
-`perflab flame import` and `perflab io import` take options that only profiles and block traces have.";
+`perflab flame import` and `perflab io import` have options for profiles and block traces.";
 
 /// The importer that `--kind` names.
 fn parse_importer(name: &str) -> Result<&'static Importer, String> {

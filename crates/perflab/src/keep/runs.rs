@@ -1,18 +1,15 @@
-//! Runs as things: `perflab list`, `label`, `rm`, `diff`, `prune`.
+//! Runs as things: `perflab list`, `label`, `rm`, `prune`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use perflab_analyze::run_differences;
 use perflab_archive::{Archive, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
-use perflab_present::facts::run_difference_grid;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::see::show;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -47,7 +44,7 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     if !archive.exists() {
         let path = context.archive_path().display();
         context.note(format!(
-            "there is no archive {path}: `perflab run quickstart` makes one; --archive DIR names another"
+            "there is no archive {path}; `perflab run quickstart` creates it, --archive DIR names another"
         ));
     }
     Ok(Exit::Fine)
@@ -67,16 +64,6 @@ fn summary_cells(summary: &RunSummary) -> [GridCell; 5] {
 /// A wall-clock time as people read it, in this machine's time zone.
 pub fn format_local_time(time: jiff::Timestamp) -> String {
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-/// `perflab diff A B`
-pub fn diff_runs(context: &App, args: &show::DiffArgs) -> Result<Exit, Failure> {
-    let archive = context.archive()?;
-    let first = selection::select_run(&archive, &args.first)?;
-    let second = selection::select_run(&archive, &args.second)?;
-    let found = run_differences(&first.read_record()?, &second.read_record()?);
-    context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
-    Ok(Exit::Fine)
 }
 
 /// `perflab label RUN NAME`
@@ -111,19 +98,17 @@ fn find_run_id(archive: &Archive, selector: &str) -> Result<String, Failure> {
         return Ok(run.id().to_owned());
     }
     let message = format!("`{selector}` is no run of {}", archive.path().display());
-    Err(UsageError::new(message, "name it by its id: see `perflab list`").into())
+    Err(UsageError::new(message, "name the run by its id: see `perflab list`").into())
 }
 
 /// `perflab prune`
 pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
     if args.keep.is_none() && args.older_than.is_none() {
-        return Err(UsageError::new(
-            "prune does not know which runs may go",
-            "say --keep N or --older-than 30d",
-        )
-        .into());
+        return Err(
+            UsageError::new("nothing says which runs may go", "give --keep N or --older-than 30d").into()
+        );
     }
-    let older_than = args.older_than.as_deref().map(parse_age).transpose()?;
+    let older_than = args.older_than.map(Duration::from);
     let policy =
         RetentionPolicy { keep: args.keep, older_than, keep_labelled: !args.labelled, dry_run: !args.apply };
     let gone = context.archive()?.prune(&policy)?;
@@ -137,14 +122,6 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
         false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
     }
     Ok(Exit::Fine)
-}
-
-fn parse_age(text: &str) -> Result<Duration, UsageError> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
-    let parsed = days.map(|days| Nanos(days * 86_400_000_000_000)).or_else(|| Nanos::parse(text).ok());
-    parsed
-        .map(Duration::from)
-        .ok_or_else(|| UsageError::new(format!("`{text}` is not an age"), "write 30d or 12h"))
 }
 
 /// List the runs of the archive
@@ -170,10 +147,10 @@ pub struct LabelArgs {
     /// The run
     #[arg(value_name = "RUN")]
     pub run: String,
-    /// Its label from now on; runs that share one are repetitions of one another
+    /// The new label; runs that share a label are repetitions of one another
     #[arg(value_name = "NAME", required_unless_present = "remove")]
     pub name: Option<String>,
-    /// Leave it without a label
+    /// Remove the label
     #[arg(long, conflicts_with = "name")]
     pub remove: bool,
 }
@@ -187,7 +164,7 @@ impl Verb for LabelArgs {
 /// Remove runs
 #[derive(Debug, Args)]
 pub struct RmArgs {
-    /// The runs, each by its id or the beginning of it, damaged ones too; a label only where it names one run
+    /// The runs, each by its id or the beginning of it (also damaged ones), or by a label that names one run
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
 }
@@ -206,11 +183,11 @@ pub struct PruneArgs {
     pub keep: Option<usize>,
     /// Remove runs older than this: 30d, 12h
     #[arg(long, value_name = "AGE")]
-    pub older_than: Option<String>,
+    pub older_than: Option<Nanos>,
     /// Remove labelled runs too
     #[arg(long)]
     pub labelled: bool,
-    /// Do it
+    /// Remove them
     #[arg(long)]
     pub apply: bool,
 }

@@ -80,7 +80,7 @@ fn make_kernel(context: &App, name: &str, asked: &str) -> Result<Exit, Failure> 
     let recipe = recipes.get(name)?;
     let verb = recipe.source.verb();
     if verb != asked {
-        let what = format!("the kernel `{name}` is not to be had by `{asked}`");
+        let what = format!("`{asked}` cannot get the kernel `{name}`");
         return Err(UsageError::new(what, format!("run `perflab kernel {verb} {name}`")).into());
     }
     let kernel = recipe.make_image(&mut |line| context.note(line))?;
@@ -105,21 +105,21 @@ impl Verb for KernelArgs {
 /// The verbs of kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelVerb {
-    /// List the kernels that perflab knows how to get, and which are here
+    /// List the kernels that perflab can get, and which are here
     List,
-    /// Show one: what it is good for, where it lies
+    /// Show one kernel: what it is good for, where it is stored
     Show {
-        /// its name, or an image's path
+        /// The name of the kernel, or the path of an image
         name: String,
     },
-    /// Fetch a distribution's kernel: its package is unpacked in the cache, never installed
+    /// Fetch a distribution's kernel: its package is unpacked into the cache, never installed
     Fetch {
-        /// its name
+        /// The name of the kernel
         name: String,
     },
-    /// Build a kernel from its recipe: minutes of work for all CPUs
+    /// Build a kernel from its recipe: takes minutes on all CPUs
     Build {
-        /// its name
+        /// The name of the kernel
         name: String,
     },
 }

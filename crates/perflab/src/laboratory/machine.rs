@@ -59,7 +59,7 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
     if !left_alone.is_empty() {
         let pids: Vec<String> = left_alone.iter().map(i32::to_string).collect();
         context.note(format!(
-            "left alone: {}, with the mark of a perflab that is gone, of whose runs nothing in {} tells",
+            "left alone: {}, marked by a perflab that is gone, whose runs are unknown in {}",
             pids.join(", "),
             looked.join(", ")
         ));
@@ -73,14 +73,14 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
     let guests = perflab_guest::remove_abandoned_guests().unwrap_or_default();
     guests
         .iter()
-        .for_each(|path| context.note(format!("removed {}, of a guest that was killed", path.display())));
+        .for_each(|path| context.note(format!("removed {}, left by a killed guest", path.display())));
     let groups = remove_abandoned_cgroups();
     groups
         .iter()
         .for_each(|path| context.note(format!("removed {}, left by a killed start", path.display())));
     let found = put_back_leftovers(context);
     let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
-    context.note(format!("{none}looked for journals in {}", looked.join(", ")));
+    context.note(format!("{none}looked for undo journals in {}", looked.join(", ")));
     if context.format == OutputFormat::Json {
         let of = |run: &RecoveredRun| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
         let runs: Vec<_> = found.iter().map(of).collect();
@@ -150,19 +150,19 @@ const FINDINGS: &[DisturbanceRule] = &[
         fact: "clocksource.current",
         bad: |value| !matches!(value.to_string().as_str(), "tsc" | "kvm-clock" | "arch_sys_counter"),
         better: "tsc",
-        why: "reading the clock is a slow system call",
+        why: "reading the clock takes a slow system call",
     },
     DisturbanceRule {
         fact: "load.steal_percent",
         bad: |value| value.as_number().is_some_and(|steal| steal > 0.1),
         better: "below 0.1",
-        why: "the hypervisor gives this machine's time to others",
+        why: "the hypervisor gives CPU time of this machine to others",
     },
     DisturbanceRule {
         fact: "kernel.config.KASAN",
         bad: |value| value.to_string() == "y",
         better: "n",
-        why: "a debug kernel: its costs are not those of a real one",
+        why: "a debug kernel: its costs are not those of a production kernel",
     },
     DisturbanceRule {
         fact: "hypervisor.present",
@@ -174,7 +174,7 @@ const FINDINGS: &[DisturbanceRule] = &[
         fact: "kernel.tainted",
         bad: |value| value.as_number().is_some_and(|taint| taint != 0.0),
         better: "0",
-        why: "foreign modules or warnings: the kernel is not the one you think of",
+        why: "out-of-tree modules or warnings: this is not a clean kernel",
     },
 ];
 
@@ -196,14 +196,14 @@ impl Verb for MonitorArgs {
 /// What there is to ask of monitors.
 #[derive(Debug, Subcommand)]
 pub enum MonitorVerb {
-    /// List the monitors: where each reads, what it records, what it needs
+    /// List the monitors: what each reads, records and needs
     List,
 }
 
 /// Check this machine for measuring: facts, and what disturbs
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Print every fact
+    /// Print every fact that a run records
     #[arg(long)]
     pub facts: bool,
 }

@@ -7,15 +7,16 @@ use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
 use perflab_conduct::RunPermissions;
 use perflab_model::study::{Factor, FactorKind, FactorLevel};
-use perflab_model::{Scalar, Study};
+use perflab_model::{Nanos, Ratio, Scalar, Study};
 use perflab_present::noise::{noise_card_grid, sample_size_grid, sample_size_notes};
 
 use crate::app::{App, read_text_file};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::measure::run;
 use crate::output_path::replace_file;
+use crate::quantities::parse_goal;
+use crate::selection;
 use crate::verb::Verb;
-use crate::{quantities, selection};
 
 /// The factor whose levels are the same, and the label of such runs.
 const FACTOR: &str = "noise";
@@ -43,10 +44,10 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
         .map(|run| &run.manifest)
         .ok_or_else(|| UnexpectedError("the run is gone".into()))?;
     let (card, without) = NoiseCard::from_comparison(&comparison, manifest);
-    without.iter().for_each(|reason| stderr_line!("without a card: {reason}"));
+    without.iter().for_each(|reason| stderr_line!("not on the card: {reason}"));
     if card.rows.is_empty() {
         stderr_line!(
-            "perflab: no noise card: no metric has an interval; 6 iterations a side are the fewest, 20 (the default) are better"
+            "perflab: no noise card: no metric has an interval; it takes at least 6 iterations per side, better 20 (the default)"
         );
         return Ok(Exit::NothingJudged);
     }
@@ -145,7 +146,7 @@ fn print_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
 
 /// Boots and iterations that a wanted precision costs.
 pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Failure> {
-    let goal = precision_goal(args)?;
+    let goal = precision_goal(args);
     let archive = context.archive()?;
     let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
     for name in &args.runs {
@@ -163,53 +164,40 @@ pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Fa
     Ok(Exit::Fine)
 }
 
-fn precision_goal(args: &SampleSizeArgs) -> Result<SampleSizeOptions, UsageError> {
+fn precision_goal(args: &SampleSizeArgs) -> SampleSizeOptions {
     let choices = [
-        ("--detect", &args.detect, SampleSizeAim::Detect),
-        ("--decide", &args.decide, SampleSizeAim::Decide),
-        ("--precision", &args.precision, SampleSizeAim::Precision),
+        (args.detect, SampleSizeAim::Detect),
+        (args.decide, SampleSizeAim::Decide),
+        (args.precision, SampleSizeAim::Precision),
     ];
-    let chosen = choices.into_iter().find_map(|(option, text, aim)| Some((option, text.as_ref()?, aim)));
-    let (size, aim) = match chosen {
-        Some((option, text, aim)) => {
-            // Whatever its unit, nothing is nothing.
-            let is_zero =
-                text.trim().trim_end_matches('%').trim().parse::<f64>().is_ok_and(|size| size == 0.0);
-            if is_zero {
-                let message = format!("{option} {text} is no goal: it needs infinitely many repetitions");
-                return Err(UsageError::new(message, "write 1%"));
-            }
-            (crate::see::compare::parse_percent_option(option, text)?, aim)
-        }
-        None => (0.01, SampleSizeAim::Precision),
-    };
-    let boot_cost = quantities::parse_time_option("--boot-cost", &args.boot_cost)?;
-    Ok(SampleSizeOptions { size, aim, boot_cost, iterations: args.iterations })
+    let chosen = choices.into_iter().find_map(|(size, aim)| Some((size?, aim)));
+    let (size, aim) = chosen.unwrap_or((Ratio(0.01), SampleSizeAim::Precision));
+    SampleSizeOptions { size: size.0, aim, boot_cost: args.boot_cost, iterations: args.iterations }
 }
 
 /// Say how many boots and iterations a wanted precision costs
 #[derive(Debug, Args)]
 #[command(after_long_help = PLAN)]
 pub struct SampleSizeArgs {
-    /// Earlier runs: their noise is taken for that of the next ones
-    #[arg(required = true, value_name = "RUN")]
+    /// Earlier runs, whose noise is expected of the next ones
+    #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Half the width of the interval that is wanted
-    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["detect", "decide"])]
-    pub precision: Option<String>,
-    /// A real change of this size is to be found in 80 % of experiments
-    #[arg(long, value_name = "PERCENT", conflicts_with = "decide")]
-    pub detect: Option<String>,
-    /// Changed or the same within this margin: a verdict either way in 80 % of experiments
-    #[arg(long, value_name = "PERCENT")]
-    pub decide: Option<String>,
-    /// What a boot costs besides its iterations
+    /// Half the width of the interval you want
+    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["detect", "decide"], value_parser = parse_goal)]
+    pub precision: Option<Ratio>,
+    /// Find a real change of this size in 80 % of experiments
+    #[arg(long, value_name = "PERCENT", conflicts_with = "decide", value_parser = parse_goal)]
+    pub detect: Option<Ratio>,
+    /// Reach a verdict, changed or the same within this margin, in 80 % of experiments
+    #[arg(long, value_name = "PERCENT", value_parser = parse_goal)]
+    pub decide: Option<Ratio>,
+    /// The cost of a boot besides its iterations
     #[arg(long, default_value = "60s", value_name = "TIME")]
-    pub boot_cost: String,
-    /// Iterations in each boot, instead of the cheapest number
+    pub boot_cost: Nanos,
+    /// Iterations in each boot (default: the cheapest number)
     #[arg(long, value_name = "N")]
     pub iterations: Option<usize>,
-    /// Only this metric (may be repeated)
+    /// Only this metric (repeatable)
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
 }
@@ -221,9 +209,9 @@ impl Verb for SampleSizeArgs {
 }
 
 const PLAN: &str = "\
-Runs that share a label, or are named together, are repetitions of one another; runs with
-different boot ids are different boots. From one boot the noise between boots is unknown: then
-only iterations are planned, for comparisons within that boot.
+Runs that share a label, or are named together, are repetitions; runs with different boot ids are
+different boots. From one boot the noise between boots is unknown: then only iterations are
+planned, for comparisons within that boot.
 
 Examples:
   perflab plan before --precision 1%
@@ -245,7 +233,7 @@ pub struct NoiseArgs {
     /// Seed of the random order
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Show the stored card and measure nothing
+    /// Show the stored noise card, and measure nothing
     #[arg(long)]
     pub show: bool,
 }
@@ -257,7 +245,7 @@ impl Verb for NoiseArgs {
 }
 
 const NOISE: &str = "\
-Runs one and the same variant under two labels, interleaved. Nothing changed, so whatever differs
-is this machine's noise: the card keeps how large it is, what change it could find, and how often
-the rules would raise a false alarm. Later comparisons on this machine use the card, and say so
-when it is old.";
+Runs the same variant under two labels, interleaved. Nothing changes, so whatever differs is the
+noise of this machine: the noise card holds how large it is, which changes can be found, and how
+often the rules would raise a false alarm. Later comparisons on this machine use the card, and say
+so when it is old.";

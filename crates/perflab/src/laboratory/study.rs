@@ -37,8 +37,10 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
         let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
         return context.print_json(&found);
     }
-    context
-        .note(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
+    context.note(format!(
+        "{name} is good: \"{}\", {cases} cases, {slots} iterations with warm-ups",
+        study.title
+    ));
     Ok(())
 }
 
@@ -125,14 +127,14 @@ impl Verb for StudyArgs {
 /// The verbs of studies.
 #[derive(Debug, Subcommand)]
 pub enum StudyVerb {
-    /// Say what is wrong with a study, with line, key and hint
+    /// Check a study: mistakes with line, key and hint
     Check {
-        /// the file, or a shipped study's name
+        /// A study file, or the name of a shipped study
         study: String,
     },
-    /// Print every case in its order, with every setting
+    /// List every case in its order with all its settings
     Expand {
-        /// the file, or a shipped study's name
+        /// A study file, or the name of a shipped study
         study: String,
         /// Keep one level of a factor
         #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
@@ -143,9 +145,9 @@ pub enum StudyVerb {
     },
     /// Print the JSON Schema of studies, for editors
     Schema,
-    /// Write a commented study to begin with
+    /// Write a commented study to start from
     New {
-        /// the file to write (never overwritten); `-` for standard output
+        /// The file to write (never overwritten); `-` is standard output
         #[arg(value_parser = OutputPath::parser())]
         file: OutputPath,
     },

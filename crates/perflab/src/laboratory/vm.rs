@@ -3,22 +3,21 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use perflab_guest::BootOptions;
 use perflab_guest::{
     AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
     boot_guest,
 };
 use perflab_guest::{GuestCommand, GuestWork};
-use perflab_model::Bytes;
 use perflab_model::StopRequest;
+use perflab_model::{Bytes, Nanos};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_settings::TemporaryFolder;
 
-use crate::app::App;
+use crate::app::{App, named_parser};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
-use crate::quantities;
 use crate::verb::Verb;
 
 /// Does what was asked for. The exit code is a guest's command's, where there is one.
@@ -56,7 +55,7 @@ fn print_guests(context: &App) -> Result<Exit, Failure> {
     let mut grid = Grid::new(columns.map(GridColumn::left));
     let all = perflab_guest::list_guests()?;
     if all.is_empty() {
-        context.note("no guest runs; `perflab vm boot --stay` starts one that stays");
+        context.note("no guest is running; `perflab vm boot --stay` starts one that stays");
     }
     for note in all {
         let row = [
@@ -77,7 +76,7 @@ fn print_guests(context: &App) -> Result<Exit, Failure> {
 fn open_guest_shell(context: &App, guest: &str) -> Result<Exit, Failure> {
     let note = perflab_guest::find_guest(guest)?;
     let stream = perflab_guest::connect_shell(&note)?;
-    context.note(format!("{}: the shell of the guest; ^] leaves it", note.id));
+    context.note(format!("{}: a shell in the guest; ^] leaves it", note.id));
     crate::laboratory::guest_terminal::attach_console(stream)?;
     Ok(Exit::Fine)
 }
@@ -95,7 +94,7 @@ fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure>
     let around = BootOptions { perflab: &perflab, logs: logs.path(), work, stays: args.stay, stop: &stop };
     note_machine(context, &machine)?;
     if matches!(machine.root, GuestRootSource::Host) && uses_host_tmp(args) {
-        context.note("the guest has a /tmp of its own: what lies in this host's is not there");
+        context.note("the guest has a /tmp of its own: files in the host's /tmp are not there");
     }
     let begun = std::time::Instant::now();
     let guest = match boot_guest(&machine, &around) {
@@ -128,7 +127,7 @@ fn run_in_guest(
         return Ok(Exit::Fine);
     }
     if args.command.is_empty() {
-        context.note("the shell's end, or ^], ends the guest");
+        context.note("the guest ends with the shell, or with ^]");
         crate::laboratory::guest_terminal::attach_console(std::os::unix::net::UnixStream::connect(
             guest.shell_socket(),
         )?)?;
@@ -217,36 +216,27 @@ impl GuestLogs {
 pub fn machine_from_args(args: &BootArgs) -> Result<GuestMachine, Failure> {
     if let Some(modules) = args.modules.as_deref().filter(|modules| !modules.is_dir()) {
         let message = format!("there is no folder {} for --modules", modules.display());
-        return Err(UsageError::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
+        return Err(UsageError::new(message, "name the folder that holds `kernel/` and `modules.dep`").into());
     }
     let kernel = perflab_guest::find_kernel(&args.kernel, args.modules.as_deref())?;
     let name = match &args.name {
         Some(name) => check_guest_name(name)?,
         None => guest_name_of_kernel(&args.kernel),
     };
-    let nodes = args.node.iter().map(|text| parse_node(text)).collect::<Result<Vec<_>, _>>()?;
+    let nodes = args.node.clone();
     let mut machine = GuestMachine::new(name, kernel);
     machine.cpus = if nodes.is_empty() { args.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
-    machine.memory = if nodes.is_empty() {
-        parse_memory_size(&args.memory)?
-    } else {
-        Bytes(nodes.iter().map(|node| node.memory.0).sum())
-    };
+    machine.memory =
+        if nodes.is_empty() { args.memory } else { Bytes(nodes.iter().map(|node| node.memory.0).sum()) };
     machine.nodes = nodes;
     machine.load = args.load.clone();
     machine.append = args.append.clone();
     machine.root = parse_root(args)?;
-    machine.accelerator = match args.accelerator {
-        AcceleratorName::Best => AcceleratorRequest::Best,
-        AcceleratorName::Kvm => AcceleratorRequest::Kvm,
-        AcceleratorName::Tcg => AcceleratorRequest::Tcg,
-    };
+    machine.accelerator = args.accelerator;
     machine.model = args.cpu_model.clone();
-    let boot_within = args.boot_within.as_deref();
-    machine.boot_within =
-        boot_within.map(|text| quantities::parse_time_option("--boot-within", text)).transpose()?;
+    machine.boot_within = args.boot_within;
     machine.pin = args.pin.clone();
-    machine.huge_pages = args.huge_pages.as_deref().map(parse_memory_size).transpose()?;
+    machine.huge_pages = args.huge_pages;
     machine.disks = args.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
     Ok(machine)
 }
@@ -273,10 +263,6 @@ fn check_guest_name(name: &str) -> Result<String, UsageError> {
     Ok(name.to_owned())
 }
 
-fn parse_memory_size(text: &str) -> Result<Bytes, UsageError> {
-    Bytes::parse(text).map_err(|error| UsageError::new(error.to_string(), "write, for example, 512MiB"))
-}
-
 fn parse_root(args: &BootArgs) -> Result<GuestRootSource, UsageError> {
     let command = args.command.first().cloned().unwrap_or_else(|| "sh".into());
     let programs: Vec<String> = [command].into_iter().chain(args.with.iter().cloned()).collect();
@@ -289,13 +275,8 @@ fn parse_root(args: &BootArgs) -> Result<GuestRootSource, UsageError> {
 }
 
 /// `2:1GiB:0`
-fn parse_node(text: &str) -> Result<GuestNumaNode, UsageError> {
-    let wrong = || {
-        UsageError::new(
-            format!("`{text}` is no NUMA node"),
-            "write CPUS:MEMORY or CPUS:MEMORY:HOST-NODE, as 2:1GiB:0",
-        )
-    };
+fn parse_node(text: &str) -> Result<GuestNumaNode, &'static str> {
+    let wrong = || "write CPUS:MEMORY or CPUS:MEMORY:HOST-NODE, as 2:1GiB:0";
     let mut parts = text.split(':');
     let cpus = parts.next().and_then(|cpus| cpus.parse().ok()).ok_or_else(wrong)?;
     let memory = parts.next().and_then(|size| Bytes::parse(size).ok()).ok_or_else(wrong)?;
@@ -334,19 +315,19 @@ impl Verb for VmArgs {
 /// The verbs of guests.
 #[derive(Debug, Subcommand)]
 pub enum VmVerb {
-    /// Boot a kernel and run a command in it, a shell, or nothing yet
+    /// Boot a kernel, and run a command or a shell in it
     #[command(after_long_help = BOOT)]
     Boot(Box<BootArgs>),
-    /// List the guests that run
+    /// List the running guests
     List,
-    /// Open a shell in a guest that runs
+    /// Open a shell in a running guest
     Shell {
-        /// the guest: its id or the beginning of it
+        /// The guest, by its id or the beginning of it
         guest: String,
     },
-    /// End a guest, whatever it does; what it wrote is gone
+    /// Stop a guest at once; what it wrote is lost
     Stop {
-        /// the guest: its id or the beginning of it
+        /// The guest, by its id or the beginning of it
         guest: String,
     },
 }
@@ -357,7 +338,7 @@ host's, read-only, with an overlay in the guest's memory: every program of this 
 and nothing that it writes stays.
 
   perflab kernel fetch debian-cloud                      a kernel, once
-  perflab vm boot -- uname -r                            what it says of itself
+  perflab vm boot -- uname -r                            the kernel's release
   perflab vm boot --kernel arch/x86/boot/bzImage -- dmesg    the kernel that you just built
   perflab vm boot --cpus 4 --memory 2GiB --append mitigations=off -- hackbench -g 8
   perflab vm boot --root bare --with sh -- echo hi       no root: the program and its libraries
@@ -365,8 +346,8 @@ and nothing that it writes stays.
   perflab vm boot                                        a shell
   perflab vm boot --stay; perflab vm shell debian-cloud  a guest that stays until `perflab vm stop`
 
-Exit code: the command's, 128 + N where signal N killed it; perflab's own trouble is said on stderr
-and exits with 3 (something is missing) or 1.";
+Exit code: the command's, 128 + N where signal N killed it; perflab's own errors are on stderr,
+with exit code 3 (something is missing) or 1.";
 
 /// `perflab vm boot`
 #[derive(Debug, Args)]
@@ -374,19 +355,19 @@ pub struct BootArgs {
     /// A kernel image (bzImage, vmlinuz), or a recipe's name (`perflab kernel list`)
     #[arg(long, default_value = "debian-cloud")]
     pub kernel: String,
-    /// The folder of the kernel's modules, where it is not found beside the image
+    /// The kernel's modules, if they are not beside the image
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
-    /// A module to load besides those that perflab needs, with what it needs (may be repeated)
+    /// A further module to load, with its dependencies (repeatable)
     #[arg(long, value_name = "MODULE")]
     pub load: Vec<String>,
-    /// Words for the kernel's command line (may be repeated)
+    /// Words for the kernel's command line (repeatable)
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub append: Vec<String>,
-    /// What the guest's root is: `host`, `bare`, or a disk image (IMAGE or IMAGE:PARTITION)
+    /// The guest's root: `host`, `bare`, or a disk image (IMAGE or IMAGE:PARTITION)
     #[arg(long, default_value = "host")]
     pub root: String,
-    /// With `--root bare`: further programs of this host to pack (may be repeated)
+    /// With `--root bare`: further programs of this host to pack (repeatable)
     #[arg(long, value_name = "PROGRAM")]
     pub with: Vec<String>,
     /// The guest's name
@@ -397,48 +378,37 @@ pub struct BootArgs {
     pub cpus: u32,
     /// Memory
     #[arg(long, default_value = "512MiB", value_name = "SIZE")]
-    pub memory: String,
+    pub memory: Bytes,
     /// KVM where it really runs code, else TCG; or one of them
-    #[arg(long, value_enum, default_value_t = AcceleratorName::Best)]
-    pub accelerator: AcceleratorName,
-    /// The processor, in QEMU's words (default: the host's with KVM, all that is emulated with TCG)
+    #[arg(long, value_name = "NAME", value_parser = named_parser::<AcceleratorRequest>(), default_value = "best")]
+    pub accelerator: AcceleratorRequest,
+    /// The processor model, as QEMU names it (default: the host's with KVM, all features with TCG)
     #[arg(long, value_name = "MODEL")]
     pub cpu_model: Option<String>,
-    /// How long each of two attempts to boot may take (default: by the accelerator and the host's load)
+    /// The time limit of each of two attempts to boot (default: by accelerator and host load)
     #[arg(long, value_name = "TIME")]
-    pub boot_within: Option<String>,
-    /// Host CPUs for the virtual processors, in order: 0,1,4
+    pub boot_within: Option<Nanos>,
+    /// Pin the virtual processors to these host CPUs, in order: 0,1,4
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub pin: Vec<u32>,
     /// A NUMA node as CPUS:MEMORY[:HOST-NODE] (may be repeated; replaces --cpus and --memory)
-    #[arg(long, value_name = "NODE")]
-    pub node: Vec<String>,
+    #[arg(long, value_name = "NODE", value_parser = parse_node)]
+    pub node: Vec<GuestNumaNode>,
     /// Back the memory with huge pages of this size: 2MiB, 1GiB
     #[arg(long, value_name = "SIZE")]
-    pub huge_pages: Option<String>,
-    /// A further disk as IMAGE[:CACHE-MODE]; its changes are thrown away (may be repeated)
+    pub huge_pages: Option<Bytes>,
+    /// A further disk, IMAGE[:CACHE-MODE]; its changes are discarded (repeatable)
     #[arg(long, value_name = "DISK")]
     pub disk: Vec<String>,
-    /// Where the console's log is kept (default: a temporary folder, kept if something goes wrong)
+    /// Where to keep the console's log (default: a temporary folder, kept if something fails)
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
-    /// Leave the guest running, with a shell on its console
+    /// Leave the guest running with a shell on its console
     #[arg(long, conflicts_with = "command")]
     pub stay: bool,
     /// The command; without one, a shell
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-}
-
-/// The choices of `--accelerator`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AcceleratorName {
-    /// KVM where it really runs code at speed, else TCG
-    Best,
-    /// KVM or nothing
-    Kvm,
-    /// QEMU's translator: slow everywhere alike
-    Tcg,
 }
 
 /// Become a program that ends with perflab

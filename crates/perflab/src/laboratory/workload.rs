@@ -240,22 +240,22 @@ impl Verb for WorkloadArgs {
 pub enum WorkloadVerb {
     /// List the catalogue
     List,
-    /// Show one workload: what it measures, parameters, metrics, how it is run
+    /// Show one workload: what it measures, its parameters and metrics, how it runs
     Show {
-        /// its name
+        /// The name of the workload
         name: String,
     },
     /// Install it: packages of this distribution, or a source archive
     Install {
-        /// its name
+        /// The name of the workload
         name: String,
-        /// Do it (otherwise the commands are printed)
+        /// Run the commands (they are only printed otherwise)
         #[arg(long)]
         apply: bool,
     },
     /// Run it once and print what it measured
     Try {
-        /// its name
+        /// The name of the workload
         name: String,
         /// Parameters: `threads=2`
         #[arg(value_name = "PARAMETER=VALUE")]

@@ -8,14 +8,13 @@ use std::ffi::{OsStr, OsString};
 use perflab_archive::RunDir;
 use perflab_conduct::{LocalMachine, PlanChoices};
 use perflab_model::study::TomlSource;
-use perflab_model::{RunStatus, Study};
+use perflab_model::{Nanos, RunStatus, Study};
 use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::measure::run;
-use crate::quantities;
 
 /// A command, or a range of time, that an instrument records.
 pub struct RecordedCommand<'a> {
@@ -28,9 +27,9 @@ pub struct RecordedCommand<'a> {
     /// the process that is watched in place of the system, where there is no command
     pub pid: Option<i32>,
     /// how long at most
-    pub duration: Option<&'a str>,
+    pub duration: Option<Nanos>,
     /// how long to watch the system at rest before and after
-    pub quiet_time: &'a str,
+    pub quiet_time: Nanos,
     /// the run's label
     pub label: Option<&'a str>,
     /// tables of the study that say what is recorded
@@ -48,7 +47,7 @@ impl RecordedCommand<'_> {
             verb: self.verb,
             workload: "command",
             definition: workload_definition(self.command, self.duration)?,
-            study: self.study_text()?,
+            study: self.study_text(),
             seed: 0,
             label: self.label,
             as_typed: true,
@@ -63,22 +62,19 @@ impl RecordedCommand<'_> {
     }
 
     /// The study, as text: what a person could have written.
-    fn study_text(&self) -> Result<String, UsageError> {
+    fn study_text(&self) -> String {
         let limit = match self.duration {
-            Some(text) if !self.command.is_empty() => format_time_option("--for", text)?,
+            Some(time) if !self.command.is_empty() => time.to_study_text(),
             _ => "87600h".into(),
         };
-        let quiet = if self.command.is_empty() {
-            "0s".into()
-        } else {
-            format_time_option("--quiet-time", self.quiet_time)?
-        };
+        let quiet = if self.command.is_empty() { Nanos(0) } else { self.quiet_time };
+        let quiet = quiet.to_study_text();
         let title = quote_toml(&format!("{}, {}", self.title, recording_subject(self.command, self.pid)));
-        Ok(format!(
+        format!(
             "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
              time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
             self.tables
-        ))
+        )
     }
 
     /// Stopping a recording that waits for ^C, or for the end of its time, is how it ends, not a failure.
@@ -87,7 +83,7 @@ impl RecordedCommand<'_> {
             RunStatus::Finished => Exit::Fine,
             RunStatus::Stopped if self.command.is_empty() => Exit::Fine,
             _ => {
-                let look = format!("`perflab show {} --output 0` prints what it said", found.short_id());
+                let look = format!("`perflab show {} --output 0` prints its output", found.short_id());
                 context.note(format!("the command failed or was stopped; {look}"));
                 Exit::WORKLOAD_FAILED
             }
@@ -105,17 +101,11 @@ fn recording_subject(command: &[OsString], process: Option<i32>) -> String {
     }
 }
 
-/// A time with its unit, as a study wants it.
-pub fn format_time_option(option: &str, text: &str) -> Result<String, UsageError> {
-    quantities::parse_time_option(option, text)?;
-    Ok(text.trim().to_owned())
-}
-
 /// The command as a workload; waiting, where there is none.
-fn workload_definition(command: &[OsString], duration: Option<&str>) -> Result<String, Failure> {
+fn workload_definition(command: &[OsString], duration: Option<Nanos>) -> Result<String, Failure> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
-            vec!["sleep".to_owned(), quantities::parse_time_option("--for", duration)?.seconds().to_string()]
+            vec!["sleep".to_owned(), duration.seconds().to_string()]
         }
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
         (command, _) => {
@@ -143,7 +133,7 @@ fn command_word(word: &OsString) -> Result<String, UsageError> {
     let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
     text.ok_or_else(|| {
         let message = format!("the argument `{}` is empty or not UTF-8", word.display());
-        UsageError::new(message, "put the command into a script, and record that")
+        UsageError::new(message, "put the command into a script, and record the script")
     })
 }
 

@@ -173,7 +173,7 @@ impl PrecisionWatch {
         let first = vague.first()?;
         let others = if vague.len() > 1 { format!(" ({} more)", vague.len() - 1) } else { String::new() };
         Some(format!(
-            "warning: the wanted precision of {} % was not reached in {} blocks: {first}{others}; raise `at most` in the study, \
+            "warning: the precision of {} % was not reached in {} blocks: {first}{others}; raise `at most` in the study, \
              or measure on a quieter machine",
             until.precision_percent(),
             until.at_most

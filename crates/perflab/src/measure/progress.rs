@@ -114,7 +114,7 @@ impl ProgressReporter {
             Outcome::Ok => return,
             Outcome::Failed { reason } => reason.clone(),
             Outcome::TimedOut { limit } => {
-                format!("stopped with all its children at its time limit of {limit}")
+                format!("stopped with all its children at the time limit of {limit}")
             }
             Outcome::Interrupted => "interrupted".into(),
         };
@@ -209,8 +209,8 @@ pub fn target_states_line(all: &[TargetStatus], now: Nanos) -> String {
 fn list_target_states(all: &[TargetStatus], now: Nanos) -> String {
     let one = |one: &TargetStatus| {
         let seconds = Duration::from(now.since(one.since)).as_secs_f64();
-        let time = if one.doing.is_awaited() { format!(" {seconds:.0} s") } else { String::new() };
-        format!("{} {}{time}", one.name, target_state_word(one.doing))
+        let time = if one.state.is_awaited() { format!(" {seconds:.0} s") } else { String::new() };
+        format!("{} {}{time}", one.name, target_state_word(one.state))
     };
     all.iter().map(one).collect::<Vec<_>>().join(" · ")
 }
@@ -218,9 +218,9 @@ fn list_target_states(all: &[TargetStatus], now: Nanos) -> String {
 fn count_target_states(all: &[TargetStatus]) -> String {
     let mut counts: Vec<(&str, u32)> = Vec::new();
     for one in all {
-        match counts.iter_mut().find(|(known, _)| *known == target_state_word(one.doing)) {
+        match counts.iter_mut().find(|(known, _)| *known == target_state_word(one.state)) {
             Some((_, count)) => *count += 1,
-            None => counts.push((target_state_word(one.doing), 1)),
+            None => counts.push((target_state_word(one.state), 1)),
         }
     }
     let parts: Vec<String> = counts.into_iter().map(|(what, count)| format!("{count} {what}")).collect();
@@ -230,9 +230,9 @@ fn count_target_states(all: &[TargetStatus]) -> String {
 /// Those that keep the others waiting: some are there, and these are not.
 pub fn awaited_targets(all: &[TargetStatus]) -> Option<String> {
     let late: Vec<&str> =
-        all.iter().filter(|one| one.doing.is_awaited()).map(|one| one.name.as_str()).collect();
+        all.iter().filter(|one| one.state.is_awaited()).map(|one| one.name.as_str()).collect();
     let waits =
-        |one: &TargetStatus| matches!(one.doing, TargetState::Ready | TargetState::Done | TargetState::Gone);
+        |one: &TargetStatus| matches!(one.state, TargetState::Ready | TargetState::Done | TargetState::Gone);
     if late.is_empty() || !all.iter().any(waits) {
         return None;
     }
@@ -264,7 +264,7 @@ mod tests {
     fn states_of_targets(states: &[TargetState]) -> Vec<TargetStatus> {
         let one = |(index, state): (usize, &TargetState)| TargetStatus {
             name: format!("guest{}", index + 1),
-            doing: *state,
+            state: *state,
             since: Nanos(1_000_000_000),
         };
         states.iter().enumerate().map(one).collect()

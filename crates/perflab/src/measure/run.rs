@@ -61,7 +61,7 @@ pub fn undo_leftovers(context: &App) {
         stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }
     for path in crate::laboratory::machine::remove_unfinished_imports(context) {
-        stderr_line!("perflab: a perflab was killed; removed {}, which it left half-made", path.display());
+        stderr_line!("perflab: removed {}, left incomplete by a killed perflab", path.display());
     }
     for found in crate::laboratory::machine::put_back_leftovers(context) {
         if !found.undone.is_empty() {
@@ -73,7 +73,7 @@ pub fn undo_leftovers(context: &App) {
             );
         }
         for failed in found.failed {
-            stderr_line!("warning: still not put back: {failed}");
+            stderr_line!("warning: not put back yet: {failed}");
         }
     }
 }
@@ -209,7 +209,7 @@ fn start_execution_guard() -> Option<ExecutionGuard> {
         command
     });
     let started = command.and_then(ExecutionGuard::start);
-    let warn = |error| stderr_line!("warning: what runs would outlive perflab, were it killed: {error}");
+    let warn = |error| stderr_line!("warning: if perflab is killed, its commands go on: {error}");
     started.map_err(warn).ok()
 }
 
@@ -263,10 +263,10 @@ pub fn build_manifest(
 pub struct RunArgs {
     /// A study file, or the name of a shipped study (`perflab study list`)
     pub study: String,
-    /// A name for the run; runs that share one are repetitions of one another
+    /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
-    /// Keep one level of a factor, or several: `--set pages=huge`, `--set cpus=1,cpus=4` (or repeated)
+    /// Keep only these levels of a factor: `--set pages=huge`, `--set cpus=1,cpus=4` (repeatable)
     #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
     pub set: Vec<String>,
     /// Only this workload of the study
@@ -275,7 +275,7 @@ pub struct RunArgs {
     /// Seed of the random order
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Iterations of each case, instead of the study's number
+    /// Iterations of each case (default: as the study says)
     #[arg(long, value_name = "N")]
     pub iterations: Option<u32>,
     /// Install missing workloads first

@@ -9,14 +9,15 @@ use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::quantities::{parse_confidence, parse_margin};
 use crate::selection;
 use crate::verb::Verb;
+use perflab_model::Ratio;
 
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
     refuse_ineffective_options(args)?;
-    let gate = args.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
-    let statistics = chosen_statistics(args)?;
+    let gate = args.fail_if.as_ref();
     if let [first, second] = &args.by[..] {
         return compare_two_factors(context, args, [first, second]);
     }
@@ -24,19 +25,19 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
-    context.print_text(&comparison_text(context, args, &comparison, &statistics)?)?;
+    context.print_text(&comparison_text(context, args, &comparison)?)?;
     if args.style == ComparisonStyle::Perflab && args.monitor.is_none() {
         side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
-    let found = gate.as_ref().map(|gate| comparison.violations(gate).len()).unwrap_or_default();
-    if found > 0 {
-        stderr_line!("perflab: --fail-if {}: {found} found", args.fail_if.as_deref().unwrap_or_default());
+    let found = gate.map(|gate| comparison.violations(gate).len()).unwrap_or_default();
+    if let Some(gate) = gate.filter(|_| found > 0) {
+        stderr_line!("perflab: --fail-if {gate}: {found} found");
     }
     let unjudged = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     Ok(match found {
         0 if gate.is_some() && unjudged > 0 => {
             stderr_line!(
-                "perflab: --fail-if: {unjudged} without a verdict: the sides did different things under one name (--across judges them)"
+                "perflab: --fail-if: {unjudged} rows have no verdict: the sides did different things under one name (--across judges them)"
             );
             Exit::NothingJudged
         }
@@ -74,16 +75,16 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
         (
             args.significance && (!is_mmtests || args.ratio || args.monitor.is_some()),
             "--significance adds rows to MMTests' table of metrics",
-            "add --style mmtests, and leave --ratio and --monitor out",
+            "add --style mmtests, and omit --ratio and --monitor",
         ),
         (
             is_tool && (args.ratio || has_stat),
-            "the tables of lkp and benchstat have figures of their own",
-            "leave --style out, or --ratio and --stat",
+            "the tables of lkp and benchstat have fixed figures",
+            "omit --style, or --ratio and --stat",
         ),
         (
             args.ratio && has_stat,
-            "--ratio shows gains, and --stat statistics in their place",
+            "--ratio shows gains, --stat shows statistics instead",
             "name one of the two",
         ),
         (
@@ -93,27 +94,27 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
         ),
         (
             is_two_factors && args.fail_if.is_some(),
-            "two factors have effects and an interaction, and no verdict that --fail-if could look for",
+            "two factors have effects and an interaction, but no verdict for --fail-if",
             "name one factor",
         ),
         (
             is_two_factors && (args.ratio || has_stat || args.style != ComparisonStyle::Perflab),
             "two factors have a table of their own",
-            "leave --style, --ratio and --stat out, or name one factor",
+            "omit --style, --ratio and --stat, or name one factor",
         ),
         (
             is_two_factors && args.baseline.is_some(),
             "two factors are not compared with one level",
-            "leave --baseline out, or name one factor",
+            "omit --baseline, or name one factor",
         ),
         (
             has_margin && (args.ratio || args.style != ComparisonStyle::Perflab),
-            "a margin decides verdicts, and this table has none",
-            "leave --margin out, or add --fail-if",
+            "a margin decides verdicts, but this table has none",
+            "omit --margin, or add --fail-if",
         ),
         (
             is_benchstat && args.confidence != CONFIDENCE,
-            "benchstat's intervals are of 95 %",
+            "benchstat's intervals have a confidence of 95 %",
             "leave --confidence out",
         ),
     ];
@@ -123,15 +124,10 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
     }
 }
 
-fn comparison_text(
-    context: &App,
-    args: &CompareArgs,
-    comparison: &Comparison,
-    statistics: &[SampleStatistic],
-) -> Result<String, Failure> {
+fn comparison_text(context: &App, args: &CompareArgs, comparison: &Comparison) -> Result<String, Failure> {
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match args.style {
-        ComparisonStyle::Mmtests => mmtests_text(args, comparison, statistics, format)?,
+        ComparisonStyle::Mmtests => mmtests_text(args, comparison, format)?,
         ComparisonStyle::Lkp => comparison::render_lkp(&lkp::lkp_tables(comparison), format)?,
         ComparisonStyle::Benchstat => {
             comparison::render_benchstat(&benchstat::benchstat_tables(comparison), format)?
@@ -139,8 +135,8 @@ fn comparison_text(
         ComparisonStyle::Perflab if args.ratio => {
             comparison::render_gains(&recap_comparison(comparison), format, width)?
         }
-        ComparisonStyle::Perflab if !statistics.is_empty() => {
-            comparison::render_statistics(comparison, statistics, format, width, colour)?
+        ComparisonStyle::Perflab if !args.stat.is_empty() => {
+            comparison::render_statistics(comparison, &args.stat, format, width, colour)?
         }
         ComparisonStyle::Perflab => comparison::render_comparison(comparison, format, width, colour)?,
     })
@@ -149,7 +145,6 @@ fn comparison_text(
 fn mmtests_text(
     args: &CompareArgs,
     comparison: &Comparison,
-    statistics: &[SampleStatistic],
     format: OutputFormat,
 ) -> Result<String, Failure> {
     use comparison::mmtests::{render_mmtests, render_mmtests_monitor, render_mmtests_ratios};
@@ -159,22 +154,15 @@ fn mmtests_text(
             render_mmtests_monitor(&mmtests::mmtests_monitor_tables(comparison, monitor), format)?
         }
         None if args.ratio => render_mmtests_ratios(&mmtests::mmtests_ratio_tables(comparison), format)?,
-        None => render_mmtests(&mmtests::mmtests_tables(comparison, statistics), args.significance, format)?,
+        None => render_mmtests(&mmtests::mmtests_tables(comparison, &args.stat), args.significance, format)?,
     };
     Ok(text)
-}
-
-fn chosen_statistics(args: &CompareArgs) -> Result<Vec<SampleStatistic>, UsageError> {
-    let read = |text: &String| {
-        text.parse::<SampleStatistic>().map_err(|error| UsageError::new(error.to_string(), "see --help"))
-    };
-    args.stat.iter().map(read).collect()
 }
 
 /// Effects and interaction of two factors within runs that are repetitions of one another.
 fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2]) -> Result<Exit, Failure> {
     let side = join_named_runs(context, args)?;
-    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(args)?)?;
+    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(args))?;
     context.print_text(&comparison::render_interactions(
         &found,
         context.format,
@@ -187,10 +175,11 @@ fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2])
 /// All runs that were named, as repetitions of one another.
 fn join_named_runs(context: &App, args: &CompareArgs) -> Result<ComparisonSide, Failure> {
     let archive = context.archive()?;
-    let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
-    for name in &args.runs {
+    let named = selection::named_runs_or_latest(&args.runs);
+    let mut side = ComparisonSide { name: named.join(", "), runs: Vec::new() };
+    for name in &named {
         let found = read_compared_side(&archive, name, args)?;
-        if args.runs.len() == 1 {
+        if named.len() == 1 {
             side.name = found.name;
         }
         side.runs.extend(found.runs);
@@ -218,7 +207,7 @@ fn read_compared_side(
 fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Vec<ComparisonSide>), Failure> {
     let options = AnalysisOptions {
         noise: crate::laboratory::noise::read_noise_card(context)?,
-        ..comparison_options(args)?
+        ..comparison_options(args)
     };
     match &args.by[..] {
         [factor] => {
@@ -235,7 +224,7 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
                     Ok((found, sides))
                 }
                 _ => Err(UsageError::new(
-                    "there is nothing to compare one run with",
+                    "one run alone cannot be compared",
                     "name a second run, or a factor with --by",
                 )
                 .into()),
@@ -243,7 +232,7 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
         }
         _ => Err(UsageError::new(
             "--by takes one factor or two",
-            "name two, and filter the others with --set when running",
+            "name two, and keep one level of the others with `perflab run --set`",
         )
         .into()),
     }
@@ -260,96 +249,71 @@ fn selectors_baseline_first(args: &CompareArgs) -> Vec<String> {
     runs
 }
 
-fn comparison_options(args: &CompareArgs) -> Result<AnalysisOptions, UsageError> {
-    Ok(AnalysisOptions {
-        confidence: parse_confidence(&args.confidence)?,
+fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
+    AnalysisOptions {
+        confidence: args.confidence.0,
         across: args.across,
         boots_differ: args.boots_differ,
         // Other tools' tables have a line for each column.
         merge_twins: args.monitor.is_some() && args.style == ComparisonStyle::Perflab,
-        default_margin: parse_percent_option("--margin", &args.margin)?,
+        default_margin: args.margin.0,
         metrics: args.metric.clone(),
         workloads: args.workload.clone(),
         baseline: args.baseline.clone().filter(|_| !args.by.is_empty()),
         ..AnalysisOptions::default()
-    })
-}
-
-/// `95%` or `0.95`: a level has no other reading.
-fn parse_confidence(text: &str) -> Result<f64, UsageError> {
-    let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest, 100.0));
-    let level = number.trim().parse::<f64>().ok().map(|level| level / scale);
-    level.filter(|level| *level > 0.5 && *level < 1.0).ok_or_else(|| {
-        UsageError::new(format!("--confidence {text} is not between 50% and 100%"), "95% (or 0.95) is usual")
-    })
-}
-
-/// `3%` as 0.03. A number without its sign is refused: 0.03 may mean 3 % or 0.03 %.
-pub fn parse_percent_option(option: &str, text: &str) -> Result<f64, UsageError> {
-    let text = text.trim();
-    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let number = number.filter(|number| (0.0..100.0).contains(number)).map(|number| number / 100.0);
-    number.ok_or_else(|| match text.parse::<f64>().ok().filter(|bare| (0.0..100.0).contains(bare)) {
-        Some(bare) => {
-            // A fraction was meant, or so small a share.
-            let hundredfold = (bare * 1e8).round() / 1e6;
-            let or = if bare > 0.0 && bare < 1.0 { format!(" or {hundredfold}%") } else { String::new() };
-            UsageError::new(format!("{option} {text} has no unit"), format!("write {bare}%{or}"))
-        }
-        None => UsageError::new(format!("{option} {text} is not a per cent value below 100"), "write 3%"),
-    })
+    }
 }
 
 /// Compare runs, or the levels of a factor within a run
 #[derive(Debug, Args)]
 #[command(after_long_help = COMPARE)]
 pub struct CompareArgs {
-    /// The baseline, then one or more candidates; with --by, the one run (or its repetitions)
-    #[arg(required = true, value_name = "RUN")]
+    /// The baseline, then one or more candidates; with --by, one run or its repetitions (default: @latest)
+    #[arg(required_unless_present = "by", value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare the levels of this factor within the run, the first level being the baseline; with two factors
-    /// (`host,guest`) their effects and how they interact
+    /// Compare the levels of this factor within the run, the first being the baseline; with two factors (`host,guest`),
+    /// their effects and their interaction
     #[arg(long, value_name = "FACTOR[,FACTOR]", value_delimiter = ',')]
     pub by: Vec<String>,
-    /// Compare what this monitor recorded instead of the metrics: means of gauges, rates of counters, by iteration
+    /// Compare what this monitor recorded in place of the metrics: by iteration, means of gauges and rates of counters
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ratio", "stat"])]
     pub monitor: Option<String>,
-    /// What to compare with: one of the runs, or a level of the factor (default: the first)
+    /// The baseline: one of the runs, or a level of the factor (default: the first)
     #[arg(long, value_name = "RUN|LEVEL")]
     pub baseline: Option<String>,
-    /// How the table looks, and which figures it shows
+    /// Whose table to print
     #[arg(long, value_enum, default_value_t = ComparisonStyle::Perflab)]
     pub style: ComparisonStyle,
-    /// All rows together: gains and their geometric mean, with its members
+    /// Gains of all rows, and their geometric mean with its members
     #[arg(long)]
     pub ratio: bool,
     /// Statistics to show: n, min, max, mean, hmean, gmean, median, trimmed, sd, cv, mad, iqr, p99, best95, tail95
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub stat: Vec<String>,
-    /// With --style mmtests: rows that say which means are marked and how far apart their bands are
+    pub stat: Vec<SampleStatistic>,
+    /// With --style mmtests: rows that explain which means are marked, and how far apart their bands are
     #[arg(long)]
     pub significance: bool,
-    /// Exit with 5 where this is found: `worse`, `worse:2%` (worse by more than 2 %), `unclear`
+    /// Exit with code 5 if this is found: `worse`, `worse:2%` (by more than 2 %), `unclear`, `missing`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
-    pub fail_if: Option<String>,
-    /// Only this metric (may be repeated), or those that decide or explain: all rows of them
+    pub fail_if: Option<Gate>,
+    /// Only this metric, or all that decide or explain (repeatable)
     #[arg(long, value_name = "NAME|primary|explanatory")]
     pub metric: Vec<String>,
-    /// Only this workload (may be repeated)
+    /// Only this workload (repeatable)
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// Judge cases of one name although their command, parameters or definition differ: that difference is what is meant
+    /// Judge cases of one name although their command, parameters or definition differ: that difference is what you study
     #[arg(long)]
     pub across: bool,
-    /// Count each imported run whose file does not say so as of a boot of its own
+    /// Count each imported run as a boot of its own if its file does not name the boot
     #[arg(long)]
     pub boots_differ: bool,
-    /// Confidence of the intervals: 95% or 0.95
-    #[arg(long, default_value = CONFIDENCE, value_name = "PERCENT")]
-    pub confidence: String,
-    /// The relative change that matters, where a study gives none for the metric
-    #[arg(long, default_value = MARGIN, value_name = "PERCENT")]
-    pub margin: String,
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
+    pub confidence: Ratio,
+    /// The smallest relative change that matters, unless the study gives one for the metric
+    #[arg(long, default_value_t = MARGIN, value_name = "PERCENT", value_parser = parse_margin)]
+    pub margin: Ratio,
 }
 
 impl Verb for CompareArgs {
@@ -359,10 +323,10 @@ impl Verb for CompareArgs {
 }
 
 /// What `compare` takes where nothing else is requested.
-pub const CONFIDENCE: &str = "95%";
+pub const CONFIDENCE: Ratio = Ratio(0.95);
 
 /// The same of the change that matters.
-pub const MARGIN: &str = "3%";
+pub const MARGIN: Ratio = Ratio(0.03);
 
 const COMPARE: &str = "\
 Examples:
@@ -372,7 +336,7 @@ Examples:
   perflab compare before after --ratio              gains and their geometric mean
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
   perflab compare @latest --by host,guest           two factors: effects and their interaction
-  perflab compare before after --monitor vmstat     what the kernel did meanwhile
+  perflab compare before after --monitor vmstat     what the kernel did
   perflab compare before after --metric explanatory every metric that explains, none folded away
   perflab compare before after --style mmtests      the table that compare-mmtests.pl prints";
 

@@ -5,6 +5,7 @@ use perflab_analyze::{
     AnalysisOptions, FEWEST_HISTORY_RUNS, MetricHistories, check_newest_run, metric_histories,
 };
 use perflab_archive::RunDir;
+use perflab_model::Ratio;
 use perflab_model::{Manifest, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
@@ -14,16 +15,17 @@ use perflab_present::report::{SECTIONS, render_report};
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::output_path::OutputPath;
+use crate::quantities::parse_margin;
 use crate::see::report;
 use crate::verb::Verb;
 
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, false)?;
-    let found = metric_histories(&history_records(&runs), &history_options(&args.of)?)?;
+    let found = metric_histories(&history_records(&runs), &history_options(&args.of))?;
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
-        app::write_scene(context, args.plot.as_ref(), || history_chart(&found, series))?;
+        app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
     }
     write_history_report(context, &args.of, &runs, &found)?;
     Ok(Exit::Fine)
@@ -78,7 +80,7 @@ pub fn read_history_runs(
             .label
             .as_ref()
             .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
-        return Err(UsageError::new("the archive has no run for a history", hint).into());
+        return Err(UsageError::new("the archive has no such run", hint).into());
     }
     Ok(runs)
 }
@@ -96,13 +98,13 @@ pub fn history_records(runs: &[HistoryRun]) -> Vec<RunRecord> {
 }
 
 /// What to look at.
-pub fn history_options(of: &HistorySelection) -> Result<AnalysisOptions, UsageError> {
-    Ok(AnalysisOptions {
-        default_margin: crate::see::compare::parse_percent_option("--margin", &of.margin)?,
+pub fn history_options(of: &HistorySelection) -> AnalysisOptions {
+    AnalysisOptions {
+        default_margin: of.margin.0,
         metrics: of.metric.clone(),
         workloads: of.workload.clone(),
         ..AnalysisOptions::default()
-    })
+    }
 }
 
 /// A single series run by run, several by their steps.
@@ -146,7 +148,7 @@ pub fn write_history_report(
 /// The newest run against its history.
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;
-    let options = history_options(&args.of)?;
+    let options = history_options(&args.of);
     let found = metric_histories(&history_records(&runs), &options)?;
     let judged = check_newest_run(&found, &options)?;
     if context.format == OutputFormat::Json {
@@ -156,13 +158,13 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         judged.notes.iter().for_each(|note| context.note(format!("note: {note}")));
     }
     if !judged.lost.is_empty() {
-        stderr_line!("warning: measured before, but not in the newest run: {}", judged.lost.join("; "));
+        stderr_line!("warning: measured earlier, but not in the newest run: {}", judged.lost.join("; "));
     }
     write_history_report(context, &args.of, &runs, &found)?;
     let alarms = judged.alarms().len();
     if alarms > 0 {
         stderr_line!(
-            "perflab: {alarms} got worse in run {}: measure it again beside the last good one",
+            "perflab: {alarms} got worse in run {}: measure it again, side by side with the last good one",
             judged.run
         );
     }
@@ -199,7 +201,7 @@ pub struct HistorySelection {
     /// Only these metrics
     #[arg(value_name = "METRIC")]
     pub metric: Vec<String>,
-    /// Only this workload (may be repeated)
+    /// Only this workload (repeatable)
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
     /// Only runs with this label
@@ -211,9 +213,9 @@ pub struct HistorySelection {
     /// Only the latest N runs
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,
-    /// The relative change that matters, where a study gives none for the metric
-    #[arg(long, default_value = "3%", value_name = "PERCENT")]
-    pub margin: String,
+    /// The smallest relative change that matters, unless the study gives one for the metric
+    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_margin)]
+    pub margin: Ratio,
     /// Write one HTML file with the newest run and the history
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub report: Option<OutputPath>,
@@ -225,9 +227,9 @@ pub struct HistorySelection {
 pub struct HistoryArgs {
     #[command(flatten)]
     pub of: HistorySelection,
-    /// Draw the first series into a file (.svg or .png)
-    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
-    pub plot: Option<OutputPath>,
+    /// Draw the first series into FILE.svg or FILE.png, or as SVG on standard output (-)
+    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 impl Verb for HistoryArgs {
@@ -237,14 +239,14 @@ impl Verb for HistoryArgs {
 }
 
 const HISTORY: &str = "\
-One value a run: the median of its boots' medians. Steps are found by E-divisive (energy distance
-with permutations, 5 % false alarms a series), never between fewer than three runs on either side.
+Each run is one value: the median of its boots' medians. Steps are found by E-divisive (energy
+distance with permutations, 5 % false alarms per series), with at least three runs on either side.
 Each step has its size with an interval, the last good and the first bad run, and the facts that
-differ. A case whose command, parameters or definition were edited begins a series of its own.
+differ. A case whose command, parameters or definition were edited starts a new series.
 
 Examples:
   perflab history                        the steps of every metric in the archive
-  perflab history time --plot time.svg   one metric, run by run, and a picture
+  perflab history time -o time.svg       one metric, run by run, and a picture
   perflab history --label nightly --last 100 --report history.html";
 
 /// Judge the newest run by its history: exit code 5 where it is worse
@@ -262,11 +264,11 @@ impl Verb for GuardArgs {
 }
 
 const GUARD: &str = "\
-Compares the newest run with its history and exits with 5 where a metric got worse: it falls out
-of the prediction interval of the runs since the last step (corrected for the number of metrics),
-or a step for the worse lies among the last ten runs; and the change is beyond the margin. An
-alarm is a reason to measure both runs again, side by side. Where no metric that decides could be
-judged (a history too short, a study edited since, a run of another study) it exits with 7.
+Compares the newest run with its history and exits with 5 if a metric got worse: it falls outside
+the prediction interval of the runs since the last step (corrected for the number of metrics),
+or a step for the worse lies among the last ten runs; and the change exceeds the margin. An
+alarm is a reason to measure both again, side by side. If no metric that decides could be
+judged (too short a history, an edited study, a run of another study), it exits with 7.
 
 Examples:
   perflab guard

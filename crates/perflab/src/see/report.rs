@@ -125,7 +125,7 @@ fn remembered_trace(program: &str) -> Option<TraceContents> {
 /// Write one HTML file that shows runs and their difference, offline
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The baseline first
+    /// The runs, the baseline first
     #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
     /// The file to write (default: reports/ID.html in the archive)

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use indexmap::IndexMap;
+use perflab_analyze::run_differences;
 use perflab_archive::RunDir;
 use perflab_model::series::SeriesGap;
 use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunRecord};
 use perflab_present::comparison::OutputFormat;
-use perflab_present::facts::machine_facts_grid;
+use perflab_present::facts::{machine_facts_grid, run_difference_grid};
 use perflab_present::fairness;
 use perflab_present::run_overview::iteration_grid;
 
@@ -119,7 +120,7 @@ pub fn overhead_line(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
     // Told when a run ends; no run takes no time.
     if own.wall == Nanos(0) {
-        return "perflab's own cost: not known (it is told when a run of perflab's ends)".into();
+        return "perflab's own cost: unknown (it is recorded when a run ends)".into();
     }
     let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
     format!(
@@ -140,11 +141,13 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), 
     if run.read_record()?.iterations.iter().any(mine)
         && let Some(text) = run.read_output(None, "agent")?
     {
-        found
-            .insert("targets", ("--- what targets said beside their streams: errors, consoles".into(), text));
+        found.insert(
+            "targets",
+            ("--- what targets printed beside their streams: errors, consoles".into(), text),
+        );
     }
     if found.is_empty() {
-        context.note(format!("iteration {slot} printed nothing, or is not of this run"));
+        context.note(format!("iteration {slot} printed nothing, or is not part of this run"));
     }
     if context.format == OutputFormat::Json {
         let texts: IndexMap<&str, &String> = found.iter().map(|(name, (_, text))| (*name, text)).collect();
@@ -157,22 +160,32 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), 
     Ok(())
 }
 
+/// `perflab diff A B`
+pub fn diff_runs(context: &App, args: &DiffArgs) -> Result<Exit, Failure> {
+    let archive = context.archive()?;
+    let first = selection::select_run(&archive, &args.first)?;
+    let second = selection::select_run(&archive, &args.second)?;
+    let found = run_differences(&first.read_record()?, &second.read_record()?);
+    context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
+    Ok(Exit::Fine)
+}
+
 /// Show one run: what was done, how it went, medians
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// What its command printed in this iteration (a number of the list of iterations)
+    /// What the command printed in this iteration, by its slot in --iterations
     #[arg(long, value_name = "SLOT")]
     pub output: Option<u32>,
-    /// Every iteration, in order of time
+    /// List every iteration in order of time
     #[arg(long)]
     pub iterations: bool,
-    /// Every fact
+    /// List every fact
     #[arg(long)]
     pub facts: bool,
-    /// Targets in step: how evenly each case served them
+    /// Show how evenly each case served the targets of a synchronised run
     #[arg(long)]
     pub targets: bool,
 }
@@ -186,15 +199,17 @@ impl Verb for ShowArgs {
 /// Show what differs between two runs: facts, study, plan
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// The one
+    /// The run to compare with; without both, the one before the latest
+    #[arg(default_value = "@latest~1", value_name = "RUN", requires = "second")]
     pub first: String,
-    /// The other
+    /// The other run
+    #[arg(default_value = "@latest", value_name = "OTHER")]
     pub second: String,
 }
 
 impl Verb for DiffArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
-        crate::keep::runs::diff_runs(app, self)
+        diff_runs(app, self)
     }
 }
 

@@ -170,10 +170,10 @@ fn a_study_file_that_is_not_there_suggests_the_shipped_ones() {
 fn a_hint_says_what_to_write_and_names_what_was_written() {
     let laboratory = Sandbox::new();
     let cases = [
-        (&["plan", "before", "--precision", "0"][..], "--precision 0 is no goal", "0%"),
-        (&["plan", "before", "--detect", "0%"], "--detect 0% is no goal", "no unit"),
-        (&["plan", "before", "--decide", "0.07"], "write 0.07% or 7%", "the goal"),
-        (&["compare", "a", "b", "--margin", "0"], "--margin 0 has no unit; write 0%", " or "),
+        (&["plan", "before", "--precision", "0"][..], "`0` is not above 0%", "no unit"),
+        (&["plan", "before", "--detect", "0%"], "`0%` is not above 0%", "no unit"),
+        (&["plan", "before", "--decide", "0.07"], "write `0.07%` or `7%`", "the goal"),
+        (&["compare", "a", "b", "--margin", "0"], "`0` has no unit: write `0%`", " or "),
         (&["flame", "record", "-F", "100000", "--", "true"], "--frequency", "profile."),
         (&["flame", "record", "--", "./nosuch"], "nosuch", "did you mean"),
     ];
@@ -182,6 +182,64 @@ fn a_hint_says_what_to_write_and_names_what_was_written() {
         assert_eq!(said.code, Some(2), "{words:?}: {}", said.err);
         assert!(said.err.contains(wanted) && !said.err.contains(not), "{words:?}: {}", said.err);
     }
+}
+
+/// One grammar, whatever the verb: a bare number is refused where its unit would be a guess, and shown with it.
+#[test]
+fn every_option_with_a_unit_refuses_a_bare_number() {
+    let laboratory = Sandbox::new();
+    let cases: &[(&[&str], &str)] = &[
+        (&["compare", "a", "b", "--confidence", "0.95"], "95%"),
+        (&["compare", "a", "b", "--margin", "3"], "3%"),
+        (&["compare", "a", "b", "--fail-if", "worse:3"], "3%"),
+        (&["slab", "compare", "a", "b", "--fail-if", "worse:3"], "3%"),
+        (&["trace", "compare", "a", "b", "--fail-if", "p99:5"], "5%"),
+        (&["trace", "causes", "a", "--above", "0.999"], "99.9%"),
+        (&["trace", "attach", "--max-slowdown", "50", "--", "true"], "50%"),
+        (&["history", "--margin", "3"], "3%"),
+        (&["guard", "--margin", "0.03"], "3%"),
+        (&["plan", "--detect", "2"], "2%"),
+        (&["plan", "--boot-cost", "60"], "60s"),
+        (&["slab", "record", "--every", "100"], "100ms"),
+        (&["slab", "record", "--quiet-time", "1", "--", "true"], "1s"),
+        (&["slab", "top", "--every", "1"], "1s"),
+        (&["slab", "what-if", "--cache", "x", "--object-size", "192"], "192B"),
+        (&["flame", "record", "--for", "5"], "5s"),
+        (&["io", "record", "--for", "5"], "5s"),
+        (&["io", "import", "x", "--map", "y", "--block-size", "4096"], "4096B"),
+        (&["startup", "--limit", "9", "--", "true"], "9s"),
+        (&["prefetch", "learn", "--for", "9", "--", "true"], "9s"),
+        (&["prefetch", "replay", "--memory", "512", "--", "true"], "512MiB"),
+        (&["prefetch", "daemon", "--bound", "2"], "2s"),
+        (&["vm", "boot", "--memory", "512"], "512MiB"),
+        (&["vm", "boot", "--boot-within", "60"], "60s"),
+        (&["prune", "--older-than", "30"], "30s"),
+    ];
+    for (words, hint) in cases {
+        let refused = laboratory.run(words);
+        let option = words.iter().rfind(|word| word.starts_with("--") && **word != "--").unwrap();
+        assert_eq!(refused.code, Some(2), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains(&format!("`{hint}`")), "{words:?}: {}", refused.err);
+        assert!(refused.err.contains(option), "{words:?}: {}", refused.err);
+    }
+}
+
+/// The latest run stands for one that is not named.
+#[test]
+fn a_run_that_is_left_out_is_the_latest() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("first", 100);
+    laboratory.run_echo("second", 100);
+    let [left_out, named] = [&["plan"][..], &["plan", "@latest"]].map(|words| laboratory.run(words));
+    assert_eq!((left_out.code, &left_out.out), (named.code, &named.out));
+    let [left_out, named] = [&["compare", "--by", "x"][..], &["compare", "@latest", "--by", "x"]]
+        .map(|words| laboratory.run(words));
+    assert_eq!((left_out.code, &left_out.err), (named.code, &named.err));
+    assert_eq!(
+        laboratory.run_successfully(&["diff"]).out,
+        laboratory.run_successfully(&["diff", "@latest~1", "@latest"]).out
+    );
+    assert_eq!(laboratory.run(&["diff", "first"]).code, Some(2));
 }
 
 #[test]

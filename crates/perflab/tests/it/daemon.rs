@@ -116,7 +116,7 @@ impl DaemonBench {
     }
 
     fn wait_for_state(&self, standing: ProgramState) -> ProgramRecord {
-        self.wait_for_program(&format!("it stands at {standing:?}"), |program| program.standing == standing)
+        self.wait_for_program(&format!("it stands at {standing:?}"), |program| program.state == standing)
     }
 
     /// Pages of the file system's files leave the memory.
@@ -486,7 +486,7 @@ fn nothing_is_read_that_the_user_could_not_open_root() {
         } else {
             bench.start_as_nobody(&[])
         };
-        bench.wait_for_program_of_user(user, "it moves on", |program| program.standing == standing);
+        bench.wait_for_program_of_user(user, "it moves on", |program| program.state == standing);
     }
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     bench.evict_files();
@@ -509,7 +509,7 @@ fn what_one_user_starts_decides_nothing_of_roots_starts_root() {
     for standing in [ProgramState::Worth, ProgramState::Known] {
         bench.evict_files();
         bench.start_as_nobody(&[big.to_str().unwrap()]);
-        bench.wait_for_program_of_user(65534, "it moves on", |program| program.standing == standing);
+        bench.wait_for_program_of_user(65534, "it moves on", |program| program.state == standing);
     }
     let in_memory = || count_resident_pages(&fs::File::open(&big).unwrap(), 0, 0).unwrap();
     for start in 1..=2 {
@@ -518,7 +518,7 @@ fn what_one_user_starts_decides_nothing_of_roots_starts_root() {
         let own = bench.wait_for_program("root's start is seen", |program| {
             program.starts == start && !program.why.starts_with("it was not")
         });
-        assert_eq!((own.standing, own.ahead.starts, own.learned), (ProgramState::Watched, 0, 0), "{own:?}");
+        assert_eq!((own.state, own.ahead.starts, own.learned), (ProgramState::Watched, 0, 0), "{own:?}");
         assert_eq!(in_memory(), 0, "root is not made to read it");
     }
     // What root's start has another user do is not root's either.
@@ -609,7 +609,7 @@ fn upgrades_and_lost_or_full_folders_are_survived_root() {
     bench.evict_files();
     bench.start_program();
     let anew = bench.wait_for_program("it is learnt anew", |program| program.learned == 2);
-    assert!(anew.standing == ProgramState::Known && anew.ahead.starts == 0, "{anew:?}");
+    assert!(anew.state == ProgramState::Known && anew.ahead.starts == 0, "{anew:?}");
     let shown =
         bench.laboratory.run_successfully(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
     assert!(shown.lines().nth(1).unwrap().contains(",1,"), "the start of before is forgotten: {shown}");
@@ -700,12 +700,12 @@ fn a_list_is_read_again_when_it_changes_root() {
     bench.evict_files();
     bench.start_program();
     let left = bench.wait_for_program("it is seen", |program| program.starts == 1);
-    assert!(left.standing == ProgramState::Watched && left.why.contains("never wanted"), "{left:?}");
+    assert!(left.state == ProgramState::Watched && left.why.contains("never wanted"), "{left:?}");
     fs::write(&list, "only /\n").unwrap();
     wait_until("it is watched", || {
         bench.evict_files();
         bench.start_program();
-        (bench.status().program(&bench.program, 0)?.standing == ProgramState::Worth).then_some(())
+        (bench.status().program(&bench.program, 0)?.state == ProgramState::Worth).then_some(())
     });
 }
 

@@ -80,7 +80,7 @@ fn shares_need_their_sign_and_a_confidence_may_have_it() {
     let code =
         |arguments: &[&str]| laboratory.run(&[&["compare", "before", "after"], arguments].concat()).code;
     assert_eq!(code(&["--confidence", "95%"]), Some(0));
-    assert_eq!(code(&["--confidence", "0.95"]), Some(0));
+    assert_eq!(code(&["--confidence", "0.95"]), Some(2));
     assert_eq!(code(&["--confidence", "40%"]), Some(2));
     assert_eq!(code(&["--margin", "3%"]), Some(0));
     assert_eq!(code(&["--margin", "3"]), Some(2));

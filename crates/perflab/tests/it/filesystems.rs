@@ -104,7 +104,7 @@ fn every_byte_of_a_disk_has_an_owner() {
         laboratory.run_successfully(&["io", "record", "--label", "r", "--", "sh", "-c", &both]);
         let file = fs::read_dir(&store).unwrap().next().unwrap().unwrap().path().display().to_string();
         let sums = laboratory.run_successfully(&["io", "coverage", "r", "--trace", &file]);
-        assert!(sums.err.contains("the classes sum to the"), "{kind}: {}", sums.err);
+        assert!(sums.err.contains("the classes add up to the"), "{kind}: {}", sums.err);
         let blocks = read_json_rows(&laboratory, &["io", "coverage", "r", "--trace", &file, "--blocks"]);
         let mut of: BTreeMap<(String, String), u64> = BTreeMap::new();
         let disk = loop_device_number(&image.mount_point());

@@ -15,7 +15,7 @@ fn nightly_runs(speeds: &[u32]) -> Sandbox {
 fn a_step_is_named_with_its_runs_and_drawn() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901]);
     let said =
-        laboratory.run_successfully(&["history", "speed", "--plot", "speed.svg", "--report", "history.html"]);
+        laboratory.run_successfully(&["history", "speed", "-o", "speed.svg", "--report", "history.html"]);
     assert_eq!(said.out.lines().count(), 11, "{}", said.out);
     let picture = std::fs::read_to_string(laboratory.path("speed.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.matches("<rect").count() > 10);
@@ -83,7 +83,7 @@ fn histories_that_are_none_are_named() {
     let said = laboratory.run(&["history", "--label", "weekly"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("weekly"), "{}", said.err);
-    let said = laboratory.run(&["history", "--plot", "x.bmp"]);
+    let said = laboratory.run(&["history", "-o", "x.bmp"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("picture.svg"), "{}", said.err);
     let empty = Sandbox::new();

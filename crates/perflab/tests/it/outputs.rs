@@ -11,7 +11,7 @@ fn a_file_goes_to_stdout_where_it_is_called_so() {
     laboratory.run_echo("two", 100);
     let report = laboratory.run_successfully(&["report", "one", "-o", "-"]).out;
     assert!(report.starts_with("<!doctype html>") && report.trim_end().ends_with("</html>"), "{report:.80}");
-    let plot = laboratory.run_successfully(&["history", "--label", "one", "--plot", "-"]);
+    let plot = laboratory.run_successfully(&["history", "--label", "one", "-o", "-"]);
     assert!(plot.out.starts_with("<svg") && plot.out.trim_end().ends_with("</svg>"), "{:.80}", plot.out);
     assert!(!plot.err.is_empty(), "the table is talk then");
     let packed = laboratory.command(&["export", "one", "-o", "-"]).output().unwrap();
@@ -25,8 +25,8 @@ fn a_folder_that_is_not_there_is_told_before_any_work() {
     let laboratory = Sandbox::new();
     for words in [
         &["report", "none", "-o", "nowhere/r.html"][..],
-        &["history", "--plot", "nowhere/h.svg"],
-        &["slab", "record", "--plot", "nowhere/s.svg", "--", "touch", "done"],
+        &["history", "-o", "nowhere/h.svg"],
+        &["slab", "record", "-o", "nowhere/s.svg", "--", "touch", "done"],
         &["export", "none", "nowhere/e.perflab"],
         &["study", "new", "nowhere/s.toml"],
     ] {

@@ -92,13 +92,13 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     let places = apart.first_blocks();
     let (row, said) = apart.run_relayout(&[]);
     assert!(said.contains("nothing was moved") && apart.first_blocks() == places, "{said}");
-    assert!(row["stretches"].as_u64() >= Some(4), "{row}");
+    assert!(row["extents"].as_u64() >= Some(4), "{row}");
     let said = apart.run_prefetch(&["relayout", &apart.program, "--on", "/nowhere", "--apply"]);
     assert!(said.code == Some(2) && said.err.contains("it reads from /"), "{}", said.err);
 
     let (row, said) = apart.run_relayout(&["--apply"]);
-    assert!(row["stretches before"].as_u64() >= Some(4), "{row}");
-    assert_eq!((&row["stretches"], &row["files"]), (&1.into(), &(FILES + 1).into()), "{said}");
+    assert!(row["extents before"].as_u64() >= Some(4), "{row}");
+    assert_eq!((&row["extents"], &row["files"]), (&1.into(), &(FILES + 1).into()), "{said}");
     let now = apart.first_blocks();
     assert!(now.is_sorted() && now.iter().zip(&places).all(|(now, before)| now != before), "{now:?}");
     apart.image.evict_files();
@@ -130,14 +130,14 @@ fn what_lies_together_for_one_program_stays_when_another_is_relaid() {
     };
 
     let (row, said) = apart.run_relayout(&["--apply"]);
-    assert_eq!(row["stretches"], 1, "{said}");
+    assert_eq!(row["extents"], 1, "{said}");
     is_known(&other);
     let places = apart.first_blocks();
     let (row, said) = apart.run_relayout_for(&other, &["--apply"]);
     assert!(said.contains("2 parts of files stay where they are: brought together for another"), "{said}");
-    assert!(row["stretches"].as_u64() <= Some(3) && row["stretches before"].as_u64() >= Some(4), "{row}");
+    assert!(row["extents"].as_u64() <= Some(3) && row["extents before"].as_u64() >= Some(4), "{row}");
     assert_eq!(apart.first_blocks(), places);
-    assert_eq!(apart.run_relayout(&[]).0["stretches"], 1);
+    assert_eq!(apart.run_relayout(&[]).0["extents"], 1);
     [&apart.program, &other].into_iter().for_each(|program| is_known(program));
 }
 

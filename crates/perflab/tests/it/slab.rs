@@ -115,16 +115,16 @@ fn everything_can_be_drawn() {
         &["slab", "compare", "a", "b"],
     ];
     for verb in verbs {
-        laboratory.run_successfully(&[verb, &["--plot", "p.svg"]].concat());
+        laboratory.run_successfully(&[verb, &["-o", "p.svg"]].concat());
         let svg = fs::read_to_string(laboratory.path("p.svg")).unwrap();
         assert!(svg.starts_with("<svg ") && svg.contains("<title>"), "{verb:?}");
-        laboratory.run_successfully(&[verb, &["--plot", "p.png"]].concat());
+        laboratory.run_successfully(&[verb, &["--output", "p.png"]].concat());
         let png = fs::read(laboratory.path("p.png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{verb:?}");
     }
-    let wrong = laboratory.run(&["slab", "show", "a", "--plot", "p.pdf"]);
+    let wrong = laboratory.run(&["slab", "show", "a", "-o", "p.pdf"]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.contains("only .svg and .png"), "{}", wrong.err);
+    assert!(wrong.err.contains(".svg or .png"), "{}", wrong.err);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn what_would_be_is_counted_in_whole_slabs() {
         "--cache",
         "filp",
         "--object-size",
-        "9000",
+        "9000B",
         "--order",
         "0",
     ]);
@@ -204,7 +204,7 @@ fn an_option_is_honoured_or_refused() {
     let refused: [&[&str]; 8] = [
         &["timeline", "log", "--growth", "--cache", "flip"],
         &["timeline", "log", "--picture", "waste"],
-        &["timeline", "log", "--growth", "--picture", "waste", "--plot", "x.svg"],
+        &["timeline", "log", "--growth", "--picture", "waste", "-o", "x.svg"],
         &["timeline", "log", "--growth", "--method", "notebook"],
         &["histogram", "log", "--of", "proc"],
         &["histogram", "log", "--of", "proc", "--method", "notebook", "--bins", "3"],

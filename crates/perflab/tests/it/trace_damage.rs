@@ -115,7 +115,7 @@ fn a_program_that_is_killed_leaves_what_it_did() {
         env!("CARGO_BIN_EXE_perflab"),
     ]);
     assert!(said.err.contains("not whole") && said.err.contains(" operations of 1 threads"), "{}", said.err);
-    assert!(said.err.contains("in the memory of a program that did not close its trace"), "{}", said.err);
+    assert!(said.err.contains("from the memory of a program that did not close its trace"), "{}", said.err);
     assert!(causes_of_label(&laboratory, "killed").contains("The trace is not whole"));
 }
 

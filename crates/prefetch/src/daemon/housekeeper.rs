@@ -191,8 +191,8 @@ impl Housekeeper {
         match help {
             PrefetchHelp::Nothing => {
                 // Whoever reads that a program is worth it may start it next: then its buffers are there.
-                let standing = lock_mutex(&self.shared.programs).get(&watch.program).map(|one| one.standing);
-                if is_worth && standing == Some(ProgramState::Watched) {
+                let state = lock_mutex(&self.shared.programs).get(&watch.program).map(|one| one.state);
+                if is_worth && state == Some(ProgramState::Watched) {
                     self.make_buffers();
                 }
                 self.shared

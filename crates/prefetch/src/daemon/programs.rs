@@ -77,7 +77,8 @@ pub struct ProgramRecord {
     /// its executable
     pub file: ExecutableId,
     /// its state
-    pub standing: ProgramState,
+    #[serde(alias = "standing")]
+    pub state: ProgramState,
     /// why it is in that state
     pub why: String,
     /// starts that were seen
@@ -106,17 +107,17 @@ impl ProgramRecord {
         self.file = file;
         self.without.clear();
         self.with.clear();
-        let was = std::mem::take(&mut self.standing);
+        let was = std::mem::take(&mut self.state);
         self.why = "its executable was replaced".into();
         if matches!(was, ProgramState::Worth | ProgramState::Known | ProgramState::Incomplete) {
-            self.standing = ProgramState::Worth;
+            self.state = ProgramState::Worth;
             self.stale = true;
         }
     }
 
     fn next_purpose(&mut self) -> StartupPurpose {
         let again = self.recent.is_some_and(|recent| recent.elapsed() < REPEAT_INTERVAL);
-        let purpose = match self.standing {
+        let purpose = match self.state {
             ProgramState::Watched => StartupPurpose::Watch,
             ProgramState::Useless => StartupPurpose::Nothing,
             ProgramState::Worth => StartupPurpose::Learn { anew: self.stale },
@@ -135,12 +136,12 @@ impl ProgramRecord {
         if worth.is_reached(used, delays) {
             push_startup(&mut self.without, MeasuredStartup { used, held: Nanos(0) });
         }
-        if self.standing != ProgramState::Watched {
+        if self.state != ProgramState::Watched {
             return;
         }
         self.why = worth.explain(used, delays);
         if worth.is_reached(used, delays) {
-            self.standing = ProgramState::Worth;
+            self.state = ProgramState::Worth;
         }
     }
 
@@ -157,7 +158,7 @@ impl ProgramRecord {
         }
         let still = worth.is_reached(measured.used, delays);
         self.why = format!("read ahead, {}", worth.explain(measured.used, delays));
-        self.standing = match self.standing {
+        self.state = match self.state {
             ProgramState::Known | ProgramState::Incomplete if self.is_useless(delays) => {
                 self.why = format!(
                     "{STARTUPS_BEFORE_GIVING_UP} starts that were read ahead waited no less than those that were not"
@@ -172,7 +173,7 @@ impl ProgramRecord {
 
     /// Nothing of what was learnt was used: it is watched as if it were new.
     pub(crate) fn reset_forgotten(&mut self, why: String) {
-        (self.standing, self.why) = (ProgramState::Watched, why);
+        (self.state, self.why) = (ProgramState::Watched, why);
         self.without.clear();
         self.with.clear();
     }
@@ -276,31 +277,29 @@ impl KnownPrograms {
 
     /// Whether the next start of some program is to be traced.
     pub fn wants_to_learn(&self) -> bool {
-        self.all.values().any(|one| matches!(one.standing, ProgramState::Worth | ProgramState::Incomplete))
+        self.all.values().any(|one| matches!(one.state, ProgramState::Worth | ProgramState::Incomplete))
     }
 
     /// A program that has no entry yet: where a trace of it lies, it is known.
     pub fn add_if_new(&mut self, key: &ProgramKey, file: ExecutableId, has_trace: bool) {
         if let Some(known) = self.all.get_mut(key) {
-            if has_trace && known.standing == ProgramState::Watched && known.file == file {
-                (known.standing, known.why) = (ProgramState::Known, "a trace of it was there".into());
+            if has_trace && known.state == ProgramState::Watched && known.file == file {
+                (known.state, known.why) = (ProgramState::Known, "a trace of it was there".into());
             }
             return;
         }
         if self.all.len() >= MOST {
             self.make_room();
         }
-        let (standing, why) = match (has_trace, self.judges) {
+        let (state, why) = match (has_trace, self.judges) {
             (true, _) => (ProgramState::Known, "a trace of it was there"),
             (false, false) => {
                 (ProgramState::Worth, "it is named as wanted, and nothing tells what it waits for")
             }
             (false, true) => (ProgramState::Watched, "it was not seen to its end yet"),
         };
-        self.all.insert(
-            key.clone(),
-            ProgramRecord { file, standing, why: why.into(), ..ProgramRecord::default() },
-        );
+        self.all
+            .insert(key.clone(), ProgramRecord { file, state, why: why.into(), ..ProgramRecord::default() });
         self.changed = true;
     }
 
@@ -311,7 +310,7 @@ impl KnownPrograms {
         let Some(user) = counts.into_iter().max_by_key(|(_, count)| *count).map(|(user, _)| user) else {
             return;
         };
-        let watched = |one: &ProgramRecord| one.standing == ProgramState::Watched;
+        let watched = |one: &ProgramRecord| one.state == ProgramState::Watched;
         let some_watched = self.all.iter().any(|(key, one)| key.user == user && watched(one));
         let may_go =
             |key: &ProgramKey, one: &ProgramRecord| key.user == user && (watched(one) || !some_watched);
@@ -457,7 +456,7 @@ mod tests {
     }
 
     fn editor_state(programs: &KnownPrograms) -> ProgramState {
-        programs.get(&editor_key()).unwrap().standing
+        programs.get(&editor_key()).unwrap().state
     }
 
     #[test]
@@ -468,7 +467,7 @@ mod tests {
         assert_eq!(start_editor(&mut programs, 1), StartupPurpose::Watch, "it did not read enough");
         programs.update(&editor_key(), |one| one.record_plain(usage_with_reads(1000), &WORTH, false));
         assert_eq!(start_editor(&mut programs, 1), StartupPurpose::Learn { anew: false });
-        programs.update(&editor_key(), |one| one.standing = ProgramState::Known);
+        programs.update(&editor_key(), |one| one.state = ProgramState::Known);
         assert_eq!(start_editor(&mut programs, 1), StartupPurpose::ReadAhead { learn: false });
         let left = |read_still| MeasuredStartup { used: usage_with_reads(read_still), held: Nanos(5) };
         programs.update(&editor_key(), |one| one.record_prefetched(left(0), true, &WORTH, false));
@@ -482,7 +481,7 @@ mod tests {
     fn a_trace_that_lacks_something_is_added_to_and_one_that_gains_nothing_left() {
         let mut programs = known_editor();
         programs.update(&editor_key(), |one| {
-            one.standing = ProgramState::Known;
+            one.state = ProgramState::Known;
             one.without = vec![MeasuredStartup { used: usage_with_reads(5000), held: Nanos(0) }];
             one.record_prefetched(
                 MeasuredStartup { used: usage_with_reads(4800), held: Nanos(0) },
@@ -510,7 +509,7 @@ mod tests {
     #[test]
     fn a_replaced_executable_is_learnt_anew() {
         let mut programs = known_editor();
-        programs.update(&editor_key(), |one| one.standing = ProgramState::Known);
+        programs.update(&editor_key(), |one| one.state = ProgramState::Known);
         assert_eq!(start_editor(&mut programs, 2), StartupPurpose::Learn { anew: true });
         assert_eq!(
             start_editor(&mut programs, 2),
@@ -522,13 +521,13 @@ mod tests {
     #[test]
     fn one_thread_works_for_a_program_and_not_again_at_once() {
         let mut programs = known_editor();
-        programs.update(&editor_key(), |one| one.standing = ProgramState::Known);
+        programs.update(&editor_key(), |one| one.state = ProgramState::Known);
         let mut start = || programs.begin_startup(&editor_key(), executable_id(1), 7, None);
         assert_eq!(start(), StartupPurpose::ReadAhead { learn: false });
         assert_eq!(start(), StartupPurpose::Nothing);
         assert_eq!(programs.get(&editor_key()).unwrap().starts, 2);
         let mut programs = known_editor();
-        programs.update(&editor_key(), |one| one.standing = ProgramState::Worth);
+        programs.update(&editor_key(), |one| one.state = ProgramState::Worth);
         let mut start = || programs.begin_startup(&editor_key(), executable_id(1), 7, None);
         assert_eq!(start(), StartupPurpose::Learn { anew: false });
         assert_eq!(start(), StartupPurpose::Watch);
@@ -580,7 +579,7 @@ mod tests {
     #[test]
     fn what_one_user_starts_says_nothing_of_another() {
         let mut programs = known_editor();
-        programs.update(&editor_key(), |one| one.standing = ProgramState::Known);
+        programs.update(&editor_key(), |one| one.state = ProgramState::Known);
         let root = ProgramKey { user: 0, ..editor_key() };
         assert_eq!(programs.begin_startup(&root, executable_id(1), 7, None), StartupPurpose::Watch);
         assert_eq!(start_editor(&mut programs, 1), StartupPurpose::ReadAhead { learn: false });

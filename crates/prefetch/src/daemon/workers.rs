@@ -200,9 +200,9 @@ fn finish_learning(
     };
     match learnt {
         Ok(start) => remember_trace(shared, program, start, anew),
-        Err(PrefetchError::Empty { .. }) => shared.update_program(program, |one| match one.standing {
+        Err(PrefetchError::Empty { .. }) => shared.update_program(program, |one| match one.state {
             ProgramState::Worth => one.why = "the start that was traced had everything in memory".into(),
-            _ => one.standing = ProgramState::Known,
+            _ => one.state = ProgramState::Known,
         }),
         Err(error) => shared.update_program(program, |one| one.why = error.to_string()),
     }
@@ -234,14 +234,14 @@ fn remember_trace(shared: &DaemonState, program: &ProgramKey, start: StartupTrac
     unsaved.push(UnsavedTrace { program: program.clone(), start, anew });
     let surplus = unsaved.len().saturating_sub(MAX_UNSAVED_TRACES);
     unsaved.drain(..surplus).for_each(|one| {
-        shared.update_program(&one.program, |one| one.standing = ProgramState::Worth);
+        shared.update_program(&one.program, |one| one.state = ProgramState::Worth);
     });
     drop(unsaved);
     save_traces(shared);
     shared.update_program(program, |one| {
         one.learned += 1;
         one.stale = false;
-        one.standing = ProgramState::Known;
+        one.state = ProgramState::Known;
         one.why = "learnt, and not started since".into();
     });
 }
@@ -320,7 +320,7 @@ fn remembered_trace(shared: &DaemonState, program: &ProgramKey) -> Option<Startu
         Ok(known) => combine_traces(&known, shared.settings.policy),
         Err(error) => {
             shared.update_program(program, |one| {
-                one.standing = ProgramState::Worth;
+                one.state = ProgramState::Worth;
                 one.why = format!("its trace cannot be used, and is made anew at its next start: {error}");
             });
             None

@@ -13,7 +13,7 @@ pub fn operation_conclusions(report: &OperationReport) -> Vec<String> {
     all.extend(describe_off_cpu(report));
     all.extend(report.causes.iter().filter(|cause| cause.share.outliers > 0).map(|cause| {
         let without = report.is_beyond_probe_cost(report.quantiles[2]).then(|| {
-            let [_, _, without, _] = cause.without;
+            let [_, _, without, _] = cause.quantiles_without;
             format!(
                 "; without it p99.9 would be {} instead of {}",
                 format_time(without),
@@ -226,7 +226,7 @@ fn describe_period(period: &CausePeriod) -> String {
 }
 
 fn describe_doubts(report: &OperationReport) -> Vec<String> {
-    let summary = &report.told;
+    let summary = &report.summary;
     let mut all = Vec::new();
     all.extend(
         summary

@@ -59,7 +59,7 @@ fn cause_cells(report: &OperationReport, cause: &OperationCauseRow) -> [GridCell
         GridCell::with_text(format!("{:.1}", cause.lift), cause.lift),
         cause.rank_correlation.map(|rho| GridCell::with_text(format!("{rho:.2}"), rho)).into(),
         if report.is_beyond_probe_cost(report.quantiles[2]) {
-            operation_time_cell(cause.without[2])
+            operation_time_cell(cause.quantiles_without[2])
         } else {
             GridCell::missing()
         },

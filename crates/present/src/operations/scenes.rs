@@ -5,6 +5,7 @@
 //! millions of times.
 
 use perflab_analyze::operations::{OperationClock, OperationReport, OutlierExplanation};
+use perflab_model::named::Named;
 use perflab_model::operation::{OperationColumns, SparseColumn};
 
 use crate::chart::dot_grid::DotGrid;
@@ -332,6 +333,13 @@ pub enum ScaleKind {
     /// by their logarithm: what is small is seen too
     #[default]
     Log,
+}
+
+impl Named for ScaleKind {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (ScaleKind::Log, "log", "by their logarithm: what is small is seen too"),
+        (ScaleKind::Linear, "linear", "as they are"),
+    ];
 }
 
 /// Bits of the mantissa that the table looks at: 0.2 % of the value, a quarter of a pixel.

@@ -57,7 +57,7 @@ fn find_file_ranges(path: &Path) -> Vec<SectorRange> {
     let mut found = IoRecording { files: vec![file], ..IoRecording::default() };
     // Where the extents of a btrfs lie takes more than asking the file.
     describe_file_system(&mut found, mount);
-    let (disk, start) = found.told.disk_below(device);
+    let (disk, start) = found.summary.disk_below(device);
     let extents = found.files.iter().flat_map(|file| &file.extents);
     let range = |from: u64, length: u64| SectorRange { disk, first: from / SECTOR, sectors: length / SECTOR };
     extents.map(|extent| range(start + extent.physical, extent.length)).collect()

@@ -34,7 +34,7 @@ pub fn locate_stacked_devices(
 ) {
     let asked: BTreeSet<DeviceNumber> =
         recording.events.iter().filter(|event| event.is_disk_read()).map(|event| event.device).collect();
-    let summary = &mut recording.told;
+    let summary = &mut recording.summary;
     let systems = recording.files.iter().map(|file| file.device);
     let disks: BTreeSet<DeviceNumber> = systems
         .chain(summary.partitions.iter().map(|part| part.device))
@@ -354,7 +354,7 @@ mod tests {
             }
             other => Err(format!("{other} is not of device mapper")),
         };
-        let summary = locate_in_recording(VOLUME, &[SDA], &table).told;
+        let summary = locate_in_recording(VOLUME, &[SDA], &table).summary;
         let base = 2048 + 32768;
         let expected = [
             device_segment(VOLUME, 0, 30_000, SDA, base + 2048),
@@ -366,9 +366,9 @@ mod tests {
     #[test]
     fn encrypted_volumes_and_mirrors_are_placed_without_a_table() {
         // 500,005 sectors, of which the last 5 are not a whole block of the encryption: the head has 32,768.
-        let summary = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).told;
+        let summary = locate_in_recording(LOCKED, &[SDA], &refuse_dmsetup).summary;
         assert_eq!(summary.segments, [device_segment(LOCKED, 0, 467_232, SDA, 2048 + 32_768)]);
-        let summary = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).told;
+        let summary = locate_in_recording(MIRROR, &[SDA, SDB], &refuse_dmsetup).summary;
         let expected = [
             device_segment(MIRROR, 0, 300_000, SDA, 2048 + 4096),
             device_segment(MIRROR, 0, 300_000, SDB, 63 + 264),
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn what_cannot_be_placed_says_why() {
         let reason = |device, table: &dyn Fn(DeviceNumber) -> Result<String, String>| {
-            let summary = locate_in_recording(device, &[SDA], table).told;
+            let summary = locate_in_recording(device, &[SDA], table).summary;
             assert_eq!((summary.segments.len(), summary.unplaced.len()), (0, 1), "{summary:?}");
             summary.unplaced[0].reason.clone()
         };
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn devices_with_requests_of_their_own_stay_where_they_are() {
         for (device, asked) in [(LOCKED, LOCKED), (SDA, SDA), (SDB, SDA)] {
-            let summary = locate_in_recording(device, &[asked], &refuse_dmsetup).told;
+            let summary = locate_in_recording(device, &[asked], &refuse_dmsetup).summary;
             assert_eq!((summary.segments, summary.unplaced), (Vec::new(), Vec::new()), "{device}");
         }
     }
