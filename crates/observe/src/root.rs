@@ -2,8 +2,12 @@
 //!
 //! Paths are written as the kernel names them (`/proc/stat`) and resolved here, in one place.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::ObserveError;
 
@@ -44,6 +48,12 @@ impl Root {
         names.sort();
         names
     }
+}
+
+/// Opens a file for reading, without waiting for who writes into a pipe: a tree that somebody copied may hold anything.
+pub(crate) fn open_unblocked(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`), which distinguishes boots; empty where

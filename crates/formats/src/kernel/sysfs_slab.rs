@@ -239,6 +239,11 @@ impl ExactCounts {
         self.counts.each_ref().map(|count| valid_count(count).map(|count| count.total))
     }
 
+    /// Whether the counts are of more than one node.
+    pub fn names_several_nodes(&self) -> bool {
+        self.counts.iter().filter_map(valid_count).any(|count| count.nodes.len() > 1)
+    }
+
     /// Appends the row of all nodes, and those of each node where there are several.
     pub fn append_rows(&self, cache: &str, flags: &[&str], several_nodes: bool, rows: &mut Vec<CellRow>) {
         rows.push(make_exact_row(cache, -1, flags, self.totals()));

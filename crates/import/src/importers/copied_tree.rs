@@ -1,24 +1,22 @@
-//! A copy of `/sys/kernel/slab`: one moment of every cache.
+//! A copy of a machine's `/proc` and `/sys`, or of parts of it: one reading of every monitor whose file is there.
 //!
-//! Names that are links become the aliases of the directory that they point to; every attribute may be missing, as
-//! kernels add and drop some.
+//! The monitors are those that record live, over another root. What only a copy cannot tell stands here: which page size
+//! the machine had, whether links were lost on the way, and which of a merged cache's names a log beside it uses. A copied
+//! text is read as a log of one reading, so that a damaged line costs itself only.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read as _;
+use std::collections::HashMap;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use perflab_formats::column::{add_row_flag, stored_columns};
-use perflab_formats::kernel::slab_counts::{
-    CountConsistency, LoggedMachine, MachinePageSize, PageSizeVotes, SlabShape,
-};
-use perflab_formats::kernel::slabinfo::SlabinfoParser;
-use perflab_formats::kernel::sysfs_slab::{
-    COUNT_ATTRIBUTES, ExactCounts, NodeCounts, SLAB_CACHES, SLAB_EXACT, cache_attributes, make_cache_row,
-    parse_cache_attributes,
-};
+use perflab_formats::column::{add_row_flag, column_index};
+use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize, PageSizeVotes, SlabShape};
+use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT};
+use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, open_log_parser};
 use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, Nanos, TableCell};
+use perflab_observe::{Root, open_monitor};
+use tempfile::TempDir;
 
 use crate::dump_log::DumpLog;
 use crate::error::ImportError;
@@ -26,29 +24,26 @@ use crate::import_report::{FileReport, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::kernel_dump;
+use crate::input_lines::InputLines;
 use crate::log_stream::LogStream;
 use crate::machine_page_size::settle_page_size;
-use perflab_files::open_finite_file;
 
 /// A copy of `/sys/kernel/slab`, alone or in a copied root.
 pub(crate) const IMPORTER: Importer = Importer {
     name: "sysfs",
-    about: "copy of /sys/kernel/slab",
-    recognises: |input| input.folder().is_some_and(is_slab_tree),
-    open: open_slab_tree,
+    about: "copy of /sys/kernel/slab, or of a root with files of /proc and /sys",
+    recognises: |input| input.folder().is_some_and(is_copied_tree),
+    open: open_copied_tree,
 };
 
-/// Where the directory may lie in what was copied.
+/// Where the directory of slab caches may lie in what was copied.
 const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
 
 /// Caches of one tree at most.
 const CACHES: usize = 100_000;
 
-/// The longest attribute that is looked at.
-const LONGEST: u64 = 4096;
-
-fn is_slab_tree(path: &Path) -> bool {
-    slab_directory(path).is_some()
+fn is_copied_tree(path: &Path) -> bool {
+    slab_directory(path).is_some() || KERNEL_FILES.iter().any(|file| !copied_parts(file, path).is_empty())
 }
 
 /// The directory of caches in `path`.
@@ -71,220 +66,257 @@ pub(crate) fn slab_directory_beside(path: &Path) -> Option<PathBuf> {
         .find(|path| has_slab_caches(path))
 }
 
-/// The series of the tree at `root`, whose caches have the names of those in `logs`: what a merged cache stands for.
+/// The texts of a kernel file that a copied root holds: the label of each, and where it lies.
+fn copied_parts(file: &KernelFile, root: &Path) -> Vec<(&'static str, PathBuf)> {
+    if matches!(file.layout, KernelFileLayout::Tree) {
+        return Vec::new();
+    }
+    let place = |(label, source): (&'static str, &str)| (label, root.join(source.trim_start_matches('/')));
+    file.parts().into_iter().map(place).filter(|(_, path)| path.is_file()).collect()
+}
+
+/// The series of the slab caches in `directory`, whose caches have the names of those in `logs`: what a merged cache stands for.
 pub(crate) fn slab_tree_series(
-    root: &Path,
+    directory: &Path,
     logs: &[LogStream],
     page: u64,
 ) -> Result<[LogStream; 2], ImportError> {
-    let mut caches = list_copied_caches(root)?;
-    let names: Vec<String> =
-        logs.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from).collect();
-    caches.iter_mut().for_each(|cache| cache.choose_name(&names));
-    Ok([slab_cache_stream(root, &caches, page), slab_exact_stream(root, &caches)])
+    let mut tree = CopiedSlabTree::read(directory)?;
+    tree.choose_listed_names(logs);
+    Ok(tree.into_streams(page))
 }
 
-/// One cache's directory.
-struct CopiedCache {
-    path: PathBuf,
-    directory: String,
-    aliases: Vec<String>,
-    listed: Option<String>,
+/// A reading of the two monitors of `/sys/kernel/slab`, over a copy of it.
+struct CopiedSlabTree {
+    directory: PathBuf,
+    caches: Vec<CellRow>,
+    exact: Vec<CellRow>,
 }
 
-impl CopiedCache {
-    /// The name in /proc/slabinfo, where a copy of it tells which member that is; the only member's; else
-    /// the directory's.
-    fn name(&self) -> &str {
-        match (&self.listed, &self.aliases[..]) {
-            (Some(listed), _) => listed,
-            (None, [only]) if self.directory.starts_with(':') => only,
-            _ => &self.directory,
+const CACHE: usize = column_index(SLAB_CACHES.columns, "cache");
+const DIRECTORY: usize = column_index(SLAB_CACHES.columns, "directory");
+const ALIASES: usize = column_index(SLAB_CACHES.columns, "aliases");
+const PAGE_SIZE: usize = column_index(SLAB_CACHES.columns, "page_size");
+
+/// What a cache's shape is made of.
+const SHAPE: [usize; 4] = [
+    column_index(SLAB_CACHES.columns, "object_size"),
+    column_index(SLAB_CACHES.columns, "slab_size"),
+    column_index(SLAB_CACHES.columns, "objs_per_slab"),
+    column_index(SLAB_CACHES.columns, "order"),
+];
+
+const EXACT_CACHE: usize = column_index(SLAB_EXACT.columns, "cache");
+
+impl CopiedSlabTree {
+    fn read(directory: &Path) -> Result<Self, ImportError> {
+        let entries = fs::read_dir(directory).map_err(ImportError::io("read", directory))?;
+        if entries.count() > CACHES {
+            let reason = format!("it has more than {CACHES} entries");
+            return Err(ImportError::not_importable(directory, None, reason));
+        }
+        let links = link_root(directory).map_err(ImportError::io("read", directory))?;
+        let root = Root(links.path().into());
+        let (mut caches, exact) =
+            (read_rows(&SLAB_CACHES, &root, directory)?, read_rows(&SLAB_EXACT, &root, directory)?);
+        // A directory without sizes is flagged as one; a cache keeps its row.
+        let has_shape = |row: &CellRow| SHAPE.iter().all(|place| int_cell(row, *place).is_some());
+        let unsound = caches.iter_mut().filter(|row| !has_shape(row) && flags_of(row).is_empty());
+        unsound.for_each(|row| add_row_flag(row, "malformed"));
+        Ok(CopiedSlabTree { directory: directory.into(), caches, exact })
+    }
+
+    /// A merged cache stands in a log under one of its names: then that is its name.
+    fn choose_listed_names(&mut self, logs: &[LogStream]) {
+        let names: Vec<&str> = logs.iter().flat_map(|stream| stream.first_texts("cache")).collect();
+        let mut chosen: HashMap<String, String> = HashMap::new();
+        for row in &mut self.caches {
+            let aliases = text_cell(row, ALIASES).split(',');
+            let mut own = std::iter::once(text_cell(row, DIRECTORY)).chain(aliases);
+            let Some(listed) = own.find(|name| names.contains(name)).map(str::to_owned) else { continue };
+            chosen.insert(text_cell(row, CACHE).into(), listed.clone());
+            row.get_mut(CACHE).into_iter().for_each(|cell| *cell = TableCell::Text(listed.clone()));
+        }
+        for row in &mut self.exact {
+            let Some(listed) = chosen.get(text_cell(row, EXACT_CACHE)) else { continue };
+            row.get_mut(EXACT_CACHE).into_iter().for_each(|cell| *cell = TableCell::Text(listed.clone()));
         }
     }
 
-    /// Takes its name from those of /proc/slabinfo.
-    fn choose_name(&mut self, listed: &[String]) {
-        let own = std::iter::once(&self.directory).chain(&self.aliases);
-        self.listed = own.into_iter().find(|name| listed.contains(name)).cloned();
+    fn fitted_page_size(&self) -> Option<MachinePageSize> {
+        let mut votes = PageSizeVotes::default();
+        self.caches.iter().filter_map(slab_shape).for_each(|shape| votes.add(shape));
+        let source = "how many objects fill a slab";
+        votes.best_page_size().map(|bytes| MachinePageSize { bytes, source: source.into() })
     }
 
-    fn read_text(&self, attribute: &str) -> Option<String> {
-        let path = self.path.join(attribute);
-        // Whatever else lies in a copied tree, a pipe would be waited for.
-        let file = open_finite_file(&path).ok()?;
-        let mut bytes = Vec::new();
-        file.take(LONGEST).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
-    }
-
-    fn read_number(&self, attribute: &str) -> Option<u64> {
-        self.read_text(attribute)?.split_ascii_whitespace().next()?.parse().ok()
-    }
-
-    fn slab_shape(&self) -> Option<SlabShape> {
-        let order = u32::try_from(self.read_number("order")?).ok()?;
-        let (object, objects) = (self.read_number("slab_size")?, self.read_number("objs_per_slab")?);
-        Some(SlabShape { object, objects, pages: 1_u64.checked_shl(order)? })
-    }
-}
-
-/// The events of a tree.
-fn open_slab_tree(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
-    let requested = || ImportError::not_importable(path, None, "there is no directory of a slab cache in it");
-    let root = slab_directory(path).ok_or_else(requested)?;
-    let mut caches = list_copied_caches(&root)?;
-    let mut metadata = RunMetadata {
-        title: "Imported /sys/kernel/slab".into(),
-        description: format!("A copy of /sys/kernel/slab, imported from {}: one moment.", path.display()),
-        target: "imported".into(),
-        ..RunMetadata::default()
-    };
-    metadata.notes.extend(unread_entries(path, &root));
-    let reported = options.page_size.map(kernel_dump::stated_page_size).or_else(|| fitted_page_size(&caches));
-    let page = settle_page_size(reported.clone(), &[], &mut metadata);
-    let listed = open_copied_slabinfo(path, reported)?;
-    let names = listed.iter().flat_map(|stream| stream.first_texts("cache")).map(String::from);
-    let names: Vec<String> = names.collect();
-    caches.iter_mut().for_each(|cache| cache.choose_name(&names));
-    let fixed = [slab_cache_stream(&root, &caches, page), slab_exact_stream(&root, &caches)];
-    let streams = fixed.into_iter().chain(listed).collect();
-    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, streams)))
-}
-
-/// What lies beside the caches, and beside the way to them.
-fn unread_entries(path: &Path, root: &Path) -> Vec<(String, String)> {
-    let mut notes: Vec<_> = note_unread_entries(root, |name| root.join(name).is_dir()).into_iter().collect();
-    if path != root {
-        let way = root.strip_prefix(path).ok().and_then(|way| way.components().next());
-        let is_way = |name: &str| way.is_some_and(|way| way.as_os_str() == name);
-        let is_list = |name: &str| name == "proc" && path.join("proc/slabinfo").is_file();
-        notes.extend(note_unread_entries(path, |name| is_way(name) || is_list(name)));
-    }
-    notes
-}
-
-/// The list of caches in a copied root.
-fn open_copied_slabinfo(
-    path: &Path,
-    page: Option<MachinePageSize>,
-) -> Result<Option<LogStream>, ImportError> {
-    let file = path.join("proc/slabinfo");
-    let machine = LoggedMachine { page_size: page, kernel: None };
-    let log = file.is_file().then(|| DumpLog::open_optional(&file, Box::new(SlabinfoParser::new(&machine))));
-    log.map(|log| LogStream::from_source(Box::new(log))).transpose()
-}
-
-fn fitted_page_size(caches: &[CopiedCache]) -> Option<MachinePageSize> {
-    let mut votes = PageSizeVotes::default();
-    caches.iter().filter_map(CopiedCache::slab_shape).for_each(|shape| votes.add(shape));
-    let source = "how many objects fill a slab";
-    votes.best_page_size().map(|bytes| MachinePageSize { bytes, source: source.into() })
-}
-
-/// All directories, with the links to each.
-fn list_copied_caches(root: &Path) -> Result<Vec<CopiedCache>, ImportError> {
-    let mut links: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut found = Vec::new();
-    for entry in fs::read_dir(root).map_err(ImportError::io("read", root))? {
-        let path = entry.map_err(ImportError::io("read", root))?.path();
-        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { continue };
-        if let Ok(target) = fs::read_link(&path) {
-            let target = target.file_name().map(|name| name.to_string_lossy().into_owned());
-            links.entry(target.unwrap_or_default()).or_default().push(name);
-        } else if path.is_dir() {
-            found.push((name, path));
+    fn into_streams(mut self, page: u64) -> [LogStream; 2] {
+        let page = i64::try_from(page).map_or(TableCell::Missing, TableCell::Int);
+        for row in &mut self.caches {
+            row.get_mut(PAGE_SIZE).into_iter().for_each(|cell| *cell = page.clone());
         }
-        if found.len() > CACHES {
-            return Err(ImportError::not_importable(
-                root,
-                None,
-                format!("it has more than {CACHES} entries"),
-            ));
+        let mut report = FileReport::new(&self.directory, SLAB_CACHES.name);
+        let is_merged = |row: &CellRow| text_cell(row, DIRECTORY).starts_with(':');
+        if self.caches.iter().any(is_merged)
+            && self.caches.iter().all(|row| text_cell(row, ALIASES).is_empty())
+        {
+            report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
         }
+        let caches =
+            make_stream(&SLAB_CACHES, report, self.caches, DIRECTORY, "a size is missing or no number");
+        let report = FileReport::new(&self.directory, SLAB_EXACT.name);
+        let why = "objects do not agree with slabs, or an attribute is no count";
+        [caches, make_stream(&SLAB_EXACT, report, self.exact, EXACT_CACHE, why)]
     }
-    found.sort();
-    let cache = |(directory, path): (String, PathBuf)| {
-        let mut aliases = links.remove(&directory).unwrap_or_default();
-        aliases.sort();
-        CopiedCache { path, directory, aliases, listed: None }
-    };
-    Ok(found.into_iter().map(cache).collect())
 }
 
-fn slab_cache_stream(root: &Path, caches: &[CopiedCache], page: u64) -> LogStream {
-    let mut report = FileReport::new(root, "slab-caches");
-    let merged = |cache: &CopiedCache| cache.directory.starts_with(':');
-    if caches.iter().any(merged) && caches.iter().all(|cache| cache.aliases.is_empty()) {
-        report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
+/// A folder in which the copied directory lies where the kernel has it.
+fn link_root(directory: &Path) -> io::Result<TempDir> {
+    let root = tempfile::tempdir()?;
+    let kernel = root.path().join("sys/kernel");
+    fs::create_dir_all(&kernel)?;
+    symlink(fs::canonicalize(directory)?, kernel.join("slab"))?;
+    Ok(root)
+}
+
+/// One reading of a monitor over `root`.
+fn read_rows(file: &'static KernelFile, root: &Root, copy: &Path) -> Result<Vec<CellRow>, ImportError> {
+    let mut rows = Vec::new();
+    let read = open_monitor(file, root, Nanos(0)).and_then(|mut monitor| monitor.read_rows(&mut rows));
+    read.map_err(|error| ImportError::not_importable(copy, None, error.to_string()))?;
+    Ok(rows)
+}
+
+fn text_cell(row: &CellRow, place: usize) -> &str {
+    match row.get(place) {
+        Some(TableCell::Text(text)) => text,
+        _ => "",
     }
-    let row = |cache: &CopiedCache| {
-        let row = make_copied_row(cache, page);
-        report.count_row(0, cache_row_outcome(cache, &row));
-        row
-    };
-    let rows = caches.iter().map(row).collect();
+}
+
+fn int_cell(row: &CellRow, place: usize) -> Option<u64> {
+    match row.get(place) {
+        Some(TableCell::Int(number)) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// The last column of both series.
+fn flags_of(row: &CellRow) -> &str {
+    text_cell(row, row.len().saturating_sub(1))
+}
+
+fn slab_shape(row: &CellRow) -> Option<SlabShape> {
+    let [_, object, objects, order] = SHAPE.map(|place| int_cell(row, place));
+    let pages = 1_u64.checked_shl(u32::try_from(order?).ok()?)?;
+    Some(SlabShape { object: object?, objects: objects?, pages })
+}
+
+/// The rows of one reading, each accounted for; `why` explains a flag, `subject` is the column that names a row.
+fn make_stream(
+    file: &KernelFile,
+    mut report: FileReport,
+    rows: Vec<CellRow>,
+    subject: usize,
+    why: &str,
+) -> LogStream {
+    for row in &rows {
+        let outcome = match flags_of(row) {
+            "" => LineOutcome::Used,
+            flags => LineOutcome::Flagged(format!("{flags}: {}: {why}", text_cell(row, subject))),
+        };
+        report.count_row(0, outcome);
+    }
     report.ticks = 1;
     LogStream::from_rows(
-        SLAB_CACHES.name,
-        SLAB_CACHES.source,
-        stored_columns(SLAB_CACHES.columns),
+        file.name,
+        file.source,
+        perflab_formats::column::stored_columns(file.columns),
         rows,
         report,
     )
 }
 
-/// A directory without sizes is flagged as one; a cache keeps its row.
-fn make_copied_row(cache: &CopiedCache, page: u64) -> CellRow {
-    let texts: Vec<_> = cache_attributes().iter().map(|column| cache.read_text(column.name)).collect();
-    let mut cells = parse_cache_attributes(&texts);
-    let has_shape = SHAPE.iter().all(|name| cache.read_number(name).is_some());
-    if !has_shape && cells.last() == Some(&TableCell::Text(String::new())) {
-        add_row_flag(&mut cells, "malformed");
-    }
-    make_cache_row(cache.name(), &cache.directory, &cache.aliases, Some(page), &cells)
-}
-
-/// What a cache's shape is made of.
-const SHAPE: [&str; 4] = ["object_size", "slab_size", "objs_per_slab", "order"];
-
-fn cache_row_outcome(cache: &CopiedCache, row: &CellRow) -> LineOutcome {
-    match row.last() {
-        Some(TableCell::Text(flag)) if !flag.is_empty() => {
-            LineOutcome::Flagged(format!("{flag}: {}: a size is missing or no number", cache.directory))
-        }
-        _ => LineOutcome::Used,
-    }
-}
-
-fn slab_exact_stream(root: &Path, caches: &[CopiedCache]) -> LogStream {
-    let mut report = FileReport::new(root, "slab-exact");
-    let mut rows = Vec::new();
-    for cache in caches {
-        let read = |name| cache.read_text(name).map(|text| NodeCounts::parse(&text));
-        let counts = ExactCounts::new(cache.read_number("objs_per_slab"), COUNT_ATTRIBUTES.map(read));
-        let (flags, outcome) = judge_copied_counts(cache, &counts);
-        let before = rows.len();
-        counts.append_rows(cache.name(), &flags, true, &mut rows);
-        (before..rows.len()).for_each(|_| report.count_row(0, outcome.clone()));
-    }
-    report.ticks = 1;
-    LogStream::from_rows(SLAB_EXACT.name, SLAB_EXACT.source, stored_columns(SLAB_EXACT.columns), rows, report)
-}
-
-/// The flags of a cache's rows. Attributes are read one after the other, and a copy is read once: fewer objects than its slabs hold
-/// say nothing.
-fn judge_copied_counts(cache: &CopiedCache, counts: &ExactCounts) -> (Vec<&'static str>, LineOutcome) {
-    let torn = if let CountConsistency::Torn(why) = counts.consistency() { Some(why) } else { None };
-    let malformed = counts.is_malformed().then_some("malformed");
-    let flags: Vec<&str> = malformed.into_iter().chain(torn.map(|_| "torn")).collect();
-    let why = torn.map_or_else(
-        || "an attribute is no count".into(),
-        |why| format!("objects do not agree with slabs: {why}"),
-    );
-    let outcome = match flags.is_empty() {
-        true => LineOutcome::Used,
-        false => LineOutcome::Flagged(format!("{}: {}: {why}", flags.join(","), cache.directory)),
+/// The events of a tree.
+fn open_copied_tree(path: &Path, options: &ImportOptions) -> Result<Box<dyn ImportSource>, ImportError> {
+    let slabs = slab_directory(path);
+    let mut metadata = RunMetadata {
+        title: "Imported copy of /proc and /sys".into(),
+        description: format!("Files of the kernel, imported from {}: one moment.", path.display()),
+        target: "imported".into(),
+        ..RunMetadata::default()
     };
-    (flags, outcome)
+    metadata.notes.extend(unread_entries(path, slabs.as_deref()));
+    let mut tree = slabs.as_deref().map(CopiedSlabTree::read).transpose()?;
+    let reported = options.page_size.map(kernel_dump::stated_page_size);
+    let reported = reported.or_else(|| tree.as_ref()?.fitted_page_size());
+    let texts = open_copied_texts(path, reported.clone(), &mut metadata)?;
+    let page = match (&tree, texts.iter().any(|stream| stream.series_name() == "slabinfo")) {
+        (None, false) => None,
+        _ => Some(settle_page_size(reported, &texts.iter().collect::<Vec<_>>(), &mut metadata)),
+    };
+    tree.iter_mut().for_each(|tree| tree.choose_listed_names(&texts));
+    let mut streams: Vec<LogStream> =
+        tree.zip(page).into_iter().flat_map(|(tree, page)| tree.into_streams(page)).collect();
+    streams.extend(texts);
+    if streams.is_empty() {
+        let reason = "there is no directory of slab caches and no file of the kernel in it";
+        return Err(ImportError::not_importable(path, None, reason));
+    }
+    Ok(Box::new(ImportedRun::new(IMPORTER.name, path, options, metadata, streams)))
+}
+
+/// The texts of a copied root, each as a log of one reading.
+fn open_copied_texts(
+    path: &Path,
+    page_size: Option<MachinePageSize>,
+    metadata: &mut RunMetadata,
+) -> Result<Vec<LogStream>, ImportError> {
+    let kernel = first_line(&path.join("proc/sys/kernel/osrelease"));
+    if let Some(release) = &kernel {
+        metadata.facts.add("kernel.release", release.as_str(), "/proc/sys/kernel/osrelease");
+    }
+    let machine = LoggedMachine { page_size, kernel };
+    let mut streams = Vec::new();
+    for file in KERNEL_FILES {
+        let parts = copied_parts(file, path);
+        if let [(label, place)] = &parts[..] {
+            if let Some(parser) = open_log_parser(file, label, &machine) {
+                let log = DumpLog::open_optional(place, parser);
+                streams.push(LogStream::from_source(Box::new(log))?);
+            }
+        } else if let Some((_, first)) = parts.first() {
+            // Files that are read together: one reading, not one each.
+            let mut report = FileReport::new(first.parent().unwrap_or(first), file.name);
+            match read_rows(file, &Root(path.into()), path) {
+                Ok(rows) => {
+                    rows.iter().for_each(|_| report.count_row(0, LineOutcome::Used));
+                    report.ticks = 1;
+                    let columns = perflab_formats::column::stored_columns(file.columns);
+                    streams.push(LogStream::from_rows(file.name, file.source, columns, rows, report));
+                }
+                Err(error) => metadata.report.push(FileReport::unreadable(&report.file, error)),
+            }
+        }
+    }
+    Ok(streams)
+}
+
+/// The first line of a small file, where it is there and has one.
+fn first_line(file: &Path) -> Option<String> {
+    let mut lines = file.is_file().then(|| InputLines::open_optional(file))?;
+    let line = lines.next_line().ok()??.text.trim().to_owned();
+    (!line.is_empty()).then_some(line)
+}
+
+/// What lies beside the caches, and beside the way to them.
+fn unread_entries(path: &Path, slabs: Option<&Path>) -> Vec<(String, String)> {
+    let of_slabs = slabs.and_then(|slabs| note_unread_entries(slabs, |name| slabs.join(name).is_dir()));
+    let mut notes: Vec<_> = of_slabs.into_iter().collect();
+    if slabs != Some(path) {
+        let way = slabs.and_then(|slabs| slabs.strip_prefix(path).ok()?.components().next());
+        let is_way = |name: &str| way.is_some_and(|way| way.as_os_str() == name);
+        notes.extend(note_unread_entries(path, |name| is_way(name) || ["proc", "sys"].contains(&name)));
+    }
+    notes
 }

@@ -18,7 +18,8 @@ use crate::{ObserveError, Root};
 struct SlabExactMonitor {
     schema: SeriesSchema,
     tree: SysfsSlabTree,
-    several_nodes: bool,
+    /// Whether the machine has several; nothing where it does not say.
+    several_nodes: Option<bool>,
     caches: Vec<SlabExactCache>,
 }
 
@@ -42,8 +43,8 @@ pub(crate) fn open_slab_exact(opening: &MonitorContext<'_>) -> Result<Box<dyn Mo
 }
 
 /// Where there is one node only, its row would say what the row of all nodes does.
-fn has_several_nodes(root: &Root) -> bool {
-    root.read("/sys/devices/system/node/online").is_ok_and(|list| list.contains([',', '-']))
+fn has_several_nodes(root: &Root) -> Option<bool> {
+    Some(root.read("/sys/devices/system/node/online").ok()?.contains([',', '-']))
 }
 
 impl Monitor for SlabExactMonitor {
@@ -59,7 +60,8 @@ impl Monitor for SlabExactMonitor {
             let (reading, flags) = cache.read_consistent_counts();
             // A cache that went just now has no counts left.
             if !reading.is_empty() {
-                reading.append_rows(&cache.name, &flags, self.several_nodes, rows);
+                let by_node = self.several_nodes.unwrap_or_else(|| reading.names_several_nodes());
+                reading.append_rows(&cache.name, &flags, by_node, rows);
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ use perflab_formats::kernel::sysfs_slab::NodeCounts;
 
 use crate::error::ObserveError;
 use crate::monitor::text_file::ProcFile;
-use crate::root::Root;
+use crate::root::{Root, open_unblocked};
 
 /// How often counts that contradict themselves are read again within a tick.
 pub(crate) const REREADS: usize = 2;
@@ -158,7 +158,7 @@ impl SlabAttribute {
     /// # Errors
     /// When it is there and may not be read.
     pub(crate) fn new(path: PathBuf, keep: bool) -> Result<Self, Error> {
-        match File::open(&path) {
+        match open_unblocked(&path) {
             Ok(file) if keep => Ok(SlabAttribute::Open(file)),
             Ok(_) => Ok(SlabAttribute::Closed(path)),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error),
@@ -170,7 +170,7 @@ impl SlabAttribute {
     pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> T) -> Option<T> {
         match self {
             SlabAttribute::Open(file) => parse_file_text(file, parse),
-            SlabAttribute::Closed(path) => parse_file_text(&File::open(path).ok()?, parse),
+            SlabAttribute::Closed(path) => parse_file_text(&open_unblocked(path).ok()?, parse),
             SlabAttribute::Absent => None,
         }
     }

@@ -10,10 +10,13 @@ use perflab_model::{CellRow, SeriesSchema};
 
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
-use crate::root::Root;
+use crate::root::{Root, open_unblocked};
 
 /// More than any known file needs at first; it grows where a machine has more to say.
 const FIRST_BUFFER: usize = 16 << 10;
+
+/// No kernel gives more at once; a file of a copied tree may not end at all.
+const LONGEST: usize = 64 << 20;
 
 /// An open file of `/proc`.
 #[derive(Debug)]
@@ -26,7 +29,8 @@ pub(crate) struct ProcFile {
 impl ProcFile {
     /// Opens `path` (as the kernel names it) below `root`.
     pub(crate) fn open(root: &Root, path: &str) -> Result<Self, ObserveError> {
-        let file = File::open(root.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
+        let file =
+            open_unblocked(&root.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
         Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER] })
     }
 
@@ -44,6 +48,11 @@ impl ProcFile {
     fn fill_buffer(&mut self) -> Result<usize, Error> {
         let mut length = 0;
         loop {
+            if length > LONGEST {
+                return Err(Error::other(format!(
+                    "it is longer than the {LONGEST} bytes that the kernel gives"
+                )));
+            }
             if length == self.buffer.len() {
                 self.buffer.resize(length * 2, 0);
             }

@@ -15,7 +15,17 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("perflab-observe", &["perflab-formats", "perflab-model", "perflab-stacks"]),
     ("perflab-workload", &["optrace", "perflab-formats", "perflab-model", "slablist"]),
     ("perflab-archive", &["optrace", "perflab-files", "perflab-model"]),
-    ("perflab-import", &["optrace", "perflab-files", "perflab-formats", "perflab-model", "perflab-stacks"]),
+    (
+        "perflab-import",
+        &[
+            "optrace",
+            "perflab-files",
+            "perflab-formats",
+            "perflab-model",
+            "perflab-observe",
+            "perflab-stacks",
+        ],
+    ),
     ("perflab-prefetch", &["perflab-model", "perflab-observe"]),
     ("perflab-guest", &["perflab-model", "perflab-observe"]),
     ("perflab-settings", &["perflab-model", "perflab-observe", "perflab-workload"]),
