@@ -1,66 +1,59 @@
-// Numbers as people read them; crates/present/src/number/report.rs follows the same rules, and
-// test/numbers.json holds both to them.
+// Numbers as people read them: the mirror of UnitScale and its functions in crates/model/src/quantity.rs;
+// test/quantities.json holds both to the same texts.
 
-type Step = readonly [from: number, factor: number, name: string];
+type Ladder = readonly (readonly [name: string, size: number])[];
 
-const TIMES: readonly (readonly [string, number])[] = [["ns", 1e-9], ["us", 1e-6], ["µs", 1e-6], ["ms", 1e-3], ["s", 1]];
-const BINARY = ["B", "KiB", "MiB", "GiB", "TiB"];
-const DECIMAL = ["", "k", "M", "G", "T"];
+const TIMES: Ladder = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+const LADDERS: readonly Ladder[] = [
+  TIMES,
+  [["B", 1], ["KiB", 1024], ["MiB", 1024 ** 2], ["GiB", 1024 ** 3], ["TiB", 1024 ** 4]],
+  [["kB", 1], ["MB", 1e3], ["GB", 1e6], ["TB", 1e9]],
+  [["Hz", 1], ["kHz", 1e3], ["MHz", 1e6], ["GHz", 1e9]],
+  [["nJ", 1], ["µJ", 1e3], ["mJ", 1e6], ["J", 1e9]],
+];
+const PREFIXES: readonly (readonly [prefix: string, from: number, size: number])[] = [["k", 1e4, 1e3], ["M", 1e6, 1e6], ["G", 1e9, 1e9], ["T", 1e12, 1e12]];
+const SPELLINGS: Record<string, string> = { us: "µs", "\u03bcs": "µs", uJ: "µJ", bytes: "B", byte: "B", percent: "%" };
 const NBSP = "\u00a0";
 
-/** A number with its unit: `1.5 MiB`, `12.3 k faults/s`. */
+/** A number with its unit: `1.5 MiB`, `12.35 k faults/s`. */
 export function quantity(value: number, unit: string): string {
   if (!Number.isFinite(value)) return "–";
-  const scale = scaled(value, unit);
-  return scale.name === "" ? digits(value * scale.factor) : digits(value * scale.factor) + NBSP + scale.name;
+  const { factor, name } = scaled(value, unit);
+  return digits(value * factor) + (name === "" ? "" : NBSP + name);
 }
 
 /** What to multiply numbers of this size by, and the unit they then have. */
 export function scaled(value: number, unit: string): { factor: number; name: string } {
-  const steps = ladder(unit);
-  const size = Math.abs(value);
-  const [, factor, name] = [...steps].reverse().find(([from]) => size >= from) ?? steps[0]!;
-  return { factor, name };
+  const slash = unit.indexOf("/");
+  const [written, per] = slash < 0 ? [unit, ""] : [unit.slice(0, slash), unit.slice(slash)];
+  const base = SPELLINGS[written] ?? written;
+  const time = TIMES.find(([name]) => name === base);
+  if (time !== undefined && per === "/s") return { factor: time[1] / 1e7, name: "%" };
+  for (const ladder of LADDERS) {
+    const here = ladder.find(([name]) => name === base);
+    if (here === undefined) continue;
+    const amount = Math.abs(value) * here[1];
+    const [name, size] = amount > 0 ? ([...ladder].reverse().find(([, step]) => amount >= step) ?? ladder[0]!) : here;
+    return { factor: here[1] / size, name: name + per };
+  }
+  const word = base === "1" ? "" : base;
+  const isCount = !word.startsWith("k") && !/[\p{Lu}%µ]/u.test(word);
+  const [prefix, , size] = (isCount ? [...PREFIXES].reverse().find(([, from]) => Math.abs(value) >= from) : undefined) ?? ["", 0, 1];
+  return { factor: 1 / size, name: prefix + (prefix === "" || word === "" ? "" : NBSP) + word + per };
 }
 
-function ladder(unit: string): Step[] {
-  const rate = unit.endsWith("/s") ? "/s" : "";
-  const base = rate === "" ? unit : unit.slice(0, -2);
-  if (base === "percent") return [[0, 1, "%" + rate]];
-  const seconds = TIMES.find(([name]) => name === base)?.[1];
-  if (seconds !== undefined) return rate === "" ? times(seconds) : [[0, seconds * 100, "%"]];
-  if (["bytes", "byte", "B"].includes(base)) return BINARY.map((name, i) => [1024 ** i, 1024 ** -i, name + rate]);
-  if (/[A-Z%kµ]/.test(base)) return [[0, 1, unit]];
-  return counts(base === "1" ? "" : base, rate);
-}
-
-function times(seconds: number): Step[] {
-  const steps = TIMES.filter(([name]) => name !== "us").map(([name, size], i): Step => [i === 0 ? Number.MIN_VALUE : size / seconds, seconds / size, name]);
-  const own = TIMES.find(([, size]) => size === seconds)![0].replace("us", "µs");
-  return [[0, 1, own], ...steps];
-}
-
-function counts(word: string, rate: string): Step[] {
-  return DECIMAL.map((prefix, i): Step => {
-    const name = word === "" ? prefix + rate : prefix === "" ? word + rate : prefix + NBSP + word + rate;
-    return [i === 0 ? 0 : i === 1 ? 1e4 : 1000 ** i, 1000 ** -i, name];
-  });
-}
-
-/** Four significant digits without trailing zeros; thousands apart by a thin space. */
+/** Four digits that count, without zeros at the end. */
 export function digits(value: number): string {
-  const size = Math.abs(value);
-  if (size === 0 || !Number.isFinite(size)) return size === 0 ? "0" : "–";
-  const decimals = Math.min(6, Math.max(0, 3 - Math.floor(Math.log10(size))));
-  const text = value.toFixed(decimals);
-  const short = text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
-  return grouped(short.replace("-", "−"));
+  if (value === 0 || !Number.isFinite(value)) return value === 0 ? "0" : "–";
+  if (Math.abs(value) < 1e-4) {
+    const [number = "", exponent] = value.toExponential(3).split("e");
+    return `${trimmed(number)}e${exponent}`;
+  }
+  return trimmed(value.toFixed(Math.max(0, 3 - Math.floor(Math.log10(Math.abs(value))))));
 }
 
-function grouped(text: string): string {
-  const [whole = "", rest] = text.split(".");
-  const spaced = whole.replace("−", "").length < 5 ? whole : whole.replace(/\B(?=(\d{3})+$)/g, "\u202f");
-  return rest === undefined ? spaced : `${spaced}.${rest}`;
+function trimmed(text: string): string {
+  return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
 }
 
 /** A fraction as a signed percentage. */
@@ -69,7 +62,7 @@ export function percent(fraction: number): string {
   const size = Math.abs(value);
   const text = size.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
   const zero = /^[0.]+$/.test(text);
-  return (zero ? "0" : (value < 0 ? "−" : "+") + text) + NBSP + "%";
+  return (zero ? "0" : (value < 0 ? "-" : "+") + trimmed(text)) + NBSP + "%";
 }
 
 /** A moment of a run, from microseconds: `1:02.35`, `12.3 s`; `step` decides how exact. */

@@ -370,6 +370,148 @@ impl schemars::JsonSchema for DurationText {
     }
 }
 
+/// The unit in which quantities are shown, and how many of the stored unit are one of it: the one printer of terminal,
+/// report, pictures and browser (`web/src/number.ts`, held to it by `web/test/quantities.json`).
+///
+/// Times are ns, µs, ms and s; bytes are B, KiB, MiB, GiB and TiB, of 1,024 each; kB, MB, GB and TB stay decimal. Time per
+/// second is a share in per cent. A count gets a prefix from 10,000 on. Other units stay as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitScale {
+    /// What stands beside the number; empty for plain numbers.
+    pub name: String,
+    /// How many of the stored unit are one of it.
+    pub divisor: f64,
+}
+
+/// Units of one kind, each in the first one's scale, from small to large.
+type UnitLadder = &'static [(&'static str, f64)];
+
+const SHOWN_TIMES: UnitLadder = &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+const LADDERS: &[UnitLadder] = &[
+    SHOWN_TIMES,
+    &[
+        ("B", 1.0),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("TiB", 1_099_511_627_776.0),
+    ],
+    &[("kB", 1.0), ("MB", 1e3), ("GB", 1e6), ("TB", 1e9)],
+    &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)],
+    &[("nJ", 1.0), ("µJ", 1e3), ("mJ", 1e6), ("J", 1e9)],
+];
+
+/// From what size on a count gets which prefix.
+const PREFIXES: &[(&str, f64, f64)] = &[("k", 1e4, 1e3), ("M", 1e6, 1e6), ("G", 1e9, 1e9), ("T", 1e12, 1e12)];
+
+/// Other spellings of units that are shown in one.
+const SPELLINGS: &[(&str, &str)] =
+    &[("us", "µs"), ("\u{3bc}s", "µs"), ("uJ", "µJ"), ("bytes", "B"), ("byte", "B"), ("percent", "%")];
+
+impl UnitScale {
+    /// The unit in which the largest of some quantities has one to four digits before the point.
+    #[must_use]
+    pub fn fitting(unit: &str, largest: f64) -> Self {
+        let (base, per) =
+            unit.split_once('/').map_or((unit, String::new()), |(base, per)| (base, format!("/{per}")));
+        let base = SPELLINGS.iter().find(|(other, _)| *other == base).map_or(base, |(_, shown)| shown);
+        let time = SHOWN_TIMES.iter().find(|(name, _)| *name == base);
+        if let (Some((_, nanos)), "/s") = (time, per.as_str()) {
+            return UnitScale { name: "%".into(), divisor: 1e7 / nanos };
+        }
+        let ladder = LADDERS.iter().find_map(|ladder| {
+            ladder.iter().find(|(name, _)| *name == base).map(|(_, size)| (*ladder, *size))
+        });
+        if let Some((ladder, size)) = ladder {
+            let amount = largest.abs() * size;
+            // Nothing has the unit that it came in.
+            let fits = ladder.iter().rev().find(|(_, step)| amount >= *step).filter(|_| amount > 0.0);
+            let smallest = ladder.first().filter(|_| amount > 0.0);
+            let (name, step) = fits.or(smallest).copied().unwrap_or((base, size));
+            return UnitScale { name: format!("{name}{per}"), divisor: step / size };
+        }
+        let word = if base == "1" { "" } else { base };
+        let is_count =
+            !word.starts_with('k') && !word.contains(|c: char| c.is_uppercase() || "%µ".contains(c));
+        let prefix = PREFIXES.iter().rev().find(|(_, from, _)| is_count && largest.abs() >= *from);
+        let (prefix, divisor) = prefix.map_or(("", 1.0), |(prefix, _, size)| (*prefix, *size));
+        let gap = if prefix.is_empty() || word.is_empty() { "" } else { "\u{a0}" };
+        UnitScale { name: format!("{prefix}{gap}{word}{per}"), divisor }
+    }
+
+    /// A stored number in this unit, without its name.
+    #[must_use]
+    pub fn format_number(&self, value: f64) -> String {
+        format_digits(value / self.divisor)
+    }
+}
+
+/// A number with its unit: `1.5 MiB`, `12.35 k faults/s`, `37.2 ms`.
+#[must_use]
+pub fn format_quantity(value: f64, unit: &str) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    let scale = UnitScale::fitting(unit, value);
+    let number = scale.format_number(value);
+    if scale.name.is_empty() { number } else { format!("{number}\u{a0}{}", scale.name) }
+}
+
+/// Four digits that count, without zeros at the end.
+#[must_use]
+pub fn format_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0".into() } else { value.to_string() };
+    }
+    if value.abs() < 1e-4 {
+        let text = format!("{value:.3e}");
+        let (number, exponent) = text.split_once('e').unwrap_or((text.as_str(), "0"));
+        return format!("{}e{exponent}", trim_zeros(number));
+    }
+    let decimals = usize::try_from(3 - value.abs().log10().floor() as i32).unwrap_or(0);
+    trim_zeros(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn trim_zeros(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// `+2.1`: a signed number with so many decimals, without a negative zero.
+#[must_use]
+pub fn format_signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.chars().all(|c| !c.is_ascii_digit() || c == '0');
+    if is_zero { text.replace(['-', '+'], "") } else { text }
+}
+
+/// As many decimals as show two digits of a width, at most three.
+#[must_use]
+pub fn decimals_for_width(width: f64) -> usize {
+    if width <= 0.0 || !width.is_finite() {
+        return 1;
+    }
+    usize::try_from(1 - width.log10().floor() as i32).unwrap_or(0).min(3)
+}
+
+/// A fraction as a signed percentage: `+12.3 %`, `-0.41 %`.
+#[must_use]
+pub fn format_percent_change(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let decimals = match percent.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{}\u{a0}%", trim_zeros(&format_signed(percent, decimals)))
+}
+
+/// A p- or q-value.
+#[must_use]
+pub fn format_probability(value: f64) -> String {
+    if value < 0.001 { "<0.001".into() } else { format!("{value:.3}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,5 +585,34 @@ mod tests {
         assert_eq!(Nanos(1_234_567).to_string(), "1.2 ms");
         assert_eq!(Nanos(150_000_000_000).to_string(), "2 min 30 s");
         assert_eq!(Bytes(64 << 20).to_string(), "64.0 MiB");
+    }
+
+    #[derive(serde::Deserialize)]
+    struct SharedQuantityCases {
+        quantities: Vec<(f64, String, String)>,
+        percents: Vec<(f64, String)>,
+    }
+
+    #[test]
+    fn the_browser_and_this_side_print_the_same() {
+        let text = include_str!("../../../web/test/quantities.json");
+        let shared: SharedQuantityCases = serde_json::from_str(text).unwrap();
+        for (value, unit, printed) in shared.quantities {
+            assert_eq!(format_quantity(value, &unit).replace('\u{a0}', " "), printed, "{value} {unit}");
+        }
+        for (value, printed) in shared.percents {
+            assert_eq!(format_percent_change(value).replace('\u{a0}', " "), printed);
+        }
+    }
+
+    #[test]
+    fn four_digits_count() {
+        let cases =
+            [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1e-9"), (123_456.7, "123457")];
+        for (value, expected) in cases {
+            assert_eq!(format_digits(value), expected);
+        }
+        assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
+        assert_eq!([0.0005, 0.5].map(format_probability), ["<0.001", "0.500"]);
     }
 }

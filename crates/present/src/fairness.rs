@@ -7,14 +7,14 @@ use perflab_analyze::fairness::{IntervalEstimate, TargetFairness};
 use perflab_model::{Case, RunRecord, Sample};
 
 use crate::chart::axes::AxisBand;
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine, RangeLine};
 use crate::chart::palette::PALETTE;
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
-use crate::number::report::format_quantity;
 use crate::run_viewer;
 use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
+use perflab_model::quantity::format_quantity;
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;

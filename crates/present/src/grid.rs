@@ -63,8 +63,11 @@ impl GridCell {
 
     /// A quantity: scaled for people with its unit, exact for programs.
     pub fn quantity(value: f64, unit: &str) -> Self {
-        let shown = crate::number::table::fitting_shown_unit(unit, value);
-        GridCell::with_text(format!("{} {}", shown.format_value(value), shown.name).trim_end(), value)
+        let shown = perflab_model::quantity::UnitScale::fitting(unit, value);
+        GridCell::with_text(
+            format!("{} {}", shown.format_number(value), shown.name.replace("\u{a0}", " ")).trim_end(),
+            value,
+        )
     }
 
     /// Nothing: empty for people, null for programs.

@@ -12,10 +12,10 @@ use perflab_analyze::{
 };
 
 use crate::chart::axes::AxisBand;
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 
 /// One line a step, the newest first.

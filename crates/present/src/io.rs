@@ -11,12 +11,12 @@ use perflab_analyze::{remove_stacked_requests, trace_coverage};
 use perflab_model::io_trace::{DeviceNumber, IoEventKind, IoRecording, PAGE, SECTOR};
 use perflab_model::{Bytes, Nanos};
 
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartExtent, ExtentChart};
 use crate::chart::line_charts::{ChartLayer, StackedChart};
 use crate::chart::palette::{OTHERS_COLOUR, PALETTE, RgbColour};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
 use crate::run_viewer::run_display_name;
 use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
 

@@ -13,7 +13,7 @@
 //! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
 //! | [`chart`] | static figures as SVG and PNG |
-//! | `number`, `sentence` | numbers and sentences for people |
+//! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
 pub mod chart;
 pub mod comparison;
@@ -25,7 +25,6 @@ mod grid;
 pub mod history;
 pub mod io;
 pub mod noise;
-mod number;
 pub mod operations;
 mod packed_column;
 pub mod report;

@@ -10,13 +10,13 @@ use perflab_analyze::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007, claim
 use perflab_model::RunRecord;
 
 use crate::chart::axes::AxisBand;
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
-use crate::number::report::format_quantity;
 use crate::run_viewer;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
+use perflab_model::quantity::format_quantity;
 
 /// How long applications take to be there, by prefetch mode.
 pub(crate) const SECTION: Section =

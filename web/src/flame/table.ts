@@ -124,5 +124,5 @@ export function share(fraction: number): string {
 /** A difference of shares, in points of percent. */
 export function points(fraction: number): string {
   const text = Math.abs(fraction * 100).toFixed(2);
-  return (text === "0.00" ? "" : fraction < 0 ? "−" : "+") + text;
+  return (text === "0.00" ? "" : fraction < 0 ? "-" : "+") + text;
 }

@@ -3,12 +3,12 @@
 //! Ticks are 1, 2 or 5 times a power of ten, as few as fit. There are no logarithmic scales: bytes that add up need a
 //! zero.
 
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::palette::RgbColour;
 use crate::chart::scene::{
     MarkInk, Scene, SceneMark, TEXT, TextAnchor, faint_text, line_mark, rect_mark, text_mark, title_text,
 };
 use crate::chart::typeface;
-use crate::number::chart::AxisUnit;
 
 /// A range of the horizontal axis that has a name: a phase of the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,7 +180,7 @@ impl ChartAxis {
         pixels: (f64, f64),
         requested: usize,
     ) -> Self {
-        let shown = unit.scaled_for(low.abs().max(high.abs()));
+        let shown = unit.scale_for(low.abs().max(high.abs()));
         let (low, high) = (low / shown.divisor, high / shown.divisor);
         let high = if high > low { high } else { low + 1.0 };
         let step = nice_step(high - low, requested);
@@ -223,7 +223,7 @@ impl ChartAxis {
             }
             let text = format!("{value:.decimals$}");
             let zero = text.chars().all(|letter| matches!(letter, '-' | '0' | '.'));
-            if zero { "0".to_owned() } else { text.replace('-', "−") }
+            if zero { "0".to_owned() } else { text }
         };
         let multiples = tick_values(self.low, self.high, self.step);
         multiples.into_iter().map(|value| (self.pixel_of(value * self.divisor), text(value))).collect()

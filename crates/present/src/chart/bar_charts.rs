@@ -9,7 +9,9 @@ use crate::chart::scene::{
     title_text,
 };
 use crate::chart::typeface;
-use crate::number::chart::{AxisUnit, format_significant};
+use perflab_model::quantity::format_digits;
+
+use crate::chart::axis_unit::AxisUnit;
 
 /// One thing.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,11 +173,11 @@ impl HistogramChart {
         frame.add_axes(&x, &y, &self.x_title);
         for (edges, count) in self.edges.windows(2).zip(&self.counts).filter(|(_, count)| **count > 0.0) {
             let [from, to] = edges else { continue };
-            let shown = self.unit.scaled_for(*to);
+            let shown = self.unit.scale_for(*to);
             let title = format!(
                 "{} to {} {}: {}",
-                format_significant(from / shown.divisor),
-                format_significant(to / shown.divisor),
+                format_digits(from / shown.divisor),
+                format_digits(to / shown.divisor),
                 shown.name,
                 self.height_unit.format_value(*count)
             );

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::palette::{OTHERS_COLOUR, RgbColour, series_colour};
 use crate::chart::scene::{
     MarkInk, Scene, SceneMark, ScenePoint, TextAnchor, faint_text, line_mark, rect_mark,
 };
-use crate::number::chart::AxisUnit;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]

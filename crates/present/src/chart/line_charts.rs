@@ -1,10 +1,10 @@
 //! Quantities over time: lines, which break where a value is missing, and stacked areas, which have no negative parts.
 
 use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::palette::{RgbColour, series_colour};
 use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint};
 use crate::chart::thinning::keep_pixel_extremes;
-use crate::number::chart::AxisUnit;
 
 /// One quantity over time.
 #[derive(Debug, Clone, PartialEq)]

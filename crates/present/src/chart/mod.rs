@@ -18,6 +18,7 @@
 //! ```
 
 pub(crate) mod axes;
+pub(crate) mod axis_unit;
 pub(crate) mod bar_charts;
 pub(crate) mod dot_charts;
 pub(crate) mod dot_grid;
@@ -31,7 +32,7 @@ mod tests;
 pub(crate) mod thinning;
 pub(crate) mod typeface;
 
-pub use crate::number::chart::AxisUnit;
+pub use crate::chart::axis_unit::AxisUnit;
 pub use axes::AxisBand;
 pub use bar_charts::{BarChart, ChartBar, HistogramChart};
 pub use dot_charts::{ChartDot, ChartExtent, DotChart, ExtentChart, LevelLine, RangeLine};

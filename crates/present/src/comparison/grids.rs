@@ -10,7 +10,7 @@ use perflab_analyze::{Comparison, ComparisonRecap, InteractionTable, SampleStati
 use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
 use crate::diagnostics::wrap_text;
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
-use crate::number::table::{ShownUnit, fitting_shown_unit, format_four_digits, format_probability};
+use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 
 /// The comparison, two columns a statistic: baseline and candidate.
 ///
@@ -55,7 +55,7 @@ fn statistic_cells(row: &VerdictRow, chosen: &[SampleStatistic]) -> Vec<GridCell
     let with_unit = chosen.iter().zip(&found).filter(|(statistic, _)| statistic.has_unit());
     let largest =
         with_unit.flat_map(|(_, pair)| pair.iter().flatten()).fold(0.0_f64, |most, v| most.max(v.abs()));
-    let unit = fitting_shown_unit(&row.unit.0, largest);
+    let unit = UnitScale::fitting(&row.unit.0, largest);
     let mut cells = vec![
         GridCell::from(row.subject.as_str()),
         GridCell::from(row.metric.as_str()),
@@ -70,12 +70,12 @@ fn statistic_cells(row: &VerdictRow, chosen: &[SampleStatistic]) -> Vec<GridCell
     cells
 }
 
-fn statistic_cell(value: Option<f64>, statistic: SampleStatistic, unit: &ShownUnit) -> GridCell {
+fn statistic_cell(value: Option<f64>, statistic: SampleStatistic, unit: &UnitScale) -> GridCell {
     let Some(value) = value else { return GridCell::missing() };
     let text = match statistic {
         SampleStatistic::Variation | SampleStatistic::HarmonicVariation => format!("{value:.2} %"),
-        statistic if statistic.has_unit() => unit.format_value(value),
-        _ => format_four_digits(value),
+        statistic if statistic.has_unit() => unit.format_number(value),
+        _ => format_digits(value),
     };
     GridCell::with_text(text, value)
 }

@@ -121,7 +121,7 @@ fn tick_text(change: f64) -> String {
     let decimals = if percent.abs() >= 1.0 { 0 } else { (-percent.abs().log10()).ceil() as usize };
     // A step such as 2.5 % has its half.
     let decimals = decimals.max(usize::from((percent * 10.0).round() % 10.0 != 0.0));
-    format!("{percent:+.decimals$}\u{a0}%").replacen('-', "−", 1)
+    format!("{percent:+.decimals$}\u{a0}%")
 }
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `rough`.

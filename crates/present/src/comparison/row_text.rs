@@ -2,7 +2,7 @@
 
 use perflab_analyze::{ChangeScale, Comparison, MetricChange, RowFlag, SideSummary, VerdictRow};
 
-use crate::number::table::{ShownUnit, decimals_for, fitting_shown_unit, format_probability, format_signed};
+use perflab_model::quantity::{UnitScale, decimals_for_width, format_probability, format_signed};
 
 /// One row, as people read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ impl RowText {
     pub(crate) fn from_row(row: &VerdictRow) -> Self {
         let unit = row_unit(row);
         let median = |side: &Option<SideSummary>| {
-            side.as_ref().map_or(NOTHING.into(), |side| unit.format_value(side.median))
+            side.as_ref().map_or(NOTHING.into(), |side| unit.format_number(side.median))
         };
         RowText {
             metric: match unit.name.is_empty() {
@@ -61,20 +61,20 @@ fn metric_names(row: &VerdictRow) -> String {
     format!("{}{key}", all.join(" = "))
 }
 
-fn row_unit(row: &VerdictRow) -> ShownUnit {
+fn row_unit(row: &VerdictRow) -> UnitScale {
     let medians = row.baseline.iter().chain(&row.candidate).map(|side| side.median.abs());
-    fitting_shown_unit(&row.unit.0, medians.fold(0.0, f64::max))
+    UnitScale::fitting(&row.unit.0, medians.fold(0.0, f64::max))
 }
 
 /// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
-fn row_change_text(change: MetricChange, unit: &ShownUnit) -> String {
+fn row_change_text(change: MetricChange, unit: &UnitScale) -> String {
     let (scale, suffix) = match change.scale {
         ChangeScale::Ratio => (100.0, " %".to_owned()),
         ChangeScale::Absolute if unit.name.is_empty() => (1.0 / unit.divisor, String::new()),
         ChangeScale::Absolute => (1.0 / unit.divisor, format!(" {}", unit.name)),
     };
     let half = change.interval.map_or(change.value.abs(), |interval| (interval.high - interval.low) / 2.0);
-    let decimals = decimals_for(half * scale);
+    let decimals = decimals_for_width(half * scale);
     let text = |value: f64| format_signed(value * scale, decimals);
     let interval = change.interval.map(|i| format!(" [{}, {}]", text(i.low), text(i.high)));
     format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
@@ -84,7 +84,7 @@ fn row_change_text(change: MetricChange, unit: &ShownUnit) -> String {
 #[must_use]
 pub fn format_change(change: MetricChange, unit: &str) -> String {
     let largest = change.interval.map_or(change.value.abs(), |i| i.low.abs().max(i.high.abs()));
-    row_change_text(change, &fitting_shown_unit(unit, largest))
+    row_change_text(change, &UnitScale::fitting(unit, largest))
 }
 
 /// Symbol and word.

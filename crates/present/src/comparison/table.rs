@@ -296,7 +296,7 @@ impl IntervalDrawing {
         let ticks = self.axis.ticks();
         let (zero, others): (Vec<_>, Vec<_>) = ticks.into_iter().partition(|tick| tick.text == "0");
         for tick in zero.into_iter().chain(others) {
-            let text: Vec<char> = tick.text.replace('\u{a0}', "").replace('−', "-").chars().collect();
+            let text: Vec<char> = tick.text.replace('\u{a0}', "").chars().collect();
             let middle = (tick.share * (Self::WIDTH - 1) as f64).round() as usize;
             let from = middle.saturating_sub(text.len() / 2).min(Self::WIDTH - text.len());
             let room = from.saturating_sub(1)..(from + text.len() + 1).min(Self::WIDTH);

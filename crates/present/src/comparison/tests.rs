@@ -5,7 +5,6 @@ use perflab_model::{Direction, RunRecord};
 
 use crate::comparison::table::render_comparison;
 use crate::grid::{Grid, GridCell, GridColumn, OutputFormat};
-use crate::number::table::{fitting_shown_unit, format_four_digits, format_signed};
 
 /// One run with every verdict: bandwidth better, time worse, latency the same, jitter unclear, faults changed.
 fn comparison_with_every_verdict() -> Comparison {
@@ -291,37 +290,4 @@ fn a_grid_has_four_formats() {
 fn a_grid_wraps_in_a_narrow_terminal() {
     let text = run_list_grid().render(OutputFormat::Table, Some(24), false).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 24), "{text}");
-}
-
-#[test]
-fn units_are_scaled_for_people() {
-    let shown = |unit: &str, value: f64| {
-        let found = fitting_shown_unit(unit, value);
-        format!("{} {}", found.format_value(value), found.name)
-    };
-    let cases = [
-        ("s", 0.000_123_4, "123.4 us"),
-        ("s", 75.0, "75 s"),
-        ("ns", 1_500_000.0, "1.500 ms"),
-        ("MB/s", 10_240.0, "10.24 GB/s"),
-        ("bytes", 1_288_490_188.0, "1.200 GiB"),
-        ("ops/s", 1_234_567.0, "1.235 Mops/s"),
-        ("ops/s", 950.0, "950 ops/s"),
-        ("1", 1_234_567.0, "1.235 M"),
-        ("%", 12.5, "12.50 %"),
-        ("s", 0.0, "0 ns"),
-    ];
-    for (unit, value, expected) in cases {
-        assert_eq!(shown(unit, value), expected);
-    }
-}
-
-#[test]
-fn numbers_keep_four_digits() {
-    let cases =
-        [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1.000e-9"), (123_456.7, "123457")];
-    for (value, expected) in cases {
-        assert_eq!(format_four_digits(value), expected);
-    }
-    assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
 }

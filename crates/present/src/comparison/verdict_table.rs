@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::verdict_symbol;
-use crate::number::report::{format_percent_change, format_quantity};
+use perflab_model::quantity::{format_percent_change, format_quantity};
 
 /// Verdicts under the titles of their columns.
 #[derive(Debug, Serialize)]

@@ -351,7 +351,7 @@ fn group_digits(number: i64) -> String {
         }
         out.push(digit);
     }
-    if number < 0 { format!("−{out}") } else { out }
+    if number < 0 { format!("-{out}") } else { out }
 }
 
 fn format_rate(rate: f64) -> String {

@@ -13,10 +13,10 @@ use perflab_analyze::slab::{
 };
 use perflab_model::{Bytes, Nanos};
 
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::bar_charts::{self, BarChart, ChartBar};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
 
 /// How much room the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use perflab_analyze::slab::{CacheStack, ExactRatio, IterationSpan, UsageTimeline
 use perflab_model::Nanos;
 
 use crate::chart::axes::AxisBand;
+use crate::chart::axis_unit::AxisUnit;
 use crate::chart::line_charts::{ChartLayer, ChartLine, LineChart, StackedChart};
 use crate::chart::palette::name_colours;
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::number::chart::AxisUnit;
 use crate::slab::grids;
 
 /// One row a tick; where `most` is given, that many rows spread evenly over time, the last among them.

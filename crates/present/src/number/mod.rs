@@ -1,3 +1,0 @@
-pub(crate) mod chart;
-pub(crate) mod report;
-pub(crate) mod table;
