@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use perflab_analyze::fairness::{IntervalEstimate, TargetFairness};
+use perflab_model::quantity::format_quantity;
 use perflab_model::{Case, RunRecord, Sample};
 
 use crate::chart::axes::AxisBand;
@@ -14,7 +15,6 @@ use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer;
 use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
-use perflab_model::quantity::format_quantity;
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;

@@ -1,5 +1,6 @@
 //! One run for people: its card, its plan, its iterations.
 
+use perflab_model::quantity::format_quantity;
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
 
@@ -7,7 +8,6 @@ use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::run_display_name;
 use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
 use crate::sentence::format_sentence;
-use perflab_model::quantity::format_quantity;
 
 /// What ran, where, how it ended, and what perflab itself cost.
 pub(crate) const RUNS: Section =

@@ -8,6 +8,7 @@ use perflab_analyze::startup::{
 };
 use perflab_analyze::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007, claims_of_2007};
 use perflab_model::RunRecord;
+use perflab_model::quantity::format_quantity;
 
 use crate::chart::axes::AxisBand;
 use crate::chart::axis_unit::AxisUnit;
@@ -16,7 +17,6 @@ use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
-use perflab_model::quantity::format_quantity;
 
 /// How long applications take to be there, by prefetch mode.
 pub(crate) const SECTION: Section =

@@ -203,7 +203,7 @@ impl ChartAxis {
 
     /// Of things that are counted: no tick between two of them.
     pub(crate) fn for_counts(ends: (f64, f64), pixels: (f64, f64), requested: usize) -> Self {
-        let axis = ChartAxis::with_exact_ends(&AxisUnit::Plain(String::new()), ends, pixels, requested);
+        let axis = ChartAxis::with_exact_ends(&AxisUnit::Number, ends, pixels, requested);
         ChartAxis { step: axis.step.max(1.0), ..axis }
     }
 

@@ -10,6 +10,8 @@ pub enum AxisUnit {
     Bytes,
     /// a ratio from 0 to 1, shown in per cent
     Share,
+    /// numbers whose axis says elsewhere what they are; never scaled
+    Number,
     /// anything else, by its name
     Plain(String),
 }
@@ -20,6 +22,7 @@ impl AxisUnit {
         match self {
             AxisUnit::Bytes => UnitScale::fitting("B", largest),
             AxisUnit::Share => UnitScale { name: "%".into(), divisor: 0.01 },
+            AxisUnit::Number => UnitScale { name: String::new(), divisor: 1.0 },
             AxisUnit::Plain(name) => UnitScale::fitting(name, largest),
         }
     }

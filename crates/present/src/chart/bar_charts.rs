@@ -1,6 +1,7 @@
 //! Sizes of named things as horizontal bars, of parts or with an interval, and histograms.
 //!
 //! Rows and edges of bins are the caller's choice.
+use perflab_model::quantity::format_digits;
 
 use crate::chart::axes::{ChartAxis, ChartFrame};
 use crate::chart::palette::{PALETTE, series_colour};
@@ -9,7 +10,6 @@ use crate::chart::scene::{
     title_text,
 };
 use crate::chart::typeface;
-use perflab_model::quantity::format_digits;
 
 use crate::chart::axis_unit::AxisUnit;
 

@@ -220,12 +220,8 @@ impl ExtentChart {
         if low > high {
             return None;
         }
-        let x = ChartAxis::with_exact_ends(
-            &AxisUnit::Plain("s".into()),
-            (0.0, last * 1.02),
-            frame.horizontal_pixels(),
-            8,
-        );
+        let x =
+            ChartAxis::with_exact_ends(&AxisUnit::Number, (0.0, last * 1.02), frame.horizontal_pixels(), 8);
         Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 

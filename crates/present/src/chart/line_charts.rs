@@ -76,12 +76,7 @@ impl LineChart {
             return None;
         }
         let low = if self.from_zero { low.min(0.0) } else { low };
-        let x = ChartAxis::with_exact_ends(
-            &AxisUnit::Plain("s".into()),
-            (*first, *last),
-            frame.horizontal_pixels(),
-            8,
-        );
+        let x = ChartAxis::with_exact_ends(&AxisUnit::Number, (*first, *last), frame.horizontal_pixels(), 8);
         Some((x, ChartAxis::with_rounded_ends(&self.unit, (low, high), frame.vertical_pixels(), 6)))
     }
 
@@ -210,8 +205,7 @@ impl StackedChart {
         let zero = vec![0.0; self.times.len()];
         let top = self.layers.iter().fold(zero, |sum, layer| self.sum_layer(&sum, layer));
         let highest = top.into_iter().fold(0.0, f64::max);
-        let seconds = AxisUnit::Plain("s".into());
-        let x = ChartAxis::with_exact_ends(&seconds, (*first, *last), frame.horizontal_pixels(), 8);
+        let x = ChartAxis::with_exact_ends(&AxisUnit::Number, (*first, *last), frame.horizontal_pixels(), 8);
         Some((x, ChartAxis::with_rounded_ends(&self.unit, (0.0, highest), frame.vertical_pixels(), 6)))
     }
 

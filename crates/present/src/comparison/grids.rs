@@ -6,11 +6,11 @@
 use perflab_analyze::compare::recap::RecapGain;
 use perflab_analyze::interaction::EffectRow;
 use perflab_analyze::{Comparison, ComparisonRecap, InteractionTable, SampleStatistic, VerdictRow};
+use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 
 use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
 use crate::diagnostics::wrap_text;
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
-use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 
 /// The comparison, two columns a statistic: baseline and candidate.
 ///

@@ -2,13 +2,15 @@
 //!
 //! Positions are in per cent of the drawing's width, so that a phone gets the same figure and no script is needed.
 
-use perflab_analyze::{ChangeScale, Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictRow};
+use perflab_analyze::{Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictRow};
 use perflab_model::Direction;
+use perflab_model::quantity::{
+    UnitScale, decimals_for_width, format_percent_change, format_quantity, format_signed,
+};
 use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::verdict_symbol;
-use perflab_model::quantity::{format_percent_change, format_quantity};
 
 /// Verdicts under the titles of their columns.
 #[derive(Debug, Serialize)]
@@ -169,15 +171,17 @@ fn direction_text(direction: Direction) -> &'static str {
 /// The estimate, and its interval: `+2.1 %` and `+1.0 % … +3.3 %`; a paired one says so.
 fn change_and_interval(row: &VerdictRow) -> (String, String) {
     let Some(change) = row.change else { return ("–".into(), String::new()) };
-    let relative = ChangeSpan::from_row(row);
-    let own = |value: f64| match (relative, change.scale) {
-        (None, ChangeScale::Absolute) => format_quantity(value, &row.unit.0),
-        _ => format_percent_change(value),
+    let (point, limits, scale) = match ChangeSpan::from_row(row) {
+        Some(span) => (span.point, span.limits, UnitScale { name: "%".into(), divisor: 0.01 }),
+        None => {
+            let limits = change.interval.map(|interval| (interval.low, interval.high));
+            let largest = limits.map_or(change.value.abs(), |(low, high)| low.abs().max(high.abs()));
+            (change.value, limits, UnitScale::fitting(&row.unit.0, largest))
+        }
     };
-    let (point, limits) = match relative {
-        Some(span) => (span.point, span.limits),
-        None => (change.value, change.interval.map(|interval| (interval.low, interval.high))),
-    };
+    let half = limits.map_or(point.abs(), |(low, high)| (high - low) / 2.0);
+    let decimals = decimals_for_width(half / scale.divisor);
+    let own = |value: f64| format!("{}\u{a0}{}", format_signed(value / scale.divisor, decimals), scale.name);
     let interval = limits.map(|(low, high)| format!("{} … {}", own(low), own(high))).unwrap_or_default();
     let paired = if row.flags.contains(&RowFlag::Paired) { " paired" } else { "" };
     (own(point) + paired, interval)
