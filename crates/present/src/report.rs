@@ -164,13 +164,16 @@ impl PageView {
         if conclusions.is_empty() && blocks.is_empty() {
             return;
         }
-        let is_answer = self.answer.is_empty() && !conclusions.is_empty();
+        // Of verdicts the page begins with all sentences (one a factor), of others with the first.
+        let head = if section.id == VERDICTS { conclusions.len() } else { 1 };
+        let (head, rest) = conclusions.split_at(head.min(conclusions.len()));
+        let is_answer = self.answer.is_empty() && !head.is_empty();
         let mut view =
             SectionView { id: section.id, title: section.title, conclusions: Vec::new(), blocks: Vec::new() };
         if is_answer {
-            self.answer = conclusions
+            (self.answer, view.conclusions) = (head.to_vec(), rest.to_vec());
         } else {
-            view.conclusions = conclusions
+            view.conclusions = conclusions;
         }
         view.blocks = self.block_views(data, blocks);
         self.sections.push(view);

@@ -300,14 +300,7 @@ fn pixel_count(units: f64) -> usize {
 
 /// A time with its unit, as axes show it.
 fn time_text(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "us"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let text = format!("{value:.1}");
-    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+    perflab_model::quantity::format_quantity(ns, "ns").replace('\u{a0}', " ")
 }
 
 fn label_mark(x: f64, y: f64, size: f64, anchor: TextAnchor, text: String) -> SceneMark {
