@@ -264,7 +264,7 @@ pub fn find_guest(name: &str) -> Result<GuestRecord, GuestError> {
             Err(GuestError::NotRunning { name: name.into(), hint })
         }
         (None, _) if all.is_empty() => {
-            let hint = "none is: `perflab vm boot --stay` starts one".into();
+            let hint = "`perflab vm boot --stay` starts one".into();
             Err(GuestError::NotRunning { name: name.into(), hint })
         }
         (None, _) => {

@@ -258,7 +258,7 @@ fn another_file_system_in_the_same_place_is_left_alone() {
         let said = run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--", &program_path]);
         assert_eq!(said.code, Some(0), "the program runs: {}", said.err);
         let place = image.mount_point().display().to_string();
-        assert!(said.err.contains(&format!("{place} is another file system now")), "{kind}: {}", said.err);
+        assert!(said.err.contains(&format!("{place} is now another file system")), "{kind}: {}", said.err);
         image.evict_files();
         run_prefetch_on_image(&laboratory, &["replay", "--mode", "sync", "--no-start", "--", &program_path]);
         assert_eq!(resident_page_count(&image.mount_point().join("lib/whole")), 0, "{kind}");

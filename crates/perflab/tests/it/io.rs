@@ -160,8 +160,8 @@ fn coverage_of_2007_is_right_by_block_and_published_by_request() {
         assert!(said.code == Some(2) && said.err.contains(hint), "{}", said.err);
     };
     refused(&["io", "coverage", "without", "--trace", &dump, "--method", "published"], "--map MAP");
-    refused(&[&published[..], &["--blocks"]].concat(), "neither --blocks nor");
-    refused(&[&published[..], &["-o", "x.svg"]].concat(), "neither --blocks nor");
+    refused(&[&published[..], &["--blocks"]].concat(), "are sums");
+    refused(&[&published[..], &["-o", "x.svg"]].concat(), "are sums");
     refused(&["io", "import", &trace, "--partition-start", "63"], "--map");
     refused(&["io", "import", &trace, "--map", &map, "--block-size", "1000B"], "power of two");
     refused(&["io", "import", &trace, "--map", "/dev/zero"], "a device");

@@ -134,7 +134,7 @@ fn what_lies_together_for_one_program_stays_when_another_is_relaid() {
     is_known(&other);
     let places = apart.first_blocks();
     let (row, said) = apart.run_relayout_for(&other, &["--apply"]);
-    assert!(said.contains("2 parts of files stay where they are: brought together for another"), "{said}");
+    assert!(said.contains("2 parts of files were not moved: brought together for another"), "{said}");
     assert!(row["extents"].as_u64() <= Some(3) && row["extents before"].as_u64() >= Some(4), "{row}");
     assert_eq!(apart.first_blocks(), places);
     assert_eq!(apart.run_relayout(&[]).0["extents"], 1);
@@ -158,8 +158,8 @@ fn what_runs_is_left_alone_and_what_has_changed() {
     let (row, said) = apart.run_relayout(&["--apply"]);
     running.kill().unwrap();
     running.wait().unwrap();
-    assert!(said.contains("stay where they are: a program that runs"), "{said}");
-    assert!(said.contains("stay where they are: gone, or changed since it was traced"), "{said}");
+    assert!(said.contains("not moved: a program that runs"), "{said}");
+    assert!(said.contains("not moved: gone, or changed since it was traced"), "{said}");
     let now = apart.first_blocks();
     assert!(now[5] == places[5] && now[4] != places[4], "{now:?} {places:?} {row}");
     assert_eq!(fs::read(&files[3]).unwrap(), b"another");

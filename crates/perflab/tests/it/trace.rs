@@ -37,7 +37,7 @@ fn every_operation_is_kept_shown_drawn_and_compared() {
     assert!(std::fs::read_to_string(laboratory.path("new.svg")).unwrap().contains("<image "));
     let all = ["--with", "reap"].repeat(8);
     let said = laboratory.run(&[&["trace", "plot", "old", "-o", "x.png"], &all[..]].concat());
-    assert!(said.code == Some(2) && said.err.contains("no more than 7"), "{}", said.err);
+    assert!(said.code == Some(2) && said.err.contains("7 colours"), "{}", said.err);
     let said = laboratory.run(&["trace", "plot", "old", "--with", "raep", "-o", "x.png"]);
     assert!(said.code == Some(2) && said.err.contains("reap"), "{}", said.err);
 

@@ -373,7 +373,7 @@ fn bad_wishes_are_refused_before_anything_starts() {
         (&["--kernel", "/etc/passwd", "--", "true"], 3, "no kernel image"),
         (&["--root", "no-such.qcow2", "--", "true"], 2, "is no root for a guest"),
         (&["--memory", "lots", "--", "true"], 2, "not a size"),
-        (&["--node", "2:x", "--", "true"], 2, "is no NUMA node"),
+        (&["--node", "2:x", "--", "true"], 2, "CPUS:MEMORY"),
         (&["--root", "bare", "--", "no-such-program"], 2, "there is no program"),
         (&["--", "no-such-program"], 2, "there is no program"),
         (&["--modules", "/no/such/folder", "--", "true"], 2, "there is no folder /no/such/folder"),
