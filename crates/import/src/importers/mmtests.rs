@@ -29,6 +29,7 @@ use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
+use crate::importers::mmtests_declared::find_declared_benchmark;
 use crate::importers::mmtests_parsers;
 use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
 use crate::input_lines::{InputLines, name_link_target};
@@ -50,15 +51,12 @@ type BenchmarkParser = fn(&PackedFolder, &mut BenchmarkLogReader<'_>) -> Result<
 
 /// How the name of a benchmark's folder begins, and what reads its logs.
 pub(crate) const BENCHMARKS: &[(&str, BenchmarkParser)] = &[
-    ("hackbench", mmtests_rules::read_hackbench),
     ("netperf", mmtests_parsers::read_netperf),
     ("stream", mmtests_rules::read_stream),
-    ("sysbench", mmtests_rules::read_sysbench),
     ("dbench", mmtests_rules::read_dbench),
     ("tbench", mmtests_rules::read_dbench),
     ("redis-memtier", mmtests_rules::read_memtier),
     ("redis", mmtests_rules::read_redis),
-    ("perfpipe", mmtests_rules::read_perfpipe),
     ("fio", mmtests_parsers::read_fio_logs),
     ("pgbench", mmtests_parsers::read_pgbench),
 ];
@@ -256,8 +254,13 @@ fn read_benchmark(
         results: &mut metadata.results,
         report: &mut report,
     };
+    let declared = find_declared_benchmark(&test.name);
     let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
-    parser.map_or(Ok(()), |(_, read)| read(&folder, &mut bench))?;
+    match (declared, parser) {
+        (Some(declared), _) => declared.read_logs(&folder, &mut bench)?,
+        (None, Some((_, read))) => read(&folder, &mut bench)?,
+        (None, None) => {}
+    }
     let decided = bench.results.len() > before || bench.report.iter().any(|report| report.refused.is_some());
     mmtests_rules::read_gnu_times(&folder, &mut bench, !decided)?;
     if let Some(status) = test.status.filter(|status| *status != 0) {
@@ -269,7 +272,7 @@ fn read_benchmark(
     metadata.report.append(&mut report);
     let given = metadata.results.len() > before;
     if !given && !explained {
-        metadata.notes.push(explain_no_result(&folder, test, parser.is_some(), path));
+        metadata.notes.push(explain_no_result(&folder, test, declared.is_some() || parser.is_some(), path));
     }
     Ok(given)
 }

@@ -1,18 +1,15 @@
-//! Benchmark logs whose values are printed as they are.
+//! Benchmark logs whose values are printed as they are, but in tables with heads of their own. hackbench, perfpipe and sysbench are
+//! declared in `mmtests.toml`.
 //!
 //! | benchmark | logs |
 //! |---|---|
-//! | hackbench, and perf's version | `hackbench-GROUPS` with every execution (current), `hackbench-GROUPS-ITERATION` with one (2020) |
-//! | `perf bench sched pipe` | `benchlog-_-_-ITERATION` (current), `pipe-ITERATION.log` (2020) |
 //! | STREAM | `benchlog-THREADS-_-ITERATION` (current), `stream-ITERATION.log` (2020); the four best rates of each |
-//! | sysbench | `sysbench-raw-THREADS-ITERATION` or `benchlog-THREADS-_-ITERATION`; its lines tell the kind |
 //! | dbench | `dbench-CLIENTS.log` (2020), or `benchlog-loadfile-CLIENTS`, `benchlog-tput-CLIENTS`, `benchlog-op-CLIENTS` |
 //! | memtier_benchmark against Redis | `benchlog-CLIENTS-ITERATION`: the line of totals, in the columns that its head names |
 //! | redis-benchmark | `redis-CLIENTS-ITERATION.log`, a line of CSV per operation |
 //! | GNU time | `time-KEY-ITERATION` |
 //!
-//! sysbench's logs hold transactions of databases, events of the CPU and thread tests, or the latency of the mutex
-//! test. dbench has one execution for each number of clients. memtier's percentiles of the latency came between mean
+//! dbench has one execution for each number of clients. memtier's percentiles of the latency came between mean
 //! and bandwidth. Old logs of redis-benchmark hold requests per second only, current ones a head and latencies in
 //! milliseconds; values keep MMTests' scale: thousands of requests, microseconds. What GNU time wrote of each execution
 //! is all there is for builds and batch jobs, and explains the others.
@@ -172,58 +169,6 @@ pub(crate) fn outcome_of(value: Result<f64, String>, take: impl FnOnce(f64)) -> 
     }
 }
 
-const TIME: DeclaredMetric = ("time", "s", Direction::Lower);
-
-pub(crate) fn read_hackbench(
-    folder: &PackedFolder,
-    bench: &mut BenchmarkLogReader<'_>,
-) -> Result<(), ImportError> {
-    for log in folder.numbered_logs("hackbench") {
-        let Some(groups) = log.number_at(0) else { continue };
-        let case = bench.case_at(&[("groups", groups)]);
-        let time = bench.primary_metric(case, TIME);
-        let mut begun = 0;
-        let mut report = bench.read_lines(log.path, |bench, line| {
-            begun += u64::from(line.text.starts_with("# Running") || line.text.starts_with("Running in"));
-            // Hundreds of thousands of lines: those that hold no time are recognised by their first letter.
-            let text = line.text.trim_ascii_start();
-            let rest = text.strip_prefix("Total time:").or_else(|| text.strip_prefix("Time:"))?;
-            let value = parse_whole_number(line, rest);
-            Some(outcome_of(value, |value| {
-                let execution = bench.next_execution(case);
-                bench.add_sample(execution, time, value);
-            }))
-        })?;
-        if begun > report.rows_read {
-            report
-                .add_note(format!("{} executions began in it and have no result", begun - report.rows_read));
-        }
-        bench.keep_report(report);
-    }
-    Ok(())
-}
-
-const OPERATION: DeclaredMetric = ("usecs-op", "us", Direction::Lower);
-
-pub(crate) fn read_perfpipe(
-    folder: &PackedFolder,
-    bench: &mut BenchmarkLogReader<'_>,
-) -> Result<(), ImportError> {
-    for log in folder.numbered_logs("benchlog").iter().chain(&folder.numbered_logs("pipe")) {
-        let case = bench.case_at(&[]);
-        let operation = bench.primary_metric(case, OPERATION);
-        let report = bench.read_lines(log.path, |bench, line| {
-            let value = line.text.trim_ascii().strip_suffix("usecs/op")?;
-            Some(outcome_of(parse_finite_number(value.trim_ascii()), |value| {
-                let execution = bench.next_execution(case);
-                bench.add_sample(execution, operation, value);
-            }))
-        })?;
-        bench.keep_report(report);
-    }
-    Ok(())
-}
-
 const KERNELS: [&str; 4] = ["Copy", "Scale", "Add", "Triad"];
 
 pub(crate) fn read_stream(
@@ -270,70 +215,6 @@ fn read_stream_log(
     }
     bench.keep_report(report);
     Ok(())
-}
-
-const TRANSACTIONS: DeclaredMetric = ("txn/sec", "trans/s", Direction::Higher);
-
-const EVENTS: DeclaredMetric = ("events/sec", "events/s", Direction::Higher);
-
-const LATENCY: DeclaredMetric = ("latency", "ms", Direction::Lower);
-
-pub(crate) fn read_sysbench(
-    folder: &PackedFolder,
-    bench: &mut BenchmarkLogReader<'_>,
-) -> Result<(), ImportError> {
-    for log in folder.numbered_logs("sysbench-raw").iter().chain(&folder.numbered_logs("benchlog")) {
-        if let Some(threads) = log.number_at(0) {
-            read_sysbench_log(log, threads, bench)?;
-        }
-    }
-    Ok(())
-}
-
-fn read_sysbench_log(
-    log: &NumberedLog<'_>,
-    threads: &str,
-    bench: &mut BenchmarkLogReader<'_>,
-) -> Result<(), ImportError> {
-    let mutex = bench.name.contains("mutex");
-    let mut found: Vec<(DeclaredMetric, f64)> = Vec::new();
-    let report = bench.read_lines(log.path, |_, line| {
-        let (metric, value) = parse_sysbench_line(line)?;
-        Some(outcome_of(value, |value| found.push((metric, value))))
-    })?;
-    let case = bench.case_at(&[("threads", threads)]);
-    let decides = |metric: &DeclaredMetric| (metric.0 == LATENCY.0) == mutex;
-    // A log that was appended to holds several executions, each with the same lines.
-    let mut execution = None;
-    let mut seen: Vec<&str> = Vec::new();
-    for (metric, value) in found {
-        if seen.contains(&metric.0) || execution.is_none() {
-            execution = Some(bench.next_execution(case));
-            seen.clear();
-        }
-        seen.push(metric.0);
-        let id = if decides(&metric) {
-            bench.primary_metric(case, metric)
-        } else {
-            bench.secondary_metric(case, metric)
-        };
-        execution.into_iter().for_each(|execution| bench.add_sample(execution, id, value));
-    }
-    bench.keep_report(report);
-    Ok(())
-}
-
-fn parse_sysbench_line(line: TextLine<'_>) -> Option<(DeclaredMetric, Result<f64, String>)> {
-    if line.text.contains("transactions:") && line.text.contains("per sec") {
-        let inside = line.text.split_once('(').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
-        return Some((TRANSACTIONS, parse_finite_number(inside.unwrap_or(""))));
-    }
-    if let Some(value) = number_after(line, "events per second:") {
-        return Some((EVENTS, value));
-    }
-    number_after(line, "95th percentile:")
-        .or_else(|| number_after(line, "approx.  95 percentile:"))
-        .map(|value| (LATENCY, value))
 }
 
 const LOADFILE: DeclaredMetric = ("loadfile", "ms", Direction::Lower);

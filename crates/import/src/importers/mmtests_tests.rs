@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::benchmark_results::BenchmarkResults;
 use crate::importers::mmtests::BENCHMARKS;
+use crate::importers::mmtests_declared::find_declared_benchmark;
 use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
 use crate::packed_folder::PackedFolder;
 
@@ -41,6 +42,16 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
         fs::write(directory.path().join(name), text).unwrap();
     }
     let folder = PackedFolder::open(directory.path(), &mut Vec::new());
+    for name in ["hackbench", "perfpipe", "sysbenchcpu", "sysbenchmutex"] {
+        let (mut results, mut report) = (BenchmarkResults::default(), Vec::new());
+        let mut bench =
+            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, report: &mut report };
+        find_declared_benchmark(name).unwrap().read_logs(&folder, &mut bench).unwrap();
+        assert!(
+            report.iter().all(|report| report.rows_read == report.rows_used + report.rows_unusable),
+            "{name}"
+        );
+    }
     for (name, read) in BENCHMARKS {
         let (mut results, mut report) = (BenchmarkResults::default(), Vec::new());
         let mut bench =

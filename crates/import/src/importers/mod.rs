@@ -11,6 +11,7 @@ pub(crate) mod kernel_dump;
 pub(crate) mod lkp;
 pub(crate) mod lkp_stats;
 pub(crate) mod mmtests;
+pub(crate) mod mmtests_declared;
 pub(crate) mod mmtests_parsers;
 pub(crate) mod mmtests_rules;
 #[cfg(test)]
