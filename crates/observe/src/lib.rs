@@ -48,7 +48,7 @@ pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use error::ObserveError;
 pub use facts::{FactFamily, all_fact_families, collect_facts};
-pub use io::file_lookup::{device_of, modified_ns, open_unnoticed};
+pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
@@ -56,4 +56,5 @@ pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partiti
 pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_wait_time};
 pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};
-pub use sampler::{Sampler, SamplerOverhead};
+pub use sampler::Sampler;
+pub use scheduled_monitor::SamplerOverhead;

@@ -21,26 +21,13 @@ use crate::clock::{MonotonicClock, StopSignal, SystemClock};
 use crate::overhead;
 use crate::realtime_priority::{MonitorThreadPriority, is_fast_clock};
 use crate::root::Root;
-use crate::scheduled_monitor::{EventSinkClosed, ScheduledMonitor};
+use crate::scheduled_monitor::{EventSinkClosed, SamplerOverhead, ScheduledMonitor};
 
 /// The running monitors of a run. Dropping it stops them as well.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<StopSignal>,
     threads: Vec<JoinHandle<SamplerOverhead>>,
-}
-
-/// What the monitors of a run cost, and how punctual they were.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SamplerOverhead {
-    /// CPU time of the monitors' threads.
-    pub cpu: Nanos,
-    /// Ticks taken, of all monitors together.
-    pub ticks: u64,
-    /// Ticks taken more than half an interval after their time.
-    pub late: u64,
-    /// Whole intervals in which no tick could be taken.
-    pub lost: u64,
 }
 
 impl Sampler {
@@ -80,17 +67,6 @@ impl Sampler {
         self.stop.request();
         let joined = self.threads.drain(..).map(|thread| thread.join().unwrap_or_default());
         joined.fold(SamplerOverhead::default(), SamplerOverhead::combine)
-    }
-}
-
-impl SamplerOverhead {
-    fn combine(self, other: SamplerOverhead) -> SamplerOverhead {
-        SamplerOverhead {
-            cpu: Nanos(self.cpu.0 + other.cpu.0),
-            ticks: self.ticks + other.ticks,
-            late: self.late + other.late,
-            lost: self.lost + other.lost,
-        }
     }
 }
 

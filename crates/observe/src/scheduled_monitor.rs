@@ -17,13 +17,36 @@ use crate::monitor::registry::{find_monitor, open_monitor};
 use crate::overhead::{explain_absence, thread_wait_time};
 use crate::realtime_priority::is_fast_clock;
 use crate::root::Root;
-use crate::sampler::SamplerOverhead;
 
 /// Every this many ticks one is sent whole, so that a loss in the stream costs the ticks until then, and no more.
 const WHOLE: u32 = 100;
 
 /// Lost at a time, this is worth being asked whether the whole process was stopped.
 const LONG_LOSS: Nanos = Nanos(1_000_000_000);
+
+/// What the monitors of a run cost, and how punctual they were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SamplerOverhead {
+    /// CPU time of the monitors' threads.
+    pub cpu: Nanos,
+    /// Ticks taken, of all monitors together.
+    pub ticks: u64,
+    /// Ticks taken more than half an interval after their time.
+    pub late: u64,
+    /// Whole intervals in which no tick could be taken.
+    pub lost: u64,
+}
+
+impl SamplerOverhead {
+    pub(crate) fn combine(self, other: SamplerOverhead) -> SamplerOverhead {
+        SamplerOverhead {
+            cpu: Nanos(self.cpu.0 + other.cpu.0),
+            ticks: self.ticks + other.ticks,
+            late: self.late + other.late,
+            lost: self.lost + other.lost,
+        }
+    }
+}
 
 /// The event consumer is gone.
 pub(crate) type EventSinkClosed = SendError<RunEvent>;

@@ -138,7 +138,7 @@ fn reason_skipped(system: &TracedFileSystem) -> Option<String> {
 }
 
 fn move_step(free: &mut FreeExtents, step: &ReplayStep<'_>) -> io::Result<u64> {
-    let file = perflab_observe::io::file_lookup::open_for_relocation(Path::new(&step.file.path));
+    let file = perflab_observe::io::file_description::open_for_relocation(Path::new(&step.file.path));
     let file: File = file.and_then(|file| {
         is_same_file(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into())
     })?;

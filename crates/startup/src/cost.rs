@@ -116,7 +116,7 @@ impl DiskTraffic {
 
 /// The disk, or partition, that a file lies on; none where that is not a disk.
 pub fn disk_of_file(path: &Path) -> Option<DeviceNumber> {
-    let device = perflab_observe::io::file_lookup::device_of(&fs::metadata(path).ok()?);
+    let device = perflab_observe::io::file_description::device_of(&fs::metadata(path).ok()?);
     perflab_observe::mounts::is_disk_device(device).then_some(device)
 }
 

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | [`tracer`] | a recording from start to stop: of our children, of everybody, or of a process that runs already |
 //! | [`tracefs`], `trace_records` | where the kernel's tracing is, and an instance of it; events and buffers in the kernel's binary form |
-//! | [`file_lookup`], `file_ioctls` | inode numbers and disk sectors made into files; what a file system says of a file |
+//! | [`file_lookup`] | inode numbers and disk sectors made into files |
+//! | [`file_description`], `file_ioctls` | what a file and its file system say of themselves |
 //! | `metadata_blocks`, `btrfs_chunks` | which blocks file systems keep for themselves |
 //! | [`device_stack`] | disks that lie on others |
 //! | [`page_residency`] | which pages of a file are in memory |
@@ -18,6 +19,7 @@
 pub(crate) mod btrfs_chunks;
 pub mod device_stack;
 pub mod error;
+pub mod file_description;
 pub(crate) mod file_ioctls;
 pub mod file_lookup;
 pub(crate) mod metadata_blocks;
@@ -28,9 +30,7 @@ pub mod tracer;
 
 pub use crate::mounts::{MountEntry, MountTable};
 pub use error::IoTraceError;
+pub use file_description::{describe_file, describe_file_system};
 pub use file_ioctls::{file_extents, file_generation, file_system_uuid};
-pub use file_lookup::{
-    FileScanError, describe_file, describe_file_system, match_sectors_to_files, require_disk_below,
-    resolve_files,
-};
+pub use file_lookup::{FileScanError, match_sectors_to_files, require_disk_below, resolve_files};
 pub use tracer::{IoTraceScope, IoTracer, ProcessIoRecording, ProcessIoTracer, check_io_tracing};

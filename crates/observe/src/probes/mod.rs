@@ -24,8 +24,6 @@ pub(crate) mod usdt_condition;
 
 pub use cost::{ProbeCost, ProbeCostMeter};
 pub use error::ProbeError;
-pub use points::{ProbeSite, ProbedFunction, ProbedProgram};
-pub use recorder::{
-    ProbeCondition, ProbeEvent, ProbeEventKind, ProbePoint, ProbeRecorder, ProbeRecordingEnd,
-};
+pub use points::{ProbeCondition, ProbePoint, ProbeSite, ProbedFunction, ProbedProgram};
+pub use recorder::{ProbeEvent, ProbeEventKind, ProbeRecorder, ProbeRecordingEnd};
 pub use usdt_condition::ArgumentFilter;

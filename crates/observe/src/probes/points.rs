@@ -17,7 +17,6 @@ use elf::note::Note as ElfNote;
 use crate::little_endian::read_u64_at;
 use crate::probes::error::ProbeError;
 use crate::probes::function_code::{self, InstructionPoint, InstructionSet, ProgramCode};
-use crate::probes::recorder::{ProbeCondition, ProbePoint};
 use crate::probes::usdt_condition::ArgumentFilter;
 
 /// One point, in a file.
@@ -29,6 +28,26 @@ pub struct ProbeSite {
     pub semaphore: Option<u64>,
     /// The kernel has to step over the instruction, which costs more than to emulate it.
     pub stepped: bool,
+}
+
+/// Where something is, in a file, that threads come by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbePoint {
+    /// The file.
+    pub path: PathBuf,
+    /// All sites of it.
+    pub sites: Vec<ProbeSite>,
+    /// What must be so for a thread to count, and what is to be fetched for that at each of the sites.
+    pub condition: Option<ProbeCondition>,
+}
+
+/// A condition as the kernel evaluates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeCondition {
+    /// `arg2 == "f"`
+    pub(crate) text: String,
+    /// of each site: `arg2=+0(%r12):string`
+    pub(crate) fetched: Vec<String>,
 }
 
 /// Where a function is entered, and where it is left: its return instructions and its jumps to other functions.

@@ -16,7 +16,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use perf_event_open_sys::{bindings as sys, ioctls};
 
@@ -24,7 +24,7 @@ use crate::clock::monotonic_now;
 use crate::little_endian::read_u64_at;
 use crate::perf_event::{PerfRing, switch_event};
 use crate::probes::error::ProbeError;
-use crate::probes::points::ProbeSite;
+use crate::probes::points::{ProbePoint, ProbeSite};
 use crate::probes::uprobe_events::{self, DefinedProbe, UprobeEvents};
 use crate::processes::list_threads;
 use crate::profiler::{self, online_cpus};
@@ -38,26 +38,6 @@ const FEW_PAGES: [usize; 1] = [8];
 
 /// Threads that close events in parallel.
 const CLOSERS: usize = 32;
-
-/// Where something is, in a file, that threads come by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbePoint {
-    /// The file.
-    pub path: PathBuf,
-    /// All sites of it.
-    pub sites: Vec<ProbeSite>,
-    /// What must be so for a thread to count, and what is to be fetched for that at each of the sites.
-    pub condition: Option<ProbeCondition>,
-}
-
-/// A condition as the kernel evaluates it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeCondition {
-    /// `arg2 == "f"`
-    pub(crate) text: String,
-    /// of each site: `arg2=+0(%r12):string`
-    pub(crate) fetched: Vec<String>,
-}
 
 /// A process that is watched. Nothing is left in it when this is dropped.
 #[derive(Debug)]

@@ -88,7 +88,7 @@ fn write_traced_files(folder: &Path, count: u64) -> Result<StartupTrace, ReplayB
     let system = TracedFileSystem {
         uuid: file_system_uuid(&opened),
         kind: mount.kind.clone(),
-        device: file_lookup::device_of(&opened.metadata()?),
+        device: file_description::device_of(&opened.metadata()?),
         place: mount.mount_point.display().to_string(),
         metadata: Default::default(),
     };
@@ -103,7 +103,7 @@ fn describe_file(path: &Path, turn: u32, stretches: u64) -> Result<TracedFile, R
         inode: about.ino(),
         generation: file_generation(&file),
         size: about.len(),
-        changed: file_lookup::modified_ns(&about),
+        changed: file_description::modified_ns(&about),
         path: path.display().to_string(),
         pages: (0..stretches).map(|at| (at * APART, LONG)).collect(),
         turn,

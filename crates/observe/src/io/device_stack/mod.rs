@@ -13,7 +13,7 @@ use std::path::Path;
 
 use perflab_model::io_trace::{DeviceNumber, IoRecording, SECTOR, SectorRange, StackedDisk};
 
-use crate::io::file_lookup::{describe_file, describe_file_system};
+use crate::io::file_description::{describe_file, describe_file_system};
 use crate::mounts::MountTable;
 use crate::root::Root;
 
