@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perflab_model::io_trace::PAGE;
-use perflab_observe::io::{MountTable, file_generation, file_lookup, file_system_uuid};
+use perflab_observe::io::{MountTable, file_description, file_generation, file_system_uuid};
 use perflab_prefetch::{
     ReadOrder, ReplayPlan, StartupTrace, TraceSource, TracedFile, TracedFileSystem, plan_replay,
 };
