@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use perflab_formats::metric_rules::{ExtractionRule, MetricRule, MetricRuleDocument};
 use perflab_formats::reading_parser::{LineOutcome, TextLine};
 use regex::Regex;
@@ -28,6 +29,9 @@ pub(crate) struct DeclaredBenchmark {
     documents: Vec<MetricRuleDocument>,
     #[serde(skip)]
     rules: Vec<LineRule>,
+    /// `lines_with`, made ready to be looked for in hundreds of thousands of lines
+    #[serde(skip)]
+    marks: Vec<Finder<'static>>,
 }
 
 /// What an execution of a benchmark is in its log.
@@ -61,6 +65,8 @@ fn read_declarations(text: &str) -> Result<Vec<DeclaredBenchmark>, String> {
     let declared: DeclaredBenchmarks = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut all = declared.benchmark;
     for benchmark in &mut all {
+        let marks = benchmark.lines_with.iter();
+        benchmark.marks = marks.map(|mark| Finder::new(mark.as_bytes()).into_owned()).collect();
         for (number, document) in std::mem::take(&mut benchmark.documents).into_iter().enumerate() {
             let key = format!("{}.metric[{number}]", benchmark.folder);
             let metric = document
@@ -143,7 +149,7 @@ impl DeclaredBenchmark {
 
     /// The first rule that finds something in a line, its number, and the value, whose digits must all be there.
     fn find_value<'s>(&'s self, line: TextLine<'_>) -> Option<(usize, &'s MetricRule, Result<f64, String>)> {
-        if !self.lines_with.iter().any(|mark| line.text.contains(mark)) {
+        if !self.marks.iter().any(|mark| mark.find(line.text.as_bytes()).is_some()) {
             return None;
         }
         let found = |(number, rule): (usize, &'s LineRule)| {
