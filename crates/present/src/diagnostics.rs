@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::terminal_text::{bold_text, dim_text, wrap_text};
+
 use indexmap::{IndexMap, IndexSet};
 use perflab_analyze::{Comparison, ComparisonDiagnostic, RowFlag};
-
-use crate::comparison::table;
 
 /// As many findings of one kind are spelt out; JSON has all.
 const MOST_FINDINGS: usize = 3;
@@ -49,19 +49,6 @@ fn fold_warnings(found: &[&ComparisonDiagnostic]) -> Option<DiagnosticGroup> {
     })
 }
 
-/// Stands for a space at which no line is broken.
-const GLUE: char = '\u{a0}';
-
-/// The text with the spaces glued that must not become ends of lines.
-pub(crate) fn glue_spaces(text: &str) -> String {
-    text.replace(" %", "\u{a0}%").replace("± ", "±\u{a0}")
-}
-
-/// The text with its spaces as they were.
-pub(crate) fn unglue_spaces(text: &str) -> String {
-    text.replace(GLUE, " ")
-}
-
 /// Everything below the table, in lines no wider than `width`.
 pub(crate) fn diagnostic_lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<String> {
     let mut lines = Vec::new();
@@ -77,36 +64,13 @@ pub(crate) fn diagnostic_lines(comparisons: &[Comparison], width: usize, on: boo
     for warning in group_diagnostics(comparisons) {
         lines.push(String::new());
         let headline = wrap_text(&format!("warning: {}", warning.headline), width, "", "  ");
-        lines.extend(headline.iter().map(|line| table::bold_text(line, on)));
+        lines.extend(headline.iter().map(|line| bold_text(line, on)));
         lines.extend(warning.details.iter().flat_map(|detail| wrap_text(detail, width, "  ", "    ")));
         lines.extend(wrap_text(&format!("-> {}", warning.advice), width, "  ", "     "));
     }
     lines.push(String::new());
     let notes: IndexSet<&String> = comparisons.iter().flat_map(|comparison| &comparison.notes).collect();
     let notes = notes.into_iter().flat_map(|note| wrap_text(&format!("note: {note}"), width, "", "  "));
-    lines.extend(notes.map(|line| table::dim_text(&line, on)));
-    lines
-}
-
-/// A text broken between words into lines of at most `width` columns, the first after `first`, the others after
-/// `rest`; never between a number and its sign (`95 %`, `± 3`). A word that is longer than a line stands alone and sticks out.
-pub(crate) fn wrap_text(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = first.to_owned();
-    let mut is_fresh = true;
-    for word in glue_spaces(text).split(' ') {
-        let word = unglue_spaces(word);
-        let grown = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
-        if !is_fresh && grown > width {
-            lines.push(std::mem::replace(&mut line, rest.to_owned()));
-            is_fresh = true;
-        }
-        if !is_fresh {
-            line.push(' ');
-        }
-        line.push_str(&word);
-        is_fresh = false;
-    }
-    lines.push(line);
+    lines.extend(notes.map(|line| dim_text(&line, on)));
     lines
 }

@@ -10,8 +10,7 @@ use perflab_model::named::Named;
 use perflab_model::untrusted_text::{escape_controls, escape_controls_in_line};
 use serde_json::Value;
 
-use crate::comparison::table::{self, pack_texts};
-use crate::diagnostics::{glue_spaces, unglue_spaces, wrap_text};
+use crate::terminal_text::{bold_text, glue_spaces, pack_texts, unglue_spaces, wrap_text};
 
 /// Columns of the terminal between two of a table.
 const GAP: usize = 2;
@@ -273,7 +272,7 @@ impl Grid {
     fn terminal_table(&self, width: Option<usize>, colour: bool) -> String {
         let mut lines = self.lines(width);
         if let Some(first) = lines.first_mut() {
-            *first = table::bold_text(first, colour);
+            *first = bold_text(first, colour);
         }
         lines.into_iter().map(|line| line + "\n").collect()
     }

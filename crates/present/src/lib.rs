@@ -34,5 +34,6 @@ pub mod section;
 mod sentence;
 pub mod slab;
 mod startup;
+mod terminal_text;
 
 pub use section::{ReportData, ReportRun};

@@ -5,7 +5,29 @@
 
 use serde::Serialize;
 
-use crate::run_viewer::{PackedColumn, PackedItem};
+/// A column of numbers, in integers divided by `scale`.
+///
+/// Each item is the difference from the number before (from 0 at first); `[n]` stands for the same number
+/// `n` times more; `null` is a missing number, which leaves the number before as it was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PackedColumn {
+    /// What to divide by.
+    pub scale: f64,
+    /// The items.
+    pub items: Vec<PackedItem>,
+}
+
+/// One item of a [`PackedColumn`] column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PackedItem {
+    /// Difference from the number before.
+    Step(i64),
+    /// The same number so often.
+    Repeat([u32; 1]),
+    /// Missing.
+    Missing(()),
+}
 
 /// Numbers from 0.
 pub(crate) fn pack_unsigned(numbers: impl IntoIterator<Item = u64>) -> String {

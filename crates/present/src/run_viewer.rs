@@ -10,7 +10,7 @@ use perflab_model::series::{ColumnData, ColumnKind, RowRuns, Series};
 use perflab_model::{IterationRecord, Nanos, Outcome, RunData, RunRecord, Sample};
 use serde::Serialize;
 
-use crate::packed_column::embed_json;
+use crate::packed_column::{PackedColumn, embed_json};
 use crate::section::{
     ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, no_conclusions,
 };
@@ -194,30 +194,6 @@ pub struct ViewerGap {
     pub to: i64,
     /// Why.
     pub reason: String,
-}
-
-/// A column of numbers, in integers divided by `scale`.
-///
-/// Each item is the difference from the number before (from 0 at first); `[n]` stands for the same number
-/// `n` times more; `null` is a missing number, which leaves the number before as it was.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct PackedColumn {
-    /// What to divide by.
-    pub scale: f64,
-    /// The items.
-    pub items: Vec<PackedItem>,
-}
-
-/// One item of a [`PackedColumn`] column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum PackedItem {
-    /// Difference from the number before.
-    Step(i64),
-    /// The same number so often.
-    Repeat([u32; 1]),
-    /// Missing.
-    Missing(()),
 }
 
 /// Microseconds since the run's first moment.
@@ -554,12 +530,12 @@ mod tests {
     use perflab_model::series::{ColumnData, ColumnSpec, Series, SeriesSchema};
     use perflab_model::{Nanos, Unit};
 
-    use super::PackedItem;
     use super::*;
     use crate::chart::thinning;
     use crate::packed_column;
+    use crate::packed_column::{PackedColumn, PackedItem};
 
-    fn unpack_numbers(packed: &super::PackedColumn) -> Vec<Option<f64>> {
+    fn unpack_numbers(packed: &PackedColumn) -> Vec<Option<f64>> {
         let (mut at, mut all) = (0_i64, Vec::new());
         for item in &packed.items {
             match item {

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::thread;
 
 use crate::chart::palette::RgbColour;
-use crate::chart::png::{self, ChartError, PixelFormat};
 
 /// Bits of a cell that count, up to twice what the last shade needs; the rest is one more than the ink.
 const COUNT: u16 = (1 << INK) - 1;
@@ -157,19 +156,6 @@ impl DotGrid {
             RgbColour(mix(ink.0), mix(ink.1), mix(ink.2))
         };
         self.inks.iter().flat_map(|ink| (0..SHADES).map(move |step| shade(*ink, step))).collect()
-    }
-
-    /// The grid as a PNG with a palette, transparent where nothing is: what an SVG embeds.
-    pub(crate) fn to_png(&self) -> Result<Vec<u8>, ChartError> {
-        let mut palette = vec![255, 255, 255];
-        palette.extend(self.shade_colours().iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
-        let mut indices = vec![0; self.cells.len()];
-        self.for_each_shade(&self.occupied_cells(), 0..self.height, |column, row, shade| {
-            if let Some(index) = indices.get_mut(row * self.width + column) {
-                *index = shade as u8 + 1;
-            }
-        });
-        png::encode_png(self.width, self.height, &indices, PixelFormat::Few { palette, first_is_clear: true })
     }
 }
 

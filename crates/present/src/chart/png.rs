@@ -50,8 +50,34 @@ impl Classify for ChartError {
     }
 }
 
+impl Scene {
+    /// The figure as PNG on white, two pixels for each of the scene's.
+    ///
+    /// # Errors
+    ///
+    /// A figure too large or too small for an image.
+    pub fn to_png(&self) -> Result<Vec<u8>, ChartError> {
+        scene_to_png(self)
+    }
+}
+
+impl DotGrid {
+    /// The grid as a PNG with a palette, transparent where nothing is: what an SVG embeds.
+    pub(crate) fn to_png(&self) -> Result<Vec<u8>, ChartError> {
+        let mut palette = vec![255, 255, 255];
+        palette.extend(self.shade_colours().iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
+        let mut indices = vec![0; self.width() * self.height()];
+        self.for_each_shade(&self.occupied_cells(), 0..self.height(), |column, row, shade| {
+            if let Some(index) = indices.get_mut(row * self.width() + column) {
+                *index = shade as u8 + 1;
+            }
+        });
+        encode_png(self.width(), self.height(), &indices, PixelFormat::Few { palette, first_is_clear: true })
+    }
+}
+
 /// The scene as a PNG file.
-pub(crate) fn scene_to_png(scene: &Scene) -> Result<Vec<u8>, ChartError> {
+fn scene_to_png(scene: &Scene) -> Result<Vec<u8>, ChartError> {
     let (width, height) = pixel_size(scene);
     let (bytes, colours) = rasterise_strips(scene, STRIP)?.finish();
     encode_png(width, height, &bytes, colours)

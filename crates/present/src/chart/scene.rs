@@ -1,7 +1,5 @@
 //! A picture as shapes at positions, after scales and data.
 
-use super::png::{self, ChartError};
-use super::svg;
 use crate::chart::dot_grid::DotGrid;
 use crate::chart::palette::RgbColour;
 
@@ -122,23 +120,6 @@ pub struct Scene {
     pub description: String,
     /// Back to front.
     pub marks: Vec<SceneMark>,
-}
-
-impl Scene {
-    /// The figure as SVG, without script and without style attributes.
-    #[must_use]
-    pub fn to_svg(&self, surface: SceneSurface) -> String {
-        svg::scene_to_svg(self, surface)
-    }
-
-    /// The figure as PNG on white, two pixels for each of the scene's.
-    ///
-    /// # Errors
-    ///
-    /// A figure too large or too small for an image.
-    pub fn to_png(&self) -> Result<Vec<u8>, ChartError> {
-        png::scene_to_png(self)
-    }
 }
 
 /// Pixels of ordinary text.

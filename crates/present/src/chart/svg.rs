@@ -5,8 +5,16 @@ use std::fmt::Write;
 
 use super::scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
 
+impl Scene {
+    /// The figure as SVG, without script and without style attributes.
+    #[must_use]
+    pub fn to_svg(&self, surface: SceneSurface) -> String {
+        scene_to_svg(self, surface)
+    }
+}
+
 /// The scene as one `<svg>` element.
-pub(crate) fn scene_to_svg(scene: &Scene, surface: SceneSurface) -> String {
+fn scene_to_svg(scene: &Scene, surface: SceneSurface) -> String {
     let (width, height) = (format_coordinate(scene.width), format_coordinate(scene.height));
     let description = escape_xml(&scene.description);
     // Inside a page the height follows from the width that the page gives.

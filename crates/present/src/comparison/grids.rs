@@ -9,8 +9,8 @@ use perflab_analyze::{Comparison, ComparisonRecap, InteractionTable, SampleStati
 use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 
 use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
-use crate::diagnostics::wrap_text;
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::terminal_text::wrap_text;
 
 /// The comparison, two columns a statistic: baseline and candidate.
 ///

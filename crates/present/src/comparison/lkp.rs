@@ -2,8 +2,8 @@
 
 use perflab_analyze::lkp::{LkpRow, LkpTable};
 
-use crate::diagnostics::wrap_text;
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::terminal_text::wrap_text;
 
 const TEXT_WIDTH: usize = 100;
 

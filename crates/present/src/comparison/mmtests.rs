@@ -4,8 +4,8 @@
 
 use perflab_analyze::mmtests::{MmtestsPlainTable, MmtestsRatioTable, MmtestsRow, MmtestsTable};
 
-use crate::diagnostics::wrap_text;
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::terminal_text::wrap_text;
 
 /// Width of a value.
 const VALUE: usize = 18;

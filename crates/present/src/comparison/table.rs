@@ -12,6 +12,7 @@ use crate::comparison::row_text::{
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::terminal_text::{DIM, bold_text, dim_text, pack_texts, style_text, wrap_text};
 
 /// As many explanatory rows of one case stand in a table; CSV, JSON and Markdown have all.
 const MOST_EXPLANATORY: usize = 10;
@@ -64,7 +65,7 @@ fn comparison_lines(comparisons: &[Comparison], width: Option<usize>, on: bool) 
     let text_width = width.unwrap_or(TEXT_WIDTH);
     let mut lines: Vec<String> = answer_lines(comparisons)
         .iter()
-        .flat_map(|answer| diagnostics::wrap_text(answer, text_width, "", "  "))
+        .flat_map(|answer| wrap_text(answer, text_width, "", "  "))
         .map(|line| bold_text(&line, on))
         .collect();
     for comparison in comparisons {
@@ -78,8 +79,7 @@ fn comparison_lines(comparisons: &[Comparison], width: Option<usize>, on: bool) 
 fn comparison_table(comparison: &Comparison, width: Option<usize>, on: bool) -> Vec<String> {
     let (rows, left_out) = rows_worth_showing(comparison);
     let text_width = width.unwrap_or(TEXT_WIDTH);
-    let mut lines: Vec<String> =
-        diagnostics::wrap_text(&comparison_headline(comparison), text_width, "", "  ");
+    let mut lines: Vec<String> = wrap_text(&comparison_headline(comparison), text_width, "", "  ");
     lines.push(String::new());
     let layout = one_line_rows(comparison, &rows, width, on);
     lines.extend(layout.unwrap_or_else(|| card_rows(comparison, &rows, text_width, on)));
@@ -88,11 +88,9 @@ fn comparison_table(comparison: &Comparison, width: Option<usize>, on: bool) -> 
         let text = format!(
             "{left_out} explanatory rows with less to say are left out: --metric explanatory shows all"
         );
-        lines.extend(
-            diagnostics::wrap_text(&text, text_width, "", "  ").iter().map(|line| dim_text(line, on)),
-        );
+        lines.extend(wrap_text(&text, text_width, "", "  ").iter().map(|line| dim_text(line, on)));
     }
-    lines.extend(diagnostics::wrap_text(&count_verdicts(comparison), text_width, "", "  "));
+    lines.extend(wrap_text(&count_verdicts(comparison), text_width, "", "  "));
     lines
 }
 
@@ -403,9 +401,7 @@ fn card_rows(comparison: &Comparison, rows: &[&VerdictRow], width: usize, on: bo
     for row in rows {
         if row.subject != subject {
             subject = &row.subject;
-            lines.extend(
-                diagnostics::wrap_text(subject, width, "", "  ").iter().map(|line| bold_text(line, on)),
-            );
+            lines.extend(wrap_text(subject, width, "", "  ").iter().map(|line| bold_text(line, on)));
         }
         lines.extend(row_card(row, many, width, on));
     }
@@ -415,7 +411,7 @@ fn card_rows(comparison: &Comparison, rows: &[&VerdictRow], width: usize, on: bo
 fn row_card(row: &VerdictRow, many: bool, width: usize, on: bool) -> Vec<String> {
     let words = RowText::from_row(row);
     let side = if many { format!(" ({})", row.candidate_name) } else { String::new() };
-    let mut lines = diagnostics::wrap_text(&format!("{}{side}", words.metric), width, "  ", "    ");
+    let mut lines = wrap_text(&format!("{}{side}", words.metric), width, "  ", "    ");
     let medians = format!("{} -> {}", words.baseline, words.candidate);
     let flags = if words.flags.is_empty() { String::new() } else { format!(", flags {}", words.flags) };
     let rest = format!("q {}, n {}{flags}", words.q, words.repetitions);
@@ -424,41 +420,9 @@ fn row_card(row: &VerdictRow, many: bool, width: usize, on: bool) -> Vec<String>
         // Only the first line has the verdict.
         let coloured =
             |text: &str| text.replacen(&words.verdict, &colour_verdict(row, &words.verdict, on), 1);
-        lines
-            .extend(diagnostics::wrap_text(&line, width, "    ", "      ").iter().map(|line| coloured(line)));
+        lines.extend(wrap_text(&line, width, "    ", "      ").iter().map(|line| coloured(line)));
     }
     lines
-}
-
-/// The texts in order, as many in a line as fit.
-pub(crate) fn pack_texts(texts: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for text in texts {
-        let fits = |line: &&mut String| 4 + line.chars().count() + 3 + text.chars().count() <= width;
-        match lines.last_mut().filter(fits) {
-            Some(line) => *line += &format!("   {text}"),
-            None => lines.push(text.clone()),
-        }
-    }
-    lines
-}
-
-const BOLD: &str = "1";
-
-const DIM: &str = "2";
-
-fn style_text(text: &str, code: &str, colour: bool) -> String {
-    if colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into() }
-}
-
-/// Text that stands out, where colour is on.
-pub(crate) fn bold_text(text: &str, colour: bool) -> String {
-    style_text(text, BOLD, colour)
-}
-
-/// Text that stands back, where colour is on.
-pub(crate) fn dim_text(text: &str, colour: bool) -> String {
-    style_text(text, DIM, colour)
 }
 
 /// The verdict in its colour: green, red, grey, yellow; bold where the change is beyond the margin.

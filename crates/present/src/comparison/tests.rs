@@ -123,7 +123,7 @@ fn no_width_leaves_anything_out() {
 #[test]
 fn a_number_is_not_torn_from_its_sign() {
     for width in 20..60 {
-        let lines = crate::diagnostics::wrap_text(
+        let lines = crate::terminal_text::wrap_text(
             "the 95 % interval lies inside ± 3 % of it, at 90 % or so",
             width,
             "",
