@@ -104,7 +104,7 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(2) && said.err.contains("listen:PORT"), "{}", said.err);
     for way in [["--reader", "true"], ["--prefetch", "none,reader"]] {
         let said = laboratory.run(&[&["startup"], &way[..], &["--", "true"]].concat());
-        assert!(said.code == Some(2) && said.err.contains("belong together"), "{}", said.err);
+        assert!(said.code == Some(2) && said.err.contains("go together"), "{}", said.err);
     }
     let failing = ["--caches", "warm", "--prefetch", "reader", "--reader", "echo no pack; exit 7"];
     let rest = ["--ready-when", "exit", "--limit", "5s", "--", "true"];
