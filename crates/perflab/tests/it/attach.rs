@@ -313,8 +313,8 @@ fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() 
     let said = laboratory.run(&["trace", "attach", "--operation", "malloc", "--", &program]);
     assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
     let said = laboratory.run(&["trace", "attach", "--operation", "mallok", "--", &program]);
-    let wanted = "none of its libraries has it either (libc.so.6";
-    assert!(said.code == Some(2) && said.err.contains(wanted), "{}", said.err);
+    // The libraries that were looked through are named.
+    assert!(said.code == Some(2) && said.err.contains("(libc.so.6"), "{}", said.err);
     let said = laboratory.run(&["trace", "attach", "--operation", "libm.so.6:sin", "--", &program]);
     assert!(said.code == Some(2) && said.err.contains("has no library `libm.so.6`"), "{}", said.err);
 }

@@ -129,7 +129,8 @@ fn of_four_guests_one_is_killed_and_the_others_go_on() {
     let said = step.laboratory.run_successfully(&["show", "--output", "1"]);
     let last = said.out.lines().rfind(|line| line.trim_start().starts_with('[')).unwrap().trim().to_owned();
     let page = step.laboratory.run_successfully(&["report", "@latest", "-o", "-"]).out;
-    let end = page.split("<summary>What targets said").nth(1).unwrap().split("</details>").next().unwrap();
+    let end =
+        page.split("<summary>Last output of the targets").nth(1).unwrap().split("</details>").next().unwrap();
     let plain = |text: &str| {
         text.split(|sign: char| !sign.is_ascii_alphanumeric()).map(String::from).collect::<String>()
     };

@@ -99,8 +99,7 @@ fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it(
     assert!((2 + 20..=2 + 24).contains(&slots) && slots.is_multiple_of(2), "{slots}");
     let study = laboratory.write_study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
     let said = laboratory.run_successfully(&["run", &study, "--label", "never", "--quiet"]).err;
-    let missed =
-        "the wanted precision of 0.0001 % was not reached in 6 blocks: noisy x=a speed is known to ± ";
+    let missed = "the precision of 0.0001 % was not reached in 6 blocks: noisy x=a speed is known to ± ";
     assert!(said.contains(missed) && said.contains("(1 more)"), "{said}");
     let slots = laboratory
         .run_successfully(&["show", "never", "--iterations", "--format", "csv"])
@@ -168,7 +167,7 @@ fn what_is_hardly_meant_is_said_with_its_place() {
     insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
     warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all with `parameters` or `environment`
     warning: s.toml:2:12: `values.half`: nobody uses this value; write `half` in an expression, or remove it
-    s.toml: good: "s.toml", 1 cases, 1 iterations with warm-ups
+    s.toml is good: "s.toml", 1 cases, 1 iterations with warm-ups
     "#);
     let run = laboratory.run_successfully(&["run", &study]).err;
     assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
