@@ -1,7 +1,7 @@
 //! What the viewers of iterations and timelines read of a run.
 //!
 //! `web/src/data.ts` mirrors the JSON. Cases, iterations and samples are on one clock: microseconds since the run's
-//! first moment. Long columns are delta coded, see [`PackedColumn`]. Series are tracks, one line of a chart per subject
+//! first moment. Long columns are delta coded, see `packed_column`. Series are tracks, one line of a chart per subject
 //! and column; where there are too many ticks, the smallest and the largest value of each bucket of time are kept,
 //! never a mean, which would hide exactly the spikes that a timeline is read for.
 
