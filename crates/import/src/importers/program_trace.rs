@@ -55,7 +55,7 @@ pub struct ProbedRun {
 /// The events of a trace of probes.
 ///
 /// # Errors
-/// As [`program_trace_source`].
+/// The file is no trace of operations, or a damaged one.
 pub fn probed_program_source(
     path: &Path,
     options: &ImportOptions,
