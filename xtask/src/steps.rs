@@ -52,7 +52,16 @@ pub const LINTS: &[TestStep] = &[
 pub const LINTS_ALONE: &[TestStep] = &[
     declare_step(
         "documentation of the code",
-        &["env", "RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--quiet", "--workspace", "--no-deps"],
+        &[
+            "env",
+            "RUSTDOCFLAGS=-D warnings",
+            "cargo",
+            "doc",
+            "--quiet",
+            "--workspace",
+            "--no-deps",
+            "--keep-going",
+        ],
         "cargo",
     ),
     declare_step("book", &["mdbook", "build"], "mdbook"),

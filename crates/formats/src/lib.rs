@@ -2,7 +2,7 @@
 //!
 //! | module | what a reader finds |
 //! |---|---|
-//! | [`column`] | columns declared with unit and kind; words made into cells |
+//! | [`column`](mod@column) | columns declared with unit and kind; words made into cells |
 //! | [`reading_parser`] | where a reading begins in a text, and what became of each line; one parser for a file as it is now and for a log |
 //! | [`kernel`] | one file a kernel file; [`KERNEL_FILES`](kernel::KERNEL_FILES) is the list |
 //! | [`tool`] | one file a tool's output; [`TOOL_LOGS`](tool::TOOL_LOGS) is the list of those that are logs |

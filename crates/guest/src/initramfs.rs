@@ -67,7 +67,7 @@ impl Initramfs<'_> {
 }
 
 /// perflab with a loader and libraries that are its own, as files of `folder`: there it starts whatever the system around
-/// it is, older or without any library. The folder's path must be short ([`set_interpreter`](crate::portable_program::set_interpreter)).
+/// it is, older or without any library. The folder's path must be short (`set_interpreter` of `portable_program`).
 pub fn pack_portable_perflab(
     perflab: &Path,
     folder: &Path,

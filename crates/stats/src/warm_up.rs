@@ -169,8 +169,8 @@ pub struct SeriesSegment {
 /// The segments that minimise Σ n (ln 2πσ̂² + 1) + penalty for each step, in time order: normal values whose mean and
 /// variance change together. Found by dynamic programming with the pruning of Killick, Fearnhead and Eckley, "Optimal
 /// detection of changepoints with a linear computational cost" (PELT), Journal of the American Statistical Association
-/// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n, which
-/// [`find_segments_by_default`] does. All values equal are one segment.
+/// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n. All
+/// values equal are one segment.
 ///
 /// # Errors
 /// Fewer than two values, more than 10,000, one that is not finite, a penalty that is not above zero, squares that
