@@ -4,20 +4,20 @@
 
 use std::path::PathBuf;
 
-use optrace::File;
+use optrace::TraceFile;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let path = PathBuf::from(format!("/dev/shm/perflab-fuzz-{}", std::process::id()));
     assert!(std::fs::write(&path, bytes).is_ok(), "no room for {}", path.display());
-    if let Ok(file) = File::open(&path) {
-        let (operations, spans) = (file.words().operations.len(), file.words().spans.len());
+    if let Ok(file) = TraceFile::open(&path) {
+        let (operations, spans) = (file.vocabulary().operations.len(), file.vocabulary().spans.len());
         let mut seen = 0;
-        let told = file.read(|operation| {
+        let summary = file.read_operations(|operation| {
             assert!(usize::from(operation.kind) < operations);
             assert!(operation.spans.iter().all(|span| usize::from(span.kind) < spans));
-            assert!(operation.on_cpu() <= operation.wall);
+            assert!(operation.on_cpu_ns() <= operation.wall);
             seen += 1;
         });
-        assert_eq!(told.ok().map(|told| told.operations), Some(seen));
+        assert_eq!(summary.ok().map(|summary| summary.operations), Some(seen));
     }
 });
