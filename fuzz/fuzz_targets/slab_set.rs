@@ -11,5 +11,5 @@ mod list_ops;
 mod set_ops;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    fuzz::set(bytes);
+    fuzz::fuzz_set(bytes);
 });
