@@ -122,6 +122,11 @@ impl ReplayPlan<'_> {
 }
 
 impl PlannedExtent<'_> {
+    /// Where it ends on the disk; a damaged trace may name a place near the end of all numbers.
+    fn end_on_disk(&self) -> Option<u64> {
+        Some(self.mark.place?.saturating_add(self.count.saturating_mul(PAGE)))
+    }
+
     /// File systems one after the other; what has no known address by its inode number.
     fn disk_order(&self) -> (usize, bool, u64, u64) {
         let place = self.mark.place;
@@ -190,7 +195,7 @@ struct SweepRange<'a> {
 
 impl<'a> SweepRange<'a> {
     fn from_extent(extent: PlannedExtent<'a>) -> Self {
-        let place = extent.mark.place.map(|place| (place, place + extent.count * PAGE));
+        let place = extent.mark.place.zip(extent.end_on_disk());
         SweepRange { extents: vec![extent], turn: extent.mark.turn, place }
     }
 
@@ -198,12 +203,11 @@ impl<'a> SweepRange<'a> {
         let Some(((begin, end), place)) = self.place.zip(extent.mark.place) else { return false };
         let same = self.extents.last().is_some_and(|last| last.file.system == extent.file.system);
         same && place.saturating_sub(end) <= MAX_NEAR_BYTES
-            && place + extent.count * PAGE - begin <= MAX_RANGE_BYTES
+            && extent.end_on_disk().is_some_and(|end| end.saturating_sub(begin) <= MAX_RANGE_BYTES)
     }
 
     fn add(&mut self, extent: PlannedExtent<'a>) {
-        let end = extent.mark.place.map(|place| place + extent.count * PAGE);
-        self.place = self.place.zip(end).map(|((begin, old), end)| (begin, old.max(end)));
+        self.place = self.place.zip(extent.end_on_disk()).map(|((begin, old), end)| (begin, old.max(end)));
         self.turn = self.turn.min(extent.mark.turn);
         self.extents.push(extent);
     }
