@@ -6,7 +6,6 @@
 mod fuzz;
 #[path = "../../crates/slablist/tests/it/list_ops.rs"]
 mod list_ops;
-#[expect(dead_code, reason = "the set's part")]
 #[path = "../../crates/slablist/tests/it/set_ops.rs"]
 mod set_ops;
 

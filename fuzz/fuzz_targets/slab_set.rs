@@ -4,7 +4,6 @@
 #[expect(dead_code, reason = "the list's part")]
 #[path = "../../crates/slablist/tests/it/fuzz.rs"]
 mod fuzz;
-#[expect(dead_code, reason = "the list's part")]
 #[path = "../../crates/slablist/tests/it/list_ops.rs"]
 mod list_ops;
 #[path = "../../crates/slablist/tests/it/set_ops.rs"]

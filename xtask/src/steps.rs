@@ -65,6 +65,12 @@ pub const LINTS_ALONE: &[TestStep] = &[
         "cargo",
     ),
     declare_step("book", &["mdbook", "build"], "mdbook"),
+    // A workspace of its own: nothing else would notice that a target has the names of yesterday.
+    declare_step(
+        "fuzz targets",
+        &["cargo", "check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--bins", "--locked"],
+        "cargo",
+    ),
 ];
 
 /// What `cargo xtask test` does beyond the lints.

@@ -3,15 +3,12 @@
 use std::cell::OnceCell;
 
 use perflab_model::io_trace::IoRecording;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
+use perflab_model::operation::{OPERATION_TRACER, OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
 use perflab_model::{Outcome, Profile, RunData, RunDataError, RunRecord};
 
 use crate::error::ArchiveError;
 use crate::run_dir::RunDir;
-
-/// The tracer whose operations a run holds.
-const OPERATION_TRACER: &str = "optrace";
 
 /// The log in which targets' output beside their streams is kept.
 const TARGET_OUTPUT: &str = "agent";

@@ -3,6 +3,7 @@
 //! The sending end of the stream is shared by the agent's threads, one whole frame at a time. The wait is asleep
 //! for most of the time and reads the clock for the rest, so that it ends to the microsecond. Rows of monitors go
 //! to the host as they come.
+
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::num::NonZeroU64;
@@ -15,7 +16,7 @@ use std::thread::{JoinHandle, spawn};
 use data_encoding::BASE64;
 use perflab_model::study::{FactorSide, TomlSource};
 use perflab_model::{
-    Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest,
+    Bytes, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest,
     describe_error_chain,
 };
 use perflab_observe::{RealtimeGuard, Root, Sampler, SamplerOverhead, monotonic_now};
@@ -30,6 +31,7 @@ use crate::overhead_meter::{OverheadMeter, start_monitors};
 use crate::preflight;
 use crate::protocol::{
     AgentOrder, AgentReport, AgentRunConfig, ProtocolError, TraceFilePart, encode_frame, greeting_line,
+    largest_trace,
 };
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 
@@ -180,7 +182,8 @@ impl ConfiguredRun<'_> {
             RunEventKind::Traced { slot, tracer, file } => {
                 if let Err(error) = self.duty.voice.write_trace_file(slot, &tracer, &file) {
                     let message = format!("the trace of {tracer} in iteration {slot} was left out: {error}");
-                    let advice = "make room for temporary files on the target".into();
+                    let advice =
+                        "trace less at a time, and see that the target has room for temporary files".into();
                     self.send_stamped(RunEventKind::Warning { message, advice });
                 }
                 return;
@@ -215,7 +218,7 @@ fn error_reasons(error: &ConductError) -> Vec<String> {
     if let ConductError::Refused(list) = error {
         return list.iter().map(ToString::to_string).collect();
     }
-    vec![describe_error_chain(&error)]
+    vec![describe_error_chain(error)]
 }
 
 /// Output is sent in parts of this many bytes. In JSON each byte may take six.
@@ -242,8 +245,12 @@ impl FramedReportWriter {
     /// Sends a tracer's file in parts, and removes it.
     fn write_trace_file(&self, slot: u32, tracer: &str, path: &Path) -> io::Result<()> {
         let file = File::open(path)?;
+        let (length, most) = (Bytes(file.metadata()?.len()), largest_trace(tracer));
         // What stays costs room and nothing else.
         let _ = std::fs::remove_file(path);
+        if length > most {
+            return Err(io::Error::other(format!("it holds {length}, and {most} may be sent")));
+        }
         loop {
             let mut part = Vec::with_capacity(PART);
             (&file).take(PART as u64).read_to_end(&mut part)?;

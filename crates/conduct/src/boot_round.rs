@@ -1,9 +1,11 @@
 //! One launch of the targets, driven through the barrier: its inputs and actions carried between it and the
 //! connections.
+
 use std::collections::VecDeque;
 
 use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
+use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::LostTargetPolicy;
 use perflab_model::{
     Nanos, Refusal, RunEvent, RunEventKind, Slot, describe_error_chain, remove_control_characters,
@@ -15,7 +17,6 @@ use crate::barrier::{
 };
 use crate::error::ConductError;
 use crate::incoming_trace::{IncomingTraces, clean_io_recording};
-use crate::iteration_trace::IO_TRACER;
 use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
 use crate::protocol::{AgentOrder, AgentReport, TraceFilePart};

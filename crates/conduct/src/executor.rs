@@ -2,12 +2,15 @@
 //!
 //! One iteration is a fresh scratch folder, the workload's process, and its output made into samples. A host run
 //! goes through all slots; an agent carries out one when it is ordered to.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
+use perflab_model::io_trace::IO_TRACER;
+use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::FactorSide;
 use perflab_model::{
     Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest, describe_error_chain,
@@ -22,7 +25,7 @@ use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExec
 
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
-use crate::iteration_trace::{self, IO_TRACER, IterationProfiler, PROGRAM_TRACER};
+use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::{plan, preflight};
 
@@ -266,7 +269,7 @@ pub(crate) fn run_iteration(
         Ok((finished, absence)) => {
             send_output(executor, index, &finished)?;
             if definition.traced {
-                let file = executor.tracer_path(index, PROGRAM_TRACER)?;
+                let file = executor.tracer_path(index, OPERATION_TRACER)?;
                 iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
             }
             let outcome = match absence {
@@ -300,7 +303,7 @@ fn run_workload(
     let mut environment = vec![state_variable(executor)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
     if definition.traced {
-        environment.push(iteration_trace::trace_variable(&executor.tracer_path(index, PROGRAM_TRACER)?));
+        environment.push(iteration_trace::trace_variable(&executor.tracer_path(index, OPERATION_TRACER)?));
     }
     let limit = executor.manifest.study.run.time_limit.0;
     let sampling = executor.profiler.as_ref().map(|profiler| profiler.start(executor.host)).transpose()?;

@@ -1,6 +1,7 @@
 //! A run on this host, from `Began` to `Ended`: phases, progress, limits, stopping rule, overhead.
 //!
 //! Whatever happens between, settings are undone.
+
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;

@@ -9,13 +9,10 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
 use perflab_model::io_trace::IoRecording;
-use perflab_model::{Bytes, Nanos, remove_control_characters};
+use perflab_model::{Nanos, remove_control_characters};
 
 use crate::error::ConductError;
-use crate::protocol::TraceFilePart;
-
-/// What one trace may hold, in bytes.
-const MAX_TRACE_BYTES: u64 = 4 << 30;
+use crate::protocol::{TraceFilePart, largest_trace};
 
 /// Files that are not whole yet, and which ones were.
 #[derive(Debug, Default)]
@@ -58,8 +55,9 @@ impl IncomingTraces {
             return Err(format!("it sent its trace of iteration {} twice", part.slot));
         };
         trace.bytes += bytes.len() as u64;
-        if trace.bytes > MAX_TRACE_BYTES {
-            return Err(format!("its trace holds more than {}", Bytes(MAX_TRACE_BYTES)));
+        let most = largest_trace(&part.tracer);
+        if trace.bytes > most.0 {
+            return Err(format!("its trace holds more than {most}"));
         }
         file.write_all(&bytes).map_err(cannot)?;
         if !part.last {
@@ -87,7 +85,9 @@ pub(crate) fn clean_io_recording(path: &Path, to_run_time: impl Fn(Nanos) -> Nan
     }
     recording.summary.begun = to_run_time(recording.summary.begun);
     recording.summary.ended = to_run_time(recording.summary.ended);
-    for text in recording.summary.missing.iter_mut().chain(recording.summary.names.values_mut()) {
+    let summary = &mut recording.summary;
+    let reasons = summary.unplaced.iter_mut().map(|device| &mut device.reason);
+    for text in summary.missing.iter_mut().chain(summary.names.values_mut()).chain(reasons) {
         *text = remove_control_characters(text);
     }
     let write = || {
@@ -118,6 +118,31 @@ mod tests {
         assert_eq!(std::fs::read(whole).unwrap(), b"one two");
         assert!(take(0, &part_of(b"three", true)).is_err(), "it was whole");
         assert!(take(2, &TraceFilePart { bytes: "~".into(), ..part_of(b"", true) }).is_err());
+    }
+
+    #[test]
+    fn a_recording_that_would_fill_the_memory_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let mut traces = IncomingTraces::default();
+        let mut take = || traces.take_part(0, &part_of(&[0; 1 << 20], false), || Ok(home.path().to_owned()));
+        let most = largest_trace("io").0 >> 20;
+        assert!((0..most).all(|_| take() == Ok(None)));
+        assert!(take().is_err(), "more than {most} MiB");
+    }
+
+    #[test]
+    fn texts_of_a_recording_carry_no_control_characters() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("trace");
+        let mut recording = IoRecording::default();
+        recording.summary.missing = vec!["a\u{1b}[31mb".into()];
+        recording.summary.names.insert(7, "c\u{202e}d".into());
+        std::fs::write(&path, serde_json::to_vec(&recording).unwrap()).unwrap();
+        clean_io_recording(&path, |at| at).unwrap();
+        let clean: IoRecording = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let texts = [clean.summary.missing, clean.summary.names.into_values().collect()].concat();
+        assert_eq!(texts.len(), 2);
+        assert!(texts.iter().all(|text| !text.contains(['\u{1b}', '\u{202e}'])), "{texts:?}");
     }
 
     #[test]

@@ -3,10 +3,13 @@
 //! Stacks are named and files looked up after the iteration: neither may be part of what is measured. Recordings
 //! are files beside the stream of events, which they are too large for. A program's own trace lies outside the
 //! scratch directory, which goes before a consumer has seen the event; the recorder takes the file away.
+
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use perflab_model::io_trace::IO_TRACER;
+use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::{ProfileScope, ProfileSpec};
 use perflab_model::{Manifest, Refusal, RunEventKind, Unit};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
@@ -85,12 +88,6 @@ pub(crate) fn check_profile(manifest: &Manifest, host: &LocalMachine) -> Option<
     checked.err().map(|error| Refusal { what: format!("[profile]: {error}"), hint: String::new() })
 }
 
-/// The name of the I/O tracer, and of its table.
-pub(crate) const IO_TRACER: &str = "io";
-
-/// The name of the tracer that a program brings along.
-pub(crate) const PROGRAM_TRACER: &str = "optrace";
-
 /// Begins to trace, where the study wants it. The calling thread must be the one that starts the workload.
 pub(crate) fn start_io_trace(manifest: &Manifest) -> Result<Option<IoTracer>, ConductError> {
     let requested = manifest.study.io.as_ref().map(|rules| io_trace_scope(rules.scope));
@@ -156,5 +153,5 @@ pub(crate) fn report_program_trace(
         let _ = std::fs::remove_file(file);
         return Ok(());
     }
-    stream.send(RunEventKind::Traced { slot: index, tracer: PROGRAM_TRACER.into(), file })
+    stream.send(RunEventKind::Traced { slot: index, tracer: OPERATION_TRACER.into(), file })
 }

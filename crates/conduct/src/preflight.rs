@@ -1,5 +1,6 @@
 //! What a run needs before it begins: what killed runs left is put back, what the environment lacks for the plan is
 //! found, or installed.
+
 use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;

@@ -9,7 +9,8 @@
 use std::marker::PhantomData;
 
 use perflab_model::error_class::{Classify, ErrorClass};
-use perflab_model::{Manifest, Nanos, RunEvent, Slot};
+use perflab_model::io_trace::IO_TRACER;
+use perflab_model::{Bytes, Manifest, Nanos, RunEvent, Slot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -250,6 +251,11 @@ pub struct TraceFilePart {
     pub bytes: String,
     /// Whether nothing follows.
     pub last: bool,
+}
+
+/// The largest file of a tracer that is sent, in bytes. Recordings of I/O are read into memory as a whole.
+pub fn largest_trace(tracer: &str) -> Bytes {
+    Bytes(if tracer == IO_TRACER { 256 << 20 } else { 4 << 30 })
 }
 
 /// What the agent has to say.

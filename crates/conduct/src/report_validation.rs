@@ -4,6 +4,8 @@
 //! times lie between the beginning and now, and its texts carry no control characters. No message holds a path that
 //! this side would open.
 
+use perflab_model::io_trace::IO_TRACER;
+use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::{CellRow, SeriesGap, TableCell};
 use perflab_model::{
@@ -11,7 +13,6 @@ use perflab_model::{
     remove_control_characters,
 };
 
-use crate::iteration_trace::{IO_TRACER, PROGRAM_TRACER};
 use crate::open_slot::OpenSlot;
 use crate::protocol::{AgentHello, TraceFilePart};
 use crate::targets::TargetSession;
@@ -231,7 +232,7 @@ impl ReportValidator<'_> {
         let is_expected = !open.slot.warmup
             && match part.tracer.as_str() {
                 IO_TRACER => self.manifest.study.io.is_some(),
-                PROGRAM_TRACER => case.is_some_and(|case| is_traced(&case.uses)),
+                OPERATION_TRACER => case.is_some_and(|case| is_traced(&case.uses)),
                 _ => false,
             };
         let name = clean_label(&part.tracer);

@@ -2,6 +2,7 @@
 //! events.
 //!
 //! A [`RunTarget`] is whatever carries out a plan and reports what happens as a stream of events.
+
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 

@@ -2,6 +2,7 @@
 //!
 //! The figures are those of the maker or of published measurements; a disk's mechanics are a state machine over
 //! them.
+
 use std::time::Duration;
 
 use perflab_model::study::DiskModel;

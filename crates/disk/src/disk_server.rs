@@ -3,6 +3,7 @@
 //! A request is carried out at once on the image behind it and answered when the disk that it stands for would be
 //! done: one thread with a heap by time gives the answers. The image should be in memory (`/dev/shm`), else the
 //! machine's own disk adds what it takes. A second file is the switch that ends the delays.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;

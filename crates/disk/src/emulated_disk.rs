@@ -5,6 +5,7 @@
 //! is mounted from such a disk answers nothing, and stops others: `mkfs.btrfs` looks at every mounted device of the
 //! machine, and fails at the first that is dead. Any user may mount a file system of this name, so only one that
 //! this user mounted, in folders that nobody else may change, is looked at.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,5 @@
 //! Why there is no disk.
+
 use std::io;
 use std::path::PathBuf;
 

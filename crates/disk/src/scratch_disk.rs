@@ -2,6 +2,7 @@
 //!
 //! Whatever is made here is written to the undo journal first, so that a killed run's image and mount go at the
 //! next start. A partition is formatted only where `--apply` allows it.
+
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};

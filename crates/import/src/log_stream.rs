@@ -70,17 +70,7 @@ impl ColumnOrder {
 impl LogStream {
     /// Reads the first two ticks.
     pub(crate) fn from_source(ticks: Box<dyn ReadingSource>) -> Result<Self, ImportError> {
-        let ahead = VecDeque::new();
-        let mut stream = LogStream {
-            ticks,
-            ahead,
-            timed: false,
-            given: 0,
-            last: None,
-            displaced: 0,
-            interval: Nanos(SECOND),
-            order: None,
-        };
+        let mut stream = LogStream::new(ticks, VecDeque::new());
         stream.read_ahead()?;
         stream.timed = stream.ahead.iter().any(|tick| tick.time.is_some());
         stream.interval = stream.measured_interval().unwrap_or(stream.interval);
@@ -97,7 +87,11 @@ impl LogStream {
         report: FileReport,
     ) -> Self {
         let ticks = Box::new(FixedReadings::exhausted(series, source, columns, report));
-        let ahead = VecDeque::from([LoggedReading { time: None, rows }]);
+        LogStream::new(ticks, VecDeque::from([LoggedReading { time: None, rows }]))
+    }
+
+    /// A stream of which `ahead` was read.
+    fn new(ticks: Box<dyn ReadingSource>, ahead: VecDeque<LoggedReading>) -> Self {
         LogStream {
             ticks,
             ahead,

@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The tracer of operations, and the name of its table: programs linked with optrace, and probes.
+pub const OPERATION_TRACER: &str = "optrace";
+
 /// A column with a value in some rows only, in the order of rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SparseColumn {
@@ -178,6 +181,11 @@ pub struct TracedIteration {
     pub slot: u32,
     /// Index into the run's targets; none on this host.
     pub target: Option<u32>,
+}
+
+/// The iterations of which a tracer recorded operations, in the order of `summaries`.
+pub fn iterations_with_operations(summaries: &[OperationTraceSummary]) -> Vec<TracedIteration> {
+    summaries.iter().filter(|summary| summary.operations > 0).map(OperationTraceSummary::iteration).collect()
 }
 
 impl OperationTraceSummary {

@@ -100,6 +100,12 @@ impl RunPlan {
     pub fn case(&self, index: u32) -> Option<&Case> {
         self.cases.get(index as usize)
     }
+
+    /// The level of a factor in a slot, if its case has one.
+    pub fn slot_level(&self, slot: u32, factor: &str) -> Option<&str> {
+        let case = self.case(self.slots.get(slot as usize)?.case)?;
+        case.levels.get(factor).map(String::as_str)
+    }
 }
 
 /// Slots of a plan at most: 10 of them a second for more than two weeks.

@@ -1,4 +1,5 @@
 //! What is in force for a slot, and the way from one case's settings to the next one's.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Commands that perflab runs for itself: a level's apply, mkfs, mount, and what reaches other machines (ssh, virsh).
+
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,5 @@
 //! Why a setting is not in force, or was not put back.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@
 //! A file holds one value, or `always [madvise] never`, of which the word in brackets is in force. Kernels read
 //! values back in their own spelling: `0x10` is 16 afterwards, `1` is `Y`, a mask has leading zeros; what is one
 //! value to the kernel is one value here.
+
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Folders that exist only for a while, written to an undo journal before they are made, so that the next start or
 //! `perflab undo` removes and names them if this perflab is killed.
+
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;

@@ -1,6 +1,7 @@
 //! How one thing is put back: a setting, a mount, a loop device, a folder.
 //!
 //! Folders are perflab's own, removed with all that lies in them, but never what is mounted there.
+
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

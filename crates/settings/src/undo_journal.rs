@@ -6,6 +6,7 @@
 //!
 //! Where several runs hold a setting at a time, a later one notes what it was before the first of them, and the
 //! last to end puts it back.
+
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;

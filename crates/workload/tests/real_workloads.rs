@@ -6,6 +6,7 @@ mod host;
 
 use std::sync::atomic::AtomicBool;
 
+use fixtures::skip_test;
 use perflab_model::Nanos;
 use perflab_workload::{
     Catalogue, ExecutionEnd, HostPaths, Invocation, WorkloadDefinition, WorkloadError, execute_invocation,
@@ -13,11 +14,6 @@ use perflab_workload::{
 
 /// Generous: a busy CI machine is slow, and a hang is what it is for.
 const LIMIT: Nanos = Nanos(120_000_000_000);
-
-fn skip_test(name: &str, reason: &str) {
-    assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none_or(|all| all != "1"), "{name}: {reason}");
-    eprintln!("SKIP {name}: {reason}");
-}
 
 fn brief_invocation(definition: &WorkloadDefinition, scratch: &std::path::Path) -> Invocation {
     let scope = host::host_scope();

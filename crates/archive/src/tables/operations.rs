@@ -11,7 +11,8 @@ use optrace::{Operation, TraceFile, TraceFileSummary, Vocabulary};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::{
-    NumberColumn, OperationColumns, OperationTraceSummary, SpanColumn, TracedIteration, TracedProbeCost,
+    NumberColumn, OPERATION_TRACER, OperationColumns, OperationTraceSummary, SpanColumn, TracedIteration,
+    TracedProbeCost,
 };
 
 use crate::error::ArchiveError;
@@ -20,9 +21,6 @@ use crate::parquet_reader::ParquetReader;
 use crate::parquet_writer::{self, ParquetWriter, StorageType, StoredCell, StoredColumn};
 use crate::run_layout::{EVENTS, RAW, events_path, raw_trace_path};
 use crate::tables::io;
-
-/// The tracers that are understood.
-const OPTRACE: &str = "optrace";
 
 const TRACER_KEY: &str = "perflab.tracer";
 
@@ -86,7 +84,7 @@ pub(crate) fn write_operation_tables(
     traced: &[(TracedIteration, String)],
 ) -> Result<(), ArchiveError> {
     let tracers: BTreeSet<&str> = traced.iter().map(|(_, tracer)| tracer.as_str()).collect();
-    for tracer in tracers.into_iter().filter(|tracer| *tracer == OPTRACE) {
+    for tracer in tracers.into_iter().filter(|tracer| *tracer == OPERATION_TRACER) {
         let iterations = traced.iter().filter(|(_, of)| of == tracer).map(|(iteration, _)| *iteration);
         let read = |iteration| (iteration, TraceFile::open(&run.join(raw_trace_path(tracer, iteration))));
         write_operation_table(stage, tracer, iterations.map(read).collect())?;

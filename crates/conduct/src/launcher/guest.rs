@@ -1,4 +1,5 @@
 //! An agent in a guest that QEMU runs.
+
 use std::fs;
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 //! The domain is the user's: it is started if it does not run, reached by ssh as any machine is, and shut down
 //! again if it was started here; its XML, as libvirt runs it, is kept with the run. libvirt is driven with its own
 //! `virsh`: perflab may do what the user's virsh may.
+
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 //! An agent as a child process of this host, and the bounded tail of what it prints on standard error.
+
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

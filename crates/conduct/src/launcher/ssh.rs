@@ -3,6 +3,7 @@
 //! The bundle is perflab, its loader and its libraries, as `tar -x` takes them (ustar): regular files and folders
 //! only. It is copied to a temporary folder, run over ssh's standard input and output, and removed. The user's own
 //! ssh is used, with its configuration, keys and known hosts; it never asks anything.
+
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufWriter, Seek, Write};

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 
 use crate::benchmark_results::BenchmarkResults;
@@ -102,7 +103,7 @@ fn trace_events(
     let events = [
         RunEventKind::Began(Box::new(manifest)),
         RunEventKind::IterationBegan { slot: 0 },
-        RunEventKind::Traced { slot: 0, tracer: "optrace".into(), file },
+        RunEventKind::Traced { slot: 0, tracer: OPERATION_TRACER.into(), file },
         RunEventKind::IterationEnded { slot: 0, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(0) },
         RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() },
     ];

@@ -14,7 +14,9 @@ use perflab_analyze::operations::{
     compare_operations as compared,
 };
 use perflab_archive::RunDir;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
+use perflab_model::operation::{
+    OPERATION_TRACER, OperationColumns, OperationTraceSummary, TracedIteration, iterations_with_operations,
+};
 use perflab_model::{Nanos, Ratio, RunStatus};
 use perflab_present::chart::PALETTE;
 use perflab_present::comparison::OutputFormat;
@@ -270,7 +272,7 @@ pub fn record_trace(context: &App, args: &TraceRecordArgs) -> Result<Exit, Failu
 /// Says what a tracer brought, and what to do with it.
 pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure> {
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
-    let traced = found.read_trace_summaries(TRACER)?;
+    let traced = found.read_trace_summaries(OPERATION_TRACER)?;
     if context.format == OutputFormat::Json {
         let counts = |summary: &OperationTraceSummary| json!({ "slot": summary.slot, "operations": summary.operations, "lost": summary.lost });
         context.print_json(
@@ -283,7 +285,7 @@ pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure>
 
 /// Says what was traced.
 pub fn note_trace_summaries(context: &App, found: &RunDir) -> Result<(), Failure> {
-    note_operation_counts(context, found, &found.read_trace_summaries(TRACER)?);
+    note_operation_counts(context, found, &found.read_trace_summaries(OPERATION_TRACER)?);
     Ok(())
 }
 
@@ -392,11 +394,11 @@ fn read_level(run: &RunDir, factor: &str, level: String) -> Result<(String, Oper
 /// The traced iterations of one level of a factor.
 pub fn iterations_of_level(run: &RunDir, factor: &str, level: &str) -> Result<Vec<TracedIteration>, Failure> {
     let plan = run.manifest()?.plan;
-    let of_level = |iteration: &TracedIteration| {
-        let case = plan.slots.get(iteration.slot as usize).and_then(|slot| plan.case(slot.case));
-        case.is_some_and(|case| case.levels.get(factor).is_some_and(|of| of == level))
-    };
-    Ok(traced_iterations(&run.read_trace_summaries(TRACER)?).into_iter().filter(of_level).collect())
+    let of_level = |iteration: &TracedIteration| plan.slot_level(iteration.slot, factor) == Some(level);
+    Ok(iterations_with_operations(&run.read_trace_summaries(OPERATION_TRACER)?)
+        .into_iter()
+        .filter(of_level)
+        .collect())
 }
 
 fn read_whole_run(
@@ -405,7 +407,7 @@ fn read_whole_run(
     args: &TraceCompareArgs,
 ) -> Result<(String, OperationColumns), Failure> {
     let slots = match args.which.slot {
-        None => traced_iterations(&run.read_trace_summaries(TRACER)?),
+        None => iterations_with_operations(&run.read_trace_summaries(OPERATION_TRACER)?),
         Some(_) => vec![choose_iteration(run, &args.which)?.0],
     };
     Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), concatenate_operations(run, &slots)?))
@@ -522,9 +524,6 @@ pub fn show_slowest_operations(context: &App, args: &TraceShowArgs) -> Result<Ex
     Ok(Exit::Fine)
 }
 
-/// The one tracer that there is.
-pub const TRACER: &str = "optrace";
-
 /// How outliers are to be found.
 pub fn outlier_options(which: &OperationSelection) -> OutlierOptions {
     OutlierOptions {
@@ -553,7 +552,7 @@ pub fn read_iteration(
             slots.join(", ")
         ));
     }
-    Ok(run.read_operations(TRACER, iteration)?)
+    Ok(run.read_operations(OPERATION_TRACER, iteration)?)
 }
 
 /// The traced iteration that the options name, the first where they name none; and all there are.
@@ -562,7 +561,7 @@ fn choose_iteration(
     which: &OperationSelection,
 ) -> Result<(TracedIteration, Vec<TracedIteration>), Failure> {
     let all: Vec<TracedIteration> =
-        run.read_trace_summaries(TRACER)?.iter().map(OperationTraceSummary::iteration).collect();
+        run.read_trace_summaries(OPERATION_TRACER)?.iter().map(OperationTraceSummary::iteration).collect();
     let target = which.target.as_deref().map(|name| crate::selection::target_index(run, name)).transpose()?;
     let is_wanted = |iteration: &&TracedIteration| {
         which.slot.is_none_or(|slot| slot == iteration.slot)
@@ -592,15 +591,10 @@ pub fn concatenate_operations(
 ) -> Result<OperationColumns, Failure> {
     let mut all = OperationColumns::default();
     for iteration in iterations {
-        let next = run.read_operations(TRACER, *iteration)?;
+        let next = run.read_operations(OPERATION_TRACER, *iteration)?;
         if all.is_empty() { all = next } else { all.append(&next) }
     }
     Ok(all)
-}
-
-/// The iterations that were traced whole, or at least in part.
-pub fn traced_iterations(summaries: &[OperationTraceSummary]) -> Vec<TracedIteration> {
-    summaries.iter().filter(|summary| summary.operations > 0).map(OperationTraceSummary::iteration).collect()
 }
 
 /// The answer about one iteration of a run, with its operations.

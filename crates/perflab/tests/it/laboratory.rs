@@ -5,11 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Says visibly that a test did not run; fails where everything is required.
-pub fn skip_test(test: &str, reason: &str) {
-    assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{test}: {reason}");
-    eprintln!("SKIP {test}: {reason}");
-}
+pub use fixtures::skip_test;
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

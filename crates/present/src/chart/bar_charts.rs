@@ -1,6 +1,7 @@
 //! Sizes of named things as horizontal bars, of parts or with an interval, and histograms.
 //!
 //! Rows and edges of bins are the caller's choice.
+
 use perflab_model::quantity::format_digits;
 
 use crate::chart::axes::{ChartAxis, ChartFrame};

@@ -4,7 +4,7 @@ use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock, compare_operations,
 };
 use perflab_model::RunData;
-use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
+use perflab_model::operation::{OperationColumns, TracedIteration, iterations_with_operations};
 
 use crate::chart::scene::Scene;
 use crate::operations::conclusions::{comparison_conclusions, operation_conclusions};
@@ -107,17 +107,15 @@ fn draw_level(level: &TracedLevel, scale_kind: ScaleKind, colour_by_cause: bool,
 
 /// The first two levels of the first factor whose cases were traced; the whole run where none was varied.
 fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
-    let slots = traced_iterations(&run.traced_iterations()?);
+    let slots = iterations_with_operations(&run.traced_iterations()?);
     if slots.is_empty() {
         return Ok(Vec::new());
     }
     let plan = &run.record().manifest.plan;
     for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
         let of_level = |name: &String| {
-            let has_level = |iteration: &TracedIteration| {
-                let case = plan.slots.get(iteration.slot as usize).and_then(|slot| plan.case(slot.case));
-                case.is_some_and(|case| case.levels.get(factor) == Some(name))
-            };
+            let has_level =
+                |iteration: &TracedIteration| plan.slot_level(iteration.slot, factor) == Some(name.as_str());
             (name.clone(), slots.iter().copied().filter(has_level).collect::<Vec<TracedIteration>>())
         };
         let both: Vec<(String, Vec<TracedIteration>)> = names.iter().take(2).map(of_level).collect();
@@ -126,11 +124,6 @@ fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
         }
     }
     analyze_levels(run, vec![("operations".into(), slots)])
-}
-
-/// The iterations that were traced whole, or at least in part.
-fn traced_iterations(summaries: &[OperationTraceSummary]) -> Vec<TracedIteration> {
-    summaries.iter().filter(|summary| summary.operations > 0).map(OperationTraceSummary::iteration).collect()
 }
 
 /// The answers about levels, by one clock: the wall's where it explains any of them.
