@@ -7,7 +7,8 @@
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
-use perflab_model::series::{CellRow, SeriesGap, TableCell};
+use perflab_model::series::SeriesGap;
+use perflab_model::table::{CellRow, TableCell};
 use perflab_model::{
     Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr, StackSample,
     remove_control_characters,
@@ -347,8 +348,9 @@ fn clean_facts(facts: Facts) -> Facts {
 mod tests {
     use perflab_model::event::RunPhase;
     use perflab_model::run::ClockAnchor;
-    use perflab_model::series::{ColumnKind, ColumnType, SeriesSchema};
+    use perflab_model::series::SeriesSchema;
     use perflab_model::study::TomlSource;
+    use perflab_model::table::{ColumnKind, ColumnType};
     use perflab_model::{
         Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan,
         RunStatus, Slot, StackBatch, StackSample, Unit,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{ProfileSummary, StackBatch};
 use crate::run::{Manifest, Outcome, Overhead, RunStatus};
-use crate::series::{CellRow, SeriesGap, SeriesSchema};
+use crate::series::{SeriesGap, SeriesSchema};
+use crate::table::CellRow;
 use crate::{Facts, Nanos, Sample};
 
 /// One event: a line of `journal.jsonl`.
@@ -310,7 +311,7 @@ impl LatestTicks {
 mod tests {
     use super::*;
     use crate::quantity::Nanos;
-    use crate::series::TableCell;
+    use crate::table::TableCell;
 
     fn apply_whole_tick(latest: &mut LatestTicks, numbers: &[i64]) -> Option<Vec<i64>> {
         let rows = numbers.iter().map(|number| vec![TableCell::Int(*number)]).collect();

@@ -14,7 +14,8 @@
 //! | [`plan`] | cases and slots: everything that will be done, in order |
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
-//! | [`series`] | what a monitor records, declared column by column |
+//! | [`series`] | what a monitor records |
+//! | [`table`] | columns declared by the type of their rows, and cells |
 //! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
 //! | [`operation`] | every operation of a traced program, with the spans inside it |
 //! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |
@@ -48,6 +49,7 @@ mod shared_str;
 mod stack;
 mod stop_request;
 pub mod study;
+pub mod table;
 mod toml_source;
 pub mod untrusted_text;
 
@@ -68,11 +70,12 @@ pub use run::{
 };
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
-pub use series::{CellRow, ColumnSpec, SeriesSchema, TableCell};
+pub use series::SeriesSchema;
 pub use shared_str::SharedStr;
 pub use stack::{
     CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,
 };
 pub use stop_request::StopRequest;
 pub use study::Study;
+pub use table::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 pub use untrusted_text::remove_control_characters;

@@ -1,80 +1,14 @@
 //! A monitor's readings as a table: schema, gap, and rows stored once for all ticks they last.
 //!
-//! A schema declares the columns once; rows are plain cells. Two rows are the same if all their cells are, at the
-//! same position of consecutive ticks. Times must not go back: readings out of order are sorted by whoever has
+//! Two rows are the same if all their cells are, at the same position of consecutive ticks. Times must not go back: readings out of order are sorted by whoever has
 //! them.
 
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use crate::{Nanos, Unit};
-
-/// What a column's numbers do over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ColumnKind {
-    /// names the row's subject (a cache, a CPU, a device); text
-    Key,
-    /// only grows; its rate means something
-    Counter,
-    /// goes up and down; its value means something
-    Gauge,
-}
-
-/// The stored type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ColumnType {
-    /// signed 64-bit
-    Int,
-    /// 64-bit float
-    Float,
-    /// UTF-8
-    Text,
-}
-
-/// One column of a series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnSpec {
-    /// The kernel's own name where it has one.
-    pub name: String,
-    /// The unit of its numbers; `1` for keys and bare counts.
-    pub unit: Unit,
-    /// Whether it counts, gauges or names.
-    pub kind: ColumnKind,
-    /// How it is stored.
-    #[serde(rename = "type")]
-    pub stored: ColumnType,
-}
-
-impl ColumnSpec {
-    /// A text column that names the row's subject.
-    pub fn key(name: &str) -> Self {
-        ColumnSpec::new(name, "1", ColumnKind::Key, ColumnType::Text)
-    }
-
-    /// An integer that only grows.
-    pub fn counter(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Counter, ColumnType::Int)
-    }
-
-    /// An integer that goes up and down.
-    pub fn gauge(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Int)
-    }
-
-    /// A float that goes up and down.
-    pub fn float_gauge(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Float)
-    }
-
-    fn new(name: &str, unit: &str, kind: ColumnKind, stored: ColumnType) -> Self {
-        ColumnSpec { name: name.into(), unit: Unit::new(unit), kind, stored }
-    }
-}
+use crate::quantity::Nanos;
+use crate::table::{ColumnSpec, ColumnType};
 
 /// What one monitor of one target records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,70 +22,6 @@ pub struct SeriesSchema {
     /// The columns of a row, in order; the tick's time comes before them.
     pub columns: Vec<ColumnSpec>,
 }
-
-/// One cell of a row: in JSON a number with or without a point, a text, or null.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum TableCell {
-    /// for [`ColumnType::Int`]
-    Int(i64),
-    /// for [`ColumnType::Float`]
-    Float(f64),
-    /// for [`ColumnType::Text`]
-    Text(String),
-    /// the kernel did not give this value in this row
-    Missing,
-}
-
-/// Written by hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
-/// of the time of closing a run.
-impl<'de> Deserialize<'de> for TableCell {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CellVisitor)
-    }
-}
-
-struct CellVisitor;
-
-impl Visitor<'_> for CellVisitor {
-    type Value = TableCell;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, a text or null")
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<TableCell, E> {
-        Ok(TableCell::Int(number))
-    }
-
-    /// What is too large for a signed number keeps its size and loses its last digits.
-    fn visit_u64<E>(self, number: u64) -> Result<TableCell, E> {
-        Ok(i64::try_from(number).map_or(TableCell::Float(number as f64), TableCell::Int))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<TableCell, E> {
-        Ok(TableCell::Float(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<TableCell, E> {
-        Ok(TableCell::Text(text.into()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<TableCell, E> {
-        Ok(TableCell::Text(text))
-    }
-
-    fn visit_unit<E>(self) -> Result<TableCell, E> {
-        Ok(TableCell::Missing)
-    }
-
-    fn visit_none<E>(self) -> Result<TableCell, E> {
-        Ok(TableCell::Missing)
-    }
-}
-
-/// One row: as many cells as the schema has columns.
-pub type CellRow = Vec<TableCell>;
 
 /// A part of a series without rows, and why: never a silent absence.
 ///
@@ -225,7 +95,7 @@ pub enum ColumnData {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowRuns {
     /// The times of all ticks that have rows, rising.
-    pub ticks: Vec<crate::quantity::Nanos>,
+    pub ticks: Vec<Nanos>,
     /// Each row once, with the time of its first tick, in order of time and position.
     pub series: Series,
     /// For each row: its index among the rows of its ticks,
@@ -385,29 +255,7 @@ impl ColumnData {
 
 #[cfg(test)]
 mod tests {
-    use super::ColumnSpec;
     use super::*;
-
-    #[test]
-    fn cells_are_plain_values_of_json() {
-        let cells = [
-            (TableCell::Int(-3), "-3"),
-            (TableCell::Int(i64::MAX), "9223372036854775807"),
-            (TableCell::Float(1.5), "1.5"),
-            (TableCell::Text("a\"b".into()), "\"a\\\"b\""),
-            (TableCell::Missing, "null"),
-        ];
-        for (cell, text) in cells {
-            assert_eq!(serde_json::to_string(&cell).unwrap(), text);
-            assert_eq!(serde_json::from_str::<TableCell>(text).unwrap(), cell);
-        }
-        assert_eq!(
-            serde_json::from_str::<TableCell>("18446744073709551615").unwrap(),
-            TableCell::Float(u64::MAX as f64)
-        );
-        assert!(serde_json::from_str::<TableCell>("true").is_err());
-        assert!(serde_json::from_str::<TableCell>("[1]").is_err());
-    }
 
     /// Rows of time, name and number.
     fn name_number_series(rows: &[(u64, &str, i64)]) -> Series {

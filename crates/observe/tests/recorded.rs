@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use perflab_model::series::ColumnKind;
+use perflab_model::table::ColumnKind;
 use perflab_model::{CellRow, Nanos, TableCell};
 use perflab_observe::{Root, collect_facts, find_monitor, open_monitor};
 

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::series::{
-    ColumnData, ColumnKind, ColumnSpec, ColumnType, RowRuns, Series, SeriesGap, SeriesSchema, TableCell,
-};
+use perflab_model::series::{ColumnData, RowRuns, Series, SeriesGap, SeriesSchema};
+use perflab_model::table::{ColumnKind, ColumnSpec, ColumnType, TableCell};
 use perflab_model::{CellRow, LatestTicks, Nanos, RunEvent, RunEventKind, Unit};
 
 use crate::error::ArchiveError;

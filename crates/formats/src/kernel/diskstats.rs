@@ -2,20 +2,20 @@
 //! whatever the device's own are; times have a grain of 1 ms and wrap at 2^32 ms on 32-bit kernels. Discards came
 //! with 4.18, flushes with 5.5: `Missing` before.
 
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, describe_mismatch, fill_row};
+use crate::column::{describe_mismatch, fill_row};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::LineOutcome;
 
 /// The file.
 pub const DISKSTATS: KernelFile = KernelFile {
-    name: "diskstats",
+    name: DiskstatsRow::NAME,
     source: "/proc/diskstats",
     about: "reads, writes, discards and flushes of every block device: how many, how much, how long",
     needs: "",
     without: "",
-    columns: COLUMNS,
+    columns: DiskstatsRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
         start: ReadingStart::SubjectAgain(find_device),
@@ -31,26 +31,33 @@ const fn millis_column(name: &'static str) -> DeclaredColumn {
     DeclaredColumn::counter(name, "ns").scaled(1_000_000)
 }
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("device"),
-    DeclaredColumn::counter("read_ios", "1"),
-    DeclaredColumn::counter("read_merges", "1"),
-    sectors_column("read_bytes"),
-    millis_column("read_ns"),
-    DeclaredColumn::counter("write_ios", "1"),
-    DeclaredColumn::counter("write_merges", "1"),
-    sectors_column("write_bytes"),
-    millis_column("write_ns"),
-    DeclaredColumn::gauge("in_flight", "1"),
-    millis_column("io_ns"),
-    millis_column("queue_ns"),
-    DeclaredColumn::counter("discard_ios", "1"),
-    DeclaredColumn::counter("discard_merges", "1"),
-    sectors_column("discard_bytes"),
-    millis_column("discard_ns"),
-    DeclaredColumn::counter("flush_ios", "1"),
-    millis_column("flush_ns"),
-];
+/// A row a block device.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskstatsRow;
+
+impl RowSchema for DiskstatsRow {
+    const NAME: &'static str = "diskstats";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("device"),
+        DeclaredColumn::counter("read_ios", "1"),
+        DeclaredColumn::counter("read_merges", "1"),
+        sectors_column("read_bytes"),
+        millis_column("read_ns"),
+        DeclaredColumn::counter("write_ios", "1"),
+        DeclaredColumn::counter("write_merges", "1"),
+        sectors_column("write_bytes"),
+        millis_column("write_ns"),
+        DeclaredColumn::gauge("in_flight", "1"),
+        millis_column("io_ns"),
+        millis_column("queue_ns"),
+        DeclaredColumn::counter("discard_ios", "1"),
+        DeclaredColumn::counter("discard_merges", "1"),
+        sectors_column("discard_bytes"),
+        millis_column("discard_ns"),
+        DeclaredColumn::counter("flush_ios", "1"),
+        millis_column("flush_ns"),
+    ];
+}
 
 /// Numbers a line has since 2.6.25, before which partitions had but four, with other meanings.
 const FEWEST: usize = 11;
@@ -68,10 +75,10 @@ fn parse_diskstats_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
     let Some(device) = find_device(line) else {
         return LineOutcome::Unusable(describe_mismatch("14 words or more", "a device", line));
     };
-    let mut row = CellRow::with_capacity(COLUMNS.len());
+    let mut row = CellRow::with_capacity(DiskstatsRow::COLUMNS.len());
     row.push(TableCell::Text(device.into()));
     let numbers = line.split_ascii_whitespace().skip(3);
-    if let Err(reason) = fill_row(&mut row, COLUMNS.get(1..).unwrap_or_default(), numbers) {
+    if let Err(reason) = fill_row(&mut row, DiskstatsRow::COLUMNS.get(1..).unwrap_or_default(), numbers) {
         return LineOutcome::Unusable(reason);
     }
     rows.push(row);

@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 
-use perflab_model::{CellRow, ColumnSpec, TableCell};
+use perflab_model::table::stored_columns;
+use perflab_model::{CellRow, ColumnSpec, DeclaredColumn, TableCell};
 
-use crate::column::{
-    DeclaredColumn, DiscoveredColumn, describe_mismatch, parse_integer_cell, stored_columns,
-};
+use crate::column::{DiscoveredColumn, describe_mismatch, parse_integer_cell};
 use crate::reading_parser::{
     LineOutcome, LineRole, MalformedLine, ReadingParser, TextLine, parse_whole_text,
 };

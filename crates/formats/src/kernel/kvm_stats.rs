@@ -3,9 +3,9 @@
 //! A machine's folder is called after the process that runs it and a descriptor: `4242-11`. Its files are the columns;
 //! which ones there are varies by kernel and processor.
 
-use perflab_model::{ColumnSpec, TableCell};
+use perflab_model::{ColumnSpec, DeclaredColumn, TableCell};
 
-use crate::column::{DeclaredColumn, parse_integer_cell};
+use crate::column::parse_integer_cell;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 
 /// The folder.

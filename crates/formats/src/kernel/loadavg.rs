@@ -1,19 +1,19 @@
 //! `/proc/loadavg`: one row of the load averages and of how many scheduling entities there are and run now.
 
-use perflab_model::CellRow;
+use perflab_model::{CellRow, DeclaredColumn, RowSchema};
 
-use crate::column::{DeclaredColumn, describe_mismatch, fill_row};
+use crate::column::{describe_mismatch, fill_row};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
 /// The file.
 pub const LOADAVG: KernelFile = KernelFile {
-    name: "loadavg",
+    name: LoadavgRow::NAME,
     source: "/proc/loadavg",
     about: "load averages, and threads: all and running",
     needs: "",
     without: "",
-    columns: COLUMNS,
+    columns: LoadavgRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
         start: ReadingStart::Head { expected: "three loads and `running/total`", role: loadavg_role },
@@ -21,13 +21,20 @@ pub const LOADAVG: KernelFile = KernelFile {
     }),
 };
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::float("load_1", "1"),
-    DeclaredColumn::float("load_5", "1"),
-    DeclaredColumn::float("load_15", "1"),
-    DeclaredColumn::gauge("running", "threads"),
-    DeclaredColumn::gauge("total", "threads"),
-];
+/// The row of a reading.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadavgRow;
+
+impl RowSchema for LoadavgRow {
+    const NAME: &'static str = "loadavg";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::float("load_1", "1"),
+        DeclaredColumn::float("load_5", "1"),
+        DeclaredColumn::float("load_15", "1"),
+        DeclaredColumn::gauge("running", "threads"),
+        DeclaredColumn::gauge("total", "threads"),
+    ];
+}
 
 /// Every line is a reading: five words, the fourth with a slash.
 fn loadavg_role(line: &str) -> Result<LineRole, String> {
@@ -39,11 +46,11 @@ fn loadavg_role(line: &str) -> Result<LineRole, String> {
 /// `0.20 0.18 0.12 1/80 11206`
 fn parse_loadavg_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
     let words = line.split(|c: char| c.is_ascii_whitespace() || c == '/').filter(|word| !word.is_empty());
-    if words.clone().count() < COLUMNS.len() {
+    if words.clone().count() < LoadavgRow::COLUMNS.len() {
         return LineOutcome::Unusable(describe_mismatch("three loads and `running/total`", "the line", line));
     }
-    let mut row = CellRow::with_capacity(COLUMNS.len());
-    if let Err(reason) = fill_row(&mut row, COLUMNS, words) {
+    let mut row = CellRow::with_capacity(LoadavgRow::COLUMNS.len());
+    if let Err(reason) = fill_row(&mut row, LoadavgRow::COLUMNS, words) {
         return LineOutcome::Unusable(reason);
     }
     rows.push(row);

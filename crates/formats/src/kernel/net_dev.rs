@@ -1,19 +1,19 @@
 //! `/proc/net/dev`: one row a network interface of the reader's network namespace.
 
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, describe_mismatch, fill_row};
+use crate::column::{describe_mismatch, fill_row};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
 /// The file.
 pub const NET_DEV: KernelFile = KernelFile {
-    name: "net-dev",
+    name: NetDevRow::NAME,
     source: "/proc/net/dev",
     about: "bytes, packets, errors and drops of every network interface",
     needs: "",
     without: "",
-    columns: COLUMNS,
+    columns: NetDevRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
         start: ReadingStart::Head { expected: "`Inter-|`", role: net_dev_role },
@@ -21,25 +21,32 @@ pub const NET_DEV: KernelFile = KernelFile {
     }),
 };
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("interface"),
-    DeclaredColumn::counter("rx_bytes", "bytes"),
-    DeclaredColumn::counter("rx_packets", "1"),
-    DeclaredColumn::counter("rx_errs", "1"),
-    DeclaredColumn::counter("rx_drop", "1"),
-    DeclaredColumn::counter("rx_fifo", "1"),
-    DeclaredColumn::counter("rx_frame", "1"),
-    DeclaredColumn::counter("rx_compressed", "1"),
-    DeclaredColumn::counter("rx_multicast", "1"),
-    DeclaredColumn::counter("tx_bytes", "bytes"),
-    DeclaredColumn::counter("tx_packets", "1"),
-    DeclaredColumn::counter("tx_errs", "1"),
-    DeclaredColumn::counter("tx_drop", "1"),
-    DeclaredColumn::counter("tx_fifo", "1"),
-    DeclaredColumn::counter("tx_colls", "1"),
-    DeclaredColumn::counter("tx_carrier", "1"),
-    DeclaredColumn::counter("tx_compressed", "1"),
-];
+/// A row an interface.
+#[derive(Debug, Clone, Copy)]
+pub struct NetDevRow;
+
+impl RowSchema for NetDevRow {
+    const NAME: &'static str = "net-dev";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("interface"),
+        DeclaredColumn::counter("rx_bytes", "bytes"),
+        DeclaredColumn::counter("rx_packets", "1"),
+        DeclaredColumn::counter("rx_errs", "1"),
+        DeclaredColumn::counter("rx_drop", "1"),
+        DeclaredColumn::counter("rx_fifo", "1"),
+        DeclaredColumn::counter("rx_frame", "1"),
+        DeclaredColumn::counter("rx_compressed", "1"),
+        DeclaredColumn::counter("rx_multicast", "1"),
+        DeclaredColumn::counter("tx_bytes", "bytes"),
+        DeclaredColumn::counter("tx_packets", "1"),
+        DeclaredColumn::counter("tx_errs", "1"),
+        DeclaredColumn::counter("tx_drop", "1"),
+        DeclaredColumn::counter("tx_fifo", "1"),
+        DeclaredColumn::counter("tx_colls", "1"),
+        DeclaredColumn::counter("tx_carrier", "1"),
+        DeclaredColumn::counter("tx_compressed", "1"),
+    ];
+}
 
 /// Two lines of headings come first, parted by bars.
 fn net_dev_role(line: &str) -> Result<LineRole, String> {
@@ -56,9 +63,9 @@ fn parse_net_dev_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
     let Some((interface, numbers)) = halves else {
         return LineOutcome::Unusable(describe_mismatch("a name and 16 numbers", "an interface", line));
     };
-    let mut row = CellRow::with_capacity(COLUMNS.len());
+    let mut row = CellRow::with_capacity(NetDevRow::COLUMNS.len());
     row.push(TableCell::Text(interface.trim().into()));
-    let columns = COLUMNS.get(1..).unwrap_or_default();
+    let columns = NetDevRow::COLUMNS.get(1..).unwrap_or_default();
     if let Err(reason) = fill_row(&mut row, columns, numbers.split_ascii_whitespace()) {
         return LineOutcome::Unusable(reason);
     }

@@ -2,20 +2,20 @@
 //! scheduling domains, which is where these versions differ, are left out. The file exists only with
 //! CONFIG_SCHEDSTATS or CONFIG_SCHED_INFO, and the first five counts stand still unless `kernel.sched_schedstats` is 1.
 
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, fill_row};
+use crate::column::fill_row;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
 /// The file.
 pub const SCHEDSTAT: KernelFile = KernelFile {
-    name: "schedstat",
+    name: SchedstatRow::NAME,
     source: "/proc/schedstat",
     about: "the scheduler by CPU: time run, time waited for a CPU, wake-ups",
     needs: "",
     without: "",
-    columns: COLUMNS,
+    columns: SchedstatRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
         start: ReadingStart::Head { expected: "`version 15`, 16 or 17", role: schedstat_role },
@@ -23,18 +23,25 @@ pub const SCHEDSTAT: KernelFile = KernelFile {
     }),
 };
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cpu"),
-    DeclaredColumn::counter("yld_count", "1"),
-    DeclaredColumn::counter("array_exp", "1"),
-    DeclaredColumn::counter("sched_count", "1"),
-    DeclaredColumn::counter("sched_goidle", "1"),
-    DeclaredColumn::counter("ttwu_count", "1"),
-    DeclaredColumn::counter("ttwu_local", "1"),
-    DeclaredColumn::counter("run_ns", "ns"),
-    DeclaredColumn::counter("run_delay_ns", "ns"),
-    DeclaredColumn::counter("timeslices", "1"),
-];
+/// A row a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct SchedstatRow;
+
+impl RowSchema for SchedstatRow {
+    const NAME: &'static str = "schedstat";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cpu"),
+        DeclaredColumn::counter("yld_count", "1"),
+        DeclaredColumn::counter("array_exp", "1"),
+        DeclaredColumn::counter("sched_count", "1"),
+        DeclaredColumn::counter("sched_goidle", "1"),
+        DeclaredColumn::counter("ttwu_count", "1"),
+        DeclaredColumn::counter("ttwu_local", "1"),
+        DeclaredColumn::counter("run_ns", "ns"),
+        DeclaredColumn::counter("run_delay_ns", "ns"),
+        DeclaredColumn::counter("timeslices", "1"),
+    ];
+}
 
 fn schedstat_role(line: &str) -> Result<LineRole, String> {
     match line.trim().strip_prefix("version ") {
@@ -50,9 +57,9 @@ fn parse_schedstat_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
         return LineOutcome::Nothing;
     }
     let mut words = line.split_ascii_whitespace();
-    let mut row = CellRow::with_capacity(COLUMNS.len());
+    let mut row = CellRow::with_capacity(SchedstatRow::COLUMNS.len());
     row.push(TableCell::Text(words.next().unwrap_or_default().into()));
-    if let Err(reason) = fill_row(&mut row, COLUMNS.get(1..).unwrap_or_default(), words) {
+    if let Err(reason) = fill_row(&mut row, SchedstatRow::COLUMNS.get(1..).unwrap_or_default(), words) {
         return LineOutcome::Unusable(reason);
     }
     rows.push(row);

@@ -18,9 +18,9 @@
 
 use std::collections::HashMap;
 
-use perflab_model::{CellRow, ColumnSpec, TableCell};
+use perflab_model::table::stored_columns;
+use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema};
 
-use crate::column::{DeclaredColumn, column_index, count_cell, stored_columns};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::slab_counts::{
     CountConsistency, LoggedMachine, MachinePageSize, PageSizeVotes, SlabCounts, SlabShape, kernel_estimates,
@@ -30,43 +30,66 @@ use crate::reading_parser::{LineOutcome, LineRole, MalformedLine, ReadingParser,
 
 /// The file.
 pub const SLABINFO: KernelFile = KernelFile {
-    name: "slabinfo",
+    name: SlabinfoRow::NAME,
     source: "/proc/slabinfo",
     about: "objects and slabs of every cache of the kernel's slab allocator",
     needs: "root",
     without: WITHOUT_ROOT,
-    columns: COLUMNS,
+    columns: SlabinfoRow::COLUMNS,
     layout: KernelFileLayout::Judged(is_slabinfo_line),
 };
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cache"),
-    DeclaredColumn::gauge("ordinal", "1"),
-    DeclaredColumn::gauge("active_objs", "objects"),
-    DeclaredColumn::gauge("num_objs", "objects"),
-    DeclaredColumn::gauge("objsize", "bytes"),
-    DeclaredColumn::gauge("objperslab", "objects"),
-    DeclaredColumn::gauge("pagesperslab", "pages"),
-    DeclaredColumn::gauge("active_slabs", "slabs"),
-    DeclaredColumn::gauge("num_slabs", "slabs"),
-    DeclaredColumn::key("flags"),
-];
+/// A row a cache.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabinfoRow;
 
-const CACHE: usize = column_index(COLUMNS, "cache");
+impl RowSchema for SlabinfoRow {
+    const NAME: &'static str = "slabinfo";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cache"),
+        DeclaredColumn::gauge("ordinal", "1"),
+        DeclaredColumn::gauge("active_objs", "objects"),
+        DeclaredColumn::gauge("num_objs", "objects"),
+        DeclaredColumn::gauge("objsize", "bytes"),
+        DeclaredColumn::gauge("objperslab", "objects"),
+        DeclaredColumn::gauge("pagesperslab", "pages"),
+        DeclaredColumn::gauge("active_slabs", "slabs"),
+        DeclaredColumn::gauge("num_slabs", "slabs"),
+        DeclaredColumn::key("flags"),
+    ];
+}
 
-const ORDINAL: usize = column_index(COLUMNS, "ordinal");
+impl SlabinfoRow {
+    /// The cache.
+    pub const CACHE: ColumnRef<Self, str> = ColumnRef::named("cache");
 
-const ACTIVE_OBJS: usize = column_index(COLUMNS, "active_objs");
+    /// Which of the rows of that name it is.
+    pub const ORDINAL: ColumnRef<Self, i64> = ColumnRef::named("ordinal");
 
-const NUM_OBJS: usize = column_index(COLUMNS, "num_objs");
+    /// Objects in use.
+    pub const ACTIVE_OBJS: ColumnRef<Self, i64> = ColumnRef::named("active_objs");
 
-const OBJPERSLAB: usize = column_index(COLUMNS, "objperslab");
+    /// Room for objects.
+    pub const NUM_OBJS: ColumnRef<Self, i64> = ColumnRef::named("num_objs");
 
-const ACTIVE_SLABS: usize = column_index(COLUMNS, "active_slabs");
+    /// Bytes of an object, padded.
+    pub const OBJSIZE: ColumnRef<Self, i64> = ColumnRef::named("objsize");
 
-const NUM_SLABS: usize = column_index(COLUMNS, "num_slabs");
+    /// Objects of a slab.
+    pub const OBJPERSLAB: ColumnRef<Self, i64> = ColumnRef::named("objperslab");
 
-const FLAGS: usize = column_index(COLUMNS, "flags");
+    /// Pages of a slab.
+    pub const PAGESPERSLAB: ColumnRef<Self, i64> = ColumnRef::named("pagesperslab");
+
+    /// Slabs in use.
+    pub const ACTIVE_SLABS: ColumnRef<Self, i64> = ColumnRef::named("active_slabs");
+
+    /// Slabs.
+    pub const NUM_SLABS: ColumnRef<Self, i64> = ColumnRef::named("num_slabs");
+
+    /// What is wrong with the row; see above.
+    pub const FLAGS: ColumnRef<Self, str> = ColumnRef::named("flags");
+}
 
 /// Numbers between the name and the tunables.
 const OBJECT_NUMBERS: usize = 5;
@@ -74,11 +97,19 @@ const OBJECT_NUMBERS: usize = 5;
 /// Those of them that are sizes of an object and a slab.
 const SIZES: std::ops::Range<usize> = 2..5;
 
-/// All numbers that are kept: those, active slabs, slabs.
-const NUMBERS: usize = FLAGS - ACTIVE_OBJS;
+/// The columns of the numbers of a line, in the line's order.
+const NUMBERS: [ColumnRef<SlabinfoRow, i64>; 7] = [
+    SlabinfoRow::ACTIVE_OBJS,
+    SlabinfoRow::NUM_OBJS,
+    SlabinfoRow::OBJSIZE,
+    SlabinfoRow::OBJPERSLAB,
+    SlabinfoRow::PAGESPERSLAB,
+    SlabinfoRow::ACTIVE_SLABS,
+    SlabinfoRow::NUM_SLABS,
+];
 
-/// The numbers of a line in the order of the columns; nothing where one was cut or is none.
-pub type SlabinfoNumbers = [Option<u64>; NUMBERS];
+/// The numbers of a line in its order; nothing where one was cut or is none.
+pub type SlabinfoNumbers = [Option<u64>; NUMBERS.len()];
 
 /// A line taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,10 +168,13 @@ impl<'a> SlabinfoLine<'a> {
     }
 
     fn to_flagged_row(self, ordinal: i64, flags: &str) -> CellRow {
-        let mut row = CellRow::with_capacity(COLUMNS.len());
-        row.extend([TableCell::Text(self.name.into()), TableCell::Int(ordinal)]);
-        row.extend(self.numbers.map(count_cell));
-        row.push(TableCell::Text(flags.into()));
+        let mut row = SlabinfoRow::missing_row();
+        SlabinfoRow::CACHE.set(&mut row, self.name);
+        SlabinfoRow::ORDINAL.set(&mut row, ordinal);
+        for (column, number) in NUMBERS.into_iter().zip(self.numbers) {
+            column.set(&mut row, number.and_then(|number| i64::try_from(number).ok()));
+        }
+        SlabinfoRow::FLAGS.set(&mut row, flags);
         row
     }
 }
@@ -325,47 +359,42 @@ const APPROXIMATE: &str = "approximate";
 
 const BELOW_ZERO: CountConsistency = CountConsistency::Torn("a count below zero");
 
-/// What a row of slabinfo says.
+/// What the cells of such a row say.
 #[derive(Debug, Clone, Copy)]
-pub struct SlabinfoRow<'a>(pub &'a CellRow);
+pub struct SlabinfoCells<'a>(pub &'a CellRow);
 
-impl<'a> SlabinfoRow<'a> {
+impl<'a> SlabinfoCells<'a> {
     /// The cache.
     pub fn cache(self) -> Option<&'a str> {
-        match self.0.get(CACHE)? {
-            TableCell::Text(name) => Some(name),
-            _ => None,
-        }
+        SlabinfoRow::CACHE.get(self.0)
     }
 
     /// Which of the rows of that name it is.
     pub fn ordinal(self) -> Option<i64> {
-        match self.0.get(ORDINAL)? {
-            TableCell::Int(ordinal) => Some(*ordinal),
-            _ => None,
-        }
+        SlabinfoRow::ORDINAL.get(self.0)
     }
 
     /// Whether it is the same cache as another row's.
     pub fn is_same_cache(self, other: &CellRow) -> bool {
-        self.0.get(..ACTIVE_OBJS) == other.get(..ACTIVE_OBJS)
+        let other = SlabinfoCells(other);
+        self.cache() == other.cache() && self.ordinal() == other.ordinal()
     }
 
     /// Its counts, where they are numbers.
     pub fn counts(self) -> Option<SlabCounts> {
         Some(SlabCounts {
-            in_use: self.count(ACTIVE_OBJS)?,
-            objects: self.count(NUM_OBJS)?,
-            per_slab: self.count(OBJPERSLAB)?,
-            active_slabs: Some(self.count(ACTIVE_SLABS)?),
-            slabs: self.count(NUM_SLABS)?,
+            in_use: self.count(SlabinfoRow::ACTIVE_OBJS)?,
+            objects: self.count(SlabinfoRow::NUM_OBJS)?,
+            per_slab: self.count(SlabinfoRow::OBJPERSLAB)?,
+            active_slabs: Some(self.count(SlabinfoRow::ACTIVE_SLABS)?),
+            slabs: self.count(SlabinfoRow::NUM_SLABS)?,
         })
     }
 
     /// What its counts say about each other. A row that was not understood is flagged already, and reading it again would not help.
     /// A number that does not fit is a count below zero: the kernel subtracts two that it did not read at once.
     pub fn consistency(self) -> CountConsistency {
-        let is_understood = matches!(self.0.get(FLAGS), Some(TableCell::Text(flags)) if flags.is_empty());
+        let is_understood = SlabinfoRow::FLAGS.get(self.0) == Some("");
         match self.counts() {
             _ if !is_understood => CountConsistency::Sound,
             Some(counts) => counts.consistency(),
@@ -373,11 +402,8 @@ impl<'a> SlabinfoRow<'a> {
         }
     }
 
-    fn count(self, index: usize) -> Option<u64> {
-        match self.0.get(index)? {
-            TableCell::Int(number) => u64::try_from(*number).ok(),
-            _ => None,
-        }
+    fn count(self, column: ColumnRef<SlabinfoRow, i64>) -> Option<u64> {
+        column.get(self.0).and_then(|number| u64::try_from(number).ok())
     }
 }
 
@@ -504,7 +530,7 @@ impl ReadingParser for SlabinfoParser {
     }
 
     fn columns(&self) -> Vec<ColumnSpec> {
-        stored_columns(COLUMNS)
+        stored_columns(SlabinfoRow::COLUMNS)
     }
 
     fn page_size(&self) -> Option<u64> {
@@ -557,6 +583,7 @@ impl EarlierCounts {
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::TableCell;
     use proptest::prelude::*;
 
     use super::*;

@@ -2,20 +2,20 @@
 //! columns. Ticks are recorded as nanoseconds, so their grain is 10 ms. Time in `guest` is part of `user`, and
 //! `guest_nice` of `nice` (Documentation/filesystems/proc.rst, section 1.7); `iowait` may go backwards.
 
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, ColumnRef, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, column_index, describe_mismatch, fill_row, parse_integer_cell};
+use crate::column::{describe_mismatch, fill_row, parse_integer_cell};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
 /// The file.
 pub const STAT: KernelFile = KernelFile {
-    name: "stat",
+    name: StatRow::NAME,
     source: "/proc/stat",
     about: "CPU time by state and CPU; interrupts, context switches, forks, runnable and blocked tasks",
     needs: "",
     without: "",
-    columns: COLUMNS,
+    columns: StatRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
         start: ReadingStart::Head { expected: "`cpu`", role: stat_role },
@@ -30,27 +30,39 @@ const fn ticks_column(name: &'static str) -> DeclaredColumn {
     DeclaredColumn::counter(name, "ns").scaled(NANOS_A_TICK)
 }
 
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cpu"),
-    ticks_column("user"),
-    ticks_column("nice"),
-    ticks_column("system"),
-    ticks_column("idle"),
-    ticks_column("iowait"),
-    ticks_column("irq"),
-    ticks_column("softirq"),
-    ticks_column("steal"),
-    ticks_column("guest"),
-    ticks_column("guest_nice"),
-    DeclaredColumn::counter("intr", "1"),
-    DeclaredColumn::counter("ctxt", "1"),
-    DeclaredColumn::counter("processes", "1"),
-    DeclaredColumn::gauge("procs_running", "1"),
-    DeclaredColumn::gauge("procs_blocked", "1"),
-];
+/// A row a CPU, and one for all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct StatRow;
 
-/// The columns before this one are of a CPU, those from it on of the system.
-const FIRST_SYSTEM_WIDE: usize = column_index(COLUMNS, "intr");
+impl RowSchema for StatRow {
+    const NAME: &'static str = "stat";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cpu"),
+        ticks_column("user"),
+        ticks_column("nice"),
+        ticks_column("system"),
+        ticks_column("idle"),
+        ticks_column("iowait"),
+        ticks_column("irq"),
+        ticks_column("softirq"),
+        ticks_column("steal"),
+        ticks_column("guest"),
+        ticks_column("guest_nice"),
+        DeclaredColumn::counter("intr", "1"),
+        DeclaredColumn::counter("ctxt", "1"),
+        DeclaredColumn::counter("processes", "1"),
+        DeclaredColumn::gauge("procs_running", "1"),
+        DeclaredColumn::gauge("procs_blocked", "1"),
+    ];
+}
+
+impl StatRow {
+    /// `cpu3`; `cpu` for all of them.
+    pub const CPU: ColumnRef<Self, str> = ColumnRef::named("cpu");
+
+    /// Interrupts: the first column that only the row of all CPUs has.
+    pub const INTR: ColumnRef<Self, i64> = ColumnRef::named("intr");
+}
 
 /// `cpu  1 2 3`, the first line, is of all CPUs.
 fn stat_role(line: &str) -> Result<LineRole, String> {
@@ -74,10 +86,10 @@ fn parse_stat_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
 }
 
 fn parse_cpu_line<'a>(cpu: &str, words: impl Iterator<Item = &'a str>) -> Result<CellRow, String> {
-    let mut row = CellRow::with_capacity(COLUMNS.len());
+    let mut row = CellRow::with_capacity(StatRow::COLUMNS.len());
     row.push(TableCell::Text(cpu.into()));
-    fill_row(&mut row, COLUMNS.get(1..FIRST_SYSTEM_WIDE).unwrap_or_default(), words)?;
-    row.resize(COLUMNS.len(), TableCell::Missing);
+    fill_row(&mut row, StatRow::COLUMNS.get(1..StatRow::INTR.index()).unwrap_or_default(), words)?;
+    row.resize(StatRow::COLUMNS.len(), TableCell::Missing);
     Ok(row)
 }
 
@@ -87,13 +99,15 @@ fn set_system_wide_number(
     name: &str,
     word: &str,
 ) -> Result<LineOutcome, String> {
-    let is_total = |row: &&mut CellRow| row.first() == Some(&TableCell::Text("cpu".into()));
-    let place = COLUMNS.iter().skip(FIRST_SYSTEM_WIDE).position(|column| column.name == name);
-    let Some(place) = place else { return Ok(LineOutcome::Nothing) };
+    let is_total = |row: &&mut CellRow| StatRow::CPU.get(row) == Some("cpu");
+    let mut numbered = StatRow::COLUMNS.iter().enumerate().skip(StatRow::INTR.index());
+    let Some((index, _)) = numbered.find(|(_, column)| column.name == name) else {
+        return Ok(LineOutcome::Nothing);
+    };
     let Some(row) = total.filter(is_total) else {
         return Err(describe_mismatch("a line `cpu`", "the lines before it", name));
     };
-    if let Some(cell) = row.get_mut(FIRST_SYSTEM_WIDE + place) {
+    if let Some(cell) = row.get_mut(index) {
         *cell = parse_integer_cell(word, 1).ok_or_else(|| describe_mismatch("a number", name, word))?;
     }
     Ok(LineOutcome::Used)
@@ -154,12 +168,12 @@ mod tests {
         let mut rows = Vec::new();
         let text = format!("cpu  {} 1 2 3\nctxt 5\n", u64::MAX);
         KernelFileParser::new(&STAT, "").parse_text(&text, &mut rows).unwrap();
-        let user = column_index(COLUMNS, "user");
+        let value = |column: ColumnRef<StatRow, i64>| column.get(&rows[0]);
         assert_eq!(
-            rows[0][user..user + 3],
-            [TableCell::Missing, TableCell::Int(10_000_000), TableCell::Int(20_000_000)]
+            [ColumnRef::named("user"), ColumnRef::named("nice"), ColumnRef::named("system")].map(value),
+            [None, Some(10_000_000), Some(20_000_000)]
         );
-        assert_eq!(rows[0][column_index(COLUMNS, "ctxt")], TableCell::Int(5));
+        assert_eq!(value(ColumnRef::named("ctxt")), Some(5));
     }
 
     #[test]

@@ -12,10 +12,9 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::series::ColumnType;
-use perflab_model::{CellRow, TableCell};
+use perflab_model::{CellRow, ColumnRef, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, add_row_flag, column_index, count_cell};
+use crate::column::parse_cell;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::slab_counts::{CountConsistency, MOST_COUNTED, SlabCounts};
 
@@ -26,23 +25,23 @@ pub const WITHOUT_ROOT: &str = "root would add objects, sizes and slabs of every
 
 /// Its attributes that do not change.
 pub const SLAB_CACHES: KernelFile = KernelFile {
-    name: "slab-caches",
+    name: SlabCacheRow::NAME,
     source: "/sys/kernel/slab",
     about: "size, alignment, order, flags and merged names of every slab cache; again whenever caches come or go",
     needs: "root",
     without: WITHOUT_ROOT,
-    columns: CACHE_COLUMNS,
+    columns: SlabCacheRow::COLUMNS,
     layout: KernelFileLayout::Tree,
 };
 
 /// Its counts.
 pub const SLAB_EXACT: KernelFile = KernelFile {
-    name: "slab-exact",
+    name: SlabExactRow::NAME,
     source: "/sys/kernel/slab",
     about: "objects, slabs and partial slabs of every slab cache, counted and not estimated, by node; costly",
     needs: "root",
     without: WITHOUT_ROOT,
-    columns: EXACT_COLUMNS,
+    columns: SlabExactRow::COLUMNS,
     layout: KernelFileLayout::Tree,
 };
 
@@ -50,89 +49,179 @@ const fn flag_column(name: &'static str) -> DeclaredColumn {
     DeclaredColumn::gauge(name, "1")
 }
 
-/// The columns of `slab-caches`.
-const CACHE_COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cache"),
-    DeclaredColumn::key("directory"),
-    DeclaredColumn::key("aliases"),
-    DeclaredColumn::gauge("page_size", "bytes"),
-    DeclaredColumn::gauge("object_size", "bytes"),
-    DeclaredColumn::gauge("slab_size", "bytes"),
-    DeclaredColumn::gauge("objs_per_slab", "objects"),
-    DeclaredColumn::gauge("order", "1"),
-    DeclaredColumn::gauge("align", "bytes"),
-    flag_column("reclaim_account"),
-    flag_column("hwcache_align"),
-    flag_column("destroy_by_rcu"),
-    flag_column("cache_dma"),
-    DeclaredColumn::key("ctor"),
-    DeclaredColumn::gauge("cpu_partial", "objects"),
-    DeclaredColumn::gauge("min_partial", "slabs"),
-    DeclaredColumn::gauge("sheaf_capacity", "objects"),
-    DeclaredColumn::key("flags"),
-];
+/// A row a cache, of what does not change about it.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabCacheRow;
 
-const FIRST_ATTRIBUTE: usize = column_index(CACHE_COLUMNS, "object_size");
+impl RowSchema for SlabCacheRow {
+    const NAME: &'static str = "slab-caches";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cache"),
+        DeclaredColumn::key("directory"),
+        DeclaredColumn::key("aliases"),
+        DeclaredColumn::gauge("page_size", "bytes"),
+        DeclaredColumn::gauge("object_size", "bytes"),
+        DeclaredColumn::gauge("slab_size", "bytes"),
+        DeclaredColumn::gauge("objs_per_slab", "objects"),
+        DeclaredColumn::gauge("order", "1"),
+        DeclaredColumn::gauge("align", "bytes"),
+        flag_column("reclaim_account"),
+        flag_column("hwcache_align"),
+        flag_column("destroy_by_rcu"),
+        flag_column("cache_dma"),
+        DeclaredColumn::key("ctor"),
+        DeclaredColumn::gauge("cpu_partial", "objects"),
+        DeclaredColumn::gauge("min_partial", "slabs"),
+        DeclaredColumn::gauge("sheaf_capacity", "objects"),
+        DeclaredColumn::key("flags"),
+    ];
+}
 
-const CACHE_FLAGS: usize = column_index(CACHE_COLUMNS, "flags");
+impl SlabCacheRow {
+    /// The cache.
+    pub const CACHE: ColumnRef<Self, str> = ColumnRef::named("cache");
 
-const _: () = assert!(matches!(CACHE_COLUMNS[CACHE_FLAGS].stored, ColumnType::Text));
+    /// Its directory.
+    pub const DIRECTORY: ColumnRef<Self, str> = ColumnRef::named("directory");
+
+    /// Names that were merged into it, comma separated.
+    pub const ALIASES: ColumnRef<Self, str> = ColumnRef::named("aliases");
+
+    /// Bytes of a page.
+    pub const PAGE_SIZE: ColumnRef<Self, i64> = ColumnRef::named("page_size");
+
+    /// Bytes that its creator asked for.
+    pub const OBJECT_SIZE: ColumnRef<Self, i64> = ColumnRef::named("object_size");
+
+    /// The same, padded.
+    pub const SLAB_SIZE: ColumnRef<Self, i64> = ColumnRef::named("slab_size");
+
+    /// Objects of a slab.
+    pub const OBJS_PER_SLAB: ColumnRef<Self, i64> = ColumnRef::named("objs_per_slab");
+
+    /// Binary logarithm of the pages of a slab.
+    pub const ORDER: ColumnRef<Self, i64> = ColumnRef::named("order");
+
+    /// Bytes to which objects are aligned.
+    pub const ALIGN: ColumnRef<Self, i64> = ColumnRef::named("align");
+
+    /// Whether the kernel counts it as reclaimable.
+    pub const RECLAIM_ACCOUNT: ColumnRef<Self, i64> = ColumnRef::named("reclaim_account");
+
+    /// Objects that a CPU may keep in partial slabs.
+    pub const CPU_PARTIAL: ColumnRef<Self, i64> = ColumnRef::named("cpu_partial");
+
+    /// Objects of a sheaf.
+    pub const SHEAF_CAPACITY: ColumnRef<Self, i64> = ColumnRef::named("sheaf_capacity");
+
+    /// What is wrong with the row.
+    pub const FLAGS: ColumnRef<Self, str> = ColumnRef::named("flags");
+}
 
 /// The columns of `slab-caches` that are attributes of that name.
 pub fn cache_attributes() -> &'static [DeclaredColumn] {
-    CACHE_COLUMNS.get(FIRST_ATTRIBUTE..CACHE_FLAGS).unwrap_or_default()
+    SlabCacheRow::COLUMNS
+        .get(SlabCacheRow::OBJECT_SIZE.index()..SlabCacheRow::FLAGS.index())
+        .unwrap_or_default()
 }
 
-/// The cells of one cache's attributes, and its flags; `texts` has what each of [`cache_attributes`] says.
+/// The row of a cache's attributes, and its flags; `texts` has what each of [`cache_attributes`] says.
 pub fn parse_cache_attributes(texts: &[Option<String>]) -> CellRow {
     let mut sound = true;
-    let mut cells: CellRow = cache_attributes()
-        .iter()
-        .zip(texts)
-        .map(|(column, text)| {
-            let cell = text.as_deref().map(|text| column.parse_cell(text));
-            sound &= cell != Some(None);
-            cell.flatten().unwrap_or(TableCell::Missing)
-        })
-        .collect();
-    cells.push(TableCell::Text(String::new()));
-    if !sound {
-        add_row_flag(&mut cells, "malformed");
+    let mut row = SlabCacheRow::missing_row();
+    let cells = row.iter_mut().skip(SlabCacheRow::OBJECT_SIZE.index());
+    for ((cell, column), text) in cells.zip(cache_attributes()).zip(texts) {
+        let parsed = text.as_deref().map(|text| parse_cell(column, text));
+        sound &= parsed != Some(None);
+        *cell = parsed.flatten().unwrap_or(TableCell::Missing);
     }
-    cells
+    SlabCacheRow::FLAGS.set(&mut row, if sound { "" } else { "malformed" });
+    row
 }
 
-/// A row of `slab-caches`: who the cache is, the size of a page, and the cells of [`parse_cache_attributes`].
+/// A row of `slab-caches`: that of [`parse_cache_attributes`], with who the cache is and the size of a page.
 pub fn make_cache_row(
     cache: &str,
     directory: &str,
     aliases: &[String],
     page_size: Option<u64>,
-    cells: &[TableCell],
+    attributes: &[TableCell],
 ) -> CellRow {
-    let mut row = CellRow::with_capacity(CACHE_COLUMNS.len());
-    row.extend([cache.to_owned(), directory.to_owned(), aliases.join(",")].map(TableCell::Text));
-    row.push(count_cell(page_size));
-    row.extend_from_slice(cells);
+    let mut row = attributes.to_vec();
+    SlabCacheRow::CACHE.set(&mut row, cache);
+    SlabCacheRow::DIRECTORY.set(&mut row, directory);
+    SlabCacheRow::ALIASES.set(&mut row, aliases.join(",").as_str());
+    SlabCacheRow::PAGE_SIZE.set(&mut row, page_size.and_then(|size| i64::try_from(size).ok()));
     row
 }
 
-/// The columns of `slab-exact`.
-const EXACT_COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cache"),
-    DeclaredColumn::gauge("node", "1"),
-    DeclaredColumn::gauge("objects", "objects"),
-    DeclaredColumn::gauge("total_objects", "objects"),
-    DeclaredColumn::gauge("slabs", "slabs"),
-    DeclaredColumn::gauge("objects_partial", "objects"),
-    DeclaredColumn::gauge("partial", "slabs"),
-    DeclaredColumn::gauge("cpu_slabs", "slabs"),
-    DeclaredColumn::key("flags"),
-];
+/// A row a cache, and one for each node of several.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabExactRow;
+
+impl RowSchema for SlabExactRow {
+    const NAME: &'static str = "slab-exact";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cache"),
+        DeclaredColumn::gauge("node", "1"),
+        DeclaredColumn::gauge("objects", "objects"),
+        DeclaredColumn::gauge("total_objects", "objects"),
+        DeclaredColumn::gauge("slabs", "slabs"),
+        DeclaredColumn::gauge("objects_partial", "objects"),
+        DeclaredColumn::gauge("partial", "slabs"),
+        DeclaredColumn::gauge("cpu_slabs", "slabs"),
+        DeclaredColumn::key("flags"),
+    ];
+}
+
+impl SlabExactRow {
+    /// The cache.
+    pub const CACHE: ColumnRef<Self, str> = ColumnRef::named("cache");
+
+    /// The node; -1 for all of them.
+    pub const NODE: ColumnRef<Self, i64> = ColumnRef::named("node");
+
+    /// Objects in use.
+    pub const OBJECTS: ColumnRef<Self, i64> = ColumnRef::named("objects");
+
+    /// Room for objects.
+    pub const TOTAL_OBJECTS: ColumnRef<Self, i64> = ColumnRef::named("total_objects");
+
+    /// Slabs.
+    pub const SLABS: ColumnRef<Self, i64> = ColumnRef::named("slabs");
+
+    /// Objects in use in partial slabs.
+    pub const OBJECTS_PARTIAL: ColumnRef<Self, i64> = ColumnRef::named("objects_partial");
+
+    /// Partial slabs.
+    pub const PARTIAL: ColumnRef<Self, i64> = ColumnRef::named("partial");
+
+    /// Slabs that CPUs hold.
+    pub const CPU_SLABS: ColumnRef<Self, i64> = ColumnRef::named("cpu_slabs");
+
+    /// What is wrong with the row.
+    pub const FLAGS: ColumnRef<Self, str> = ColumnRef::named("flags");
+}
 
 /// Those of the columns of `slab-exact` that are attributes of that name.
-pub const COUNT_ATTRIBUTES: [&str; 6] =
-    ["objects", "total_objects", "slabs", "objects_partial", "partial", "cpu_slabs"];
+pub const COUNT_ATTRIBUTES: [&str; COUNTS.len()] = [
+    SlabExactRow::OBJECTS.name(),
+    SlabExactRow::TOTAL_OBJECTS.name(),
+    SlabExactRow::SLABS.name(),
+    SlabExactRow::OBJECTS_PARTIAL.name(),
+    SlabExactRow::PARTIAL.name(),
+    SlabExactRow::CPU_SLABS.name(),
+];
+
+/// The columns of those.
+const COUNTS: [ColumnRef<SlabExactRow, i64>; 6] = [
+    SlabExactRow::OBJECTS,
+    SlabExactRow::TOTAL_OBJECTS,
+    SlabExactRow::SLABS,
+    SlabExactRow::OBJECTS_PARTIAL,
+    SlabExactRow::PARTIAL,
+    SlabExactRow::CPU_SLABS,
+];
 
 /// A count, and its share on each node: `5 N0=2 N1=3`. The kernel leaves out nodes that have none (mm/slub.c,
 /// `show_slab_objects`).
@@ -270,10 +359,13 @@ fn make_exact_row(
     flags: &[&str],
     counts: [Option<u64>; COUNT_ATTRIBUTES.len()],
 ) -> CellRow {
-    let mut row = CellRow::with_capacity(EXACT_COLUMNS.len());
-    row.extend([TableCell::Text(cache.into()), TableCell::Int(node)]);
-    row.extend(counts.map(count_cell));
-    row.push(TableCell::Text(flags.join(",")));
+    let mut row = SlabExactRow::missing_row();
+    SlabExactRow::CACHE.set(&mut row, cache);
+    SlabExactRow::NODE.set(&mut row, node);
+    for (column, count) in COUNTS.into_iter().zip(counts) {
+        column.set(&mut row, count.and_then(|count| i64::try_from(count).ok()));
+    }
+    SlabExactRow::FLAGS.set(&mut row, flags.join(",").as_str());
     row
 }
 
@@ -306,10 +398,10 @@ mod tests {
             let counts = ExactCounts::new(Some(3), COUNT_ATTRIBUTES.map(|_| Some(NodeCounts::parse(&text))));
             let mut rows = Vec::new();
             counts.append_rows("cache", &["torn"], true, &mut rows);
-            prop_assert!(rows.iter().all(|row| row.len() == EXACT_COLUMNS.len()));
+            prop_assert!(rows.iter().all(|row| row.len() == SlabExactRow::COLUMNS.len()));
             let cells = parse_cache_attributes(&vec![Some(text.clone()); cache_attributes().len()]);
             let row = make_cache_row("cache", ":0", &[], Some(4096), &cells);
-            prop_assert_eq!(row.len(), CACHE_COLUMNS.len());
+            prop_assert_eq!(row.len(), SlabCacheRow::COLUMNS.len());
         }
     }
 }

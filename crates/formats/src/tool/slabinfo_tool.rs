@@ -1,28 +1,46 @@
 //! The output of the kernel's slabinfo tool (tools/mm/slabinfo.c), with the text of its sizes kept: they are decimal
 //! and truncated, so bytes cannot be had from them.
 
-use perflab_model::{CellRow, ColumnSpec, TableCell};
+use perflab_model::table::stored_columns;
+use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 
-use crate::column::{DeclaredColumn, column_index, stored_columns};
 use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};
 
-/// One row a cache a reading.
-const COLUMNS: &[DeclaredColumn] = &[
-    DeclaredColumn::key("cache"),
-    DeclaredColumn::gauge("objects", "objects"),
-    DeclaredColumn::gauge("object_size", "bytes"),
-    DeclaredColumn::key("space"),
-    DeclaredColumn::gauge("slabs", "slabs"),
-    DeclaredColumn::gauge("partial", "slabs"),
-    DeclaredColumn::gauge("cpu", "slabs"),
-    DeclaredColumn::gauge("objs_per_slab", "objects"),
-    DeclaredColumn::gauge("order", "1"),
-    DeclaredColumn::gauge("free_percent", "%"),
-    DeclaredColumn::gauge("efficiency_percent", "%"),
-    DeclaredColumn::key("flags_tool"),
-];
+/// A row a cache a reading.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabinfoToolRow;
 
-const EFFICIENCY: usize = column_index(COLUMNS, "efficiency_percent");
+impl RowSchema for SlabinfoToolRow {
+    const NAME: &'static str = "slabinfo-tool";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::key("cache"),
+        DeclaredColumn::gauge("objects", "objects"),
+        DeclaredColumn::gauge("object_size", "bytes"),
+        DeclaredColumn::key("space"),
+        DeclaredColumn::gauge("slabs", "slabs"),
+        DeclaredColumn::gauge("partial", "slabs"),
+        DeclaredColumn::gauge("cpu", "slabs"),
+        DeclaredColumn::gauge("objs_per_slab", "objects"),
+        DeclaredColumn::gauge("order", "1"),
+        DeclaredColumn::gauge("free_percent", "%"),
+        DeclaredColumn::gauge("efficiency_percent", "%"),
+        DeclaredColumn::key("flags_tool"),
+    ];
+}
+
+impl SlabinfoToolRow {
+    /// The cache.
+    pub const CACHE: ColumnRef<Self, str> = ColumnRef::named("cache");
+
+    /// Slabs that CPUs hold.
+    pub const CPU: ColumnRef<Self, i64> = ColumnRef::named("cpu");
+
+    /// Bytes asked for, of those of its slabs.
+    pub const EFFICIENCY_PERCENT: ColumnRef<Self, i64> = ColumnRef::named("efficiency_percent");
+
+    /// Letters of its attributes: `a` for reclaimable.
+    pub const FLAGS: ColumnRef<Self, str> = ColumnRef::named("flags_tool");
+}
 
 /// The format.
 #[derive(Debug, Default)]
@@ -30,7 +48,7 @@ pub struct SlabinfoToolParser;
 
 impl ReadingParser for SlabinfoToolParser {
     fn series(&self) -> &'static str {
-        "slabinfo-tool"
+        SlabinfoToolRow::NAME
     }
 
     fn source(&self) -> &'static str {
@@ -63,7 +81,7 @@ impl ReadingParser for SlabinfoToolParser {
     }
 
     fn columns(&self) -> Vec<ColumnSpec> {
-        stored_columns(COLUMNS)
+        stored_columns(SlabinfoToolRow::COLUMNS)
     }
 }
 
@@ -86,7 +104,7 @@ fn parse_slabinfo_tool_line(line: TextLine<'_>) -> Result<CellRow, String> {
     if name.is_empty() {
         return Err("it has no name".into());
     }
-    let mut row = CellRow::with_capacity(COLUMNS.len());
+    let mut row = CellRow::with_capacity(SlabinfoToolRow::COLUMNS.len());
     row.extend([
         TableCell::Text(name.into()),
         parse_int_cell(objects),
@@ -130,12 +148,12 @@ fn parse_int_cell(word: &str) -> TableCell {
 
 /// Efficiency beyond 100 %: objects and slabs were read at two moments (the tool opens a file for each).
 fn row_outcome(row: &CellRow) -> LineOutcome {
-    let name = || if let Some(TableCell::Text(name)) = row.first() { name.as_str() } else { "" };
+    let name = || SlabinfoToolRow::CACHE.get(row).unwrap_or_default();
     if row.contains(&TableCell::Missing) {
         return LineOutcome::Flagged(format!("malformed: {}: a number is missing", name()));
     }
-    match row.get(EFFICIENCY) {
-        Some(TableCell::Int(percent)) if *percent > 100 => {
+    match SlabinfoToolRow::EFFICIENCY_PERCENT.get(row) {
+        Some(percent) if percent > 100 => {
             LineOutcome::Flagged(format!("torn: {}: an efficiency of {percent} %", name()))
         }
         _ => LineOutcome::Used,

@@ -9,12 +9,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use perflab_formats::column::{add_row_flag, column_index};
+use perflab_formats::column::add_row_flag;
 use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize, PageSizeVotes, SlabShape};
-use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT};
+use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT, SlabCacheRow, SlabExactRow};
 use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, open_log_parser};
 use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::{CellRow, Nanos, TableCell};
+use perflab_model::table::stored_columns;
+use perflab_model::{CellRow, ColumnRef, Nanos, RowSchema};
 use perflab_observe::{Root, open_monitor};
 use tempfile::TempDir;
 
@@ -93,20 +94,9 @@ struct CopiedSlabTree {
     exact: Vec<CellRow>,
 }
 
-const CACHE: usize = column_index(SLAB_CACHES.columns, "cache");
-const DIRECTORY: usize = column_index(SLAB_CACHES.columns, "directory");
-const ALIASES: usize = column_index(SLAB_CACHES.columns, "aliases");
-const PAGE_SIZE: usize = column_index(SLAB_CACHES.columns, "page_size");
-
 /// What a cache's shape is made of.
-const SHAPE: [usize; 4] = [
-    column_index(SLAB_CACHES.columns, "object_size"),
-    column_index(SLAB_CACHES.columns, "slab_size"),
-    column_index(SLAB_CACHES.columns, "objs_per_slab"),
-    column_index(SLAB_CACHES.columns, "order"),
-];
-
-const EXACT_CACHE: usize = column_index(SLAB_EXACT.columns, "cache");
+const SHAPE: [ColumnRef<SlabCacheRow, i64>; 4] =
+    [SlabCacheRow::OBJECT_SIZE, SlabCacheRow::SLAB_SIZE, SlabCacheRow::OBJS_PER_SLAB, SlabCacheRow::ORDER];
 
 impl CopiedSlabTree {
     fn read(directory: &Path) -> Result<Self, ImportError> {
@@ -120,9 +110,10 @@ impl CopiedSlabTree {
         let (mut caches, exact) =
             (read_rows(&SLAB_CACHES, &root, directory)?, read_rows(&SLAB_EXACT, &root, directory)?);
         // A directory without sizes is flagged as one; a cache keeps its row.
-        let has_shape = |row: &CellRow| SHAPE.iter().all(|place| int_cell(row, *place).is_some());
-        let unsound = caches.iter_mut().filter(|row| !has_shape(row) && flags_of(row).is_empty());
-        unsound.for_each(|row| add_row_flag(row, "malformed"));
+        let has_shape = |row: &CellRow| SHAPE.iter().all(|column| count_of(row, *column).is_some());
+        let is_flagged = |row: &CellRow| SlabCacheRow::FLAGS.get(row).is_some_and(|flags| !flags.is_empty());
+        let unsound = caches.iter_mut().filter(|row| !has_shape(row) && !is_flagged(row));
+        unsound.for_each(|row| add_row_flag(row, SlabCacheRow::FLAGS, "malformed"));
         Ok(CopiedSlabTree { directory: directory.into(), caches, exact })
     }
 
@@ -131,15 +122,18 @@ impl CopiedSlabTree {
         let names: Vec<&str> = logs.iter().flat_map(|stream| stream.first_texts("cache")).collect();
         let mut chosen: HashMap<String, String> = HashMap::new();
         for row in &mut self.caches {
-            let aliases = text_cell(row, ALIASES).split(',');
-            let mut own = std::iter::once(text_cell(row, DIRECTORY)).chain(aliases);
+            let aliases = SlabCacheRow::ALIASES.get(row).unwrap_or_default().split(',');
+            let mut own = SlabCacheRow::DIRECTORY.get(row).into_iter().chain(aliases);
             let Some(listed) = own.find(|name| names.contains(name)).map(str::to_owned) else { continue };
-            chosen.insert(text_cell(row, CACHE).into(), listed.clone());
-            row.get_mut(CACHE).into_iter().for_each(|cell| *cell = TableCell::Text(listed.clone()));
+            let before = SlabCacheRow::CACHE.get(row).unwrap_or_default().to_owned();
+            SlabCacheRow::CACHE.set(row, listed.as_str());
+            chosen.insert(before, listed);
         }
         for row in &mut self.exact {
-            let Some(listed) = chosen.get(text_cell(row, EXACT_CACHE)) else { continue };
-            row.get_mut(EXACT_CACHE).into_iter().for_each(|cell| *cell = TableCell::Text(listed.clone()));
+            let listed = SlabExactRow::CACHE.get(row).and_then(|name| chosen.get(name));
+            if let Some(listed) = listed {
+                SlabExactRow::CACHE.set(row, listed.as_str());
+            }
         }
     }
 
@@ -151,22 +145,25 @@ impl CopiedSlabTree {
     }
 
     fn into_streams(mut self, page: u64) -> [LogStream; 2] {
-        let page = i64::try_from(page).map_or(TableCell::Missing, TableCell::Int);
         for row in &mut self.caches {
-            row.get_mut(PAGE_SIZE).into_iter().for_each(|cell| *cell = page.clone());
+            SlabCacheRow::PAGE_SIZE.set(row, i64::try_from(page).ok());
         }
         let mut report = FileReport::new(&self.directory, SLAB_CACHES.name);
-        let is_merged = |row: &CellRow| text_cell(row, DIRECTORY).starts_with(':');
+        let is_merged = |row: &CellRow| {
+            SlabCacheRow::DIRECTORY.get(row).is_some_and(|directory| directory.starts_with(':'))
+        };
         if self.caches.iter().any(is_merged)
-            && self.caches.iter().all(|row| text_cell(row, ALIASES).is_empty())
+            && self.caches.iter().all(|row| SlabCacheRow::ALIASES.get(row).is_none_or(str::is_empty))
         {
             report.add_note("no name is a link: the copy lost which caches are merged (copy with `cp -a`)");
         }
-        let caches =
-            make_stream(&SLAB_CACHES, report, self.caches, DIRECTORY, "a size is missing or no number");
+        let (directory, flags) = (SlabCacheRow::DIRECTORY, SlabCacheRow::FLAGS);
+        let why = "a size is missing or no number";
+        let caches = make_stream(&SLAB_CACHES, report, self.caches, (directory, flags), why);
         let report = FileReport::new(&self.directory, SLAB_EXACT.name);
         let why = "objects do not agree with slabs, or an attribute is no count";
-        [caches, make_stream(&SLAB_EXACT, report, self.exact, EXACT_CACHE, why)]
+        let subject = (SlabExactRow::CACHE, SlabExactRow::FLAGS);
+        [caches, make_stream(&SLAB_EXACT, report, self.exact, subject, why)]
     }
 }
 
@@ -187,54 +184,35 @@ fn read_rows(file: &'static KernelFile, root: &Root, copy: &Path) -> Result<Vec<
     Ok(rows)
 }
 
-fn text_cell(row: &CellRow, place: usize) -> &str {
-    match row.get(place) {
-        Some(TableCell::Text(text)) => text,
-        _ => "",
-    }
-}
-
-fn int_cell(row: &CellRow, place: usize) -> Option<u64> {
-    match row.get(place) {
-        Some(TableCell::Int(number)) => u64::try_from(*number).ok(),
-        _ => None,
-    }
-}
-
-/// The last column of both series.
-fn flags_of(row: &CellRow) -> &str {
-    text_cell(row, row.len().saturating_sub(1))
+fn count_of(row: &CellRow, column: ColumnRef<SlabCacheRow, i64>) -> Option<u64> {
+    column.get(row).and_then(|number| u64::try_from(number).ok())
 }
 
 fn slab_shape(row: &CellRow) -> Option<SlabShape> {
-    let [_, object, objects, order] = SHAPE.map(|place| int_cell(row, place));
+    let [_, object, objects, order] = SHAPE.map(|column| count_of(row, column));
     let pages = 1_u64.checked_shl(u32::try_from(order?).ok()?)?;
     Some(SlabShape { object: object?, objects: objects?, pages })
 }
 
-/// The rows of one reading, each accounted for; `why` explains a flag, `subject` is the column that names a row.
-fn make_stream(
+/// The rows of one reading, each accounted for; `why` explains a flag, the columns are those that name and flag a row.
+fn make_stream<R: RowSchema>(
     file: &KernelFile,
     mut report: FileReport,
     rows: Vec<CellRow>,
-    subject: usize,
+    (subject, flags): (ColumnRef<R, str>, ColumnRef<R, str>),
     why: &str,
 ) -> LogStream {
     for row in &rows {
-        let outcome = match flags_of(row) {
+        let outcome = match flags.get(row).unwrap_or_default() {
             "" => LineOutcome::Used,
-            flags => LineOutcome::Flagged(format!("{flags}: {}: {why}", text_cell(row, subject))),
+            flags => {
+                LineOutcome::Flagged(format!("{flags}: {}: {why}", subject.get(row).unwrap_or_default()))
+            }
         };
         report.count_row(0, outcome);
     }
     report.ticks = 1;
-    LogStream::from_rows(
-        file.name,
-        file.source,
-        perflab_formats::column::stored_columns(file.columns),
-        rows,
-        report,
-    )
+    LogStream::from_rows(file.name, file.source, stored_columns(file.columns), rows, report)
 }
 
 /// The events of a tree.
@@ -292,7 +270,7 @@ fn open_copied_texts(
                 Ok(rows) => {
                     rows.iter().for_each(|_| report.count_row(0, LineOutcome::Used));
                     report.ticks = 1;
-                    let columns = perflab_formats::column::stored_columns(file.columns);
+                    let columns = stored_columns(file.columns);
                     streams.push(LogStream::from_rows(file.name, file.source, columns, rows, report));
                 }
                 Err(error) => metadata.report.push(FileReport::unreadable(&report.file, error)),

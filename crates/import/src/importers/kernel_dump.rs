@@ -7,14 +7,14 @@
 
 use std::path::Path;
 
-use perflab_formats::column::stored_columns;
 use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize};
 use perflab_formats::kernel::slabinfo::SlabinfoParser;
-use perflab_formats::kernel::sysfs_slab::SLAB_CACHES;
+use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SlabCacheRow};
 use perflab_formats::kernel::{KernelFile, KernelFileLayout, open_log_parser, recognise_kernel_file};
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
 use perflab_formats::tool::slabinfo_tool::{SlabinfoToolParser, is_slabinfo_tool_head};
-use perflab_model::{Bytes, CellRow, TableCell};
+use perflab_model::table::stored_columns;
+use perflab_model::{Bytes, CellRow, RowSchema};
 
 use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
@@ -165,13 +165,11 @@ fn parse_orders_line(line: TextLine<'_>, page: u64, rows: &mut Vec<CellRow>) -> 
 }
 
 fn orders_row(name: &str, order: i64, page: u64) -> CellRow {
-    let cell = |column: &perflab_model::ColumnSpec| match column.name.as_str() {
-        "cache" => TableCell::Text(name.into()),
-        "directory" if name.starts_with(':') => TableCell::Text(name.into()),
-        "flags" => TableCell::Text(String::new()),
-        "order" => TableCell::Int(order),
-        "page_size" => i64::try_from(page).map_or(TableCell::Missing, TableCell::Int),
-        _ => TableCell::Missing,
-    };
-    stored_columns(SLAB_CACHES.columns).iter().map(cell).collect()
+    let mut row = SlabCacheRow::missing_row();
+    SlabCacheRow::CACHE.set(&mut row, name);
+    SlabCacheRow::DIRECTORY.set(&mut row, name.starts_with(':').then_some(name));
+    SlabCacheRow::PAGE_SIZE.set(&mut row, i64::try_from(page).ok());
+    SlabCacheRow::ORDER.set(&mut row, order);
+    SlabCacheRow::FLAGS.set(&mut row, "");
+    row
 }

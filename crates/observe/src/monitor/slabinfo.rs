@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use perflab_formats::column::add_row_flag;
 use perflab_formats::kernel::slab_counts::CountConsistency;
-use perflab_formats::kernel::slabinfo::{SLABINFO, SlabinfoLine, SlabinfoRow, parse_slabinfo};
+use perflab_formats::kernel::slabinfo::{SLABINFO, SlabinfoCells, SlabinfoLine, SlabinfoRow, parse_slabinfo};
 use perflab_formats::reading_parser::{MalformedLine, text_lines};
 use perflab_model::{CellRow, SeriesSchema};
 
@@ -137,7 +137,7 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
             doubtful.retain_mut(|(index, row)| !self.replace_row(*index, row));
         }
         for (index, row) in doubtful {
-            add_row_flag(row, "torn");
+            add_row_flag(row, SlabinfoRow::FLAGS, "torn");
             self.watched.insert(*index);
         }
     }
@@ -154,7 +154,7 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     }
 
     fn is_doubtful(&self, row: &CellRow) -> bool {
-        match SlabinfoRow(row).consistency() {
+        match SlabinfoCells(row).consistency() {
             CountConsistency::Sound => false,
             CountConsistency::Short => !self.shows_lower_order(row),
             CountConsistency::Torn(_) => true,
@@ -169,13 +169,13 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
     /// keeps its old row.
     fn replace_row(&mut self, index: usize, row: &mut CellRow) -> bool {
         let rows = self.memory.rows();
-        let same = |new: &&CellRow| SlabinfoRow(new).is_same_cache(row);
+        let same = |new: &&CellRow| SlabinfoCells(new).is_same_cache(row);
         let Some(new) = rows.get(index).filter(same).or_else(|| rows.iter().find(same)) else {
             return false;
         };
-        let earlier = SlabinfoRow(row).counts();
+        let earlier = SlabinfoCells(row).counts();
         row.clone_from(new);
-        let falls_back = SlabinfoRow(row)
+        let falls_back = SlabinfoCells(row)
             .counts()
             .zip(earlier)
             .is_some_and(|(now, earlier)| now.shows_lower_order(&earlier));
@@ -187,21 +187,21 @@ impl<T: SlabinfoSource> SlabinfoMonitor<T> {
 
     /// How many slabs are partial is in another file, which may change alone.
     fn flag_estimate(&mut self, index: usize, row: &mut CellRow) {
-        let seen = SlabinfoRow(row);
+        let seen = SlabinfoCells(row);
         let Some((cache, counts)) = seen.cache().zip(seen.counts()) else { return };
         if !self.capped.can_be_estimated(&counts) {
             return;
         }
         self.watched.insert(index);
         if self.capped.is_estimated(cache) {
-            add_row_flag(row, "approximate");
+            add_row_flag(row, SlabinfoRow::FLAGS, "approximate");
         }
     }
 }
 
 /// Name and ordinal.
 fn row_key(row: &CellRow) -> Option<(String, i64)> {
-    let row = SlabinfoRow(row);
+    let row = SlabinfoCells(row);
     Some((row.cache()?.to_owned(), row.ordinal()?))
 }
 
@@ -307,7 +307,7 @@ fn next_changed_line<'a>(
 /// The row of a line of the same cache.
 fn parse_changed_line(line: &str, known: &CellRow, page: Option<u64>) -> Option<CellRow> {
     let line = SlabinfoLine::parse(text_lines(line).next()?).ok()?;
-    let known = SlabinfoRow(known);
+    let known = SlabinfoCells(known);
     (known.cache()? == line.name).then(|| known.ordinal().map(|ordinal| line.to_row(ordinal, page)))?
 }
 
@@ -315,8 +315,8 @@ fn parse_changed_line(line: &str, known: &CellRow, page: Option<u64>) -> Option<
 mod tests {
     use std::collections::VecDeque;
 
-    use perflab_formats::column::stored_columns;
-    use perflab_model::{Nanos, TableCell};
+    use perflab_model::table::stored_columns;
+    use perflab_model::{ColumnRef, Nanos};
     use proptest::prelude::*;
 
     use super::*;
@@ -369,12 +369,15 @@ mod tests {
     fn read_tick_lines(monitor: &mut impl Monitor) -> Vec<String> {
         let mut rows = Vec::new();
         monitor.read_rows(&mut rows).unwrap();
-        let cell = |cell: &TableCell| match cell {
-            TableCell::Text(text) => text.clone(),
-            TableCell::Int(number) => number.to_string(),
-            _ => "-".to_owned(),
+        let line = |row: &CellRow| {
+            let number = |column: ColumnRef<SlabinfoRow, i64>| {
+                column.get(row).map_or_else(|| "-".to_owned(), |number| number.to_string())
+            };
+            let numbers = [SlabinfoRow::ORDINAL, SlabinfoRow::ACTIVE_OBJS, SlabinfoRow::NUM_OBJS].map(number);
+            let text = |column: ColumnRef<SlabinfoRow, str>| column.get(row).unwrap();
+            format!("{} {} {}", text(SlabinfoRow::CACHE), numbers.join(" "), text(SlabinfoRow::FLAGS))
         };
-        rows.iter().map(|row| [0, 1, 2, 3, 9].map(|index| cell(&row[index])).join(" ")).collect()
+        rows.iter().map(line).collect()
     }
 
     #[test]
@@ -527,8 +530,10 @@ mod tests {
         let mut fallback: Vec<CellRow> = Vec::new();
         let mut ticks = Vec::new();
         while let Some(mut rows) = readings.next() {
-            let is_doubtful = |row: &CellRow, fallback: &[CellRow]| match SlabinfoRow(row).consistency() {
-                CountConsistency::Short => !fallback.iter().any(|known| known[..] == row[..2]),
+            let is_doubtful = |row: &CellRow, fallback: &[CellRow]| match SlabinfoCells(row).consistency() {
+                CountConsistency::Short => {
+                    !fallback.iter().any(|known| SlabinfoCells(row).is_same_cache(known))
+                }
                 sound => sound != CountConsistency::Sound,
             };
             let mut doubtful: Vec<usize> =
@@ -537,21 +542,22 @@ mod tests {
                 let again = if doubtful.is_empty() { None } else { readings.next() };
                 doubtful.retain(|row| {
                     let row = &mut rows[*row];
-                    let Some(new) = again.iter().flatten().find(|new| new[..2] == row[..2]) else {
+                    let Some(new) = again.iter().flatten().find(|new| SlabinfoCells(new).is_same_cache(row))
+                    else {
                         return true;
                     };
                     let earlier = std::mem::replace(row, new.clone());
-                    if SlabinfoRow(row)
+                    if SlabinfoCells(row)
                         .counts()
                         .unwrap()
-                        .shows_lower_order(&SlabinfoRow(&earlier).counts().unwrap())
+                        .shows_lower_order(&SlabinfoCells(&earlier).counts().unwrap())
                     {
-                        fallback.push(row[..2].to_vec());
+                        fallback.push(row.clone());
                     }
                     is_doubtful(row, &fallback)
                 });
             }
-            doubtful.into_iter().for_each(|row| add_row_flag(&mut rows[row], "torn"));
+            doubtful.into_iter().for_each(|row| add_row_flag(&mut rows[row], SlabinfoRow::FLAGS, "torn"));
             ticks.push(rows);
         }
         ticks

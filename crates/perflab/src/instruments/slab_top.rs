@@ -11,7 +11,8 @@ use perflab_analyze::slab::{
     self, CacheOrder, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage,
 };
 use perflab_formats::kernel::meminfo::find_meminfo_field;
-use perflab_model::series::{ColumnData, ColumnType, RowRuns, Series};
+use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::table::ColumnType;
 use perflab_model::{Bytes, CellRow, Nanos, TableCell};
 use perflab_observe::{Monitor, Root};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};

@@ -1,7 +1,8 @@
 //! Makes series for tests, as monitors and importers do: columns by name, one row a line.
 
 use perflab_analyze::slab::{SlabFacts, SlabInput, SlabRecording};
-use perflab_model::series::{ColumnData, ColumnType, RowRuns, Series};
+use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::table::ColumnType;
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, CellRow)>) -> Series {
