@@ -26,7 +26,19 @@ pub struct BenchstatTable {
     /// Geometric means over the rows that every side has; absent where there is none.
     pub geometric: Vec<Option<f64>>,
     /// What was left out, and where perflab says something else.
-    pub notes: Vec<String>,
+    pub notes: Vec<BenchstatNote>,
+}
+
+/// What to know of a table, and where perflab says something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BenchstatNote {
+    /// Rows that the geometric mean lacks: no median above zero on every side.
+    GeomeanWithout {
+        /// Names of the rows.
+        rows: Vec<String>,
+    },
+    /// There is one boot a side.
+    OneBoot,
 }
 
 /// One row.
@@ -91,15 +103,10 @@ fn benchstat_table(
     let (geometric, left_out) = geometric_means_by_side(&found, sides.len());
     let mut notes = Vec::new();
     if !left_out.is_empty() && left_out.len() < found.len() {
-        notes.push(format!("geomean: without {} (no median above zero on every side)", left_out.join(", ")));
+        notes.push(BenchstatNote::GeomeanWithout { rows: left_out });
     }
     let one_boot = rows.values().flatten().any(|row| row.flags.contains(&RowFlag::OneBoot));
-    if one_boot {
-        notes.push(
-            "one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change"
-                .into(),
-        );
-    }
+    notes.extend(one_boot.then_some(BenchstatNote::OneBoot));
     BenchstatTable { unit: unit.into(), sides, rows: found, geometric, notes }
 }
 

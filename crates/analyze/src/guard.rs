@@ -14,6 +14,7 @@ use crate::compare::comparison::Verdict;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
 use crate::history::{self, MetricHistories, MetricHistory, SHORTEST_SEGMENT};
+use crate::method_description::MethodDescription;
 
 /// Fewest runs before the newest one that make a history.
 pub const FEWEST_HISTORY_RUNS: usize = 5;
@@ -30,8 +31,9 @@ pub struct GuardReport {
     pub rows: Vec<GuardRow>,
     /// Series that the run before had and the newest has not, as `case, metric`.
     pub lost: Vec<String>,
-    /// How the numbers came about.
-    pub notes: Vec<String>,
+    /// How the numbers came about; who writes JSON adds them as sentences.
+    #[serde(skip)]
+    pub notes: Vec<MethodDescription>,
 }
 
 /// One series.
@@ -121,17 +123,8 @@ pub fn check_newest_run(
     let lost =
         history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
     let lost: Vec<String> = lost.collect();
-    Ok(GuardReport { run: newest.id.clone(), rows, lost, notes: describe_guard_methods(options) })
-}
-
-fn describe_guard_methods(options: &AnalysisOptions) -> Vec<String> {
-    let percent = options.confidence * 100.0;
-    vec![format!(
-        "expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
-         Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest value's own interval, or a step (E-divisive) among the last \
-         {RECENT_STEP_RUNS} runs",
-        1.0 - options.confidence
-    )]
+    let rule = MethodDescription::GuardRule { confidence: options.confidence, recent_runs: RECENT_STEP_RUNS };
+    Ok(GuardReport { run: newest.id.clone(), rows, lost, notes: vec![rule] })
 }
 
 /// Everything but q and what follows from it.

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange};
 use crate::compare::comparison::{ComparedRun, Verdict};
 use crate::compare::run_differences::{self, case_differences};
+use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError};
 
 /// Version of the shape of [`MetricHistories`] as JSON.
@@ -36,8 +37,9 @@ pub struct MetricHistories {
     pub runs: Vec<ComparedRun>,
     /// One series a case, metric and unit.
     pub series: Vec<MetricHistory>,
-    /// How the numbers came about, and what was left out.
-    pub notes: Vec<String>,
+    /// How the numbers came about, and what was left out; who writes JSON adds them as sentences.
+    #[serde(skip)]
+    pub notes: Vec<MethodDescription>,
 }
 
 /// One metric of one case over the runs that have it.
@@ -115,31 +117,23 @@ pub fn metric_histories(
     })
 }
 
-fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
-    let mut notes = vec![
-        "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
-         and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
-            .to_owned(),
-    ];
+fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<MethodDescription> {
+    let mut notes = vec![MethodDescription::HistorySteps];
     let mut named = std::collections::BTreeSet::new();
     for one in series.iter().filter(|one| !one.edited.is_empty()) {
         let run = one.points.first().and_then(|point| runs.get(point.run));
         let id = run.map_or("", |run| run.manifest.id.as_str());
         if named.insert((one.subject.clone(), id)) {
-            notes.push(format!(
-                "{} was edited at run {id} and is a series of its own since: {}",
-                one.subject,
-                one.edited.join("; ")
-            ));
+            notes.push(MethodDescription::EditedCase {
+                subject: one.subject.clone(),
+                run: id.to_owned(),
+                differences: one.edited.clone(),
+            });
         }
     }
-    let short = series.iter().filter(|one| one.points.len() < 2 * SHORTEST_SEGMENT).count();
-    if short > 0 {
-        notes.push(format!(
-            "{short} series have fewer than {} runs: too few to look for steps",
-            2 * SHORTEST_SEGMENT
-        ));
-    }
+    let fewest_runs = 2 * SHORTEST_SEGMENT;
+    let short = series.iter().filter(|one| one.points.len() < fewest_runs).count();
+    notes.extend((short > 0).then_some(MethodDescription::ShortSeries { series: short, fewest_runs }));
     notes
 }
 
@@ -537,7 +531,7 @@ mod tests {
     fn short_histories_lost_metrics_and_unknown_names_are_told() {
         let few =
             metric_histories(&runs_of_values(&[1.0, 1.0, 5.0], 4), &AnalysisOptions::default()).unwrap();
-        assert!(few.notes[1].contains("too few"), "{:?}", few.notes);
+        assert!(matches!(few.notes[1], crate::MethodDescription::ShortSeries { fewest_runs: 6, .. }));
         let judged = check_newest_run(&few, &AnalysisOptions::default()).unwrap();
         assert!(judged.rows[0].expected.is_none() && judged.alarms().is_empty());
         let one = metric_histories(&runs_of_values(&[1.0], 4), &AnalysisOptions::default()).unwrap();

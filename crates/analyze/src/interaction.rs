@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel};
 use crate::compare::comparison::Verdict;
 use crate::compare::pipeline::factor_levels;
+use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// Fewest blocks (or boots) that every cell must share to be compared within them.
@@ -33,8 +34,9 @@ pub struct InteractionTable {
     pub rows: Vec<EffectRow>,
     /// What has no row, and why.
     pub left_out: Vec<String>,
-    /// How the numbers came about.
-    pub notes: Vec<String>,
+    /// How the numbers came about; who writes JSON adds them as sentences.
+    #[serde(skip)]
+    pub notes: Vec<MethodDescription>,
 }
 
 /// One effect or interaction.
@@ -384,23 +386,11 @@ impl EffectRow {
     }
 }
 
-fn describe_interaction_methods(rows: &[EffectRow]) -> Vec<String> {
-    let mut notes = vec![
-        "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \
-         factor differs under the other; q: Benjamini and Hochberg's over primary and over explanatory rows"
-            .to_owned(),
-    ];
-    if rows.iter().any(|row| row.blocks.is_some()) {
-        notes.push("compared within complete blocks or boots: pseudo-median and signed ranks".into());
-    }
-    if rows.iter().any(|row| row.blocks.is_none()) {
-        notes.push("compared by means, where fewer than six blocks or boots have every cell: t with Satterthwaite's freedom".into());
-    }
-    if rows.iter().any(|row| row.one_boot) {
-        notes.push(
-            "unclear for want of boots: the cells were measured in different boots, which do not repeat"
-                .into(),
-        );
-    }
+fn describe_interaction_methods(rows: &[EffectRow]) -> Vec<MethodDescription> {
+    let mut notes = vec![MethodDescription::EffectContrasts];
+    let has = |is_so: fn(&EffectRow) -> bool| rows.iter().any(is_so);
+    notes.extend(has(|row| row.blocks.is_some()).then_some(MethodDescription::EffectsWithinBlocks));
+    notes.extend(has(|row| row.blocks.is_none()).then_some(MethodDescription::EffectsByMeans));
+    notes.extend(has(|row| row.one_boot).then_some(MethodDescription::EffectsWithoutBoots));
     notes
 }

@@ -63,8 +63,10 @@ mod io_published;
 mod io_stacked;
 mod io_use;
 pub mod lkp;
+pub mod method_description;
 pub mod mmtests;
 mod mmtests_benchmarks;
+pub mod mmtests_notes;
 pub mod monitor_metric;
 pub mod operations;
 pub mod sample_size;
@@ -101,6 +103,7 @@ pub use io_use::{
     DirectoryUse, DiskRegion, FileIoUse, IoInterval, reads_by_directory, reads_by_file, reads_over_disk,
     reads_over_time,
 };
+pub use method_description::MethodDescription;
 pub use sample_size::plan_sample_sizes;
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,

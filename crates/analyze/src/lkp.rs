@@ -22,7 +22,32 @@ pub struct LkpTable {
     /// Rows that did not change, or cannot be compared.
     pub left_out: usize,
     /// Where lkp would say something else.
-    pub notes: Vec<String>,
+    pub notes: Vec<LkpNote>,
+}
+
+/// What to know of a table, and where lkp would say something else.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LkpNote {
+    /// Which rows are listed.
+    ListedRows {
+        /// q is below this.
+        limit: f64,
+    },
+    /// lkp would not list these rows: the ranges of both sides overlap too far.
+    OverlappingRanges {
+        /// Names of the rows.
+        rows: Vec<String>,
+    },
+    /// lkp would divide by almost nothing: the baseline's mean is 0.
+    ZeroMeans {
+        /// Names of the rows.
+        rows: Vec<String>,
+    },
+    /// lkp would list these rows: the ranges do not overlap.
+    SeparateRanges {
+        /// Names of the rows.
+        rows: Vec<String>,
+    },
 }
 
 /// One row.
@@ -64,28 +89,14 @@ fn lkp_table(comparison: &Comparison, candidate: &str) -> LkpTable {
             _ => {}
         }
     }
-    let note = |names: Vec<String>, text: &str| {
-        let first = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        let rest = names.len().saturating_sub(5);
-        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        (!names.is_empty()).then(|| format!("{first}{rest}: {text}"))
-    };
-    let mut notes = vec![format!(
-        "listed: primary metrics, and whatever perflab's rank test sees changed (q below {:.2})",
-        (limit * 100.0).round() / 100.0
-    )];
-    notes.extend(note(
-        more,
-        "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples",
-    ));
     let nothing = |row: &&&VerdictRow| {
         lkp_side_values(&row.baseline).iter().sum::<f64>() == 0.0 && row.change.is_some()
     };
-    notes.extend(note(
-        rows.iter().filter(nothing).map(|row| lkp_row_name(row)).collect(),
-        "its mean was 0; lkp would divide by 1e-100 and print 1e+102 % or more",
-    ));
-    notes.extend(note(less, "lkp would list it: the ranges do not overlap, which few samples do by chance"));
+    let empty: Vec<String> = rows.iter().filter(nothing).map(|row| lkp_row_name(row)).collect();
+    let mut notes = vec![LkpNote::ListedRows { limit }];
+    notes.extend((!more.is_empty()).then_some(LkpNote::OverlappingRanges { rows: more }));
+    notes.extend((!empty.is_empty()).then_some(LkpNote::ZeroMeans { rows: empty }));
+    notes.extend((!less.is_empty()).then_some(LkpNote::SeparateRanges { rows: less }));
     LkpTable {
         baseline: comparison.baseline.clone(),
         candidate: candidate.into(),

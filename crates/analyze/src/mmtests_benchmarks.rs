@@ -265,3 +265,31 @@ impl MmtestsOperation {
         }
     }
 }
+
+/// Quantile of the normal distribution at 97.5 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Whether a side differs from the baseline by more than chance.
+pub(crate) fn has_star(operation: &MmtestsOperation, side: usize, limit: f64) -> bool {
+    operation.q.get(side).copied().flatten().is_some_and(|q| q < limit)
+}
+
+/// The difference of a side to the baseline in sums of both half-bands: MMTests' `s`, and a star beyond ± 1. Absent
+/// where a band is not known or both have no width.
+pub(crate) fn band_distance(operation: &MmtestsOperation, side: usize) -> Option<f64> {
+    let of = |side: usize| band_moments(operation.sides.get(side)?, operation.better);
+    let ((base, base_sd), (new, new_sd)) = (of(0)?, of(side)?);
+    let width = Z * (base_sd + new_sd);
+    // Rounding leaves constant values a width that is none.
+    let is_wide = width > 1e-12 * base.abs().max(new.abs());
+    is_wide.then(|| (new - base) / width)
+}
+
+/// The mean of MMTests and its standard deviation.
+fn band_moments(values: &[f64], better: BetterDirection) -> Option<(f64, f64)> {
+    let (mean, sd) = match better {
+        BetterDirection::Lower => (SampleStatistic::Mean, SampleStatistic::Sd),
+        BetterDirection::Higher => (SampleStatistic::Harmonic, SampleStatistic::HarmonicSd),
+    };
+    Some((mean.compute(values, better).ok()?, sd.compute(values, better).ok()?))
+}

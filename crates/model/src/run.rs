@@ -185,6 +185,19 @@ pub enum Outcome {
     Interrupted,
 }
 
+impl Outcome {
+    /// Why it did not end well, in one line; nothing where it did.
+    #[must_use]
+    pub fn failure_reason(&self) -> Option<String> {
+        match self {
+            Outcome::Ok => None,
+            Outcome::Failed { reason } => Some(reason.clone()),
+            Outcome::TimedOut { limit } => Some(format!("stopped at its time limit of {limit}")),
+            Outcome::Interrupted => Some("interrupted".into()),
+        }
+    }
+}
+
 /// One iteration that began, as it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IterationRecord {

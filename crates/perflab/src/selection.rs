@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
-use perflab_analyze::{Comparison, ComparisonSide};
+use perflab_analyze::{Comparison, ComparisonSide, MethodDescription};
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::RunRecord;
@@ -114,17 +114,13 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<Comp
 }
 
 /// Which of the kernel's own averages have no row, and why.
-pub fn missing_averages_note(monitor: &str, comparison: &Comparison) -> Option<String> {
+pub fn missing_averages_note(monitor: &str, comparison: &Comparison) -> Option<MethodDescription> {
     let has_row =
         |column: &str| comparison.rows.iter().any(|row| row.metric.split(' ').next() == Some(column));
     let without: Vec<&str> =
         kernel_averages(monitor).map(|(column, _)| column).filter(|column| !has_row(column)).collect();
-    (!without.is_empty()).then(|| {
-        format!(
-            "without {}: the kernel averages them over longer than an iteration lasts, so that iterations share their values",
-            without.join(", ")
-        )
-    })
+    let columns: Vec<String> = without.iter().map(|&column| column.to_owned()).collect();
+    (!columns.is_empty()).then_some(MethodDescription::KernelAverages { columns })
 }
 
 /// One side, its runs holding every reading of the monitor while a benchmark ran.

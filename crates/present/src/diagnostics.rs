@@ -1,12 +1,14 @@
-//! What is below a comparison: footnotes of the flags that occur, diagnostics folded by kind, each with what to do now,
-//! and the method.
+//! Diagnostics of a comparison in words: headline, detail and what to do now of each kind, the footnotes of flags, and
+//! all of it folded by kind below a table.
 
 use std::collections::BTreeSet;
 
+use crate::method_text::describe_method;
 use crate::terminal_text::{bold_text, dim_text, wrap_text};
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_analyze::{Comparison, ComparisonDiagnostic, RowFlag};
+use perflab_analyze::compare::diagnostic::{DiagnosticLocation, NoiseCardDoubt};
+use perflab_analyze::{Comparison, ComparisonDiagnostic, RepetitionLevel, RowFlag};
 
 /// As many findings of one kind are spelt out; JSON has all.
 const MOST_FINDINGS: usize = 3;
@@ -15,7 +17,7 @@ const MOST_FINDINGS: usize = 3;
 pub(crate) fn flag_footnotes(comparisons: &[Comparison]) -> Vec<(char, &'static str)> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let flags: BTreeSet<RowFlag> = rows.flat_map(|row| row.flags.iter().copied()).collect();
-    flags.into_iter().map(|flag| (flag.letter(), flag.footnote())).collect()
+    flags.into_iter().map(|flag| (flag.letter(), flag_footnote(flag))).collect()
 }
 
 /// Warnings of one kind.
@@ -30,7 +32,7 @@ pub(crate) struct DiagnosticGroup {
 pub(crate) fn group_diagnostics(comparisons: &[Comparison]) -> Vec<DiagnosticGroup> {
     let mut kinds: IndexMap<&str, IndexMap<String, &ComparisonDiagnostic>> = IndexMap::new();
     for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {
-        kinds.entry(warning.kind()).or_default().entry(warning.to_string()).or_insert(warning);
+        kinds.entry(warning.kind()).or_default().entry(diagnostic_message(warning)).or_insert(warning);
     }
     kinds.into_values().filter_map(|found| fold_warnings(&found.into_values().collect::<Vec<_>>())).collect()
 }
@@ -38,14 +40,15 @@ pub(crate) fn group_diagnostics(comparisons: &[Comparison]) -> Vec<DiagnosticGro
 fn fold_warnings(found: &[&ComparisonDiagnostic]) -> Option<DiagnosticGroup> {
     let first = found.first()?;
     let count = if found.len() > 1 { format!(" ({})", found.len()) } else { String::new() };
-    let mut details: Vec<String> = found.iter().take(MOST_FINDINGS).map(|warning| warning.detail()).collect();
+    let mut details: Vec<String> =
+        found.iter().take(MOST_FINDINGS).map(|warning| diagnostic_detail(warning)).collect();
     if found.len() > MOST_FINDINGS {
         details.push(format!("and {} more", found.len() - MOST_FINDINGS));
     }
     Some(DiagnosticGroup {
-        headline: format!("{}{count}", first.headline()),
+        headline: format!("{}{count}", diagnostic_headline(first)),
         details,
-        advice: first.advice(),
+        advice: diagnostic_advice(first),
     })
 }
 
@@ -69,8 +72,179 @@ pub(crate) fn diagnostic_lines(comparisons: &[Comparison], width: usize, on: boo
         lines.extend(wrap_text(&format!("-> {}", warning.advice), width, "  ", "     "));
     }
     lines.push(String::new());
-    let notes: IndexSet<&String> = comparisons.iter().flat_map(|comparison| &comparison.notes).collect();
+    let methods = comparisons.iter().flat_map(|comparison| &comparison.notes);
+    let notes: IndexSet<String> = methods.map(describe_method).collect();
     let notes = notes.into_iter().flat_map(|note| wrap_text(&format!("note: {note}"), width, "", "  "));
     lines.extend(notes.map(|line| dim_text(&line, on)));
     lines
+}
+
+/// What to do about findings of this kind now.
+pub(crate) fn diagnostic_advice(found: &ComparisonDiagnostic) -> &'static str {
+    diagnostic_texts(found).1
+}
+
+/// The headline of all findings of this kind.
+pub(crate) fn diagnostic_headline(found: &ComparisonDiagnostic) -> &'static str {
+    diagnostic_texts(found).0
+}
+
+/// Headline and detail of one finding.
+pub(crate) fn diagnostic_message(found: &ComparisonDiagnostic) -> String {
+    format!("{}: {}", diagnostic_headline(found), diagnostic_detail(found))
+}
+
+/// One line a kind, with how often it was found: where a warning for every row would bury a table.
+#[must_use]
+pub fn diagnostic_summaries(comparison: &Comparison) -> Vec<String> {
+    let mut kinds: IndexMap<&str, (&ComparisonDiagnostic, usize)> = IndexMap::new();
+    for warning in &comparison.warnings {
+        kinds.entry(warning.kind()).or_insert((warning, 0)).1 += 1;
+    }
+    let describe = |(warning, count): (&ComparisonDiagnostic, usize)| {
+        let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
+        format!("{}{times}; {}", diagnostic_headline(warning), diagnostic_advice(warning))
+    };
+    kinds.into_values().map(describe).collect()
+}
+
+/// The headline of all findings of this kind, and what to do about them now: one line a kind.
+#[rustfmt::skip]
+fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str) {
+    match found {
+        ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only, and run the study again"),
+        ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),
+        ComparisonDiagnostic::NotNumbers { .. } => ("values that are not numbers were left out", "check how the workload's output becomes metrics (`perflab workload try`)"),
+        ComparisonDiagnostic::OneSided { .. } => ("measured on one side only, so not compared", "run the missing side, or leave the case out with a filter"),
+        ComparisonDiagnostic::NoValues { .. } => ("planned, but without a single value", "look at the failing iterations with `perflab show RUN`"),
+        ComparisonDiagnostic::OneBoot { .. } => ("different boots, and too few of them for a verdict", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change"),
+        ComparisonDiagnostic::UnknownBoot { .. } => ("iterations only: whether these imports are of one boot is not known", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change"),
+        ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => ("too few boots for an interval", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them"),
+        ComparisonDiagnostic::TooManyRows { .. } => ("too few repetitions for so many rows", "repeat it so often, or choose with --metric the rows that the question is about"),
+        ComparisonDiagnostic::NotComputed { .. } => ("changes that could not be computed", "look at the values in `--format json`: they are too large or too many for the statistic"),
+        ComparisonDiagnostic::TooFew { .. } => ("too few values for an interval", "raise `iterations` in the study to 10 or more"),
+        ComparisonDiagnostic::NotInterleaved { .. } => ("one side was measured after the other", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change"),
+        ComparisonDiagnostic::SequentialOrder { .. } => ("iterations were not in random order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change"),
+        ComparisonDiagnostic::Drift { .. } => ("values drift over the run", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),
+        ComparisonDiagnostic::Modes { .. } => ("values fall into two groups", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)"),
+        ComparisonDiagnostic::Outliers { .. } => ("some values lie far from the rest", "they are kept; the report shows what the monitors saw in those iterations"),
+        ComparisonDiagnostic::DifferentEnvironment { .. } => ("the environment differs", "make sure that what differs is what you mean to compare"),
+        ComparisonDiagnostic::DifferentCase { withheld: true, .. } => ("another benchmark under the same name: no verdict", "compare runs of the same case; --across judges them although they differ, for whoever changed just that"),
+        ComparisonDiagnostic::DifferentCase { withheld: false, .. } => ("another benchmark under the same name, judged because of --across", "make sure that what differs is what you mean to compare"),
+        ComparisonDiagnostic::DifferentStudy { .. } => ("the sides were run in different ways", "run both sides with the same study, or make the difference a factor"),
+        ComparisonDiagnostic::WithinNoise { .. } => ("changes no larger than what this machine shows where nothing changed", "repeat it in a study that interleaves both sides, or over more boots"),
+        ComparisonDiagnostic::OldNoiseCard { .. } => ("the noise card may not hold", "measure the machine's noise again: `perflab noise`"),
+        ComparisonDiagnostic::MonitorGaps { .. } => ("monitors have gaps", "the comparison stands; the timelines of these monitors have holes"),
+    }
+}
+
+/// What was found, in one line without the headline.
+pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
+    match found {
+        ComparisonDiagnostic::NotFinished { side, run, status } => {
+            format!("{side}: run {run} is {status}")
+        }
+        ComparisonDiagnostic::FailedIterations { side, subject, failed, reason } => {
+            format!("{subject} ({side}): {failed}, the first: {reason}")
+        }
+        ComparisonDiagnostic::NotNumbers { place, values } => {
+            format!("{}: {values}", describe_location(place))
+        }
+        ComparisonDiagnostic::OneSided { present, absent, subject, metrics } => {
+            format!("{subject}: {} in {present}, not in {absent}", metrics.join(", "))
+        }
+        ComparisonDiagnostic::NoValues { subject } => subject.clone(),
+        ComparisonDiagnostic::OneBoot { baseline, candidate }
+        | ComparisonDiagnostic::UnknownBoot { baseline, candidate }
+        | ComparisonDiagnostic::NotInterleaved { baseline, candidate } => {
+            format!("{baseline} and {candidate}")
+        }
+        ComparisonDiagnostic::TooFew { place, baseline, candidate, level } => {
+            let noun = if *level == RepetitionLevel::Boot { "boots" } else { "iterations" };
+            format!("{}: {baseline} against {candidate} {noun}", describe_location(place))
+        }
+        ComparisonDiagnostic::TooManyRows { rows, repetitions, needed, noun } => {
+            format!(
+                "one row that changes alone among {rows} cannot be decided with {repetitions} {noun}: with {needed} it can"
+            )
+        }
+        ComparisonDiagnostic::NotComputed { place, reason } => {
+            format!("{}: {reason}", describe_location(place))
+        }
+        ComparisonDiagnostic::SequentialOrder { run } => format!("run {run}"),
+        ComparisonDiagnostic::Drift { place, rho, p } => {
+            format!("{}: correlation with time {rho:.2}, p = {p:.1e}", describe_location(place))
+        }
+        ComparisonDiagnostic::Modes { place, low, high, high_share } => {
+            format!(
+                "{}: around {low:.4} and {high:.4}, {:.0} % in the upper",
+                describe_location(place),
+                high_share * 100.0
+            )
+        }
+        ComparisonDiagnostic::Outliers { place, iterations } => {
+            let which: Vec<String> = iterations.iter().map(ToString::to_string).collect();
+            let noun = if which.len() == 1 { "iteration" } else { "iterations" };
+            format!("{}: {noun} {}", describe_location(place), which.join(", "))
+        }
+        ComparisonDiagnostic::DifferentEnvironment { candidate, first, .. } => list_items(candidate, first),
+        ComparisonDiagnostic::DifferentCase { candidate, subject, differences, .. } => {
+            list_items(&format!("{subject} ({candidate})"), differences)
+        }
+        ComparisonDiagnostic::DifferentStudy { candidate, differences, .. } => {
+            list_items(candidate, differences)
+        }
+        ComparisonDiagnostic::WithinNoise { place, change, reach } => {
+            format!("{}: {:+.2} %, of ± {:.2} %", describe_location(place), change * 100.0, reach * 100.0)
+        }
+        ComparisonDiagnostic::OldNoiseCard { doubts } => noise_card_doubts(doubts).join("; "),
+        ComparisonDiagnostic::MonitorGaps { side, run, monitors } => {
+            list_items(&format!("{side}, run {run}"), monitors)
+        }
+    }
+}
+
+/// Why a noise card may not hold, one text each.
+pub(crate) fn noise_card_doubts(doubts: &[NoiseCardDoubt]) -> Vec<String> {
+    let describe = |doubt: &NoiseCardDoubt| match doubt {
+        NoiseCardDoubt::Age { days } => format!("it is {days} days old"),
+        NoiseCardDoubt::Kernel { card, run } => format!("the kernel was {card}, now {run}"),
+        NoiseCardDoubt::Processor { card, run } => format!("the processor was {card}, now {run}"),
+    };
+    doubts.iter().map(describe).collect()
+}
+
+fn describe_location(place: &DiagnosticLocation) -> String {
+    format!("{}, {} ({})", place.subject, place.metric, place.side)
+}
+
+fn list_items(head: &str, items: &[String]) -> String {
+    format!("{head}: {}", items.join("; "))
+}
+
+/// The footnote of a flag.
+pub(crate) fn flag_footnote(flag: RowFlag) -> &'static str {
+    match flag {
+        RowFlag::Changed => "differs clearly, but the metric has no better or worse",
+        RowFlag::OneSided => "measured on one side only",
+        RowFlag::OtherCase => {
+            "command, parameters or definition differ: another benchmark under the same name"
+        }
+        RowFlag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
+        RowFlag::UnknownBoot => {
+            "iterations only: nobody knows whether these imports are of one boot (--boots-differ says no)"
+        }
+        RowFlag::Few => "too few values for an interval",
+        RowFlag::Drift => "the values drift over the run",
+        RowFlag::Modes => "the values fall into two groups",
+        RowFlag::Outliers => "some values lie far from the rest (they are kept)",
+        RowFlag::Failed => "some iterations failed",
+        RowFlag::Sequential => "one side was measured after the other",
+        RowFlag::Environment => "the environment differs",
+        RowFlag::Gaps => "a monitor has gaps",
+        RowFlag::Paired => {
+            "the change is that of pairs (iterations of one block, or boots), not of the two medians, which scatter more"
+        }
+        RowFlag::Noise => "no larger than what this machine shows where nothing changed (`perflab noise`)",
+    }
 }

@@ -16,6 +16,7 @@ use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
+use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 
 /// One line a step, the newest first.
@@ -300,6 +301,6 @@ fn history_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
         blocks.push(SectionBlock::Grid { caption: "Steps, the newest first".into(), grid });
     }
     let more = (left_out > 0).then(|| format!("{left_out} further series have no figure here"));
-    blocks.extend(history.notes.iter().cloned().chain(more).map(SectionBlock::Hint));
+    blocks.extend(describe_methods(&history.notes).into_iter().chain(more).map(SectionBlock::Hint));
     Ok(blocks)
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`report`] | the report: its sections in their order, the page, its policy |
 //! | [`section`] | one part of a report: [`Section`](section::Section), its blocks, and what it reads ([`ReportData`]) |
-//! | [`comparison`], `diagnostics` | verdicts as tables; what is below them |
+//! | [`comparison`], [`diagnostics`], [`method_text`] | verdicts as tables; what is below them; how numbers came about |
 //! | `grid` | tables of anything ([`comparison::Grid`]) |
 //! | [`history`] | steps of a history, the check of the newest run |
 //! | [`fairness`] | targets of a synchronised run |
@@ -17,13 +17,14 @@
 
 pub mod chart;
 pub mod comparison;
-mod diagnostics;
+pub mod diagnostics;
 pub mod facts;
 pub mod fairness;
 pub mod flame;
 mod grid;
 pub mod history;
 pub mod io;
+pub mod method_text;
 pub mod noise;
 pub mod operations;
 mod packed_column;

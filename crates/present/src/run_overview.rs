@@ -153,10 +153,6 @@ pub fn iteration_grid(record: &RunRecord) -> Grid {
 }
 
 fn outcome_text(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Ok => "ok".into(),
-        Outcome::Failed { reason } => format!("failed: {reason}"),
-        Outcome::TimedOut { limit } => format!("stopped at its time limit of {limit}"),
-        Outcome::Interrupted => "interrupted".into(),
-    }
+    let failed = if matches!(outcome, Outcome::Failed { .. }) { "failed: " } else { "" };
+    outcome.failure_reason().map_or_else(|| "ok".into(), |reason| format!("{failed}{reason}"))
 }

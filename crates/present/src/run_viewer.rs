@@ -8,7 +8,7 @@
 use indexmap::IndexMap;
 use perflab_model::series::{ColumnData, RowRuns, Series};
 use perflab_model::table::ColumnKind;
-use perflab_model::{IterationRecord, Nanos, Outcome, RunData, RunRecord, Sample};
+use perflab_model::{IterationRecord, Nanos, RunData, RunRecord, Sample};
 use serde::Serialize;
 
 use crate::packed_column::{PackedColumn, embed_json};
@@ -268,19 +268,10 @@ fn viewer_iteration(
         case: slot.case,
         iteration: slot.iteration,
         warmup: warmups.get(one.slot as usize).copied().unwrap_or(false),
-        failure: failure_text(&one.outcome),
+        failure: one.outcome.failure_reason(),
         start: clock.micros_at(one.start),
         end: clock.micros_at(one.end),
     })
-}
-
-fn failure_text(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Ok => None,
-        Outcome::Failed { reason } => Some(reason.clone()),
-        Outcome::TimedOut { limit } => Some(format!("stopped at its time limit of {limit}")),
-        Outcome::Interrupted => Some("the run was stopped".into()),
-    }
 }
 
 fn viewer_metrics(samples: &[Sample], clock: RunClock) -> Vec<ViewerMetric> {

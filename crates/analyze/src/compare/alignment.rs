@@ -15,6 +15,7 @@ use crate::compare::comparison::{ComparedRun, SamplePoint, SampleValues};
 use crate::compare::diagnostic::ComparisonDiagnostic;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
+use crate::method_description::MethodDescription;
 
 /// A metric as it is lined up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -278,7 +279,9 @@ fn sample_point(sample: &Sample, run: &RunRecord, number: u32) -> SamplePoint {
 fn count_failures(table: &mut AlignedSide, run: &RunRecord, subjects: &[Option<usize>]) {
     let slots = &run.manifest.plan.slots;
     for iteration in &run.iterations {
-        let Some(reason) = failure_reason(&iteration.outcome) else { continue };
+        // A run that the user stopped did not fail.
+        let outcome = Some(&iteration.outcome).filter(|outcome| **outcome != Outcome::Interrupted);
+        let Some(reason) = outcome.and_then(Outcome::failure_reason) else { continue };
         let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
         let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
         let failures = table.failures.entry(subject).or_default();
@@ -286,15 +289,6 @@ fn count_failures(table: &mut AlignedSide, run: &RunRecord, subjects: &[Option<u
             failures.reason = reason;
         }
         failures.count += 1;
-    }
-}
-
-/// Why an iteration gave no value; a run that the user stopped did not fail.
-fn failure_reason(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Ok | Outcome::Interrupted => None,
-        Outcome::Failed { reason } => Some(reason.clone()),
-        Outcome::TimedOut { limit } => Some(format!("stopped at its time limit of {limit}")),
     }
 }
 
@@ -310,12 +304,8 @@ pub(crate) struct ComparedFactor {
 }
 
 impl ComparedFactor {
-    pub(crate) fn describe(&self) -> String {
-        let level = |(side, level): &(String, Option<String>)| {
-            format!("{} on {side}", level.as_deref().unwrap_or("not varied"))
-        };
-        let levels: Vec<String> = self.levels.iter().map(level).collect();
-        format!("compared across {}: {}", self.name, levels.join(", "))
+    pub(crate) fn describe(&self) -> MethodDescription {
+        MethodDescription::ComparedFactor { factor: self.name.clone(), levels: self.levels.clone() }
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::run_differences::FactDifference;
+use crate::method_description::MethodDescription;
 
 /// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
 pub const COMPARISON_FORMAT: u32 = 1;
@@ -35,13 +36,14 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
     /// One row a case, metric and candidate, in that order; primary metrics first within a case.
     pub rows: Vec<VerdictRow>,
-    /// What to be careful about; in JSON each with its message and advice as texts.
-    #[serde(serialize_with = "crate::compare::diagnostic::serialize_with_texts")]
+    /// What to be careful about; who writes JSON adds them with their texts.
+    #[serde(skip)]
     pub warnings: Vec<ComparisonDiagnostic>,
     /// Facts that are not the same on both sides, the likely causes first.
     pub facts: Vec<FactDifference>,
-    /// How the numbers came about, one sentence each.
-    pub notes: Vec<String>,
+    /// How the numbers came about; who writes JSON adds them as sentences.
+    #[serde(skip)]
+    pub notes: Vec<MethodDescription>,
     /// Whether metrics were chosen by name or kind: a table then folds none of them away.
     #[serde(skip)]
     pub chosen: bool,

@@ -1,10 +1,10 @@
-//! What to be careful about, as values with advice, and the letters that mark rows.
+//! What to be careful about, as values, and the letters that mark rows.
 //!
-//! Every finding is one value; whoever shows them may fold those of one kind. A row's letter has a footnote, the
-//! details are in the diagnostic.
+//! Every finding is one value; whoever shows them has the texts, and may fold those of one kind. A row's letter has a
+//! footnote, the details are in the diagnostic.
 
 use perflab_model::RunStatus;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::compare::change::RepetitionLevel;
 
@@ -19,16 +19,9 @@ pub struct DiagnosticLocation {
     pub metric: String,
 }
 
-impl std::fmt::Display for DiagnosticLocation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, {} ({})", self.subject, self.metric, self.side)
-    }
-}
-
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ComparisonDiagnostic {
     /// A run did not reach its end.
     NotFinished {
@@ -202,7 +195,8 @@ pub enum ComparisonDiagnostic {
     /// The noise card may not hold here.
     OldNoiseCard {
         /// Why.
-        doubts: Vec<String>,
+        #[serde(skip)]
+        doubts: Vec<NoiseCardDoubt>,
     },
     /// A monitor has gaps.
     MonitorGaps {
@@ -216,22 +210,33 @@ pub enum ComparisonDiagnostic {
 }
 
 impl ComparisonDiagnostic {
-    /// The kind, as in JSON; findings of one kind share their advice.
+    /// The kind, as a name for programs; findings of one kind share their advice.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        self.kind_texts().0
-    }
-
-    /// What to do about it now.
-    #[must_use]
-    pub fn advice(&self) -> &'static str {
-        self.kind_texts().1
-    }
-
-    /// The headline of all findings of this kind.
-    #[must_use]
-    pub fn headline(&self) -> &'static str {
-        self.kind_texts().2
+        match self {
+            ComparisonDiagnostic::NotFinished { .. } => "not-finished",
+            ComparisonDiagnostic::FailedIterations { .. } => "failed-iterations",
+            ComparisonDiagnostic::NotNumbers { .. } => "not-numbers",
+            ComparisonDiagnostic::OneSided { .. } => "one-sided",
+            ComparisonDiagnostic::NoValues { .. } => "no-values",
+            ComparisonDiagnostic::OneBoot { .. } => "one-boot",
+            ComparisonDiagnostic::UnknownBoot { .. } => "unknown-boot",
+            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => "too-few-boots",
+            ComparisonDiagnostic::TooManyRows { .. } => "too-many-rows",
+            ComparisonDiagnostic::NotComputed { .. } => "not-computed",
+            ComparisonDiagnostic::TooFew { .. } => "too-few",
+            ComparisonDiagnostic::NotInterleaved { .. } => "not-interleaved",
+            ComparisonDiagnostic::SequentialOrder { .. } => "sequential-order",
+            ComparisonDiagnostic::Drift { .. } => "drift",
+            ComparisonDiagnostic::Modes { .. } => "modes",
+            ComparisonDiagnostic::Outliers { .. } => "outliers",
+            ComparisonDiagnostic::DifferentEnvironment { .. } => "different-environment",
+            ComparisonDiagnostic::DifferentCase { .. } => "different-case",
+            ComparisonDiagnostic::DifferentStudy { .. } => "different-study",
+            ComparisonDiagnostic::WithinNoise { .. } => "within-noise",
+            ComparisonDiagnostic::OldNoiseCard { .. } => "old-noise-card",
+            ComparisonDiagnostic::MonitorGaps { .. } => "monitor-gaps",
+        }
     }
 
     /// The flag that marks the rows concerned, where there is one.
@@ -264,137 +269,30 @@ impl ComparisonDiagnostic {
             }
         })
     }
-
-    /// Kind, advice and headline: one line a kind, so that a new one is written in one place.
-    #[rustfmt::skip]
-    fn kind_texts(&self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            ComparisonDiagnostic::NotFinished { .. } => ("not-finished", "compare it for a first impression only, and run the study again", "runs that did not reach their end"),
-            ComparisonDiagnostic::FailedIterations { .. } => ("failed-iterations", "read their output with `perflab show RUN`: values that remain may be a biased choice", "iterations failed"),
-            ComparisonDiagnostic::NotNumbers { .. } => ("not-numbers", "check how the workload's output becomes metrics (`perflab workload try`)", "values that are not numbers were left out"),
-            ComparisonDiagnostic::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
-            ComparisonDiagnostic::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
-            ComparisonDiagnostic::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
-            ComparisonDiagnostic::UnknownBoot { .. } => ("unknown-boot", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change", "iterations only: whether these imports are of one boot is not known"),
-            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
-            ComparisonDiagnostic::TooManyRows { .. } => ("too-many-rows", "repeat it so often, or choose with --metric the rows that the question is about", "too few repetitions for so many rows"),
-            ComparisonDiagnostic::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
-            ComparisonDiagnostic::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
-            ComparisonDiagnostic::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
-            ComparisonDiagnostic::SequentialOrder { .. } => ("sequential-order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change", "iterations were not in random order"),
-            ComparisonDiagnostic::Drift { .. } => ("drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order", "values drift over the run"),
-            ComparisonDiagnostic::Modes { .. } => ("modes", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)", "values fall into two groups"),
-            ComparisonDiagnostic::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
-            ComparisonDiagnostic::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
-            ComparisonDiagnostic::DifferentCase { withheld: true, .. } => ("different-case", "compare runs of the same case; --across judges them although they differ, for whoever changed just that", "another benchmark under the same name: no verdict"),
-            ComparisonDiagnostic::DifferentCase { withheld: false, .. } => ("different-case", "make sure that what differs is what you mean to compare", "another benchmark under the same name, judged because of --across"),
-            ComparisonDiagnostic::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
-            ComparisonDiagnostic::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
-            ComparisonDiagnostic::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab noise`", "the noise card may not hold"),
-            ComparisonDiagnostic::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
-        }
-    }
-
-    /// What was found, in one line without the headline.
-    #[must_use]
-    pub fn detail(&self) -> String {
-        match self {
-            ComparisonDiagnostic::NotFinished { side, run, status } => {
-                format!("{side}: run {run} is {status}")
-            }
-            ComparisonDiagnostic::FailedIterations { side, subject, failed, reason } => {
-                format!("{subject} ({side}): {failed}, the first: {reason}")
-            }
-            ComparisonDiagnostic::NotNumbers { place, values } => format!("{place}: {values}"),
-            ComparisonDiagnostic::OneSided { present, absent, subject, metrics } => {
-                format!("{subject}: {} in {present}, not in {absent}", metrics.join(", "))
-            }
-            ComparisonDiagnostic::NoValues { subject } => subject.clone(),
-            ComparisonDiagnostic::OneBoot { baseline, candidate }
-            | ComparisonDiagnostic::UnknownBoot { baseline, candidate }
-            | ComparisonDiagnostic::NotInterleaved { baseline, candidate } => {
-                format!("{baseline} and {candidate}")
-            }
-            ComparisonDiagnostic::TooFew { place, baseline, candidate, level } => {
-                let noun = if *level == RepetitionLevel::Boot { "boots" } else { "iterations" };
-                format!("{place}: {baseline} against {candidate} {noun}")
-            }
-            ComparisonDiagnostic::TooManyRows { rows, repetitions, needed, noun } => {
-                format!(
-                    "one row that changes alone among {rows} cannot be decided with {repetitions} {noun}: with {needed} it can"
-                )
-            }
-            ComparisonDiagnostic::NotComputed { place, reason } => format!("{place}: {reason}"),
-            ComparisonDiagnostic::SequentialOrder { run } => format!("run {run}"),
-            ComparisonDiagnostic::Drift { place, rho, p } => {
-                format!("{place}: correlation with time {rho:.2}, p = {p:.1e}")
-            }
-            ComparisonDiagnostic::Modes { .. } | ComparisonDiagnostic::Outliers { .. } => self.shape_detail(),
-            ComparisonDiagnostic::DifferentEnvironment { candidate, first, .. } => {
-                list_items(candidate, first)
-            }
-            ComparisonDiagnostic::DifferentCase { candidate, subject, differences, .. } => {
-                list_items(&format!("{subject} ({candidate})"), differences)
-            }
-            ComparisonDiagnostic::DifferentStudy { candidate, differences, .. } => {
-                list_items(candidate, differences)
-            }
-            ComparisonDiagnostic::WithinNoise { place, change, reach } => {
-                format!("{place}: {:+.2} %, of ± {:.2} %", change * 100.0, reach * 100.0)
-            }
-            ComparisonDiagnostic::OldNoiseCard { doubts } => doubts.join("; "),
-            ComparisonDiagnostic::MonitorGaps { side, run, monitors } => {
-                list_items(&format!("{side}, run {run}"), monitors)
-            }
-        }
-    }
-
-    /// The details about the shape of a sample.
-    fn shape_detail(&self) -> String {
-        match self {
-            ComparisonDiagnostic::Modes { place, low, high, high_share } => {
-                format!("{place}: around {low:.4} and {high:.4}, {:.0} % in the upper", high_share * 100.0)
-            }
-            ComparisonDiagnostic::Outliers { place, iterations } => {
-                let which: Vec<String> = iterations.iter().map(ToString::to_string).collect();
-                let noun = if which.len() == 1 { "iteration" } else { "iterations" };
-                format!("{place}: {noun} {}", which.join(", "))
-            }
-            _ => String::new(),
-        }
-    }
 }
 
-fn list_items(head: &str, items: &[String]) -> String {
-    format!("{head}: {}", items.join("; "))
-}
-
-impl std::fmt::Display for ComparisonDiagnostic {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.headline(), self.detail())
-    }
-}
-
-/// A warning for readers that do not have this program's texts.
-#[derive(Serialize)]
-struct DiagnosticWithTexts<'a> {
-    #[serde(flatten)]
-    warning: &'a ComparisonDiagnostic,
-    message: String,
-    advice: &'static str,
-}
-
-/// Serialises warnings with their message and advice.
-pub(crate) fn serialize_with_texts<S: Serializer>(
-    warnings: &[ComparisonDiagnostic],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let texts = |warning| DiagnosticWithTexts {
-        warning,
-        message: ComparisonDiagnostic::to_string(warning),
-        advice: warning.advice(),
-    };
-    serializer.collect_seq(warnings.iter().map(texts))
+/// Why a noise card may not hold for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoiseCardDoubt {
+    /// It is old.
+    Age {
+        /// Days since it was made.
+        days: u64,
+    },
+    /// It was made under another kernel.
+    Kernel {
+        /// The card's.
+        card: String,
+        /// The run's.
+        run: String,
+    },
+    /// It was made on another processor.
+    Processor {
+        /// The card's.
+        card: String,
+        /// The run's.
+        run: String,
+    },
 }
 
 /// Something to be careful about in a row.
@@ -453,36 +351,6 @@ impl RowFlag {
             RowFlag::Gaps => 'c',
             RowFlag::Noise => 'a',
             RowFlag::Paired => 'p',
-        }
-    }
-
-    /// The footnote.
-    #[must_use]
-    pub fn footnote(self) -> &'static str {
-        match self {
-            RowFlag::Changed => "differs clearly, but the metric has no better or worse",
-            RowFlag::OneSided => "measured on one side only",
-            RowFlag::OtherCase => {
-                "command, parameters or definition differ: another benchmark under the same name"
-            }
-            RowFlag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
-            RowFlag::UnknownBoot => {
-                "iterations only: nobody knows whether these imports are of one boot (--boots-differ says no)"
-            }
-            RowFlag::Few => "too few values for an interval",
-            RowFlag::Drift => "the values drift over the run",
-            RowFlag::Modes => "the values fall into two groups",
-            RowFlag::Outliers => "some values lie far from the rest (they are kept)",
-            RowFlag::Failed => "some iterations failed",
-            RowFlag::Sequential => "one side was measured after the other",
-            RowFlag::Environment => "the environment differs",
-            RowFlag::Gaps => "a monitor has gaps",
-            RowFlag::Paired => {
-                "the change is that of pairs (iterations of one block, or boots), not of the two medians, which scatter more"
-            }
-            RowFlag::Noise => {
-                "no larger than what this machine shows where nothing changed (`perflab noise`)"
-            }
         }
     }
 }

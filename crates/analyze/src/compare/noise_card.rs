@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::change::ChangeScale;
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
+use crate::compare::diagnostic::NoiseCardDoubt;
 
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;
@@ -96,18 +97,19 @@ impl NoiseCard {
     }
 
     /// Why the card may not hold for a run that began then and there; empty where it does.
-    pub(crate) fn reasons_for_doubt(&self, manifest: &Manifest) -> Vec<String> {
+    pub(crate) fn reasons_for_doubt(&self, manifest: &Manifest) -> Vec<NoiseCardDoubt> {
         let age = manifest.anchor.realtime.since(self.made);
         let days = age.0 / 86_400_000_000_000;
         let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
-        let changed = |what: &str, ours: &str, theirs: String| {
-            (!ours.is_empty() && !theirs.is_empty() && ours != theirs)
-                .then(|| format!("{what} was {ours}, now {theirs}"))
+        let changed = |card: &String, run: String| {
+            (!card.is_empty() && !run.is_empty() && *card != run).then(|| (card.clone(), run))
         };
-        let old = (age > LONGEST_CARD_AGE).then(|| format!("it is {days} days old"));
-        let kernel = changed("the kernel", &self.kernel, fact("kernel.release"));
-        let cpu = changed("the processor", &self.cpu, fact("cpu.model"));
-        [old, kernel, cpu].into_iter().flatten().collect()
+        let old = (age > LONGEST_CARD_AGE).then_some(NoiseCardDoubt::Age { days });
+        let kernel = changed(&self.kernel, fact("kernel.release"))
+            .map(|(card, run)| NoiseCardDoubt::Kernel { card, run });
+        let processor =
+            changed(&self.cpu, fact("cpu.model")).map(|(card, run)| NoiseCardDoubt::Processor { card, run });
+        [old, kernel, processor].into_iter().flatten().collect()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::compare::row_estimate::{RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
 use crate::error::AnalyzeError;
+use crate::method_description::MethodDescription;
 
 /// Compares runs with other runs: `perflab compare A B [C...]`.
 ///
@@ -126,34 +127,22 @@ fn describe_methods(
     drafts: &[RowEstimate],
     families: &TestFamilySizes,
     options: &AnalysisOptions,
-) -> Vec<String> {
-    let percent = |fraction: f64| (fraction * 1000.0).round() / 10.0;
+) -> Vec<MethodDescription> {
     let uses =
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
+    let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
     let mut notes = Vec::new();
-    if uses(true) {
-        let how = "the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test";
-        notes.push(format!("change of paired rows: {how}"));
-    }
-    if uses(false) {
-        let rows = if uses(true) { "all other" } else { "all" };
-        let how = "Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test";
-        notes.push(format!("change of {rows} rows: {how}"));
-    }
-    if drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means)) {
-        let how = "Welch's t on the boots' medians: two or three boots a side are too few for ranks";
-        notes.push(format!("change of rows with few boots: {how}"));
-    }
-    notes.push(format!(
-        "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",
-        percent(options.narrow_confidence()),
-        percent(options.confidence),
-        percent(1.0 - options.confidence) / 100.0,
-    ));
-    notes.push(format!(
-        "q: Benjamini and Hochberg over {} primary and {} explanatory rows, each family by itself",
-        families.primary, families.explanatory,
-    ));
+    notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
+    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) }));
+    notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.push(MethodDescription::VerdictRule {
+        narrow_confidence: options.narrow_confidence(),
+        confidence: options.confidence,
+    });
+    notes.push(MethodDescription::FalseDiscoveryRate {
+        primary: families.primary,
+        explanatory: families.explanatory,
+    });
     notes
 }
 

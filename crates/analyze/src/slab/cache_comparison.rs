@@ -16,6 +16,7 @@ use crate::compare::change::{ChangeScale, MetricChange};
 use crate::compare::comparison::{Comparison, SideSummary, Verdict, VerdictRow};
 use crate::compare::gate::Gate;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::method_description::MethodDescription;
 use crate::slab::recording::{SlabError, SlabRecording, tick_weights};
 use crate::slab::timeline::bytes_by_cache;
 
@@ -38,7 +39,7 @@ pub struct SlabCompareOptions {
 }
 
 /// Bytes per cache, side by side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SlabComparison {
     /// Whether whole runs were compared, or iterations.
     pub whole_runs: bool,
@@ -67,7 +68,7 @@ pub struct CacheChange {
     pub end: Option<VerdictRow>,
     /// Change of the mean in bytes, with its interval; null where a side has no value.
     pub bytes: Option<BytesChange>,
-    /// Changes up to here are noise whatever the statistics say, bytes; see [`SlabComparison`] notes.
+    /// Changes up to here are noise whatever the statistics say, bytes; see [`MethodDescription::SlabNoiseFloor`].
     pub floor: f64,
     /// The mean's verdict; `same` for a change within the floor.
     pub verdict: Verdict,
@@ -119,7 +120,7 @@ pub fn compare_caches(
     };
     let mut mean = judged(BytesMeasure::Mean)?;
     let (peak, end) = (rows_by_key(judged(BytesMeasure::Peak)?), rows_by_key(judged(BytesMeasure::End)?));
-    mean.notes.push(NOISE_FLOOR_METHOD.into());
+    mean.notes.push(MethodDescription::SlabNoiseFloor);
     let (members, floors) = (members_by_label(&sides), NoiseFloors::from_samples(&sides, &measured));
     let change = |row: &VerdictRow| CacheChange {
         members: members.get(&row.metric).map(|names| names.iter().cloned().collect()).unwrap_or_default(),
@@ -201,11 +202,6 @@ fn change_in_bytes(row: &VerdictRow, change: &MetricChange) -> Option<BytesChang
         high: change.interval.map(|interval| interval.high * scale),
     })
 }
-
-/// What the floor is, in the words of the notes.
-const NOISE_FLOOR_METHOD: &str = "noise floor of a cache: the larger of one slab and twice the noise in bytes, which is the pooled \
-     standard deviation of the repetitions, or with one of them on a side, the robust standard deviation of the steps \
-     from tick to tick";
 
 /// What the floors are made of.
 struct NoiseFloors {

@@ -1,9 +1,10 @@
 //! `compare` on made-up runs: verdicts, directions, missing data, hierarchy.
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+use perflab_analyze::compare::diagnostic::NoiseCardDoubt;
 use perflab_analyze::{
     AnalysisOptions, AnalyzeError, ChangeScale, Comparison, ComparisonDiagnostic, ComparisonSide,
-    RepetitionLevel, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
+    MethodDescription, RepetitionLevel, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
 };
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus};
 
@@ -325,11 +326,12 @@ fn a_factor_with_one_level_a_side_is_what_is_compared() {
     let found =
         compare_runs(on("a", "6.1").build_run(|_| Some(1.0)), on("b", "6.18").build_run(|_| Some(1.0)));
     assert_eq!(only_row(&found).subject, "sweep");
-    assert!(
-        found.notes.contains(&"compared across kernel: 6.1 on A, 6.18 on B".to_owned()),
-        "{:?}",
-        found.notes
-    );
+    let level = |side: &str, level: &str| (side.to_owned(), Some(level.to_owned()));
+    let compared = MethodDescription::ComparedFactor {
+        factor: "kernel".into(),
+        levels: vec![level("A", "6.1"), level("B", "6.18")],
+    };
+    assert!(found.notes.contains(&compared), "{:?}", found.notes);
 }
 
 #[test]
@@ -345,8 +347,16 @@ fn facts_that_differ_are_ranked() {
     let keys: Vec<&str> = found.facts.iter().map(|fact| fact.key.as_str()).collect();
     assert_eq!(keys, ["kernel.release", "thp.enabled", "disk.model"]);
     assert!(only_row(&found).flags.contains(&RowFlag::Environment));
-    let text = found.warnings.iter().find(|w| w.kind() == "different-environment").unwrap().detail();
-    assert_eq!(text, "B: kernel.release: 1 -> 2; thp.enabled: 1 -> 2; disk.model: 1 -> 2");
+    let environment = ComparisonDiagnostic::DifferentEnvironment {
+        baseline: "A".into(),
+        candidate: "B".into(),
+        facts: 3,
+        important: 3,
+        first: ["kernel.release: 1 -> 2", "thp.enabled: 1 -> 2", "disk.model: 1 -> 2"]
+            .map(String::from)
+            .into(),
+    };
+    assert!(found.warnings.contains(&environment), "{:?}", found.warnings);
 }
 
 #[test]
@@ -378,8 +388,13 @@ fn outliers_modes_and_interruptions_are_warned_about() {
         Some(if spot.iteration * 3 % 4 < 2 { 12.0 } else { 10.0 } + wobble)
     });
     let found = compare_runs(run, split);
-    let outliers = found.warnings.iter().find(|w| w.kind() == "outliers").unwrap();
-    assert_eq!(outliers.detail(), "sweep, time (A): iteration 13");
+    let outliers = found.warnings.iter().find_map(|warning| match warning {
+        ComparisonDiagnostic::Outliers { place, iterations } => {
+            Some((place.side.as_str(), place.subject.as_str(), place.metric.as_str(), &iterations[..]))
+        }
+        _ => None,
+    });
+    assert_eq!(outliers, Some(("A", "sweep", "time", &[13][..])));
     assert!(has_diagnostic(&found, "modes") && has_diagnostic(&found, "not-finished"));
 }
 
@@ -438,11 +453,7 @@ fn a_comparison_is_json_with_a_version() {
     assert_eq!(json["format"], 1);
     assert_eq!(json["rows"][0]["verdict"], "same");
     assert_eq!(json["rows"][0]["baseline"]["values"][9]["iteration"], 9);
-    assert_eq!(json["warnings"][0]["kind"], "not-interleaved");
-    assert_eq!(json["warnings"][0]["message"], "one side was measured after the other: A and B");
-    assert!(
-        json["warnings"][0]["advice"].as_str().is_some_and(|advice| advice.contains("factor of one study"))
-    );
+    assert_eq!(found.warnings[0].kind(), "not-interleaved");
 }
 
 #[test]
@@ -459,8 +470,11 @@ fn few_boots_ask_for_boots_not_iterations() {
         (only_row(&found).verdict, only_row(&found).flags.contains(&RowFlag::Few)),
         (Verdict::Unclear, true)
     );
-    let warning = found.warnings.iter().find(|w| w.kind() == "too-few-boots").unwrap();
-    assert_eq!(warning.detail(), "sweep, time (B): 2 against 2 boots");
+    let few = found.warnings.iter().find(|w| w.kind() == "too-few-boots").unwrap();
+    assert!(matches!(
+        few,
+        ComparisonDiagnostic::TooFew { baseline: 2, candidate: 2, level: RepetitionLevel::Boot, .. }
+    ));
 }
 
 /// Runs of so many boots whose luck is 1 %, around a centre.
@@ -481,7 +495,7 @@ fn two_or_three_boots_are_compared_by_their_means() {
     assert_eq!((row.verdict, row.method.unwrap().by_means), (Verdict::Worse, true));
     let interval = row.change.unwrap().interval.unwrap();
     assert!(interval.low > 0.1 && interval.high < 0.3, "{interval:?}");
-    assert!(found.notes.iter().any(|note| note.contains("Welch")), "{:?}", found.notes);
+    assert!(found.notes.contains(&MethodDescription::BootMeans), "{:?}", found.notes);
     assert!(
         !only_row(&compare_runs(run_of_boots(3, 4, 1.0), run_of_boots(4, 4, 1.2))).method.unwrap().by_means
     );
@@ -543,8 +557,12 @@ fn gaps_of_monitors_are_named_with_their_reason() {
         reason,
     });
     let found = compare_runs(run, RunBuilder::new("b").build_run(|_| Some(1.0)));
-    let warning = found.warnings.iter().find(|w| w.kind() == "monitor-gaps").unwrap();
-    assert_eq!(warning.detail(), "A, run a: schedstat: /proc/schedstat: no such file or directory");
+    let gaps = ComparisonDiagnostic::MonitorGaps {
+        side: "A".into(),
+        run: "a".into(),
+        monitors: vec!["schedstat: /proc/schedstat: no such file or directory".into()],
+    };
+    assert!(found.warnings.contains(&gaps), "{:?}", found.warnings);
     assert!(only_row(&found).flags.contains(&RowFlag::Gaps));
 }
 
@@ -645,7 +663,8 @@ fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
     assert!(found.rows[0].flags.contains(&RowFlag::Noise));
     let quiet = with(card(0.001, began - 40 * 86_400_000_000_000));
     assert!(!quiet.rows[0].flags.contains(&RowFlag::Noise));
-    assert!(quiet.warnings.iter().any(|warning| warning.to_string().contains("40 days old")));
+    let old = ComparisonDiagnostic::OldNoiseCard { doubts: vec![NoiseCardDoubt::Age { days: 40 }] };
+    assert!(quiet.warnings.contains(&old), "{:?}", quiet.warnings);
 }
 
 /// A run of so many explanatory metrics over eight blocks of two levels.
@@ -673,11 +692,9 @@ fn more_rows_than_the_blocks_can_decide_are_said_to_be() {
     let found =
         compare_levels(&side_of_counters(100, pseudo_random_value), "pages", &AnalysisOptions::default())
             .unwrap();
-    let warning = found.warnings.iter().find(|warning| warning.kind() == "too-many-rows").unwrap();
-    assert_eq!(
-        warning.detail(),
-        "one row that changes alone among 100 cannot be decided with 8 blocks: with 12 it can"
-    );
+    let rows =
+        ComparisonDiagnostic::TooManyRows { rows: 100, repetitions: 8, needed: 12, noun: "blocks".into() };
+    assert!(found.warnings.contains(&rows), "{:?}", found.warnings);
     let few = compare_levels(&side_of_counters(5, pseudo_random_value), "pages", &AnalysisOptions::default())
         .unwrap();
     assert!(!has_diagnostic(&few, "too-many-rows"));

@@ -12,7 +12,9 @@ use perflab_analyze::slab::{
 use perflab_archive::{Archive, RunDir};
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::{Bytes, Nanos, Outcome, RunRecord};
-use perflab_present::comparison::OutputFormat;
+use perflab_present::comparison::{OutputFormat, SlabComparisonDocument};
+use perflab_present::diagnostics::diagnostic_summaries;
+use perflab_present::method_text::describe_method;
 use perflab_present::slab as present;
 use serde::Serialize;
 
@@ -521,7 +523,9 @@ pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit,
             );
         }
     };
-    app::print_result(context, &result, || present::comparison_grid(&result, args.all))?;
+    app::print_result(context, &SlabComparisonDocument::new(&result), || {
+        present::comparison_grid(&result, args.all)
+    })?;
     app::write_scene(context, args.output.as_ref(), || present::comparison_figure(&result, BARS))?;
     note_slab_comparison(context, &result);
     let Some(gate) = &args.fail_if else { return Ok(Exit::Fine) };
@@ -605,17 +609,10 @@ fn restrict_to_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord
 fn note_slab_comparison(context: &App, result: &SlabComparison) {
     let what = if result.whole_runs { "whole runs" } else { "iterations" };
     context.note(format!("compared: {what}, slab bytes averaged over time; fewer is better"));
-    // A warning for every cache would bury the table: one line a kind.
-    let mut kinds: indexmap::IndexMap<&str, (&perflab_analyze::ComparisonDiagnostic, usize)> =
-        indexmap::IndexMap::new();
-    for warning in &result.mean.warnings {
-        kinds.entry(warning.kind()).or_insert((warning, 0)).1 += 1;
+    for warning in diagnostic_summaries(&result.mean) {
+        context.note(format!("warning: {warning}"));
     }
-    for (warning, count) in kinds.into_values() {
-        let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
-        context.note(format!("warning: {}{times}; {}", warning.headline(), warning.advice()));
-    }
-    result.mean.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+    result.mean.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));
 }
 
 /// Orders that are tried where none is named: those that SLUB chooses by itself.
@@ -710,11 +707,7 @@ impl StoredSlabRun {
         let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);
         let bad: Vec<_> = bad.collect();
         let Some(first) = bad.first() else { return };
-        let why = match &first.outcome {
-            Outcome::Failed { reason } => reason.clone(),
-            Outcome::TimedOut { limit } => format!("stopped after {limit}"),
-            _ => "stopped by the user".into(),
-        };
+        let why = first.outcome.failure_reason().unwrap_or_default();
         let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
         context.note(format!(
             "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints its output"

@@ -110,14 +110,7 @@ impl ProgressReporter {
     }
 
     fn end_iteration(&mut self, slot: u32, outcome: &Outcome, target: Option<u32>) {
-        let reason = match outcome {
-            Outcome::Ok => return,
-            Outcome::Failed { reason } => reason.clone(),
-            Outcome::TimedOut { limit } => {
-                format!("stopped with all its children at the time limit of {limit}")
-            }
-            Outcome::Interrupted => "interrupted".into(),
-        };
+        let Some(reason) = outcome.failure_reason() else { return };
         self.failed += 1;
         let case = self.manifest.as_ref().and_then(|manifest| {
             let slot = manifest.plan.slots.get(slot as usize)?;

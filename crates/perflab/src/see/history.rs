@@ -10,6 +10,7 @@ use perflab_model::{Manifest, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
+use perflab_present::method_text::{ResultWithNotes, describe_method};
 use perflab_present::report::{SECTIONS, render_report};
 
 use crate::app::{self, App};
@@ -110,7 +111,7 @@ pub fn history_options(of: &HistorySelection) -> AnalysisOptions {
 /// A single series run by run, several by their steps.
 fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> {
     if context.format == OutputFormat::Json {
-        return context.print_json(found);
+        return context.print_json(&ResultWithNotes::new(found, &found.notes));
     }
     match &found.series[..] {
         [one] => context.print_grid(&history_runs_grid(found, one))?,
@@ -125,7 +126,7 @@ fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> 
             context.print_grid(&steps)?;
         }
     }
-    found.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+    found.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));
     Ok(())
 }
 
@@ -152,10 +153,10 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     let found = metric_histories(&history_records(&runs), &options)?;
     let judged = check_newest_run(&found, &options)?;
     if context.format == OutputFormat::Json {
-        context.print_json(&judged)?;
+        context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
     } else {
         context.print_grid(&guard_grid(&found, &judged))?;
-        judged.notes.iter().for_each(|note| context.note(format!("note: {note}")));
+        judged.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));
     }
     if !judged.lost.is_empty() {
         stderr_line!("warning: measured earlier, but not in the newest run: {}", judged.lost.join("; "));

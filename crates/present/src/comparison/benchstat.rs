@@ -1,6 +1,6 @@
 //! The tables of benchstat, with times in seconds with a prefix, as benchstat has them.
 
-use perflab_analyze::benchstat::{BenchstatDelta, BenchstatMedian, BenchstatTable};
+use perflab_analyze::benchstat::{BenchstatDelta, BenchstatMedian, BenchstatNote, BenchstatTable};
 
 use crate::grid::{ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat};
 
@@ -34,7 +34,7 @@ pub fn render_benchstat(tables: &[BenchstatTable], format: OutputFormat) -> Resu
             text.extend(
                 benchstat_footnotes(table)
                     .into_iter()
-                    .chain(table.notes.iter().cloned())
+                    .chain(table.notes.iter().map(describe_benchstat_note))
                     .map(|note| note + "\n"),
             );
         }
@@ -106,6 +106,18 @@ fn delta_cell(delta: BenchstatDelta) -> GridCell {
         ""
     };
     GridCell::with_text(format!("{change} (p={:.3} n={n}){mark}", delta.p), delta.change)
+}
+
+fn describe_benchstat_note(note: &BenchstatNote) -> String {
+    match note {
+        BenchstatNote::GeomeanWithout { rows } => {
+            format!("geomean: without {} (no median above zero on every side)", rows.join(", "))
+        }
+        BenchstatNote::OneBoot => {
+            "one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change"
+                .into()
+        }
+    }
 }
 
 fn benchstat_footnotes(table: &BenchstatTable) -> Vec<String> {

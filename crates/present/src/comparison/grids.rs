@@ -10,6 +10,7 @@ use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 
 use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::method_text::{ResultWithNotes, describe_method};
 use crate::terminal_text::wrap_text;
 
 /// The comparison, two columns a statistic: baseline and candidate.
@@ -177,13 +178,13 @@ pub fn render_interactions(
     colour: bool,
 ) -> Result<String, GridError> {
     if format == OutputFormat::Json {
-        return Ok(serde_json::to_string_pretty(found)? + "\n");
+        return Ok(serde_json::to_string_pretty(&ResultWithNotes::new(found, &found.notes))? + "\n");
     }
     let mut text = effect_grid(found).render(format, width, colour)?;
     if matches!(format, OutputFormat::Table | OutputFormat::Markdown) {
         text.push('\n');
         let left_out = found.left_out.iter().map(|one| format!("left out: {one}"));
-        let notes = found.notes.iter().map(|note| format!("note: {note}"));
+        let notes = found.notes.iter().map(|note| format!("note: {}", describe_method(note)));
         for line in
             left_out.chain(notes).flat_map(|note| wrap_text(&note, width.unwrap_or(TEXT_WIDTH), "", "  "))
         {

@@ -1,6 +1,6 @@
 //! The tables of `lkp compare`.
 
-use perflab_analyze::lkp::{LkpRow, LkpTable};
+use perflab_analyze::lkp::{LkpNote, LkpRow, LkpTable};
 
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
 use crate::terminal_text::wrap_text;
@@ -43,10 +43,42 @@ pub fn render_lkp(tables: &[LkpTable], format: OutputFormat) -> Result<String, G
             lines.push(format!("{} rows that did not change are left out", table.left_out));
         }
         lines.extend(
-            table.notes.iter().flat_map(|note| wrap_text(&format!("note: {note}"), TEXT_WIDTH, "", "  ")),
+            table.notes.iter().flat_map(|note| {
+                wrap_text(&format!("note: {}", describe_lkp_note(note)), TEXT_WIDTH, "", "  ")
+            }),
         );
     }
     Ok(lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect())
+}
+
+fn describe_lkp_note(note: &LkpNote) -> String {
+    match note {
+        LkpNote::ListedRows { limit } => format!(
+            "listed: primary metrics, and whatever perflab's rank test sees changed (q below {:.2})",
+            (limit * 100.0).round() / 100.0
+        ),
+        LkpNote::OverlappingRanges { rows } => format!(
+            "{}: lkp would not list it: the ranges of both sides overlap too far, as they do with many samples",
+            list_lkp_rows(rows)
+        ),
+        LkpNote::ZeroMeans { rows } => format!(
+            "{}: its mean was 0; lkp would divide by 1e-100 and print 1e+102 % or more",
+            list_lkp_rows(rows)
+        ),
+        LkpNote::SeparateRanges { rows } => format!(
+            "{}: lkp would list it: the ranges do not overlap, which few samples do by chance",
+            list_lkp_rows(rows)
+        ),
+    }
+}
+
+/// As many rows are listed in a note.
+const MOST_ROWS: usize = 5;
+
+fn list_lkp_rows(rows: &[String]) -> String {
+    let first = rows.iter().take(MOST_ROWS).cloned().collect::<Vec<_>>().join(", ");
+    let rest = rows.len().saturating_sub(MOST_ROWS);
+    if rest > 0 { format!("{first} and {rest} more") } else { first }
 }
 
 fn lkp_row_line(row: &LkpRow) -> String {

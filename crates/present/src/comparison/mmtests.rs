@@ -3,6 +3,8 @@
 //! What is not there is `n/a`, and the notes say why.
 
 use perflab_analyze::mmtests::{MmtestsPlainTable, MmtestsRatioTable, MmtestsRow, MmtestsTable};
+use perflab_analyze::mmtests_notes::{MmtestsNote, MmtestsOmission};
+use perflab_model::Direction;
 
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
 use crate::terminal_text::wrap_text;
@@ -126,7 +128,7 @@ fn right_aligned_grid(titles: &[&str]) -> Grid {
 }
 
 /// Tables one below the other; several are distinguished by their names.
-fn stack_tables(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
+fn stack_tables(tables: Vec<(&String, Vec<String>, &Vec<MmtestsNote>)>) -> String {
     let many = tables.len() > 1;
     let mut lines = Vec::new();
     for (name, body, notes) in tables {
@@ -136,9 +138,124 @@ fn stack_tables(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
         }
         lines.extend(body);
         lines.extend((!notes.is_empty()).then(String::new));
-        lines.extend(notes.iter().flat_map(|note| wrap_text(&format!("note: {note}"), TEXT_WIDTH, "", "  ")));
+        lines.extend(notes.iter().flat_map(|note| {
+            wrap_text(&format!("note: {}", describe_mmtests_note(note)), TEXT_WIDTH, "", "  ")
+        }));
     }
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// As many names are listed in a note.
+const MOST_NAMES: usize = 6;
+
+fn list_mmtests_names(names: &[String]) -> String {
+    let first = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MOST_NAMES);
+    if more > 0 { format!("{first} and {more} more") } else { first }
+}
+
+fn direction_word(better: Direction) -> &'static str {
+    if better == Direction::Lower { "lower" } else { "higher" }
+}
+
+fn describe_mmtests_note(note: &MmtestsNote) -> String {
+    match note {
+        MmtestsNote::StarMeaning { limit, one_boot } => {
+            let limit = format!("{limit:.3}").replace("0.050", "0.05");
+            let boots = match one_boot {
+                true => "; one boot a side: a star tells these two boots apart, the luck of a boot included",
+                false => "",
+            };
+            format!("* on the row of the mean: more than chance, q of perflab's rank test below {limit}{boots}")
+        }
+        MmtestsNote::OtherDirection { operations, theirs, benchmark } => format!(
+            "{}: MMTests takes {} for better in all of {benchmark}, and would print these changes with the other sign and \
+             the other kind of mean",
+            list_mmtests_names(operations),
+            direction_word(*theirs),
+        ),
+        MmtestsNote::NoDirection { operations, signs } => format!(
+            "{}: no better or worse is known; signs as if {} were better",
+            operations.join(", "),
+            direction_word(*signs)
+        ),
+        MmtestsNote::UnreadMetrics { metrics } => format!(
+            "{}: left out, as MMTests reads no such metric; shown without --style mmtests",
+            list_mmtests_names(metrics)
+        ),
+        MmtestsNote::PreparedLists { operations } => format!(
+            "{}: what another test needed; MMTests pools it with the test of that name",
+            list_mmtests_names(operations)
+        ),
+        MmtestsNote::LostPackets => {
+            "udpstream: MMTests prints what was sent for what was received and for what was lost, and of an iteration that \
+             lost more than a tenth nothing further"
+                .into()
+        }
+        MmtestsNote::Omission { operations, reason } => {
+            format!("{}: {}", list_mmtests_names(operations), describe_omission(reason))
+        }
+        MmtestsNote::OwnStar { operation, side, distance } => format!(
+            "{operation} ({side}): MMTests would not mark it: its bands of ± 1.96 standard deviations touch ({distance:+.2}s), \
+             however many samples there are"
+        ),
+        MmtestsNote::TheirStar { operation, side, distance, values } => format!(
+            "{operation} ({side}): MMTests would mark it ({distance:+.2}s); {values} values do not suffice"
+        ),
+        MmtestsNote::TurnedRatios { operations } => format!(
+            "{}: turned round (baseline / candidate), so that all ratios mean the same; MMTests would not",
+            operations.join(", ")
+        ),
+        MmtestsNote::GeomeanWithout { side, members, operations, missing } => format!(
+            "{side}: Gmean over {members} of {operations} operations, without {} (no value, or none above zero); MMTests would \
+             count each of them as 1.00",
+            missing.join(", ")
+        ),
+        MmtestsNote::MeanDuration { iterations } => {
+            format!("the mean of {iterations} iterations; MMTests would print the shortest")
+        }
+        MmtestsNote::VmstatToolTable => {
+            "MMTests prints one column (--sub-heading), counts the first row too, which is of the time since the machine was \
+             started, and prints memory in MiB; here it is bytes"
+                .into()
+        }
+        MmtestsNote::IostatTable => {
+            "MMTests reads the columns of sysstat before 12: with newer ones it prints w_await for the queue size, among others"
+                .into()
+        }
+        MmtestsNote::MpstatTable => "MMTests prints nothing of mpstat but pictures by node".into(),
+        MmtestsNote::PerfTimeStatTable => "MMTests calls the clock of the CPU `msec`".into(),
+        MmtestsNote::VmstatTable => {
+            "MMTests prints one column (--sub-heading), as growth from reading to reading also where it is a level (nr_…), with \
+             a first growth of 0 and without the last reading"
+                .into()
+        }
+    }
+}
+
+fn describe_omission(reason: &MmtestsOmission) -> String {
+    match reason {
+        MmtestsOmission::NoValue { side } => {
+            format!("{side} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00")
+        }
+        MmtestsOmission::NoHarmonicMean { side, zeros, values } => format!(
+            "{side} has {zeros} of {values} values that are not above zero, so no harmonic mean and no ratio; MMTests would drop \
+             the whole column, or take the loss for no change"
+        ),
+        MmtestsOmission::NoChange { side, zeros, values } => format!(
+            "{side} has {zeros} of {values} values that are not above zero, from which there is no change; MMTests would print \
+             -99.00% for a zero"
+        ),
+        MmtestsOmission::OneValue { side } => {
+            format!("{side} has one value, so no deviation and no star; MMTests would print a Stddev of 0")
+        }
+        MmtestsOmission::FailedIterations { side, failed } => {
+            format!("{side} lost {failed} iterations that failed; MMTests would not say so")
+        }
+        MmtestsOmission::BestOnly { values } => {
+            format!("the mean of {values} values; MMTests would print one of them, the first in its order")
+        }
+    }
 }
 
 fn stat_lines(table: &MmtestsTable, significance: bool) -> Vec<String> {

@@ -13,6 +13,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod benchstat;
+pub(crate) mod document;
 pub(crate) mod grids;
 pub(crate) mod interval_axis;
 pub(crate) mod lkp;
@@ -26,6 +27,7 @@ pub(crate) mod verdict_table;
 
 pub use crate::grid::{ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat};
 pub use benchstat::render_benchstat;
+pub use document::{ComparisonDocument, SlabComparisonDocument};
 pub use grids::{render_gains, render_interactions, render_statistics};
 pub use lkp::render_lkp;
 pub use row_text::format_change;

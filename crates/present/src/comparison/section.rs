@@ -7,6 +7,8 @@ use perflab_analyze::{Comparison, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
+use crate::diagnostics::{diagnostic_advice, diagnostic_detail, diagnostic_headline, flag_footnote};
+use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 use crate::sentence::format_sentence;
 
@@ -44,14 +46,14 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
                 blocks: vec![SectionBlock::Verdicts(table)],
             });
         }
-        blocks.extend(flag_footnotes(comparison));
+        blocks.extend(footnotes_block(comparison));
         for (headline, advice, details) in diagnostic_findings(comparison) {
             if shown.insert((headline.clone(), details.clone())) {
                 blocks.push(SectionBlock::Diagnostic { headline, advice, details });
             }
         }
         if !comparison.notes.is_empty() {
-            let notes = comparison.notes.clone();
+            let notes = describe_methods(&comparison.notes);
             blocks.push(SectionBlock::Fold {
                 summary: "How these numbers came about".into(),
                 count: None,
@@ -72,19 +74,19 @@ fn comparison_explanation(comparison: &Comparison) -> String {
 }
 
 /// What the letters of the rows mean.
-fn flag_footnotes(comparison: &Comparison) -> Option<SectionBlock> {
+fn footnotes_block(comparison: &Comparison) -> Option<SectionBlock> {
     let flags: BTreeSet<RowFlag> = comparison.rows.iter().flat_map(|row| row.flags.iter().copied()).collect();
     let notes: Vec<(String, String)> =
-        flags.iter().map(|flag| (flag.letter().to_string(), flag.footnote().to_owned())).collect();
+        flags.iter().map(|flag| (flag.letter().to_string(), flag_footnote(*flag).to_owned())).collect();
     (!notes.is_empty()).then_some(SectionBlock::Footnotes(notes))
 }
 
 fn diagnostic_findings(comparison: &Comparison) -> Vec<(String, String, Vec<String>)> {
     let mut found: IndexMap<String, (String, Vec<String>)> = IndexMap::new();
     for warning in &comparison.warnings {
-        let entry = found.entry(format_sentence(warning.headline()));
-        let (_, details) = entry.or_insert_with(|| (format_sentence(warning.advice()), Vec::new()));
-        details.push(warning.detail());
+        let entry = found.entry(format_sentence(diagnostic_headline(warning)));
+        let (_, details) = entry.or_insert_with(|| (format_sentence(diagnostic_advice(warning)), Vec::new()));
+        details.push(diagnostic_detail(warning));
     }
     found.into_iter().map(|(headline, (advice, details))| (headline, advice, details)).collect()
 }

@@ -6,12 +6,14 @@
 use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
+use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
     RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
+use crate::method_text::describe_methods;
 use crate::terminal_text::{DIM, bold_text, dim_text, pack_texts, style_text, wrap_text};
 
 /// As many explanatory rows of one case stand in a table; CSV, JSON and Markdown have all.
@@ -33,7 +35,7 @@ pub fn render_comparison(
 ) -> Result<String, GridError> {
     match format {
         OutputFormat::Table => Ok(comparison_lines(std::slice::from_ref(comparison), width, colour)),
-        OutputFormat::Json => Ok(serde_json::to_string_pretty(comparison)? + "\n"),
+        OutputFormat::Json => Ok(serde_json::to_string_pretty(&ComparisonDocument::new(comparison))? + "\n"),
         OutputFormat::Csv => comparison_csv(std::slice::from_ref(comparison)),
         OutputFormat::Markdown => comparison_markdown(comparison),
     }
@@ -52,7 +54,10 @@ pub fn render_comparisons(
 ) -> Result<String, GridError> {
     match format {
         OutputFormat::Table => Ok(comparison_lines(comparisons, width, colour)),
-        OutputFormat::Json => Ok(serde_json::to_string_pretty(comparisons)? + "\n"),
+        OutputFormat::Json => {
+            let documents: Vec<_> = comparisons.iter().map(ComparisonDocument::new).collect();
+            Ok(serde_json::to_string_pretty(&documents)? + "\n")
+        }
         OutputFormat::Csv => comparison_csv(comparisons),
         OutputFormat::Markdown => comparisons
             .iter()
@@ -158,7 +163,8 @@ fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
         let details = warning.details.iter().map(|detail| format!("- {}\n", grid::escape_markdown(detail)));
         text.extend(details);
     }
-    text.extend(comparison.notes.iter().map(|note| format!("\n_{}_\n", grid::escape_markdown(note))));
+    let notes = describe_methods(&comparison.notes);
+    text.extend(notes.iter().map(|note| format!("\n_{}_\n", grid::escape_markdown(note))));
     Ok(text)
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::verdict_symbol;
+use crate::diagnostics::flag_footnote;
 
 /// Verdicts under the titles of their columns.
 #[derive(Debug, Serialize)]
@@ -142,7 +143,7 @@ fn verdict_row(row: &VerdictRow, comparison: &Comparison, axis: &IntervalAxis) -
         flags: row
             .flags
             .iter()
-            .map(|flag| FlagLetter { letter: flag.letter(), meaning: flag.footnote() })
+            .map(|flag| FlagLetter { letter: flag.letter(), meaning: flag_footnote(*flag) })
             .collect(),
         advice: row_advice(row),
     }

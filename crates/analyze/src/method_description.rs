@@ -1,0 +1,76 @@
+//! How numbers came about, as values: whoever shows a result has the sentences.
+
+/// One thing to know of how a result was computed, or of what it leaves out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MethodDescription {
+    /// Paired rows: the pseudo-median over blocks or boots, with the interval of Wilcoxon's signed-rank test.
+    PairedRanks,
+    /// Unpaired rows: Hodges and Lehmann's shift, with the interval of the Mann-Whitney test.
+    UnpairedRanks {
+        /// Whether these are all rows.
+        all: bool,
+    },
+    /// Rows with few boots: Welch's t on the boots' medians.
+    BootMeans,
+    /// What makes a verdict.
+    VerdictRule {
+        /// Confidence of the interval of a *same*, such as 0.9.
+        narrow_confidence: f64,
+        /// Confidence of the interval of a *better* or *worse*, such as 0.95.
+        confidence: f64,
+    },
+    /// Benjamini and Hochberg's adjustment, each family by itself.
+    FalseDiscoveryRate {
+        /// Primary rows.
+        primary: usize,
+        /// Explanatory rows.
+        explanatory: usize,
+    },
+    /// The sides have one level each of a factor.
+    ComparedFactor {
+        /// The factor.
+        factor: String,
+        /// Each side with its level; absent where it did not vary the factor.
+        levels: Vec<(String, Option<String>)>,
+    },
+    /// Columns of a monitor without rows: the kernel averages them over longer than an iteration lasts.
+    KernelAverages {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// What the noise floor of a slab cache is.
+    SlabNoiseFloor,
+    /// What a history's values, steps and changes are.
+    HistorySteps,
+    /// A case of a history was edited and is a series of its own since.
+    EditedCase {
+        /// The case.
+        subject: String,
+        /// Id of the first run with the edited case.
+        run: String,
+        /// What differs, as `key: before -> after`.
+        differences: Vec<String>,
+    },
+    /// Series too short to look for steps.
+    ShortSeries {
+        /// How many.
+        series: usize,
+        /// The fewest runs that it takes.
+        fewest_runs: usize,
+    },
+    /// When the newest run of a history alarms.
+    GuardRule {
+        /// Confidence of the prediction interval.
+        confidence: f64,
+        /// A step among so many newest runs alarms.
+        recent_runs: usize,
+    },
+    /// What effects and interactions of two factors are.
+    EffectContrasts,
+    /// Effects that were compared within blocks or boots.
+    EffectsWithinBlocks,
+    /// Effects that were compared by means.
+    EffectsByMeans,
+    /// Effects whose cells were measured in different boots, which do not repeat.
+    EffectsWithoutBoots,
+}

@@ -1,0 +1,106 @@
+//! How numbers came about, in words, and results as JSON with what is to be known of them.
+
+use perflab_analyze::MethodDescription;
+use serde::Serialize;
+
+/// What is to be known of how a result came about, in one line.
+#[must_use]
+pub fn describe_method(method: &MethodDescription) -> String {
+    match method {
+        MethodDescription::PairedRanks => {
+            "change of paired rows: the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test"
+                .into()
+        }
+        MethodDescription::UnpairedRanks { all } => format!(
+            "change of {} rows: Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test",
+            if *all { "all" } else { "all other" }
+        ),
+        MethodDescription::BootMeans => {
+            "change of rows with few boots: Welch's t on the boots' medians: two or three boots a side are too few for ranks".into()
+        }
+        MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
+            "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",
+            tenths_of_percent(*narrow_confidence),
+            tenths_of_percent(*confidence),
+            tenths_of_percent(1.0 - confidence) / 100.0,
+        ),
+        MethodDescription::FalseDiscoveryRate { primary, explanatory } => format!(
+            "q: Benjamini and Hochberg over {primary} primary and {explanatory} explanatory rows, each family by itself"
+        ),
+        MethodDescription::ComparedFactor { factor, levels } => {
+            let level = |(side, level): &(String, Option<String>)| {
+                format!("{} on {side}", level.as_deref().unwrap_or("not varied"))
+            };
+            let levels: Vec<String> = levels.iter().map(level).collect();
+            format!("compared across {factor}: {}", levels.join(", "))
+        }
+        MethodDescription::KernelAverages { columns } => format!(
+            "without {}: the kernel averages them over longer than an iteration lasts, so that iterations share their values",
+            columns.join(", ")
+        ),
+        MethodDescription::SlabNoiseFloor => {
+            "noise floor of a cache: the larger of one slab and twice the noise in bytes, which is the pooled standard deviation of \
+             the repetitions, or with one of them on a side, the robust standard deviation of the steps from tick to tick"
+                .into()
+        }
+        MethodDescription::HistorySteps => {
+            "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
+             and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
+                .into()
+        }
+        MethodDescription::EditedCase { subject, run, differences } => format!(
+            "{subject} was edited at run {run} and is a series of its own since: {}",
+            differences.join("; ")
+        ),
+        MethodDescription::ShortSeries { series, fewest_runs } => {
+            format!("{series} series have fewer than {fewest_runs} runs: too few to look for steps")
+        }
+        MethodDescription::GuardRule { confidence, recent_runs } => format!(
+            "expected: the {:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
+             Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest \
+             value's own interval, or a step (E-divisive) among the last {recent_runs} runs",
+            confidence * 100.0,
+            1.0 - confidence
+        ),
+        MethodDescription::EffectContrasts => {
+            "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \
+             factor differs under the other; q: Benjamini and Hochberg's over primary and over explanatory rows"
+                .into()
+        }
+        MethodDescription::EffectsWithinBlocks => {
+            "compared within complete blocks or boots: pseudo-median and signed ranks".into()
+        }
+        MethodDescription::EffectsByMeans => {
+            "compared by means, where fewer than six blocks or boots have every cell: t with Satterthwaite's freedom".into()
+        }
+        MethodDescription::EffectsWithoutBoots => {
+            "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
+        }
+    }
+}
+
+/// All of them.
+pub(crate) fn describe_methods(methods: &[MethodDescription]) -> Vec<String> {
+    methods.iter().map(describe_method).collect()
+}
+
+/// In per cent, to a tenth.
+fn tenths_of_percent(fraction: f64) -> f64 {
+    (fraction * 1000.0).round() / 10.0
+}
+
+/// A result as JSON, with `notes` in words.
+#[derive(Debug, Serialize)]
+pub struct ResultWithNotes<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    notes: Vec<String>,
+}
+
+impl<'a, T> ResultWithNotes<'a, T> {
+    /// A result and how it came about.
+    #[must_use]
+    pub fn new(result: &'a T, methods: &[MethodDescription]) -> Self {
+        ResultWithNotes { result, notes: describe_methods(methods) }
+    }
+}
