@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use damage::MutationRandom;
 
-use crate::attack::MutationRandom;
 use crate::{needs, reliability};
 
 /// What is sampled together.

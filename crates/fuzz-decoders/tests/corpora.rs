@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fuzz_decoders::DECODERS;
+use damage::{MutationRandom, damage_bytes};
+use fuzz_decoders::{DECODERS, Decoder};
 
 /// No input of a corpus takes longer, on a busy machine and without optimisation.
 const SLOWEST: Duration = Duration::from_secs(10);
@@ -38,6 +40,56 @@ fn every_input_of_every_corpus_is_decoded_or_refused() {
             assert!(begun.elapsed() < SLOWEST, "{} takes {:?}", input.display(), begun.elapsed());
         }
     }
+}
+
+/// How long each decoder is given damaged inputs: in CI, and by whoever runs the tests by hand.
+fn fuzzing_time() -> Duration {
+    Duration::from_secs(if std::env::var_os("CI").is_some() { 10 } else { 1 })
+}
+
+/// Decodes what chance makes of a corpus until the time is up; how many inputs that were.
+fn decode_damaged_inputs(decoder: &Decoder, seed: u64) -> usize {
+    let inputs: Vec<Vec<u8>> = list_inputs(decoder.name)
+        .iter()
+        .map(|path| fs::read(path).expect("an input of the corpus"))
+        .collect();
+    let (mut random, begun, mut count) = (MutationRandom::from_seed(seed), Instant::now(), 0);
+    while begun.elapsed() < fuzzing_time() {
+        let bytes = damage_bytes(&inputs[random.next_below(inputs.len())], &mut random);
+        let started = Instant::now();
+        let decoded = std::panic::catch_unwind(|| (decoder.decode)(&bytes));
+        let took = started.elapsed();
+        if decoded.is_err() || took > SLOWEST {
+            let kept = std::env::temp_dir().join(format!("{}-{seed}-{count}", decoder.name));
+            fs::write(&kept, &bytes).expect("the folder of temporary files");
+            panic!(
+                "{} took {took:?} or panicked; to fuzz/corpus/{} with {}",
+                decoder.name,
+                decoder.name,
+                kept.display()
+            );
+        }
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn what_chance_makes_of_every_corpus_is_decoded_or_refused() {
+    let seed = MutationRandom::new().unwrap().next();
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let work = || {
+            while let Some(decoder) = DECODERS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let count = decode_damaged_inputs(decoder, seed);
+                println!("{}: {count} damaged inputs, seed {seed}", decoder.name);
+                assert!(count > 0, "{} decodes nothing", decoder.name);
+            }
+        };
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        started.into_iter().for_each(|worker| worker.join().unwrap());
+    });
 }
 
 #[test]

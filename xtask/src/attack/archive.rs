@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use damage::{MutationRandom, mutate_bytes};
 
 use super::attempts::{Attack, AttackCounts, AttackEnvironment};
-use super::mutants::{MutationRandom, mutate_bytes};
 use super::trial::{LIMITS, TrialBench, copy_folder, list_files, repeat_trials};
 
 /// Hostile archives and portable files.

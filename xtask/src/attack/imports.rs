@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use damage::{MutationRandom, damage_bytes};
 
 use super::attempts::{Attack, AttackCounts, AttackEnvironment};
-use super::mutants::{MutationRandom, mutate_bytes};
 use super::trial::{LIMITS, TrialBench, copy_folder, list_files, repeat_trials};
 
 /// Mutants of what other tools wrote, through every importer.
@@ -120,35 +120,6 @@ fn attempt_coverage(bench: &TrialBench<'_>, folder: &Path, mutant: &Path) -> Res
     }
 }
 
-/// Bytes as they may be damaged, or, of a text, a value in it.
-fn damage_bytes(bytes: &[u8], chance: &mut MutationRandom) -> Vec<u8> {
-    const VALUES: [&str; 12] = [
-        "null",
-        "-1",
-        "1e999",
-        "[]",
-        "{}",
-        "\"\"",
-        "18446744073709551616",
-        "true",
-        "NaN",
-        "\u{1b}[2J",
-        "\u{202e}",
-        "\u{9b}5m",
-    ];
-    let text = std::str::from_utf8(bytes).ok().filter(|_| chance.next_below(2) == 0);
-    let Some(text) = text else { return mutate_bytes(bytes, chance) };
-    // A number or a word of it becomes another value.
-    let is_value = |sign: char| sign.is_ascii_alphanumeric() || ".-+".contains(sign);
-    let starts: Vec<usize> =
-        text.char_indices().filter(|(_, sign)| is_value(*sign)).map(|(at, _)| at).collect();
-    let Some(at) = starts.get(chance.next_below(starts.len())) else { return mutate_bytes(bytes, chance) };
-    let (before, after) = text.split_at(*at);
-    let before = before.trim_end_matches(is_value);
-    let after = after.trim_start_matches(is_value);
-    format!("{before}{}{after}", VALUES[chance.next_below(VALUES.len())]).into_bytes()
-}
-
 /// What is no file, or one that is made to cost more than it has.
 fn attempt_special_files(ground: &AttackEnvironment) -> Result<AttackCounts> {
     let bench = TrialBench::new(ground, "special", &LIMITS)?;
@@ -179,9 +150,12 @@ fn attempt_special_files(ground: &AttackEnvironment) -> Result<AttackCounts> {
             &["import", "--kind", "phoronix", &path],
             &["import", "--kind", "dump", &path],
             &["import", "--kind", "blktrace", &path],
-            &["slab", "import", &path],
+            &["import", "--kind", "optrace", &path],
+            &["import", "--kind", "perf.data", &path],
+            &["import", "--kind", "pprof", &path],
+            &["import", "--kind", "folded", &path],
+            &["import", "--kind", "sysfs", &path],
             &["io", "import", &path],
-            &["trace", "import", &path],
         ] {
             counts.count_attempt(bench.try_command(words)?);
         }

@@ -12,7 +12,6 @@ mod fake_guest;
 mod full_disk;
 mod guests;
 mod imports;
-mod mutants;
 mod processes;
 mod profiles;
 mod registry;
@@ -22,5 +21,4 @@ mod studies;
 mod trial;
 
 pub use fake_guest::run_fake_guest;
-pub use mutants::MutationRandom;
 pub use registry::run_attacks;

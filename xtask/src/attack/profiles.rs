@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use damage::{MutationRandom, mutate_bytes};
 
 use super::attempts::{Attack, AttackCounts, AttackEnvironment};
-use super::mutants::{MutationRandom, mutate_bytes};
 use super::trial::{TrialBench, TrialLimits, repeat_trials};
 
 /// Mutants of perf.data, pprof and optrace files.
@@ -41,7 +41,7 @@ const RECORDINGS: &[(&str, &[&str])] = &[
 struct OriginalProfile {
     name: String,
     bytes: Vec<u8>,
-    import: [&'static str; 2],
+    import: &'static [&'static str],
 }
 
 fn attack_profiles(ground: &AttackEnvironment, count: u32) -> Result<AttackCounts> {
@@ -58,7 +58,7 @@ fn attack_profiles(ground: &AttackEnvironment, count: u32) -> Result<AttackCount
 }
 
 fn record_original_profiles(bench: &TrialBench<'_>) -> Result<Vec<OriginalProfile>> {
-    let flame = ["flame", "import"];
+    let flame = &["flame", "import"];
     let mut all = Vec::new();
     for (name, options) in RECORDINGS {
         let path = bench.folder.join(format!("{name}.perf.data"));
@@ -84,7 +84,7 @@ fn record_original_profiles(bench: &TrialBench<'_>) -> Result<Vec<OriginalProfil
     all.push(OriginalProfile {
         name: "optrace".into(),
         bytes: fs::read(trace)?,
-        import: ["trace", "import"],
+        import: &["import", "--kind", "optrace"],
     });
     Ok(all)
 }
@@ -106,7 +106,6 @@ fn attempt_mutated_profile(
 ) -> Result<Option<String>> {
     let mutant = mutate_bytes(&original.bytes, chance);
     fs::write(bench.folder.join("mutant"), &mutant)?;
-    let [noun, verb] = original.import;
-    let failure = bench.try_command(&[noun, verb, "mutant"])?;
+    let failure = bench.try_command(&[original.import, &["mutant"]].concat())?;
     failure.map(|failure| bench.keep_mutant(&original.name, number, &mutant, &failure)).transpose()
 }

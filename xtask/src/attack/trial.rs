@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use damage::MutationRandom;
 
 use super::attempts::{AttackCounts, AttackEnvironment};
-use super::mutants::MutationRandom;
 
 /// What a command may take, and how it may end.
 pub struct TrialLimits {
@@ -97,6 +97,8 @@ impl<'a> TrialBench<'a> {
         }
         let output = String::from_utf8_lossy(&[fs::read(&out)?, fs::read(&err)?].concat()).into_owned();
         let end: String = output.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+        // clap's own refusal, which nothing that is imported can cause: the attack would hold without having tried.
+        ensure!(!output.contains("\nUsage: perflab"), "{words:?} is no command of perflab: {end}");
         if !status.code().is_some_and(|code| self.limits.codes.contains(&code)) {
             return Ok(Some(format!("{words:?}: {status}: {end:?}")));
         }
