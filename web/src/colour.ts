@@ -1,15 +1,17 @@
-// What colours mean: the levels of one factor, or the runs. One choice for the whole page.
+// What colours mean: the levels of one factor, or the runs. One choice for the whole page. A colour belongs to a name:
+// the mirror of name_colours in crates/present/src/chart/palette.rs.
 
 import type { ReportData } from "./data";
 import { h } from "./element";
 
-/** Number of colours in the style sheet; further levels begin again, with another shape. */
-const COLOURS = 7;
+/** Number of colours in the style sheet; names beyond share the grey after them. */
+const COLOURS = 14;
 
 export class Colouring {
   readonly choices: string[];
   private chosen: string;
   private levels: string[] = [];
+  private classes: string[] = [];
   /** Factors that each run has at one level, which is not that of the others: they tell the same as the run. */
   private readonly ofRuns: Set<string>;
   private readonly listeners: (() => void)[] = [];
@@ -40,7 +42,7 @@ export class Colouring {
   }
 
   className(level: number): string {
-    return `g${level % COLOURS}`;
+    return this.classes[level] ?? `g${COLOURS}`;
   }
 
   listen(listener: () => void): void {
@@ -73,7 +75,31 @@ export class Colouring {
   private relevel(): void {
     const all = this.data.runs.flatMap((run, r) => run.cases.map((_, c) => this.level(r, c)));
     this.levels = [...new Set(all)];
+    const names = this.levels.map((level) => (this.chosen === "run" ? level : level.slice(level.indexOf("=") + 1)));
+    this.classes = nameClasses(names);
   }
+}
+
+/** Two bytes that belong to a name: FNV-1a over its UTF-16 units, then mixed. */
+export function nameBytes(name: string): [number, number] {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
+  return [(hash >>> 16) & 0xff, (hash >>> 8) & 0xff];
+}
+
+/** The classes of names, whatever their order; where two of them meet at a colour, the later one in the alphabet moves on. */
+export function nameClasses(names: readonly string[]): string[] {
+  const slots = new Map<string, number>();
+  const taken = new Set<number>();
+  for (const name of [...new Set(names)].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))) {
+    const [high, low] = nameBytes(name);
+    let slot = (high * 256 + low) % COLOURS;
+    while (taken.size < COLOURS && taken.has(slot)) slot = (slot + 1) % COLOURS;
+    slots.set(name, taken.size < COLOURS ? slot : COLOURS);
+    taken.add(slot);
+  }
+  return names.map((name) => `g${slots.get(name)!}`);
 }
 
 /** Runs where there are several, then every factor that has more than one level. */

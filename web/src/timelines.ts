@@ -1,6 +1,6 @@
 // What the monitors recorded: the runs over one time axis, each since its own beginning; of a run alone, with its iterations as bands.
 
-import type { Colouring } from "./colour";
+import { type Colouring, nameClasses } from "./colour";
 import { type Monitor, type ReportData, type Run, shown, shownUnit, type Track, trackName, unpack } from "./data";
 import { folded, h, onWidth, svg, table } from "./element";
 import { pointing } from "./pointing";
@@ -14,11 +14,8 @@ import { View } from "./view";
 
 const RIBBON = 12;
 const SCALE = 22;
-/** Number of colours in the style sheet. */
-const COLOURS = 7;
-
-/** A run that is shown, with its number in the report: its colour. */
-interface Shown { run: Run; index: number }
+/** A run that is shown, with its number in the report and its colour. */
+interface Shown { run: Run; index: number; colour: string }
 
 /** What one run has of a monitor. */
 interface Part extends Shown { monitor: Monitor; at: Float64Array; tracks: Map<string, Track> }
@@ -28,7 +25,8 @@ export function install(section: Element, data: ReportData, colours: Colouring):
     h("p", { class: "hint" }, "Shown are the columns that differ most. Hatched parts are gaps. Drag to zoom, double-click or press 0 to see all. With the keyboard: arrows move the cursor, + and − zoom, shift and arrows move along."),
     svg("svg", { width: 0, height: 0, class: "unseen", "aria-hidden": true }, svg("defs", {}, svg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { class: "hatch", width: 2, height: 6 })))));
   const body = h("div", {});
-  const all = data.runs.map((run, index): Shown => ({ run, index }));
+  const classes = nameClasses(data.runs.map((run) => run.name));
+  const all = data.runs.map((run, index): Shown => ({ run, index, colour: classes[index]! }));
   const show = (runs: Shown[]) => body.replaceChildren(...timeline(runs, colours));
   if (all.length > 1) {
     const select = h("select", {}, h("option", { value: -1 }, "all, over one another"), ...all.map(({ run, index }) => h("option", { value: index }, run.name)));
@@ -50,10 +48,6 @@ function bandsOf({ run, index }: Shown, colours: Colouring): Band[] {
   return run.iterations.map((one) => ({ from: one.start, to: one.end, className: one.warmup ? "warmup" : colours.className(colours.of(index, one.case)) }));
 }
 
-function runClass({ index }: Shown): string {
-  return `g${index % COLOURS}`;
-}
-
 function toolbar(runs: Shown[], view: View, colours: Colouring): HTMLElement {
   const reset = h("button", { type: "button", disabled: true, class: "reset" }, "Show all");
   reset.addEventListener("click", () => view.reset());
@@ -71,7 +65,7 @@ function toolbar(runs: Shown[], view: View, colours: Colouring): HTMLElement {
 
 /** Which colour is which run, and when it began. */
 function runLegend(runs: Shown[]): HTMLElement {
-  const line = (shown: Shown) => svg("svg", { width: 18, height: 12, "aria-hidden": true }, svg("path", { class: `line ${runClass(shown)}`, d: "M1 6H17" }));
+  const line = (shown: Shown) => svg("svg", { width: 18, height: 12, "aria-hidden": true }, svg("path", { class: `line ${shown.colour}`, d: "M1 6H17" }));
   return h("ul", { class: "legend", "aria-label": "Runs" }, ...runs.map((shown) => h("li", {}, line(shown), shown.run.name, " ", began(shown))));
 }
 
@@ -93,8 +87,8 @@ function keyOf(track: Track): string {
 }
 
 function partsOf(runs: Shown[], name: string): Part[] {
-  return runs.flatMap(({ run, index }) => run.monitors.filter((monitor) => monitor.name === name).map((monitor) => (
-    { run, index, monitor, at: unpack(monitor.at), tracks: new Map(monitor.tracks.map((track) => [keyOf(track), track])) })));
+  return runs.flatMap((shown) => shown.run.monitors.filter((monitor) => monitor.name === name).map((monitor) => (
+    { ...shown, monitor, at: unpack(monitor.at), tracks: new Map(monitor.tracks.map((track) => [keyOf(track), track])) })));
 }
 
 function card(runs: Shown[], name: string, view: View, colours: Colouring): HTMLElement {
@@ -110,7 +104,7 @@ function card(runs: Shown[], name: string, view: View, colours: Colouring): HTML
   const alone = parts.length === 1 && runs.length === 1 ? parts[0]! : undefined;
   const lines = (track: Track): PanelLine[] => parts.flatMap((part) => {
     const own = part.tracks.get(keyOf(track));
-    return own === undefined ? [] : [{ name: part.run.name, className: alone === undefined ? runClass(part) : "", at: part.at, values: shown(own, part.at), gaps: part.monitor.gaps }];
+    return own === undefined ? [] : [{ name: part.run.name, className: alone === undefined ? part.colour : "", at: part.at, values: shown(own, part.at), gaps: part.monitor.gaps }];
   });
   /** How far the levels, or the runs, are apart in a track: from 0 to 1. */
   const between = (track: Track) => {

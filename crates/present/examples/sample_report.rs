@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("two") => two_run_report()?,
         Some("long") => hour_long_report()?,
         Some("many") => thousand_case_report()?,
-        Some("trace") => traced_run_report()?,
+        Some("trace") => traced_run_report(1, 1_416_100)?,
+        Some("targets") => traced_run_report(6, 50_000)?,
         _ => one_run_report(recorded::recorded_run())?,
     };
     let page = render_report(&input, SECTIONS)?;
@@ -139,11 +140,26 @@ fn thousand_case_report() -> Result<ReportData<'static>, Box<dyn Error>> {
     Ok(ReportData { comparisons, runs: vec![Box::new(run)], ..ReportData::default() })
 }
 
-/// Insertions as the study has them.
-fn traced_run_report() -> Result<ReportData<'static>, Box<dyn Error>> {
+/// Insertions as the study has them, on one target or several.
+fn traced_run_report(targets: u32, count: u32) -> Result<ReportData<'static>, Box<dyn Error>> {
     let mut run = recorded::recorded_run();
-    let operations = fixtures::operations::study_operations(1_416_100);
-    let summary = OperationTraceSummary { operations: 1_416_100, ..OperationTraceSummary::default() };
-    run.operations = vec![(summary, operations)];
+    let trace = |target: u32| {
+        let summary = OperationTraceSummary {
+            operations: u64::from(count),
+            target: (targets > 1).then_some(target),
+            ..OperationTraceSummary::default()
+        };
+        (summary, fixtures::operations::study_operations(count))
+    };
+    let target = |number: u32| perflab_model::TargetRecord {
+        name: format!("guest{number}"),
+        kind: "vm".into(),
+        kernel: String::new(),
+        boot_id: String::new(),
+        clock: perflab_model::ClockOffset::default(),
+        facts: perflab_model::Facts::default(),
+    };
+    run.record.manifest.targets = (1..=targets).filter(|_| targets > 1).map(target).collect();
+    run.operations = (0..targets).map(trace).collect();
     one_run_report(run)
 }

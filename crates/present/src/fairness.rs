@@ -10,11 +10,10 @@ use perflab_model::{Case, RunRecord, Sample};
 use crate::chart::axes::AxisBand;
 use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine, RangeLine};
-use crate::chart::palette::PALETTE;
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer;
-use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
+use crate::section::{MOST_OPEN_PARTS, ReportData, Section, SectionBlock, SectionError, no_conclusions};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -44,9 +43,19 @@ fn run_blocks(record: &RunRecord) -> Vec<SectionBlock> {
     let synchronisation = synchronisation_text(record).map(|line| format!("{line}.")).into_iter();
     let sentences = synchronisation.chain(all.iter().map(|one| fairness_sentence(one, &names)));
     let mut blocks: Vec<SectionBlock> = sentences.map(SectionBlock::Text).collect();
-    blocks.extend(all.iter().map(|one| SectionBlock::Figure(target_chart(one, &names))));
     if !all.is_empty() {
         blocks.push(SectionBlock::Figure(spread_chart(&all)));
+    }
+    let figure = |one| SectionBlock::Figure(target_chart(one, &names));
+    blocks.extend(all.iter().take(MOST_OPEN_PARTS).map(figure));
+    let further: Vec<SectionBlock> = all.iter().skip(MOST_OPEN_PARTS).map(figure).collect();
+    if !further.is_empty() {
+        let count = Some(further.len());
+        blocks.push(SectionBlock::Fold {
+            summary: "Further cases and metrics".into(),
+            count,
+            blocks: further,
+        });
     }
     blocks
 }
@@ -89,7 +98,7 @@ fn target_chart(one: &TargetFairness, names: &[String]) -> Scene {
             x: at as f64 + (place as f64 - (values.len() as f64 - 1.0) / 2.0) * 0.6 / values.len() as f64,
             y: *value,
             interval: None,
-            group: *target as usize % PALETTE.len(),
+            group: *target as usize,
             name: format!(
                 "{}, boot {boot}, iteration {at}: {value:.4}",
                 target_name(names, *target as usize)
@@ -115,7 +124,7 @@ fn target_chart(one: &TargetFairness, names: &[String]) -> Scene {
             .collect(),
         levels: Vec::new(),
         bands: boot_bands(one),
-        groups: names.iter().take(one.targets).cloned().collect(),
+        groups: names.to_vec(),
     }
     .render()
 }
@@ -146,7 +155,7 @@ fn spread_chart(all: &[TargetFairness]) -> Scene {
         x: at as f64,
         y: one.spread.value,
         interval: None,
-        group: at % PALETTE.len(),
+        group: 0,
         name: format!("{}, {}: {}", one.case, one.metric, estimate_with_interval(&one.spread)),
     };
     let reach = |(at, one): (usize, &TargetFairness)| {
@@ -162,7 +171,7 @@ fn spread_chart(all: &[TargetFairness]) -> Scene {
         title: "Largest over smallest".into(),
         note: "the median over iterations with its interval; 1, the line, is even".into(),
         unit: AxisUnit::Plain(String::new()),
-        x_title: "case, in the order of above".into(),
+        x_title: "case, in the order of below".into(),
         x_labels: Vec::new(),
         dots: all.iter().enumerate().map(dot).collect(),
         ranges: all.iter().enumerate().filter_map(reach).collect(),

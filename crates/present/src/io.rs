@@ -3,6 +3,8 @@
 //! Colours of a read stand for what it was to the startup trace, or to the program where there is none; the legend says
 //! how much of each there was.
 
+use std::collections::BTreeMap;
+
 use perflab_analyze::{
     BLOCK_STATUSES, BlockRead, BlockStatus, DirectoryUse, DiskRegion, FileIoUse, IoInterval,
     PublishedCoverage, TraceCoverage,
@@ -17,8 +19,8 @@ use crate::chart::line_charts::{ChartLayer, StackedChart};
 use crate::chart::palette::{OTHERS_COLOUR, PALETTE, RgbColour};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
-use crate::run_viewer::run_display_name;
-use crate::section::{ReportData, Section, SectionBlock, SectionError, no_conclusions};
+use crate::run_viewer::{run_display_name, target_display_name};
+use crate::section::{ReportData, Section, SectionBlock, SectionError, fold_parts, no_conclusions};
 
 fn io_bytes_cell(bytes: u64) -> GridCell {
     GridCell::with_text(perflab_model::Bytes(bytes).to_string(), bytes)
@@ -321,26 +323,41 @@ fn cumulative_bytes(coverage: &TraceCoverage, status: BlockStatus, times: &[f64]
 pub(crate) const SECTION: Section =
     Section { id: "io", title: "Disk I/O", conclusions: no_conclusions, blocks: io_blocks };
 
-/// The first traced iteration of each run stands for all.
+/// The first traced iteration of each run on each of its targets stands for all.
 fn io_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
-    let mut blocks = Vec::new();
+    let mut parts = Vec::new();
     for run in &data.runs {
-        let Some((_, recording)) = run.io_recordings()?.into_iter().next() else { continue };
-        let name = (data.runs.len() > 1).then(|| run_display_name(run.record()));
-        blocks.extend(recording_blocks(data, name, &remove_stacked_requests(recording).0));
+        let mut by_target: BTreeMap<Option<u32>, IoRecording> = BTreeMap::new();
+        for (iteration, recording) in run.io_recordings()? {
+            by_target.entry(iteration.target).or_insert(recording);
+        }
+        let several = by_target.len() > 1;
+        for (target, recording) in by_target {
+            let run_name = (data.runs.len() > 1).then(|| run_display_name(run.record()));
+            let target_name = several.then(|| target_display_name(run.record(), target));
+            let names: Vec<String> = run_name.into_iter().chain(target_name).collect();
+            parts.push(recording_part(data, &names, &remove_stacked_requests(recording).0));
+        }
     }
-    Ok(blocks)
+    Ok(fold_parts("recordings", parts))
 }
 
-fn recording_blocks(data: &ReportData, run: Option<String>, recording: &IoRecording) -> Vec<SectionBlock> {
+/// A recording under the program's name, its run's and its target's.
+fn recording_part(
+    data: &ReportData,
+    names_of_part: &[String],
+    recording: &IoRecording,
+) -> (Option<String>, Vec<SectionBlock>) {
     let program = recording.events.iter().find(|event| event.kind == IoEventKind::Exec);
     let program = program.and_then(|event| event.name.as_deref());
     let trace = program.and_then(data.startup_trace);
     let names = if trace.is_some() { CoverageNames::Trace } else { CoverageNames::Program };
     let found = trace_coverage(recording, &trace.unwrap_or_default());
-    let run = run.map_or_else(String::new, |run| format!(", {run}"));
-    let mut blocks = vec![SectionBlock::Heading(format!("I/O of {}{run}", program.unwrap_or("the system")))];
-    blocks.extend(coverage_sentences(&found, names).into_iter().map(SectionBlock::Text));
+    let subject = std::iter::once(program.unwrap_or("the system"));
+    let subject: Vec<&str> = subject.chain(names_of_part.iter().map(String::as_str)).collect();
+    let heading = format!("I/O of {}", subject.join(", "));
+    let mut blocks: Vec<SectionBlock> =
+        coverage_sentences(&found, names).into_iter().map(SectionBlock::Text).collect();
     blocks.push(SectionBlock::Figure(read_positions_chart(
         &found,
         "Reads of the disk: when, and where",
@@ -351,7 +368,7 @@ fn recording_blocks(data: &ReportData, run: Option<String>, recording: &IoRecord
         "Reads of the disk: how much of which kind",
         names,
     )));
-    blocks
+    (Some(heading), blocks)
 }
 
 fn coverage_sentences(found: &TraceCoverage, names: CoverageNames) -> [String; 2] {

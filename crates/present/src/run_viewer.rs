@@ -253,6 +253,13 @@ pub(crate) fn run_display_name(record: &RunRecord) -> String {
     record.manifest.label.clone().unwrap_or_else(|| id.get(..10).unwrap_or(id).to_owned())
 }
 
+/// What a target of a run is called on the page.
+pub(crate) fn target_display_name(record: &RunRecord, target: Option<u32>) -> String {
+    let Some(index) = target else { return "this host".into() };
+    let named = record.manifest.targets.get(index as usize);
+    named.map_or_else(|| format!("target {index}"), |target| target.name.clone())
+}
+
 fn viewer_case(case: &perflab_model::Case) -> ViewerCase {
     ViewerCase { label: case.label(), subject: case.label_without_levels(), levels: case.levels.clone() }
 }

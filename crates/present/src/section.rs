@@ -6,6 +6,7 @@ use perflab_analyze::operations::OperationError;
 use perflab_analyze::slab::SlabError;
 use perflab_analyze::{AnalyzeError, Comparison, MetricHistories, TraceContents};
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::io_trace::IoRecording;
 use perflab_model::operation::OperationColumns;
 use perflab_model::operation::{OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
@@ -92,6 +93,28 @@ pub enum SectionBlock {
     },
 }
 
+/// As many parts of a section are drawn; the others are opened on demand.
+pub(crate) const MOST_OPEN_PARTS: usize = 4;
+
+/// Parts of a section, each with its heading (where it has one): the first [`MOST_OPEN_PARTS`] drawn, the others folded.
+pub(crate) fn fold_parts(kind: &str, parts: Vec<(Option<String>, Vec<SectionBlock>)>) -> Vec<SectionBlock> {
+    let mut open = Vec::new();
+    let mut folded = Vec::new();
+    for (at, (heading, blocks)) in parts.into_iter().enumerate() {
+        match heading {
+            Some(summary) if at >= MOST_OPEN_PARTS => {
+                folded.push(SectionBlock::Fold { summary, count: None, blocks });
+            }
+            heading => open.extend(heading.map(SectionBlock::Heading).into_iter().chain(blocks)),
+        }
+    }
+    if !folded.is_empty() {
+        let count = Some(folded.len());
+        open.push(SectionBlock::Fold { summary: format!("Further {kind}"), count, blocks: folded });
+    }
+    open
+}
+
 /// A part that `web/src/main.ts` knows by name, with its data.
 #[derive(Debug)]
 pub struct SectionViewer {
@@ -160,6 +183,8 @@ pub struct ReportRun {
     pub profiles: Vec<(u32, Profile)>,
     /// The operations of iterations that were traced, with what was reported about them.
     pub operations: Vec<(OperationTraceSummary, OperationColumns)>,
+    /// The I/O of iterations in which it was traced.
+    pub io: Vec<(TracedIteration, IoRecording)>,
 }
 
 impl RunData for ReportRun {
@@ -186,6 +211,10 @@ impl RunData for ReportRun {
 
     fn traced_iterations(&self) -> Result<Vec<OperationTraceSummary>, RunDataError> {
         Ok(self.operations.iter().map(|(summary, _)| summary.clone()).collect())
+    }
+
+    fn io_recordings(&self) -> Result<Vec<(TracedIteration, IoRecording)>, RunDataError> {
+        Ok(self.io.clone())
     }
 
     fn operations(&self, iteration: TracedIteration) -> Result<OperationColumns, RunDataError> {

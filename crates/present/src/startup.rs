@@ -16,7 +16,7 @@ use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer;
-use crate::section::{ReportData, Section, SectionBlock, SectionError};
+use crate::section::{ReportData, Section, SectionBlock, SectionError, fold_parts};
 
 /// How long applications take to be there, by prefetch mode.
 pub(crate) const SECTION: Section =
@@ -40,19 +40,20 @@ fn reclaim_warning(place: &str) -> String {
 
 /// A part for each application of each run that was started in several prefetch modes.
 fn startup_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
-    let parts = |record| {
-        startup_applications(record)
-            .into_iter()
-            .flat_map(|one| application_blocks(record, &one))
-            .collect::<Vec<_>>()
+    let part = |record: &RunRecord, one: &StartupApplication| {
+        let heading = format!("{}, {}", one.name, run_viewer::run_display_name(record));
+        (Some(heading), application_blocks(record, one))
     };
-    Ok(data.records().flat_map(parts).collect())
+    let mut parts = Vec::new();
+    for record in data.records() {
+        parts.extend(startup_applications(record).iter().map(|one| part(record, one)));
+    }
+    Ok(fold_parts("applications", parts))
 }
 
 fn application_blocks(record: &RunRecord, application: &StartupApplication) -> Vec<SectionBlock> {
     let reproduces_2007 = record.manifest.study.reference.as_deref() == Some(WORK_OF_2007);
     let mut blocks = vec![
-        SectionBlock::Heading(format!("{}, {}", application.name, run_viewer::run_display_name(record))),
         SectionBlock::Grid {
             caption: format!("Startups of {}", application.name),
             grid: mode_grid(application, reproduces_2007),

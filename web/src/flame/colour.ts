@@ -1,5 +1,6 @@
 // What colours mean: categories, or how far two sides differ. Every colour has its words in the legend.
 
+import { nameBytes } from "../colour";
 import type { Category, Change } from "./data";
 
 /** Hue and saturation of families; rules take the numbered ones in turn. */
@@ -29,10 +30,8 @@ export function ofCategory(category: Category, name: string, { dark }: Theme): s
 
 /** Two numbers from 0 to 1 that belong to a name. */
 function noise(name: string): [number, number] {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
-  return [((hash >>> 16) & 0xff) / 255, ((hash >>> 8) & 0xff) / 255];
+  const [turn, shade] = nameBytes(name);
+  return [turn / 255, shade / 255];
 }
 
 export type Verdict = "more" | "less" | "noise" | "unjudged";

@@ -19,12 +19,10 @@
 //! time.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use perflab_model::Nanos;
 use perflab_model::series::{RowRuns, Series};
 use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
 
 use crate::slab::cache_table::CacheOrder;
 use crate::slab::recording::{SlabError, SlabInput, non_empty, tick_weights};
@@ -155,6 +153,7 @@ pub struct NotebookTable {
     /// Lowest %Ef first; ties by name.
     pub rows: Vec<NotebookRow>,
     /// Why its columns are not ours.
+    #[serde(skip)]
     pub reasons: Vec<NotebookDifference>,
 }
 
@@ -289,6 +288,7 @@ pub struct NotebookTimeline {
     /// One a tick with rows that the notebook keeps.
     pub points: Vec<NotebookTickPoint>,
     /// Why its lines are not ours.
+    #[serde(skip)]
     pub reasons: Vec<NotebookDifference>,
 }
 
@@ -313,6 +313,7 @@ pub struct NotebookCacheTimeline {
     /// One a row that the notebook keeps.
     pub points: Vec<NotebookCachePoint>,
     /// Why its line is not ours.
+    #[serde(skip)]
     pub reasons: Vec<NotebookDifference>,
 }
 
@@ -417,7 +418,6 @@ pub fn notebook_minutes(input: &SlabInput) -> Option<f64> {
 
 /// One reason; those with a number say how much it concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum NotebookDifference {
     /// Rows above 100 % are left out.
     AboveHundredDropped {
@@ -499,137 +499,6 @@ impl NotebookDifference {
     }
 }
 
-impl NotebookDifference {
-    /// Those that are the same wherever they hold.
-    fn fixed_text(&self) -> Option<&'static str> {
-        Some(match self {
-            NotebookDifference::FlooredPercentages => {
-                "the tool cuts %Ef to a whole number, so a mean of it is low by up to 1 point; ours divides bytes by bytes"
-            }
-            NotebookDifference::TruncatedSpace => {
-                "Space is cut to one digit behind the point, so weights are low by up to 100 kB"
-            }
-            NotebookDifference::CachesAlike => {
-                "every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory"
-            }
-            NotebookDifference::TicksAlike => {
-                "every tick counts the same; ours counts the time that it stands for"
-            }
-            NotebookDifference::TiesUnordered => {
-                "rows of the same %Ef stand in no defined order (an unstable sort); ours are ordered by name"
-            }
-            NotebookDifference::CapacityAsUse => {
-                "num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load"
-            }
-            NotebookDifference::PaddedSize => {
-                "objsize is the padded size of a slot, so that what alignment costs is counted as use"
-            }
-            _ => return None,
-        })
-    }
-
-    /// Those that say how much they concern.
-    fn counted_text(&self) -> String {
-        match self {
-            NotebookDifference::AboveHundredDropped { rows } => format!(
-                "{rows} rows above 100 % are left out; they were torn (files of one cache read at different times), and as torn rows below 100 % stay, the mean is not cured"
-            ),
-            NotebookDifference::DecimalMegaTimes1024 { rows } => format!(
-                "{rows} rows have Space in M, which is 1,000 K; times 1,024 they weigh 2.4 % too much"
-            ),
-            NotebookDifference::AbsentTicks { caches } => format!(
-                "{caches} caches have no row at some ticks; the mean leaves these ticks out, ours counts 0 bytes"
-            ),
-            NotebookDifference::MergedNames { names } => format!(
-                "{names} rows are groups of merged caches under the name of their directory; the members are not named"
-            ),
-            NotebookDifference::OrderAssumed { rows } => format!(
-                "{rows} rows of caches without a known order get order 0; pagesperslab says the truth in each row"
-            ),
-            NotebookDifference::EmptyDropped { rows } => {
-                format!("{rows} rows of caches without slabs are 0 / 0 and vanish without a word")
-            }
-            NotebookDifference::OtherUnits { rows } => format!(
-                "{rows} rows have a Space that is neither in K nor in M: there the notebook stops; here they are left out"
-            ),
-            NotebookDifference::PageSizeAssumed { page_size } => {
-                let here = page_size.map_or("unknown".into(), |bytes| bytes.to_string());
-                format!("a page is taken to have 4,096 bytes; here it is {here}")
-            }
-            _ => String::new(),
-        }
-    }
-}
-
-impl fmt::Display for NotebookDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fixed_text() {
-            Some(text) => f.write_str(text),
-            None => f.write_str(&self.counted_text()),
-        }
-    }
-}
-
-impl Serialize for NotebookDifference {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Reason", 2)?;
-        fields.serialize_field("code", self.code())?;
-        fields.serialize_field("words", &self.to_string())?;
-        fields.end()
-    }
-}
-
-/// One column: what we call it, and what the notebook does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct NotebookColumn {
-    /// In our tables and JSON.
-    pub ours: &'static str,
-    /// In the notebook's frames.
-    pub notebook: &'static str,
-    /// What sets them apart; empty where they are the same number.
-    pub difference: &'static str,
-}
-
-const fn same_column(ours: &'static str, notebook: &'static str) -> NotebookColumn {
-    NotebookColumn { ours, notebook, difference: "" }
-}
-
-const fn different_column(
-    ours: &'static str,
-    notebook: &'static str,
-    difference: &'static str,
-) -> NotebookColumn {
-    NotebookColumn { ours, notebook, difference }
-}
-
-/// Every column that both have.
-pub const NOTEBOOK_COLUMNS: &[NotebookColumn] = &[
-    same_column("cache", "name"),
-    same_column("at", "time"),
-    different_column("overall", "percent_efficient", "a whole number, cut"),
-    different_column("slab_bytes", "space_normalized_in_kb", "decimal K; M times 1,024; one digit"),
-    different_column("slab_bytes", "space", "text as printed"),
-    same_column("objects", "objects"),
-    same_column("object_size", "object_size"),
-    different_column(
-        "slabs, partial, cpu_slabs",
-        "slabs_part_cpu",
-        "one text; its slabs are those not held by CPUs",
-    ),
-    same_column("objs_per_slab", "o_s"),
-    same_column("order", "o"),
-    different_column("partial / slabs", "percent_free", "share of slabs that are partial, not free space"),
-    same_column("flags", "flags"),
-    same_column("active_objs", "active_objs"),
-    same_column("num_objs", "num_objs"),
-    different_column("slab_size", "objsize", "the padded size of a slot"),
-    same_column("objs_per_slab", "objperslab"),
-    same_column("pages_per_slab", "pagesperslab"),
-    same_column("slabs", "num_slabs"),
-    different_column("occupancy", "active_vs_num", "objects, not bytes"),
-    different_column("packing", "ef", "called efficiency there; one constant a cache"),
-];
-
 /// Values counted in equal bins; each is given with how often it is there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NumpyHistogram {
@@ -708,6 +577,7 @@ pub struct NotebookProcHistogram {
     /// Caches whose number was not the same at every tick with slabs; the notebook's is the packing, so none.
     pub moving: usize,
     /// Why they differ.
+    #[serde(skip)]
     pub reasons: Vec<NotebookDifference>,
 }
 
@@ -838,6 +708,7 @@ pub struct NotebookToolHistogram {
     /// Ours in the same bins: exact percentages of all rows that lie within them; null where the page size is unknown.
     pub ours: Option<NumpyHistogram>,
     /// Why they differ.
+    #[serde(skip)]
     pub reasons: Vec<NotebookDifference>,
 }
 

@@ -3,7 +3,9 @@
 use perflab_analyze::slab;
 use perflab_analyze::slab::notebook::{self, NotebookDifference, NumpyHistogram};
 use perflab_present::comparison::OutputFormat;
-use perflab_present::slab::notebook as present;
+use perflab_present::slab::notebook::{
+    self as present, NOTEBOOK_COLUMNS, NotebookDocument, describe_notebook_difference,
+};
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
@@ -27,13 +29,15 @@ pub fn show_notebook_table(
     let order = args.by.unwrap_or(slab::CacheOrder::Unweighted);
     let result = notebook::notebook_table(&stored.analysis_input(), usize::MAX)?
         .sort_and_truncate(order, args.top.unwrap_or(LOWEST));
-    app::print_result(context, &result, || present::notebook_table_grid(&result))?;
+    app::print_result(context, &NotebookDocument::new(&result, &result.reasons), || {
+        present::notebook_table_grid(&result)
+    })?;
     app::write_scene(context, args.output.as_ref(), || present::notebook_table_chart(&result))?;
     if let Some(minutes) = notebook::notebook_minutes(&stored.analysis_input()) {
         context.note(format!("Test took: {minutes:.2} minutes"));
     }
     note_notebook_reasons(context, &result.reasons);
-    for names in notebook::NOTEBOOK_COLUMNS {
+    for names in NOTEBOOK_COLUMNS {
         let difference =
             if names.difference.is_empty() { String::new() } else { format!(" ({})", names.difference) };
         context.note(format!("column: {} is called {} there{difference}", names.ours, names.notebook));
@@ -60,12 +64,16 @@ pub fn show_notebook_timeline(
     let plot = args.output.as_ref();
     if let Some(name) = &args.cache {
         let result = notebook::notebook_cache(&input, name)?;
-        app::print_result(context, &result, || present::notebook_cache_grid(&result, most))?;
+        app::print_result(context, &NotebookDocument::new(&result, &result.reasons), || {
+            present::notebook_cache_grid(&result, most)
+        })?;
         app::write_scene(context, plot, || present::notebook_cache_chart(&result))?;
         note_notebook_reasons(context, &result.reasons);
     } else {
         let result = notebook::notebook_timeline(&input)?;
-        app::print_result(context, &result, || present::notebook_timeline_grid(&result, most))?;
+        app::print_result(context, &NotebookDocument::new(&result, &result.reasons), || {
+            present::notebook_timeline_grid(&result, most)
+        })?;
         app::write_scene(context, plot, || present::notebook_timeline_chart(&result))?;
         note_notebook_reasons(context, &result.reasons);
     }
@@ -88,7 +96,7 @@ pub fn show_notebook_histograms(
     match args.of.unwrap_or_default() {
         NotebookSource::Tool => {
             let result = notebook::notebook_tool_histogram(&input)?;
-            app::print_result(context, &result, || {
+            app::print_result(context, &NotebookDocument::new(&result, &result.reasons), || {
                 present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
             })?;
             app::write_scene(context, plot, || {
@@ -99,7 +107,7 @@ pub fn show_notebook_histograms(
         }
         NotebookSource::Proc => {
             let result = notebook::notebook_proc_histogram(&input)?;
-            app::print_result(context, &result, || {
+            app::print_result(context, &NotebookDocument::new(&result, &result.reasons), || {
                 present::notebook_histogram_grid(&result.notebook, result.ours.as_ref())
             })?;
             app::write_scene(context, plot, || {
@@ -127,5 +135,7 @@ fn note_outside_bins(context: &App, ours: Option<&NumpyHistogram>) {
 }
 
 fn note_notebook_reasons(context: &App, reasons: &[NotebookDifference]) {
-    reasons.iter().for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
+    for reason in reasons {
+        context.note(format!("why it differs from ours: {}", describe_notebook_difference(reason)));
+    }
 }

@@ -5,7 +5,7 @@
 use perflab_model::quantity::format_digits;
 
 use crate::chart::axes::{ChartAxis, ChartFrame};
-use crate::chart::palette::{PALETTE, series_colour};
+use crate::chart::palette::{PALETTE, RgbColour, name_colours, series_colour};
 use crate::chart::scene::{
     MarkInk, Scene, SceneMark, TEXT, TITLE, TextAnchor, faint_text, line_mark, rect_mark, text_mark,
     title_text,
@@ -95,11 +95,17 @@ impl BarChart {
         let mut marks = Vec::new();
         let mut x = NAMES;
         for (index, name) in self.parts.iter().enumerate().filter(|_| self.parts.len() > 1) {
-            marks.push(rect_mark((x, 61.0), (x + 11.0, 72.0), MarkInk::Own(series_colour(index)), ""));
+            marks.push(rect_mark((x, 61.0), (x + 11.0, 72.0), MarkInk::Own(self.part_colour(index)), ""));
             marks.push(text_mark(x + 17.0, 71.0, TextAnchor::Start, name.as_str()));
             x += 17.0 + typeface::text_width(name, TEXT) + 20.0;
         }
         marks
+    }
+
+    /// The colour of a part: its name's, where it has one.
+    fn part_colour(&self, index: usize) -> RgbColour {
+        let names: Vec<&str> = self.parts.iter().map(String::as_str).collect();
+        name_colours(&names).get(index).copied().unwrap_or_else(|| series_colour(index))
     }
 
     fn bar_marks(&self, bar: &ChartBar, x: &ChartAxis, y: f64) -> Vec<SceneMark> {
@@ -113,7 +119,7 @@ impl BarChart {
                 None => format!("{}: {}", bar.name, self.unit.format_value(*part)),
             };
             let corners = ((x.pixel_of(from), y - 8.0), (x.pixel_of(to), y + 8.0));
-            marks.push(rect_mark(corners.0, corners.1, MarkInk::Own(series_colour(index)), title));
+            marks.push(rect_mark(corners.0, corners.1, MarkInk::Own(self.part_colour(index)), title));
             from = to;
         }
         if let Some((low, high)) = bar.interval {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
 use crate::chart::axis_unit::AxisUnit;
-use crate::chart::palette::{OTHERS_COLOUR, RgbColour, series_colour};
+use crate::chart::palette::{OTHERS_COLOUR, RgbColour, name_colours, series_colour};
 use crate::chart::scene::{
     MarkInk, Scene, SceneMark, ScenePoint, TextAnchor, faint_text, line_mark, rect_mark,
 };
@@ -108,12 +108,13 @@ impl DotChart {
                 false,
             ));
         }
+        let names: Vec<&str> = self.groups.iter().map(String::as_str).collect();
+        let colours = name_colours(&names);
         for dot in &self.dots {
-            frame.marks.extend(dot_marks(dot, &x, &y));
+            let colour = colours.get(dot.group).copied().unwrap_or_else(|| series_colour(dot.group));
+            frame.marks.extend(dot_marks(dot, colour, &x, &y));
         }
-        frame.add_legend(
-            self.groups.iter().enumerate().map(|(index, name)| (series_colour(index), name.as_str())),
-        );
+        frame.add_legend(colours.into_iter().zip(names));
         if self.dots.iter().all(|dot| dot.interval.is_none()) && self.groups.is_empty() {
             let (right, top) = (frame.right, frame.top);
             frame.marks.push(faint_text(
@@ -147,9 +148,8 @@ impl DotChart {
 }
 
 /// The interval as a thin rule, the value as a small square.
-fn dot_marks(dot: &ChartDot, x: &ChartAxis, y: &ChartAxis) -> Vec<SceneMark> {
+fn dot_marks(dot: &ChartDot, colour: RgbColour, x: &ChartAxis, y: &ChartAxis) -> Vec<SceneMark> {
     const HALF: f64 = 3.0;
-    let colour = series_colour(dot.group);
     let (at, value) = (x.pixel_of(dot.x), y.pixel_of(dot.y));
     let bar = dot.interval.map(|(low, high)| {
         line_mark((at, y.pixel_of(low)), (at, y.pixel_of(high)), MarkInk::Pale(colour), false)

@@ -2,7 +2,7 @@
 
 use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
 use crate::chart::axis_unit::AxisUnit;
-use crate::chart::palette::{RgbColour, series_colour};
+use crate::chart::palette::{RgbColour, name_colours};
 use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint};
 use crate::chart::thinning::keep_pixel_extremes;
 
@@ -56,13 +56,13 @@ impl LineChart {
         };
         frame.add_axes(&x, &y, "seconds");
         frame.add_bands(&x, &self.bands);
-        for (index, line) in self.lines.iter().enumerate() {
-            frame.marks.extend(self.interval_marks(line, series_colour(index), &x, &y));
-            frame.marks.extend(self.line_marks(line, series_colour(index), &x, &y));
+        let names: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
+        let colours = name_colours(&names);
+        for (line, colour) in self.lines.iter().zip(&colours) {
+            frame.marks.extend(self.interval_marks(line, *colour, &x, &y));
+            frame.marks.extend(self.line_marks(line, *colour, &x, &y));
         }
-        frame.add_legend(
-            self.lines.iter().enumerate().map(|(index, line)| (series_colour(index), line.name.as_str())),
-        );
+        frame.add_legend(colours.into_iter().zip(names));
         frame.into_scene()
     }
 
@@ -148,7 +148,7 @@ pub struct ChartLayer {
 }
 
 impl ChartLayer {
-    /// A layer in the palette's next colour.
+    /// A layer in the colour of its name.
     pub fn new(name: impl Into<String>, values: Vec<f64>) -> Self {
         ChartLayer { name: name.into(), values, colour: None }
     }
@@ -187,16 +187,17 @@ impl StackedChart {
         };
         let mut below = vec![0.0; self.times.len()];
         let mut areas = Vec::new();
-        for (index, layer) in self.layers.iter().enumerate() {
+        let colours = layer_colours(&self.layers);
+        for (layer, colour) in self.layers.iter().zip(&colours) {
             let above = self.sum_layer(&below, layer);
-            areas.push(self.layer_area(layer, layer_colour(layer, index), (&below, &above), (&x, &y)));
+            areas.push(self.layer_area(layer, *colour, (&below, &above), (&x, &y)));
             below = above;
         }
         frame.add_axes(&x, &y, "seconds");
         frame.marks.extend(areas);
         frame.add_bands(&x, &self.bands);
-        let named = self.layers.iter().enumerate().rev();
-        frame.add_legend(named.map(|(index, layer)| (layer_colour(layer, index), layer.name.as_str())));
+        let named = self.layers.iter().zip(colours).rev();
+        frame.add_legend(named.map(|(layer, colour)| (colour, layer.name.as_str())));
         frame.into_scene()
     }
 
@@ -234,6 +235,9 @@ impl StackedChart {
     }
 }
 
-fn layer_colour(layer: &ChartLayer, index: usize) -> RgbColour {
-    layer.colour.unwrap_or_else(|| series_colour(index))
+/// Their own colours, else those of their names.
+fn layer_colours(layers: &[ChartLayer]) -> Vec<RgbColour> {
+    let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+    let by_name = name_colours(&names).into_iter();
+    layers.iter().zip(by_name).map(|(layer, by_name)| layer.colour.unwrap_or(by_name)).collect()
 }

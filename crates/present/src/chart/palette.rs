@@ -39,12 +39,18 @@ pub(crate) fn box_colour(hue: &str, name: &str) -> RgbColour {
     oklch_to_srgb(0.77 + shade * 0.1, chroma, hue + (turn - 0.5) * 2.0 * spread)
 }
 
-/// Two numbers from 0 to 1 that belong to a name: FNV-1a over its UTF-16 units, as scripts see them, then mixed.
-fn name_shade(name: &str) -> (f64, f64) {
+/// Two bytes that belong to a name: FNV-1a over its UTF-16 units, as scripts see them, then mixed.
+fn name_bytes(name: &str) -> [u8; 2] {
     let step = |hash: u32, unit: u16| (hash ^ u32::from(unit)).wrapping_mul(0x0100_0193);
     let hash = name.encode_utf16().fold(0x811c_9dc5, step);
-    let hash = (hash ^ (hash >> 15)).wrapping_mul(0x85eb_ca6b);
-    (f64::from((hash >> 16) & 0xff) / 255.0, f64::from((hash >> 8) & 0xff) / 255.0)
+    let [_, high, low, _] = (hash ^ (hash >> 15)).wrapping_mul(0x85eb_ca6b).to_be_bytes();
+    [high, low]
+}
+
+/// Two numbers from 0 to 1 that belong to a name.
+fn name_shade(name: &str) -> (f64, f64) {
+    let [turn, shade] = name_bytes(name);
+    (f64::from(turn) / 255.0, f64::from(shade) / 255.0)
 }
 
 /// From OKLCH to sRGB, clipped. Source: Björn Ottosson, "A perceptual color space for image processing", 2020.
@@ -100,21 +106,20 @@ pub const PALETTE: [RgbColour; 7] = [
 /// Everything that has no colour of its own.
 pub const OTHERS_COLOUR: RgbColour = RgbColour(0x9a, 0x9a, 0x9a);
 
-/// The colour of the series with this index; later ones share the grey of the others.
+/// The colour of something without a name, by its index; later ones share the grey of the others.
 pub(crate) fn series_colour(index: usize) -> RgbColour {
     PALETTE.get(index).copied().unwrap_or(OTHERS_COLOUR)
 }
 
-/// Colours that belong to names: a name has the same one in every picture, whatever its rank there. Where two names of one
-/// picture meet at a colour, the later one in the alphabet moves on.
+/// Colours that belong to names: a name has the same one in every picture and viewer (`web/src/colour.ts`), whatever its rank
+/// there. Where two names of one picture meet at a colour, the later one in the alphabet moves on.
 pub(crate) fn name_colours(names: &[&str]) -> Vec<RgbColour> {
     let colours: Vec<RgbColour> = PALETTE.into_iter().chain(PALETTE.map(RgbColour::darker)).collect();
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by_key(|at| names.get(*at));
     let (mut taken, mut found) = (vec![false; colours.len()], vec![OTHERS_COLOUR; names.len()]);
     for (at, name) in order.iter().filter_map(|at| Some((*at, names.get(*at)?))) {
-        let (turn, shade) = name_shade(name);
-        let first = (turn * 255.0 * 256.0 + shade * 255.0) as usize;
+        let first = usize::from(u16::from_be_bytes(name_bytes(name)));
         let slots = (0..colours.len()).map(|step| (first + step) % colours.len());
         let free = slots.into_iter().find(|slot| taken.get(*slot) == Some(&false));
         if let (Some(slot), Some(of)) = (free, found.get_mut(at)) {
@@ -149,6 +154,18 @@ mod tests {
         let different: std::collections::BTreeSet<String> =
             name_colours(&many).iter().map(|colour| colour.hex()).collect();
         assert_eq!(different.len(), 14);
+    }
+
+    #[test]
+    fn names_have_the_colours_of_the_viewers() {
+        // The same colours as in web/test/colour.test.ts.
+        let slot = |colour: &RgbColour| {
+            let all: Vec<RgbColour> = PALETTE.into_iter().chain(PALETTE.map(RgbColour::darker)).collect();
+            all.iter().position(|known| known == colour).unwrap()
+        };
+        let slots = |names: &[&str]| name_colours(names).iter().map(slot).collect::<Vec<_>>();
+        assert_eq!(slots(&["none", "sync", "async", "staged", "relaid"]), [1, 9, 8, 10, 7]);
+        assert_eq!(slots(&["guest1", "guest2", "guest3"]), [13, 2, 3]);
     }
 
     #[test]

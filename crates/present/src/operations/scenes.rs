@@ -4,12 +4,13 @@
 //! which each outlier has the colour of its cause. The logarithmic scale goes through a table, since it is asked for
 //! millions of times.
 
+use indexmap::IndexSet;
 use perflab_analyze::operations::{OperationClock, OperationReport, OutlierExplanation};
 use perflab_model::named::Named;
 use perflab_model::operation::{OperationColumns, SparseColumn};
 
 use crate::chart::dot_grid::DotGrid;
-use crate::chart::palette::{OTHERS_COLOUR, PALETTE, RgbColour};
+use crate::chart::palette::{OTHERS_COLOUR, RgbColour, name_colours};
 use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint, TextAnchor};
 
 /// What to draw.
@@ -96,6 +97,7 @@ struct OperationDrawing<'a> {
     axis: Option<&'a SparseColumn>,
     last: i64,
     columns: PixelColumns,
+    colours: CauseColours,
 }
 
 impl<'a> OperationDrawing<'a> {
@@ -117,7 +119,8 @@ impl<'a> OperationDrawing<'a> {
             .map_or(operations.len() as i64, |axis| axis.iter().map(|(_, value)| value).max().unwrap_or(1));
         let last = last.max(1);
         let columns = PixelColumns::new(last as u64, pixel_count(RIGHT - LEFT) as u64 - 1);
-        OperationDrawing { operations, report, options: requested, scale, axis, last, columns }
+        let colours = CauseColours::new(report, &requested.drawn_spans);
+        OperationDrawing { operations, report, options: requested, scale, axis, last, columns, colours }
     }
 
     fn frame_marks(&self) -> Vec<SceneMark> {
@@ -158,12 +161,15 @@ impl<'a> OperationDrawing<'a> {
         let mut entries = vec![(BODY, format!("{} ({})", self.report.operation, self.report.operations))];
         for (index, names) in self.options.drawn_spans.iter().enumerate() {
             let dots: usize = self.chosen_spans(names).map(|span| span.len()).sum();
-            entries.push((span_colour(index), format!("{} ({dots})", names.join(" + "))));
+            entries.push((self.colours.span_colour(index), format!("{} ({dots})", names.join(" + "))));
         }
         if self.options.colour_by_cause {
             let named = self.report.causes.iter().enumerate().filter(|(_, cause)| cause.share.outliers > 0);
             entries.extend(named.map(|(index, cause)| {
-                (span_colour(index), format!("{} ({})", cause.name, cause.share.outliers))
+                (
+                    self.colours.cause_colour(OutlierExplanation::Cause(index)),
+                    format!("{} ({})", cause.name, cause.share.outliers),
+                )
             }));
             entries.push((
                 OTHERS_COLOUR,
@@ -194,8 +200,7 @@ impl<'a> OperationDrawing<'a> {
 
     /// Every operation, and every chosen span, as dots.
     fn operation_dots(&self) -> SceneMark {
-        let inks: Vec<RgbColour> =
-            std::iter::once(BODY).chain((0..self.options.drawn_spans.len()).map(span_colour)).collect();
+        let inks: Vec<RgbColour> = std::iter::once(BODY).chain(self.colours.spans.iter().copied()).collect();
         let mut grid = DotGrid::new(pixel_count(RIGHT - LEFT), pixel_count(BOTTOM - TOP), &inks);
         grid.draw_parallel(self.report.operation_times().len(), |part, grid| {
             for (row, time) in self.report.operation_times().skip(part.start).take(part.len()) {
@@ -221,7 +226,7 @@ impl<'a> OperationDrawing<'a> {
         let mark = |(at, outlier): (usize, &&perflab_analyze::operations::OutlierOperation)| {
             let ink = match outlier.verdict {
                 _ if !self.options.colour_by_cause => BODY,
-                verdict => cause_colour(verdict),
+                verdict => self.colours.cause_colour(verdict),
             };
             let x = LEFT + self.row_column(outlier.row) as f64 / SCALE;
             let y = TOP + self.scale.row(outlier.time) as f64 / SCALE;
@@ -282,16 +287,39 @@ impl PixelColumns {
     }
 }
 
-/// The colour of an outlier's cause, everywhere.
-pub(crate) fn cause_colour(verdict: OutlierExplanation) -> RgbColour {
-    match verdict {
-        OutlierExplanation::Cause(index) => span_colour(index),
-        OutlierExplanation::Mixed | OutlierExplanation::Unexplained => OTHERS_COLOUR,
-    }
+/// The colours of a trace's causes and spans: each belongs to its name.
+pub(crate) struct CauseColours {
+    /// By the index of the cause.
+    causes: Vec<RgbColour>,
+    /// Of the spans that are drawn, by their index.
+    spans: Vec<RgbColour>,
 }
 
-fn span_colour(index: usize) -> RgbColour {
-    PALETTE.get(index).copied().unwrap_or(OTHERS_COLOUR)
+impl CauseColours {
+    /// The colours of a report's causes, and of groups of spans beside them: a group has that of its first span.
+    pub(crate) fn new(report: &OperationReport, drawn_spans: &[Vec<String>]) -> Self {
+        let causes = || report.causes.iter().map(|cause| cause.name.as_str());
+        let spans = || drawn_spans.iter().map(|names| names.first().map_or("", String::as_str));
+        let names: IndexSet<&str> = causes().chain(spans()).collect();
+        let colours = name_colours(&names.iter().copied().collect::<Vec<_>>());
+        let colour = |name: &str| {
+            let at = names.get_index_of(name);
+            at.and_then(|at| colours.get(at)).copied().unwrap_or(OTHERS_COLOUR)
+        };
+        CauseColours { causes: causes().map(colour).collect(), spans: spans().map(colour).collect() }
+    }
+
+    /// The colour of an outlier's cause.
+    pub(crate) fn cause_colour(&self, verdict: OutlierExplanation) -> RgbColour {
+        match verdict {
+            OutlierExplanation::Cause(index) => self.causes.get(index).copied().unwrap_or(OTHERS_COLOUR),
+            OutlierExplanation::Mixed | OutlierExplanation::Unexplained => OTHERS_COLOUR,
+        }
+    }
+
+    fn span_colour(&self, index: usize) -> RgbColour {
+        self.spans.get(index).copied().unwrap_or(OTHERS_COLOUR)
+    }
 }
 
 fn pixel_count(units: f64) -> usize {

@@ -1,5 +1,7 @@
 //! The section Single operations, and its conclusions at the end of a run.
 
+use std::collections::BTreeMap;
+
 use perflab_analyze::operations::{
     OperationClock, OperationReport, OutlierOptions, analyze_operations, choose_clock, compare_operations,
 };
@@ -10,8 +12,10 @@ use crate::chart::scene::Scene;
 use crate::operations::conclusions::{comparison_conclusions, operation_conclusions};
 use crate::operations::scenes::{OperationSceneOptions, ScaleKind, common_time_range, operation_scene};
 use crate::operations::viewer::{MOST_BYTES, operation_viewer_data};
-use crate::run_viewer::run_display_name;
-use crate::section::{ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData};
+use crate::run_viewer::{run_display_name, target_display_name};
+use crate::section::{
+    ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, fold_parts,
+};
 
 /// Every operation of a traced program, and what makes the slow ones slow.
 pub(crate) const SECTION: Section = Section {
@@ -21,8 +25,11 @@ pub(crate) const SECTION: Section = Section {
     blocks: operation_blocks,
 };
 
-/// One level of a factor: its name, the answer about all its operations, and its first iteration with the answer about it.
+/// One level of a factor on one target: their names, the answer about all its operations, and its first iteration with the
+/// answer about it.
 struct TracedLevel {
+    /// The target's name, where the run had several.
+    target: Option<String>,
     name: String,
     first_operations: OperationColumns,
     report: OperationReport,
@@ -32,56 +39,71 @@ struct TracedLevel {
 fn operations_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
     let mut sentences = Vec::new();
     for run in &data.runs {
-        let levels = traced_levels(run.as_ref())?;
-        if let [before, after] = levels.as_slice() {
-            let names = (before.name.as_str(), after.name.as_str());
-            sentences.extend(comparison_conclusions(&compare_operations(
-                names,
-                &before.report,
-                &after.report,
-            )));
-        }
-        for level in &levels {
-            let name = if levels.len() > 1 { format!("{}: ", level.name) } else { String::new() };
-            let all = operation_conclusions(&level.first_report);
-            sentences.extend(all.iter().map(|sentence| format!("{name}{sentence}")));
+        for levels in traced_levels_by_target(run.as_ref())? {
+            let target = levels.first().and_then(|level| level.target.as_deref());
+            let target = target.map_or_else(String::new, |target| format!("{target}: "));
+            if let [before, after] = levels.as_slice() {
+                let names = (before.name.as_str(), after.name.as_str());
+                let all = comparison_conclusions(&compare_operations(names, &before.report, &after.report));
+                sentences.extend(all.iter().map(|sentence| format!("{target}{sentence}")));
+            }
+            for level in &levels {
+                let name = if levels.len() > 1 { format!("{}: ", level.name) } else { String::new() };
+                let all = operation_conclusions(&level.first_report);
+                sentences.extend(all.iter().map(|sentence| format!("{target}{name}{sentence}")));
+            }
         }
     }
     Ok(sentences)
 }
 
 fn operation_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
-    let mut blocks = Vec::new();
+    let mut parts = Vec::new();
     for run in &data.runs {
-        let levels = traced_levels(run.as_ref())?;
-        let reports: Vec<&OperationReport> = levels.iter().map(|level| &level.first_report).collect();
+        let by_target = traced_levels_by_target(run.as_ref())?;
+        let reports: Vec<&OperationReport> =
+            by_target.iter().flatten().map(|level| &level.first_report).collect();
         let range = common_time_range(&reports);
-        for level in &levels {
-            let name = match (data.runs.len(), levels.len()) {
-                (1, 1) => None,
-                (1, _) => Some(level.name.clone()),
-                (_, 1) => Some(run_display_name(run.record())),
-                _ => Some(format!("{}, {}", run_display_name(run.record()), level.name)),
-            };
-            blocks.extend(name.map(SectionBlock::Heading));
-            blocks.push(SectionBlock::Viewer(SectionViewer {
-                name: "operations",
-                data_id: format!("operations-{}", blocks.len()),
-                data: ViewerData::Json(operation_viewer_data(
-                    &level.first_operations,
-                    &level.first_report,
-                    &level.name,
-                    MOST_BYTES,
-                )),
-                without_script: "Going down to a single operation needs JavaScript; the pictures below do not.",
-            }));
-            let pictures = [(ScaleKind::Log, true), (ScaleKind::Linear, false)];
-            blocks.extend(
-                pictures.map(|(scale, causes)| SectionBlock::Figure(draw_level(level, scale, causes, range))),
-            );
+        for levels in &by_target {
+            for level in levels {
+                let run = (data.runs.len() > 1).then(|| run_display_name(run.record()));
+                let name = (levels.len() > 1).then(|| level.name.clone());
+                let names: Vec<String> = [run, level.target.clone(), name].into_iter().flatten().collect();
+                let heading = Some(names.join(", ")).filter(|heading| !heading.is_empty());
+                parts.push((heading, level_blocks(level, parts.len(), range)));
+            }
         }
     }
-    Ok(blocks)
+    Ok(fold_parts("traces", parts))
+}
+
+/// The viewer of a level's first iteration, and its pictures.
+fn level_blocks(level: &TracedLevel, number: usize, range: (i64, i64)) -> Vec<SectionBlock> {
+    let viewer = SectionViewer {
+        name: "operations",
+        data_id: format!("operations-{number}"),
+        data: ViewerData::Json(operation_viewer_data(
+            &level.first_operations,
+            &level.first_report,
+            &level.title(),
+            MOST_BYTES,
+        )),
+        without_script: "Going down to a single operation needs JavaScript; the pictures below do not.",
+    };
+    let pictures = [(ScaleKind::Log, true), (ScaleKind::Linear, false)];
+    let pictures =
+        pictures.map(|(scale, causes)| SectionBlock::Figure(draw_level(level, scale, causes, range)));
+    std::iter::once(SectionBlock::Viewer(viewer)).chain(pictures).collect()
+}
+
+impl TracedLevel {
+    /// The level, and the target where there are several.
+    fn title(&self) -> String {
+        match &self.target {
+            Some(target) => format!("{}, {target}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// On the log axis each outlier in the colour of its cause; on the linear one the times of spans.
@@ -95,7 +117,7 @@ fn draw_level(level: &TracedLevel, scale_kind: ScaleKind, colour_by_cause: bool,
         .filter(|names| !colour_by_cause && !names.is_empty())
         .collect();
     let options = OperationSceneOptions {
-        title: format!("Every operation, {}", level.name),
+        title: format!("Every operation, {}", level.title()),
         scale_kind,
         drawn_spans,
         x_number: Some("elements".into()),
@@ -105,12 +127,25 @@ fn draw_level(level: &TracedLevel, scale_kind: ScaleKind, colour_by_cause: bool,
     operation_scene(&level.first_operations, &level.first_report, &options)
 }
 
-/// The first two levels of the first factor whose cases were traced; the whole run where none was varied.
-fn traced_levels(run: &dyn RunData) -> Result<Vec<TracedLevel>, SectionError> {
-    let slots = iterations_with_operations(&run.traced_iterations()?);
-    if slots.is_empty() {
-        return Ok(Vec::new());
+/// The levels of each target of a run by themselves: what one target traced says nothing of another.
+fn traced_levels_by_target(run: &dyn RunData) -> Result<Vec<Vec<TracedLevel>>, SectionError> {
+    let mut by_target: BTreeMap<Option<u32>, Vec<TracedIteration>> = BTreeMap::new();
+    for iteration in iterations_with_operations(&run.traced_iterations()?) {
+        by_target.entry(iteration.target).or_default().push(iteration);
     }
+    let several = by_target.len() > 1;
+    let mut found = Vec::new();
+    for (target, slots) in by_target {
+        let mut levels = traced_levels(run, slots)?;
+        let name = several.then(|| target_display_name(run.record(), target));
+        levels.iter_mut().for_each(|level| level.target.clone_from(&name));
+        found.push(levels);
+    }
+    Ok(found)
+}
+
+/// The first two levels of the first factor whose cases were traced; all iterations where none was varied.
+fn traced_levels(run: &dyn RunData, slots: Vec<TracedIteration>) -> Result<Vec<TracedLevel>, SectionError> {
     let plan = &run.record().manifest.plan;
     for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
         let of_level = |name: &String| {
@@ -151,7 +186,7 @@ fn analyze_levels(
     let level = |(name, first, all): (String, OperationColumns, Option<OperationColumns>)| {
         let one = analyze_operations(&first, &options)?;
         let all = all.map_or_else(|| Ok(one.clone()), |all| analyze_operations(&all, &options))?;
-        Ok(TracedLevel { name, first_operations: first, report: all, first_report: one })
+        Ok(TracedLevel { target: None, name, first_operations: first, report: all, first_report: one })
     };
     read.into_iter().map(level).collect()
 }

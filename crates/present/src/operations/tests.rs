@@ -1,10 +1,14 @@
 //! No outlier is hidden: neither by the grid nor by what is drawn over it.
 
+use fixtures::run_builder::RunBuilder;
 use perflab_analyze::operations::{OutlierOptions, analyze_operations};
-use perflab_model::operation::{OperationColumns, SpanColumn};
+use perflab_model::operation::{OperationColumns, OperationTraceSummary, SpanColumn};
+use perflab_model::{ClockOffset, Facts, TargetRecord};
 
 use crate::chart::scene::{SceneMark, SceneSurface};
 use crate::operations::scenes::{OperationSceneOptions, ScaleKind, operation_scene};
+use crate::operations::section::SECTION;
+use crate::section::{ReportData, ReportRun, SectionBlock};
 
 /// 300,000 operations with spikes at all heights.
 fn spiky_operations() -> OperationColumns {
@@ -181,4 +185,55 @@ fn the_report_holds_every_maximum_within_its_bytes() {
 fn what_a_trace_says_in_sentences() {
     let report = analyze_operations(&spiky_operations(), &OutlierOptions::default()).unwrap();
     insta::assert_snapshot!(crate::operations::operation_conclusions(&report).join("\n"));
+}
+
+/// The headings of blocks, those that are folded in brackets.
+fn headings(blocks: &[SectionBlock]) -> Vec<String> {
+    let heading = |block: &SectionBlock| match block {
+        SectionBlock::Heading(text) => vec![text.clone()],
+        SectionBlock::Fold { blocks, .. } => {
+            let summary = |block: &SectionBlock| match block {
+                SectionBlock::Fold { summary, .. } => Some(format!("({summary})")),
+                _ => None,
+            };
+            blocks.iter().filter_map(summary).collect()
+        }
+        _ => Vec::new(),
+    };
+    blocks.iter().flat_map(heading).collect()
+}
+
+#[test]
+fn each_target_has_its_own_traces_and_further_ones_are_folded() {
+    let mut record = RunBuilder::new("run").with(|lab| lab.iterations = 1).build_run(|_| Some(1.0));
+    let target = |number: u32| TargetRecord {
+        name: format!("guest{number}"),
+        kind: "vm".into(),
+        kernel: String::new(),
+        boot_id: String::new(),
+        clock: ClockOffset::default(),
+        facts: Facts::default(),
+    };
+    record.manifest.targets = (1..=6).map(target).collect();
+    let trace = |target: u32| {
+        let summary = OperationTraceSummary {
+            operations: 300_000,
+            target: Some(target),
+            ..OperationTraceSummary::default()
+        };
+        (summary, spiky_operations())
+    };
+    let run = ReportRun {
+        record,
+        series: Vec::new(),
+        consoles: None,
+        profiles: Vec::new(),
+        operations: (0..6).map(trace).collect(),
+        io: Vec::new(),
+    };
+    let data = ReportData { runs: vec![Box::new(run)], ..ReportData::default() };
+    let blocks = (SECTION.blocks)(&data).unwrap();
+    assert_eq!(headings(&blocks), ["guest1", "guest2", "guest3", "guest4", "(guest5)", "(guest6)"]);
+    let sentences = (SECTION.conclusions)(&data).unwrap();
+    assert!(sentences.iter().all(|sentence| sentence.starts_with("guest")), "{sentences:?}");
 }

@@ -7,12 +7,12 @@
 
 use std::io::Write as _;
 
-use perflab_analyze::operations::{OperationClock, OperationReport, OutlierOperation};
+use perflab_analyze::operations::{OperationClock, OperationReport, OutlierExplanation, OutlierOperation};
 use perflab_model::operation::OperationColumns;
 use serde::Serialize;
 
 use crate::operations::grids;
-use crate::operations::scenes::{MOST_MARKS, cause_colour};
+use crate::operations::scenes::{CauseColours, MOST_MARKS};
 use crate::packed_column::{embed_json, encode_base64};
 
 /// Bytes of one trace in a report.
@@ -106,15 +106,16 @@ pub fn operation_viewer_data(
 
 /// The causes by their index, then what several made, then what none explains.
 fn cause_colours(report: &OperationReport) -> Vec<CauseColour> {
+    let colours = CauseColours::new(report, &[]);
     let named = report.causes.iter().enumerate().map(|(index, cause)| CauseColour {
         name: cause.name.clone(),
-        colour: cause_colour(perflab_analyze::operations::OutlierExplanation::Cause(index)).hex(),
+        colour: colours.cause_colour(OutlierExplanation::Cause(index)).hex(),
         outliers: cause.share.outliers,
     });
     let rest =
         [("mixed", &report.mixed), ("unexplained", &report.unexplained)].map(|(name, share)| CauseColour {
             name: name.into(),
-            colour: cause_colour(perflab_analyze::operations::OutlierExplanation::Mixed).hex(),
+            colour: colours.cause_colour(OutlierExplanation::Mixed).hex(),
             outliers: share.outliers,
         });
     named.chain(rest).collect()
@@ -130,9 +131,9 @@ fn pack_outliers(report: &OperationReport, shown: &[&OutlierOperation]) -> Strin
     shown.iter().for_each(|outlier| push_leb128(&mut bytes, outlier.time.max(0) as u64));
     for outlier in shown {
         let cause = match outlier.verdict {
-            perflab_analyze::operations::OutlierExplanation::Cause(index) => index,
-            perflab_analyze::operations::OutlierExplanation::Mixed => report.causes.len(),
-            perflab_analyze::operations::OutlierExplanation::Unexplained => report.causes.len() + 1,
+            OutlierExplanation::Cause(index) => index,
+            OutlierExplanation::Mixed => report.causes.len(),
+            OutlierExplanation::Unexplained => report.causes.len() + 1,
         };
         push_leb128(&mut bytes, cause as u64);
     }

@@ -5,9 +5,10 @@
 
 use perflab_analyze::slab::ExactRatio;
 use perflab_analyze::slab::notebook::{
-    NotebookCacheTimeline, NotebookTable, NotebookTimeline, NumpyHistogram,
+    NotebookCacheTimeline, NotebookDifference, NotebookTable, NotebookTimeline, NumpyHistogram,
 };
 use perflab_model::Nanos;
+use serde::Serialize;
 
 use crate::chart::{self, AxisUnit, BarChart, ChartBar, ChartLine, LineChart, Scene};
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -183,3 +184,133 @@ pub fn notebook_histogram_chart(notebook: &NumpyHistogram, what: &str) -> Scene 
     }
     .render()
 }
+
+/// Why the notebook's figure differs from ours.
+#[must_use]
+pub fn describe_notebook_difference(difference: &NotebookDifference) -> String {
+    match difference {
+            NotebookDifference::FlooredPercentages => {
+                "the tool cuts %Ef to a whole number, so a mean of it is low by up to 1 point; ours divides bytes by bytes".into()
+            }
+            NotebookDifference::TruncatedSpace => {
+                "Space is cut to one digit behind the point, so weights are low by up to 100 kB".into()
+            }
+            NotebookDifference::CachesAlike => {
+                "every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory".into()
+            }
+            NotebookDifference::TicksAlike => {
+                "every tick counts the same; ours counts the time that it stands for".into()
+            }
+            NotebookDifference::TiesUnordered => {
+                "rows of the same %Ef stand in no defined order (an unstable sort); ours are ordered by name".into()
+            }
+            NotebookDifference::CapacityAsUse => {
+                "num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load".into()
+            }
+            NotebookDifference::PaddedSize => {
+                "objsize is the padded size of a slot, so that what alignment costs is counted as use".into()
+            }
+            NotebookDifference::AboveHundredDropped { rows } => format!(
+                "{rows} rows above 100 % are left out; they were torn (files of one cache read at different times), and as torn rows below 100 % stay, the mean is not cured"
+            ),
+            NotebookDifference::DecimalMegaTimes1024 { rows } => format!(
+                "{rows} rows have Space in M, which is 1,000 K; times 1,024 they weigh 2.4 % too much"
+            ),
+            NotebookDifference::AbsentTicks { caches } => format!(
+                "{caches} caches have no row at some ticks; the mean leaves these ticks out, ours counts 0 bytes"
+            ),
+            NotebookDifference::MergedNames { names } => format!(
+                "{names} rows are groups of merged caches under the name of their directory; the members are not named"
+            ),
+            NotebookDifference::OrderAssumed { rows } => format!(
+                "{rows} rows of caches without a known order get order 0; pagesperslab says the truth in each row"
+            ),
+            NotebookDifference::EmptyDropped { rows } => {
+                format!("{rows} rows of caches without slabs are 0 / 0 and vanish without a word")
+            }
+            NotebookDifference::OtherUnits { rows } => format!(
+                "{rows} rows have a Space that is neither in K nor in M: there the notebook stops; here they are left out"
+            ),
+            NotebookDifference::PageSizeAssumed { page_size } => {
+                let here = page_size.map_or("unknown".into(), |bytes| bytes.to_string());
+                format!("a page is taken to have 4,096 bytes; here it is {here}")
+            }
+    }
+}
+
+/// A figure of the notebook as JSON, with the reasons for which it differs from ours in words.
+#[derive(Debug, Serialize)]
+pub struct NotebookDocument<'a, T> {
+    #[serde(flatten)]
+    figure: &'a T,
+    reasons: Vec<NotebookReason>,
+}
+
+#[derive(Debug, Serialize)]
+struct NotebookReason {
+    code: &'static str,
+    words: String,
+}
+
+impl<'a, T> NotebookDocument<'a, T> {
+    /// A figure and its differences.
+    #[must_use]
+    pub fn new(figure: &'a T, differences: &[NotebookDifference]) -> Self {
+        let reason = |difference: &NotebookDifference| NotebookReason {
+            code: difference.code(),
+            words: describe_notebook_difference(difference),
+        };
+        NotebookDocument { figure, reasons: differences.iter().map(reason).collect() }
+    }
+}
+
+/// One column: what we call it, and what the notebook does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NotebookColumn {
+    /// In our tables and JSON.
+    pub ours: &'static str,
+    /// In the notebook's frames.
+    pub notebook: &'static str,
+    /// What sets them apart; empty where they are the same number.
+    pub difference: &'static str,
+}
+
+const fn same_column(ours: &'static str, notebook: &'static str) -> NotebookColumn {
+    NotebookColumn { ours, notebook, difference: "" }
+}
+
+const fn different_column(
+    ours: &'static str,
+    notebook: &'static str,
+    difference: &'static str,
+) -> NotebookColumn {
+    NotebookColumn { ours, notebook, difference }
+}
+
+/// Every column that both have.
+pub const NOTEBOOK_COLUMNS: &[NotebookColumn] = &[
+    same_column("cache", "name"),
+    same_column("at", "time"),
+    different_column("overall", "percent_efficient", "a whole number, cut"),
+    different_column("slab_bytes", "space_normalized_in_kb", "decimal K; M times 1,024; one digit"),
+    different_column("slab_bytes", "space", "text as printed"),
+    same_column("objects", "objects"),
+    same_column("object_size", "object_size"),
+    different_column(
+        "slabs, partial, cpu_slabs",
+        "slabs_part_cpu",
+        "one text; its slabs are those not held by CPUs",
+    ),
+    same_column("objs_per_slab", "o_s"),
+    same_column("order", "o"),
+    different_column("partial / slabs", "percent_free", "share of slabs that are partial, not free space"),
+    same_column("flags", "flags"),
+    same_column("active_objs", "active_objs"),
+    same_column("num_objs", "num_objs"),
+    different_column("slab_size", "objsize", "the padded size of a slot"),
+    same_column("objs_per_slab", "objperslab"),
+    same_column("pages_per_slab", "pagesperslab"),
+    same_column("slabs", "num_slabs"),
+    different_column("occupancy", "active_vs_num", "objects, not bytes"),
+    different_column("packing", "ef", "called efficiency there; one constant a cache"),
+];

@@ -56,6 +56,7 @@ pub fn recorded_run() -> ReportRun {
         consoles: None,
         profiles: Vec::new(),
         operations: Vec::new(),
+        io: Vec::new(),
     }
 }
 
