@@ -147,7 +147,7 @@ fn torn_rows_are_left_out_there_and_not_here() {
         "ties-unordered",
     ];
     assert_eq!(codes, expected);
-    assert!(table.reasons[0].to_string().starts_with("1 rows above 100 %"));
+    assert_eq!(table.reasons[0], NotebookDifference::AboveHundredDropped { rows: 1 });
     let timeline = notebook::notebook_timeline(&input).unwrap();
     assert_eq!(timeline.points.len(), 2);
     assert_eq!((timeline.points[1].unweighted, timeline.points[1].weighted), (99.0, Some(99.0)));
