@@ -15,8 +15,9 @@ use perflab_model::StopRequest;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_observe::{Root, monotonic_now};
 
-use crate::agent_worker::{AgentWorker, FramedReportWriter};
+use crate::agent_run::AgentRuns;
 use crate::connection::Connection;
+use crate::framed_reports::FramedReportWriter;
 use crate::protocol::{AgentHello, AgentOrder, AgentReport, FrameDecoder, GreetingParser, ProtocolError};
 use crate::run_context::LocalMachine;
 
@@ -50,18 +51,18 @@ impl Classify for AgentError {
 /// # Errors
 /// A host of another version, garbage, a stream that breaks.
 pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Result<(), AgentError> {
-    let voice = FramedReportWriter::new(File::from(stream.writing));
+    let writer = FramedReportWriter::new(File::from(stream.writing));
     let mut reading = File::from(stream.reading);
-    let rest = exchange_greetings(&mut reading, patient, &voice)?;
-    voice.write_report(&AgentReport::Hello(own_hello(&host.root)))?;
+    let rest = exchange_greetings(&mut reading, patient, &writer)?;
+    writer.write_report(&AgentReport::Hello(own_hello(&host.root)))?;
     let (stop, gone) = (StopRequest::new(), AtomicBool::new(false));
     let (orders, todo) = channel();
     std::thread::scope(|scope| {
         let worker = {
-            let duty = AgentWorker { voice: voice.clone(), todo, stop: stop.clone(), gone: &gone };
-            scope.spawn(move || duty.run(host))
+            let runs = AgentRuns { writer: writer.clone(), todo, stop: stop.clone(), gone: &gone };
+            scope.spawn(move || runs.serve(host))
         };
-        let heard = receive_orders(&mut reading, &rest, &voice, &orders, &stop);
+        let heard = receive_orders(&mut reading, &rest, &writer, &orders, &stop);
         // Whatever ended the stream ends the work as well.
         gone.store(true, Ordering::SeqCst);
         stop.request_stop();
@@ -76,9 +77,9 @@ pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Res
 fn exchange_greetings(
     reading: &mut File,
     patient: bool,
-    voice: &FramedReportWriter,
+    writer: &FramedReportWriter,
 ) -> Result<Vec<u8>, AgentError> {
-    voice.write_greeting()?;
+    writer.write_greeting()?;
     let mut greeter = GreetingParser::default();
     let mut buffer = [0; 4096];
     loop {
@@ -98,7 +99,7 @@ fn exchange_greetings(
 fn receive_orders(
     reading: &mut File,
     rest: &[u8],
-    voice: &FramedReportWriter,
+    writer: &FramedReportWriter,
     orders: &Sender<AgentOrder>,
     stop: &StopRequest,
 ) -> Result<(), AgentError> {
@@ -109,7 +110,7 @@ fn receive_orders(
         while let Some(order) = decoder.next_message()? {
             match order {
                 AgentOrder::Ping { id } => {
-                    voice.write_report(&AgentReport::Pong { id, at: monotonic_now() })?
+                    writer.write_report(&AgentReport::Pong { id, at: monotonic_now() })?
                 }
                 AgentOrder::Cancel => stop.request_stop(),
                 order => drop(orders.send(order)),

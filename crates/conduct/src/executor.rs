@@ -11,7 +11,6 @@ use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
-use perflab_model::study::FactorSide;
 use perflab_model::{
     Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest, describe_error_chain,
 };
@@ -27,6 +26,7 @@ use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
+use crate::target_role::TargetRole;
 use crate::{plan, preflight};
 
 /// A machine that carries out the slots of a run.
@@ -37,8 +37,8 @@ pub(crate) struct SlotExecutor<'a> {
     pub(crate) stop: &'a StopRequest,
     pub(crate) scope: ExpressionScope,
     pub(crate) scratch: Option<PathBuf>,
-    /// The side whose settings are changed here; both where the study has no targets.
-    side: Option<FactorSide>,
+    /// Whose settings are changed here.
+    role: TargetRole,
     pub(crate) profiler: Option<IterationProfiler>,
     permissions: &'a RunPermissions,
     settings: AppliedSettings,
@@ -56,7 +56,7 @@ impl<'a> SlotExecutor<'a> {
         permissions: &'a RunPermissions,
         stream: EventSender,
         stop: &'a StopRequest,
-        side: Option<FactorSide>,
+        role: TargetRole,
     ) -> Result<Self, ConductError> {
         let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
         let applied = AppliedSettings::new(journal).with_stop_flag(stop.flag());
@@ -69,7 +69,7 @@ impl<'a> SlotExecutor<'a> {
             stop,
             scope,
             scratch: None,
-            side,
+            role,
             profiler: None,
             permissions,
             settings: applied,
@@ -183,7 +183,7 @@ impl<'a> SlotExecutor<'a> {
     }
 
     fn case_settings(&self, case: &Case) -> Result<Vec<FactorSetting>, ConductError> {
-        resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.side)
+        resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.role.side())
             .map_err(|error| ConductError::Refused(vec![preflight::refusal_of_value(&error)]))
     }
 

@@ -14,6 +14,7 @@ use crate::overhead_meter::{OverheadMeter, start_monitors};
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::run_state::{SlotProgress, is_precision_reached, is_time_over, wait_quiet_time};
+use crate::target_role::TargetRole;
 
 impl RunTarget for LocalMachine {
     fn run(
@@ -29,7 +30,7 @@ impl RunTarget for LocalMachine {
             stream.send_phase(RunPhase::Install)?;
             preflight::install_missing(manifest, &self.catalogue, &stream)?;
         }
-        preflight::check_environment(manifest, self, permissions, None)?;
+        preflight::check_environment(manifest, self, permissions, TargetRole::Everything)?;
         let session = HostSession::begin(self, manifest, permissions, stream, stop)?;
         session.run()
     }
@@ -61,8 +62,9 @@ impl<'a> HostSession<'a> {
         stop: &'a StopRequest,
     ) -> Result<Self, ConductError> {
         stream.send_phase(RunPhase::Prepare)?;
+        let role = TargetRole::Everything;
         let executor =
-            SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, None)?.prepare_run()?;
+            SlotExecutor::new(host, manifest, permissions, stream.clone(), stop, role)?.prepare_run()?;
         stream.send(RunEventKind::Began(Box::new(manifest.clone())))?;
         Ok(HostSession { executor, manifest, stream, stop, meter: OverheadMeter::start() })
     }

@@ -19,13 +19,16 @@
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
 //! | `report_validation`, `stack_merge`, `incoming_trace` | what targets report, checked; their stacks merged, their traces put together |
-//! | [`agent`], `agent_worker` | perflab inside a target |
+//! | [`agent`], `agent_run`, `framed_reports` | perflab inside a target |
+//! | `agent_worker` | the orders of a run carried out one by one, on whatever machine |
+//! | `target_role` | whose settings a machine brings about, and whether workloads run on it |
 //! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
 //! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
 //! | [`execution_records`] | what a killed perflab leaves running, and who ends it |
 //! | [`error`] | why a run ended early or never began |
 
 pub mod agent;
+mod agent_run;
 mod agent_worker;
 pub mod barrier;
 mod boot_round;
@@ -35,6 +38,7 @@ pub mod connection;
 pub mod error;
 pub mod execution_records;
 mod executor;
+mod framed_reports;
 mod host_run;
 mod incoming_trace;
 mod iteration_trace;
@@ -51,6 +55,7 @@ mod run_state;
 mod stack_merge;
 mod study_check;
 pub mod synchronised_run;
+mod target_role;
 mod targets;
 
 pub use connection::Connection;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;
-use perflab_model::study::{FactorKind, FactorSide};
+use perflab_model::study::FactorKind;
 use perflab_model::{Manifest, Refusal, RunEventKind};
 use perflab_settings::{Setting, resolve_settings};
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
@@ -12,18 +12,18 @@ use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
+use crate::target_role::TargetRole;
 use crate::{iteration_trace, plan};
 
-/// Checks everything; all refusals come together. On a `side` of a study with targets, the settings of that side, and
-/// what the workloads need where the workloads run.
+/// Checks what this machine needs for its part in the run; all refusals come together.
 pub(crate) fn check_environment(
     manifest: &Manifest,
     host: &LocalMachine,
     permissions: &RunPermissions,
-    side: Option<FactorSide>,
+    role: TargetRole,
 ) -> Result<(), ConductError> {
-    let mut found = check_settings(manifest, host, side);
-    if side != Some(FactorSide::Host) {
+    let mut found = check_settings(manifest, host, role);
+    if role.runs_workloads() {
         found.splice(
             ..0,
             used_definitions(manifest, &host.catalogue).into_iter().filter_map(check_definition),
@@ -87,14 +87,14 @@ fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
     definition.check_requirements().err().map(refusal_of_workload)
 }
 
-fn check_settings(manifest: &Manifest, host: &LocalMachine, side: Option<FactorSide>) -> Vec<Refusal> {
+fn check_settings(manifest: &Manifest, host: &LocalMachine, role: TargetRole) -> Vec<Refusal> {
     let scope = match plan::expression_scope(&manifest.study, &manifest.facts) {
         Ok(scope) => scope,
         Err(problem) => return vec![refusal_of_value(&problem.message)],
     };
     let mut found: Vec<Refusal> = Vec::new();
     for case in &manifest.plan.cases {
-        let refusals = match resolve_settings(&manifest.study, case, &scope, &host.root, side) {
+        let refusals = match resolve_settings(&manifest.study, case, &scope, &host.root, role.side()) {
             Ok(all) => all.iter().filter_map(|one| check_setting(&one.setting, host)).collect(),
             Err(error) => vec![refusal_of_value(&error)],
         };

@@ -7,7 +7,6 @@
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
-use perflab_model::study::FactorSide;
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::monotonic_now;
 
@@ -19,6 +18,7 @@ use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
 use crate::run_state::{BegunRun, RunState, RunTally};
 use crate::stack_merge::StackMerger;
+use crate::target_role::TargetRole;
 
 /// The targets of a study, in a synchronised run.
 #[derive(Debug)]
@@ -37,10 +37,10 @@ impl RunTarget for SynchronisedRun {
     ) -> Result<RunStatus, ConductError> {
         let stream = EventSender::new(sink.clone());
         stream.send_phase(RunPhase::Check)?;
-        preflight::check_environment(manifest, &self.host, permissions, Some(FactorSide::Host))?;
+        let role = TargetRole::HostSettings;
+        preflight::check_environment(manifest, &self.host, permissions, role)?;
         stream.send_phase(RunPhase::Prepare)?;
-        let side = Some(FactorSide::Host);
-        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, side)?;
+        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, role)?;
         let run_state = RunState {
             host: &self.host,
             manifest,
