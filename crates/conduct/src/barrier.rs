@@ -5,8 +5,9 @@
 //! `docs/barrier.md` describes it for people; its test walks through every state that three targets can bring it
 //! into.
 //!
-//! A run is a list of [`BarrierStage`]s. Each has a deadline, so that every state but the last is left after a
-//! bounded time: a target that has not come by then is lost, and the others go on or stop, as the study says.
+//! A run is a list of [`BarrierStage`]s. Each that waits for other machines has a deadline, so that its state is left
+//! after a bounded time: a target that has not come by then is lost, and the others go on or stop, as the study says.
+//! This host is a member with stages of its own, which have none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,6 +85,26 @@ pub fn round_stages(
         stages.push(BarrierStage { point, who: all(), allowed: limits.last });
     }
     stages
+}
+
+impl StageLimits {
+    /// No limits: on his own machine, nobody's command is cut off.
+    pub(crate) const NONE: StageLimits =
+        StageLimits { first: UNLIMITED, before: UNLIMITED, after: UNLIMITED, last: UNLIMITED };
+}
+
+/// Longer than any run.
+pub(crate) const UNLIMITED: Nanos = Nanos(u64::MAX);
+
+/// The stages with one before each [`BarrierPoint::Before`] in which `host` alone comes there, in its own time: targets
+/// change their settings under those of the host.
+pub(crate) fn with_host_stages(stages: Vec<BarrierStage>, host: usize) -> Vec<BarrierStage> {
+    let before = |point| BarrierStage { point, who: vec![host], allowed: UNLIMITED };
+    let both = |stage: BarrierStage| {
+        let own = matches!(stage.point, BarrierPoint::Before(_)).then(|| before(stage.point));
+        own.into_iter().chain([stage])
+    };
+    stages.into_iter().flat_map(both).collect()
 }
 
 /// The state of a target.

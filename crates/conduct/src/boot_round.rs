@@ -12,8 +12,10 @@ use perflab_model::{
 };
 use perflab_observe::monotonic_now;
 
+use crate::agent_worker::{WorkerOrder, WorkerReport};
 use crate::barrier::{
-    Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, round_stages,
+    Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, UNLIMITED, round_stages,
+    with_host_stages,
 };
 use crate::error::ConductError;
 use crate::incoming_trace::{IncomingTraces, clean_io_recording};
@@ -22,10 +24,14 @@ use crate::open_slot::{OpenSlot, event_memory};
 use crate::protocol::{AgentOrder, AgentReport, TraceFilePart};
 use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
 use crate::run_state::RunState;
+use crate::target_role::TargetRole;
 use crate::targets::{ConnectedTargets, TargetSession};
 
 /// How often a wish to stop is looked at.
 const TICK: Nanos = Nanos(50_000_000);
+
+/// The same where this host works alone: its worker looks for itself, and its report ends the wait.
+const TICK_ALONE: Nanos = Nanos(1_000_000_000);
 
 /// From the greeting to a prepared target: facts, checks, a scratch directory.
 const PREPARATION_LIMIT: Nanos = Nanos(120_000_000_000);
@@ -91,22 +97,18 @@ impl<'c, 'a> BootRound<'c, 'a> {
     ) -> Result<Self, ConductError> {
         let manifest = run_state.manifest;
         run_state.stack_merger.restart();
-        let (mut targets, failed) =
-            ConnectedTargets::launch_all(&manifest.study, run_state.host, run_state.stop, &|all| {
-                run_state.report_activity(all)
-            })?;
+        let waker = run_state.host.waker().map_err(|source| ConductError::Speak { source })?;
+        let (mut targets, failed) = match run_state.role {
+            TargetRole::Everything => (ConnectedTargets::none(waker)?, Vec::new()),
+            _ => {
+                let show = |all| run_state.report_activity(all);
+                let (study, machine) = (&manifest.study, run_state.machine);
+                ConnectedTargets::launch_all(study, machine, waker, run_state.stop, &show)?
+            }
+        };
         targets.set_all_activity(TargetState::Prepares);
-        let count = targets.sessions.len();
         let pending_slots = slots.iter().copied().collect();
-        let slots: Vec<(u32, Slot, Vec<usize>)> = slots
-            .into_iter()
-            .map(|(index, slot)| (index, slot, run_state.participants(&slot, count)))
-            .collect();
-        let rules = &manifest.study.run;
-        let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
-        let limits = StageLimits { first: PREPARATION_LIMIT, before: SETTINGS, after, last: SETTINGS };
-        let stages = round_stages(&slots, count, limits);
-        let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
+        let barrier = make_barrier(run_state, &slots, targets.sessions.len());
         let shown = ShownActivity::default();
         let mut boot = BootRound {
             run_state,
@@ -202,14 +204,19 @@ impl<'c, 'a> BootRound<'c, 'a> {
             self.advance(BarrierInput::Lost(target))?;
         }
         self.advance(BarrierInput::Time)?;
-        let mut asked_to_stop = false;
-        while !self.over {
-            if self.run_state.stop.is_requested() && !asked_to_stop {
-                asked_to_stop = true;
-                self.advance(BarrierInput::Stop)?;
+        let tick = if self.targets.sessions.is_empty() { TICK_ALONE } else { TICK };
+        loop {
+            self.heed_stop()?;
+            // Before the wait: any other wait may have read its waker.
+            while let Some(report) = self.run_state.host.next_report() {
+                self.heed_stop()?;
+                self.accept_host_report(report)?;
+            }
+            if self.over {
+                return self.shut_down();
             }
             self.targets.send_due_pings();
-            let next = Nanos(monotonic_now().0 + TICK.0);
+            let next = Nanos(monotonic_now().0 + tick.0);
             let until = self.barrier.deadline().map_or(next, |deadline| deadline.min(next));
             for heard in self.receive(until)? {
                 self.accept_report(heard)?;
@@ -218,13 +225,52 @@ impl<'c, 'a> BootRound<'c, 'a> {
             self.advance(BarrierInput::Time)?;
             self.report_activity()?;
         }
-        self.shut_down()
+    }
+
+    /// Lets the barrier know that a stop was requested: before anything that was reported after it.
+    fn heed_stop(&mut self) -> Result<(), ConductError> {
+        let is_new = self.run_state.stop.is_requested() && !self.barrier.is_stopping();
+        if is_new { self.advance(BarrierInput::Stop) } else { Ok(()) }
+    }
+
+    /// The number of this host among the members of the barrier.
+    fn host_member(&self) -> usize {
+        self.targets.sessions.len()
+    }
+
+    fn accept_host_report(&mut self, report: WorkerReport) -> Result<(), ConductError> {
+        match report {
+            WorkerReport::Reached { point, good } => {
+                if matches!(point, BarrierPoint::After(_)) {
+                    self.run_state.count_slot(good)?;
+                }
+                self.advance(BarrierInput::Reached { target: self.host_member(), point })
+            }
+            WorkerReport::Failed(error) => self.end_for_host(error),
+            WorkerReport::Changed(changes) => {
+                changes.into_iter().try_for_each(|change| self.run_state.report_host(change))
+            }
+        }
+    }
+
+    /// This host cannot go on: all others leave, and the run ends.
+    fn end_for_host(&mut self, error: ConductError) -> Result<(), ConductError> {
+        self.run_state.failure.get_or_insert(error);
+        self.advance(BarrierInput::Stop)?;
+        let target = self.host_member();
+        match self.barrier.point() {
+            // It comes no further.
+            Some(point) if self.barrier.awaited_targets().contains(&target) => {
+                self.advance(BarrierInput::Reached { target, point })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Tells observers what the targets are doing, where that changed.
     fn report_activity(&mut self) -> Result<(), ConductError> {
         let now = monotonic_now();
-        if now.since(self.last_shown.at) < ACTIVITY_INTERVAL {
+        if self.targets.sessions.is_empty() || now.since(self.last_shown.at) < ACTIVITY_INTERVAL {
             return Ok(());
         }
         let what: Vec<TargetStatus> = self.targets.sessions.iter().map(TargetSession::status).collect();
@@ -416,7 +462,11 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.targets.set_activity(who, activity_towards(point));
         match point {
             BarrierPoint::First => self.configure(who),
+            BarrierPoint::Before(index) if who == [self.host_member()] => return self.prepare_host(index),
             BarrierPoint::Before(index) => return self.prepare_slot(who, index),
+            BarrierPoint::After(index) if who == [self.host_member()] => {
+                self.run_state.host.send(WorkerOrder::Start { index, at: None });
+            }
             BarrierPoint::After(_) if self.open.as_ref().is_some_and(OpenSlot::is_lacking) => {
                 let now = monotonic_now();
                 self.open.iter_mut().for_each(|open| open.set_released(now));
@@ -449,19 +499,52 @@ impl<'c, 'a> BootRound<'c, 'a> {
         }
     }
 
-    fn prepare_slot(&mut self, who: &[usize], index: u32) -> Result<Vec<BarrierInput>, ConductError> {
+    /// Everything before a slot that is not the targets': whether it is carried out at all, and this host's settings.
+    fn prepare_host(&mut self, index: u32) -> Result<Vec<BarrierInput>, ConductError> {
+        let there = reached_inputs(&[self.host_member()], BarrierPoint::Before(index));
+        let Some(slot) = self.run_state.slot(index) else { return Ok(vec![BarrierInput::Stop]) };
+        let who = self.remaining_participants(&slot);
+        if who.is_empty() {
+            return Ok(there);
+        }
         self.close_slot()?;
         self.begin_run()?;
         self.skip_slots(Some(index))?;
-        let Some(slot) = self.run_state.slot(index) else { return Ok(vec![BarrierInput::Stop]) };
-        if self.run_state.must_stop()? || self.run_state.is_precision_reached(index)? {
+        if self.run_state.stop.is_requested()
+            || self.run_state.is_time_over()?
+            || self.run_state.is_precision_reached(index)?
+        {
             return Ok(vec![BarrierInput::Stop]);
         }
-        if let Some(why) = self.missing_targets_reason(who, &slot) {
+        if let Some(why) = self.missing_targets_reason(&who, &slot) {
+            self.open = Some(OpenSlot::new_lacking(index, slot, who, why));
+            return Ok(there);
+        }
+        self.run_state.enter_slot(index, slot)?;
+        Ok(Vec::new())
+    }
+
+    /// Those who take part in a slot and are not lost.
+    fn remaining_participants(&self, slot: &Slot) -> Vec<usize> {
+        let count = self.targets.sessions.len();
+        if count == 0 {
+            return vec![self.host_member()];
+        }
+        let is_left = |target: &usize| !self.barrier.is_lost(*target);
+        self.run_state.participants(slot, count).into_iter().filter(is_left).collect()
+    }
+
+    fn prepare_slot(&mut self, who: &[usize], index: u32) -> Result<Vec<BarrierInput>, ConductError> {
+        let Some(slot) = self.run_state.slot(index) else { return Ok(vec![BarrierInput::Stop]) };
+        // One may have been lost while this host changed its settings.
+        if self.open.is_none()
+            && let Some(why) = self.missing_targets_reason(who, &slot)
+        {
             self.open = Some(OpenSlot::new_lacking(index, slot, who.to_vec(), why));
+        }
+        if self.open.is_some() {
             return Ok(reached_inputs(who, BarrierPoint::Before(index)));
         }
-        self.run_state.enter_slot(&slot)?;
         self.open = Some(OpenSlot::new(index, slot, who.to_vec()));
         let order = AgentOrder::Prepare { index, slot };
         who.iter().for_each(|target| self.targets.send(*target, &order));
@@ -558,12 +641,33 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Ends the targets; what they printed beside their streams is kept.
     fn shut_down(mut self) -> Result<(), ConductError> {
         self.close_slot()?;
+        // What it is still busy with belongs to this round.
+        if let Err(error) = self.run_state.host.await_idle() {
+            self.run_state.failure.get_or_insert(error);
+        }
         for (target, output) in self.targets.shut_down() {
             self.warn_dropped_output(target)?;
             self.run_state.report_stderr(target, output)?;
         }
         self.begin_run()
     }
+}
+
+/// The barrier of a round with `count` targets; this host is its last member.
+fn make_barrier(run_state: &RunState<'_>, slots: &[(u32, Slot)], count: usize) -> Barrier {
+    let rules = &run_state.manifest.study.run;
+    let numbered = |who: &dyn Fn(&Slot) -> Vec<usize>| -> Vec<(u32, Slot, Vec<usize>)> {
+        slots.iter().map(|(index, slot)| (*index, *slot, who(slot))).collect()
+    };
+    let (stages, grace) = if run_state.role == TargetRole::Everything {
+        (round_stages(&numbered(&|_| vec![count]), count, StageLimits::NONE), UNLIMITED)
+    } else {
+        let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
+        let limits = StageLimits { first: PREPARATION_LIMIT, before: SETTINGS, after, last: SETTINGS };
+        let slots = numbered(&|slot| run_state.participants(slot, count));
+        (with_host_stages(round_stages(&slots, count, limits), count), ENDING)
+    };
+    Barrier::new(stages, count + 1, rules.on_lost_target, grace)
 }
 
 /// One error that says of each target why it could not be started, with where its console is kept.

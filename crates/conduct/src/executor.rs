@@ -1,7 +1,6 @@
 //! Carries out slots on one machine: scratch directory, settings, one iteration, undo.
 //!
-//! One iteration is a fresh scratch folder, the workload's process, and its output made into samples. A host run
-//! goes through all slots; an agent carries out one when it is ordered to.
+//! One iteration is a fresh scratch folder, the workload's process, and its output made into samples.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -10,9 +10,9 @@
 //! | `case_expansion`, `study_check` | all combinations of parameters and levels; what only catalogue and facts can find wrong |
 //! | `preflight` | what the environment lacks for a plan, found before anything is changed |
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
-//! | `host_run` | a run on this host |
+//! | [`run`] | the one way of carrying out a run |
 //! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
-//! | [`synchronised_run`] | a run whose iterations begin at one instant on all targets |
+//! | `host_target` | this host as a target inside this process |
 //! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
 //! | `run_state` | what a run has reported and counted so far |
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
@@ -39,7 +39,7 @@ pub mod error;
 pub mod execution_records;
 mod executor;
 mod framed_reports;
-mod host_run;
+mod host_target;
 mod incoming_trace;
 mod iteration_trace;
 pub mod launcher;
@@ -50,18 +50,17 @@ pub mod plan;
 mod preflight;
 pub mod protocol;
 mod report_validation;
+pub mod run;
 pub mod run_context;
 mod run_state;
 mod stack_merge;
 mod study_check;
-pub mod synchronised_run;
 mod target_role;
 mod targets;
 
 pub use connection::Connection;
 pub use error::ConductError;
-pub use host_run::HostSession;
 pub use plan::{PlanChoices, plan_study};
-pub use run_context::{LocalMachine, RunPermissions, RunTarget};
+pub use run::conduct_run;
+pub use run_context::{LocalMachine, RunPermissions};
 pub use study_check::study_warnings;
-pub use synchronised_run::SynchronisedRun;

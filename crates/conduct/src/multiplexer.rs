@@ -19,6 +19,9 @@ use crate::protocol::{AgentOrder, AgentReport};
 /// How soon an agent that has sent too much is listened to again.
 const PAUSE: Nanos = Nanos(20_000_000);
 
+/// What stands for the waker among the events of epoll.
+const WAKER: u64 = u64::MAX;
+
 /// Something that came from an agent.
 #[derive(Debug)]
 pub struct ReceivedReport {
@@ -34,6 +37,7 @@ pub struct ReceivedReport {
 #[derive(Debug)]
 pub struct Multiplexer {
     epoll: OwnedFd,
+    waker: Option<OwnedFd>,
     /// Those that are gone keep their index.
     links: Vec<Option<FramedConnection>>,
     buffer: Vec<u8>,
@@ -50,6 +54,7 @@ impl Multiplexer {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Multiplexer {
             epoll,
+            waker: None,
             links: Vec::new(),
             buffer: vec![0; BYTES_PER_READ],
             paused: BTreeSet::new(),
@@ -73,6 +78,16 @@ impl Multiplexer {
     /// An index for an agent that never came: nothing is received from it, and what is sent to it is dropped.
     pub fn add_absent(&mut self) {
         self.links.push(None);
+    }
+
+    /// An eventfd that ends a wait when somebody inside this process has something to say.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn set_waker(&mut self, waker: OwnedFd) -> io::Result<()> {
+        epoll::add(&self.epoll, &waker, epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
+        self.waker = Some(waker);
+        Ok(())
     }
 
     /// How many were added, those that are gone included.
@@ -104,7 +119,7 @@ impl Multiplexer {
         }
     }
 
-    /// Waits until something is received, at most until `until`; gives all that came.
+    /// Waits until something is received or the waker is used, at most until `until`; gives all that came.
     ///
     /// # Errors
     /// The kernel refuses to wait.
@@ -132,7 +147,10 @@ impl Multiplexer {
         let ready: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
         for data in ready {
             let index = (data >> 1) as usize;
-            if data & 1 == PollInterest::Write as u64 {
+            if data == WAKER {
+                // What was said is found by whoever called.
+                self.waker.as_ref().map(|waker| rustix::io::read(waker, &mut [0; 8]));
+            } else if data & 1 == PollInterest::Write as u64 {
                 self.flush_connection(index)
             } else {
                 self.read_connection(index, clock(), &mut heard)

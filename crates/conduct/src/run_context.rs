@@ -1,13 +1,11 @@
 //! What a run is given: this machine, permissions, a stop request, the event sender with the clock that stamps
 //! events.
-//!
-//! A [`RunTarget`] is whatever carries out a plan and reports what happens as a stream of events.
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
-use perflab_model::{Manifest, RunEvent, RunEventKind, RunStatus, StopRequest};
+use perflab_model::{Manifest, RunEvent, RunEventKind, StopRequest};
 use perflab_observe::Root;
 use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
@@ -23,22 +21,6 @@ pub struct RunPermissions {
     pub install: bool,
     /// `--scratch DIR`: where scratch directories and images are made, instead of the temporary directory.
     pub scratch: Option<PathBuf>,
-}
-
-/// Carries out a plan.
-///
-/// The stream: `Phase(Check)` (and `Phase(Install)`), then `Began` — a consumer opens its run there —,
-/// phases, iterations and rows, and `Ended` as the last. Whatever goes wrong after `Began`, settings
-/// are undone and `Ended` is sent, unless the event consumer is gone.
-pub trait RunTarget {
-    /// Runs the manifest's plan. A refused environment is an error before `Began`: nothing was changed.
-    fn run(
-        &self,
-        manifest: &Manifest,
-        permissions: &RunPermissions,
-        sink: &Sender<RunEvent>,
-        stop: &StopRequest,
-    ) -> Result<RunStatus, ConductError>;
 }
 
 /// Stamps and sends events.
@@ -96,4 +78,14 @@ pub struct LocalMachine {
     pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
     pub traces: LazyTemporaryFolder,
+}
+
+/// All that a run is given.
+#[derive(Debug, Clone)]
+pub(crate) struct RunContext<'a> {
+    pub(crate) machine: &'a LocalMachine,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) permissions: &'a RunPermissions,
+    pub(crate) stop: &'a StopRequest,
+    pub(crate) stream: EventSender,
 }

@@ -7,18 +7,22 @@ use perflab_model::study::FactorKind;
 use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
 use perflab_observe::{Sampler, monotonic_now};
 
+use crate::agent_worker::WorkerOrder;
 use crate::error::ConductError;
-use crate::executor::SlotExecutor;
+use crate::host_target::HostTarget;
 use crate::overhead_meter::{OverheadMeter, add_overhead, start_monitors};
 use crate::protocol::AgentRunConfig;
 use crate::run_context::{EventSender, LocalMachine};
 use crate::stack_merge::StackMerger;
+use crate::target_role::TargetRole;
 
 /// How the slots went.
 #[derive(Debug, Default)]
 pub(crate) struct RunTally {
     pub(crate) failed: u32,
     pub(crate) lost: u32,
+    /// Whether the run's time was over before its slots were.
+    pub(crate) stopped: bool,
 }
 
 /// What there is from the run's beginning on.
@@ -31,17 +35,21 @@ pub(crate) struct BegunRun {
 
 /// The run.
 pub(crate) struct RunState<'a> {
-    pub(crate) host: &'a LocalMachine,
+    pub(crate) host: HostTarget<'a>,
+    /// What this host does in the run.
+    pub(crate) role: TargetRole,
+    pub(crate) machine: &'a LocalMachine,
     pub(crate) manifest: &'a Manifest,
     pub(crate) stream: EventSender,
     pub(crate) stop: &'a StopRequest,
-    pub(crate) executor: SlotExecutor<'a>,
     /// Nothing that is reported happened before.
     pub(crate) earliest: Nanos,
     /// What was reported before the run began.
     pub(crate) early_events: Vec<RunEvent>,
     pub(crate) begun: Option<BegunRun>,
     pub(crate) tally: RunTally,
+    /// Why this host cannot go on, if it cannot.
+    pub(crate) failure: Option<ConductError>,
     pub(crate) cost: Overhead,
     pub(crate) stack_merger: StackMerger,
 }
@@ -58,13 +66,10 @@ impl RunState<'_> {
         for event in std::mem::take(&mut self.early_events) {
             self.stream.forward(event)?;
         }
-        self.begun = Some(BegunRun {
-            meter,
-            sampler: start_monitors(self.manifest, &self.host.root, self.stream.sink()),
-            progress: SlotProgress::new(self.manifest.plan.slots.len() as u32),
-            phase: None,
-        });
+        let sampler = start_monitors(self.manifest, &self.machine.root, self.stream.sink());
         self.wait_quiet_time();
+        let progress = SlotProgress::new(self.manifest.plan.slots.len() as u32);
+        self.begun = Some(BegunRun { meter, sampler, progress, phase: None });
         self.report_phase(RunPhase::Apply)
     }
 
@@ -94,7 +99,7 @@ impl RunState<'_> {
         if kind == "process" {
             manifest.study.monitors.clear();
         }
-        let used = |name: &String| self.host.catalogue.source(name);
+        let used = |name: &String| self.machine.catalogue.source(name);
         let sources = self.manifest.plan.metrics.keys().filter_map(used);
         let definitions = sources.map(|source| (source.file.clone(), source.text.clone())).collect();
         AgentRunConfig { manifest, definitions }
@@ -102,12 +107,12 @@ impl RunState<'_> {
 
     /// Whether this workload writes a trace of its operations.
     pub(crate) fn is_traced(&self, uses: &str) -> bool {
-        self.host.catalogue.get(uses).is_some_and(|definition| definition.traced)
+        self.machine.catalogue.get(uses).is_some_and(|definition| definition.traced)
     }
 
     /// Where traces lie until the recorder takes them.
     pub(crate) fn traces_folder(&self) -> Result<PathBuf, ConductError> {
-        Ok(self.host.traces.path(&self.host.state, &self.manifest.boot_id)?)
+        Ok(self.machine.traces.path(&self.machine.state, &self.manifest.boot_id)?)
     }
 
     pub(crate) fn slot(&self, index: u32) -> Option<Slot> {
@@ -115,9 +120,10 @@ impl RunState<'_> {
     }
 
     /// Whether the run's time is over.
-    pub(crate) fn must_stop(&self) -> Result<bool, ConductError> {
+    pub(crate) fn is_time_over(&mut self) -> Result<bool, ConductError> {
         let begun = self.begun.as_ref().map_or(Nanos(u64::MAX), |begun| begun.meter.started());
-        is_time_over(self.manifest, begun, &self.stream)
+        self.tally.stopped = is_time_over(self.manifest, begun, &self.stream)?;
+        Ok(self.tally.stopped)
     }
 
     /// Whether the block of this slot need not be begun.
@@ -125,25 +131,30 @@ impl RunState<'_> {
         is_precision_reached(self.manifest, next, self.stop, &self.stream)
     }
 
-    /// A slot is about to be made ready: its phase, and the host's settings for it.
-    pub(crate) fn enter_slot(&mut self, slot: &Slot) -> Result<(), ConductError> {
+    /// A slot is about to be made ready on this host: its phase is reported where it is another.
+    pub(crate) fn enter_slot(&mut self, index: u32, slot: Slot) -> Result<(), ConductError> {
         let wanted = if slot.warmup { RunPhase::Warmup } else { RunPhase::Iterate };
         if self.begun.as_mut().is_some_and(|begun| begun.phase.replace(wanted) != Some(wanted)) {
             self.report_phase(wanted)?;
         }
-        let case = self.manifest.plan.case(slot.case);
-        case.map_or(Ok(()), |case| self.executor.prepare_slot(case))
+        self.host.send(WorkerOrder::Prepare { index, slot });
+        Ok(())
     }
 
-    /// A slot is over.
+    /// A slot of the targets is over.
     pub(crate) fn close_slot(
         &mut self,
         events: Vec<RunEvent>,
         good: bool,
         names: &[String],
     ) -> Result<(), ConductError> {
-        self.tally.failed += u32::from(!good);
         events.into_iter().try_for_each(|event| self.merge_stacks(event, names))?;
+        self.count_slot(good)
+    }
+
+    /// A slot is over, and all of it reported.
+    pub(crate) fn count_slot(&mut self, good: bool) -> Result<(), ConductError> {
+        self.tally.failed += u32::from(!good);
         let Some(begun) = &mut self.begun else { return Ok(()) };
         begun.progress.count_slot();
         let event = begun.progress.progress_event();
@@ -236,11 +247,7 @@ impl RunState<'_> {
 }
 
 /// Whether the run's total time limit is over; says so where it is.
-pub(crate) fn is_time_over(
-    manifest: &Manifest,
-    begun: Nanos,
-    stream: &EventSender,
-) -> Result<bool, ConductError> {
+fn is_time_over(manifest: &Manifest, begun: Nanos, stream: &EventSender) -> Result<bool, ConductError> {
     let limit = manifest.study.run.total_time_limit.map(|span| span.0);
     let over = limit.filter(|limit| perflab_observe::monotonic_now().since(begun) > *limit);
     if let Some(limit) = over {
@@ -261,7 +268,7 @@ pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
 }
 
 /// Whether the block of slot `next` need not be begun: the precision that the study asks for is reached.
-pub(crate) fn is_precision_reached(
+fn is_precision_reached(
     manifest: &Manifest,
     next: u32,
     stop: &StopRequest,
@@ -285,24 +292,24 @@ pub(crate) fn is_precision_reached(
 
 /// Counts slots done and the time that they took.
 #[derive(Debug)]
-pub(crate) struct SlotProgress {
+struct SlotProgress {
     begun: Nanos,
     done: u32,
     total: u32,
 }
 
 impl SlotProgress {
-    pub(crate) fn new(total: u32) -> Self {
+    fn new(total: u32) -> Self {
         SlotProgress { begun: perflab_observe::monotonic_now(), done: 0, total }
     }
 
     /// One more slot is done.
-    pub(crate) fn count_slot(&mut self) {
+    fn count_slot(&mut self) {
         self.done += 1;
     }
 
     /// The event that says so.
-    pub(crate) fn progress_event(&self) -> RunEventKind {
+    fn progress_event(&self) -> RunEventKind {
         RunEventKind::Progress { done: self.done, total: self.total, remaining: self.remaining_time() }
     }
 

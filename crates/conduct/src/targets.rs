@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 
 use perflab_model::event::{TargetState, TargetStatus};
@@ -52,11 +53,19 @@ fn starting_status(name: &str) -> TargetStatus {
 }
 
 impl ConnectedTargets {
+    /// No target. `waker` ends a wait when this host has something to say.
+    pub(crate) fn none(waker: OwnedFd) -> Result<Self, ConductError> {
+        let mut multiplexer = Multiplexer::new().map_err(|source| ConductError::Speak { source })?;
+        multiplexer.set_waker(waker).map_err(|source| ConductError::Speak { source })?;
+        Ok(ConnectedTargets { multiplexer, sessions: Vec::new(), backlog: VecDeque::new() })
+    }
+
     /// Starts every target of the study, all at the same time; `show` is called whenever one more is there. Also gives those that
     /// could not be started, with the reason: each keeps its index among the sessions.
     pub(crate) fn launch_all(
         study: &Study,
-        host: &LocalMachine,
+        machine: &LocalMachine,
+        waker: OwnedFd,
         stop: &StopRequest,
         show: &dyn Fn(Vec<TargetStatus>) -> Result<(), ConductError>,
     ) -> Result<(Self, Vec<(usize, ConductError)>), ConductError> {
@@ -68,7 +77,7 @@ impl ConnectedTargets {
         std::thread::scope(|scope| {
             for (index, (name, target)) in names.iter().enumerate() {
                 let done = done.clone();
-                scope.spawn(move || drop(done.send((index, launch_target(name, target, host, stop)))));
+                scope.spawn(move || drop(done.send((index, launch_target(name, target, machine, stop)))));
             }
             drop(done);
             for (index, one) in started {
@@ -83,11 +92,7 @@ impl ConnectedTargets {
         });
         shown?;
         all.sort_by_key(|(index, _)| *index);
-        let mut targets = ConnectedTargets {
-            multiplexer: Multiplexer::new().map_err(|source| ConductError::Speak { source })?,
-            sessions: Vec::new(),
-            backlog: VecDeque::new(),
-        };
+        let mut targets = ConnectedTargets::none(waker)?;
         let mut failed = Vec::new();
         for ((name, target), (index, started)) in names.into_iter().zip(all) {
             let handle = match started {

@@ -5,9 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
-use perflab_conduct::{ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, plan_study};
+use perflab_conduct::{ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study};
 use perflab_model::StopRequest;
+use perflab_model::error_class::{Classify as _, ErrorClass};
 use perflab_model::event::RunPhase;
 use perflab_model::run::{ClockAnchor, Overhead};
 use perflab_model::study::TomlSource;
@@ -95,7 +97,7 @@ impl LocalRunFixture {
         std::thread::scope(|scope| {
             let source = scope.spawn(|| {
                 let sink = sink;
-                host.run(&manifest, &permissions, &sink, stop)
+                conduct_run(&host, &manifest, &permissions, &sink, stop)
             });
             let events: Vec<RunEvent> = receiver.iter().inspect(|event| each(event)).collect();
             RunEvents { events, status: source.join().unwrap() }
@@ -133,6 +135,23 @@ impl RunEvents {
     }
 }
 
+/// What an event is, in a word; with its number where it has one.
+fn event_kind(event: &RunEvent) -> String {
+    match &event.what {
+        RunEventKind::Phase(phase) => format!("{phase:?}"),
+        RunEventKind::Began(_) => "began".into(),
+        RunEventKind::IterationBegan { slot } => format!("begin {slot}"),
+        RunEventKind::Output { name, .. } => name.clone(),
+        RunEventKind::Sample(sample) => format!("{} {}", sample.metric, sample.iteration),
+        RunEventKind::IterationEnded { slot, .. } => format!("end {slot}"),
+        RunEventKind::Progress { done, total, .. } => format!("{done} of {total}"),
+        RunEventKind::SettingApplied { to, .. } => format!("set {to}"),
+        RunEventKind::SettingUndone { .. } => "undone".into(),
+        RunEventKind::Ended { status, .. } => format!("{status:?}"),
+        _ => "other".into(),
+    }
+}
+
 fn ended_outcome(event: &RunEvent) -> Option<&Outcome> {
     match &event.what {
         RunEventKind::IterationEnded { outcome, .. } => Some(outcome),
@@ -163,6 +182,56 @@ fn a_run_tells_its_phases_in_order_and_leaves_nothing_behind() {
     let mut folders: Vec<&str> = folders.lines().filter(|line| line.contains("perflab-TESTRUN")).collect();
     folders.dedup();
     assert_eq!(folders.len(), 8, "each iteration has a folder of its own");
+}
+
+#[test]
+fn events_of_a_run_on_this_host_come_in_this_order_and_bear_no_target() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [10, 20]");
+    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    let expected = "Check, Prepare, began, Apply, Iterate, \
+        set 10, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
+        set 20, begin 2, stdout, speed 0, end 2, 3 of 4, begin 3, stdout, speed 1, end 3, 4 of 4, \
+        Undo, undone, undone, Finish, Finished";
+    assert_eq!(kinds.join(", "), expected, "undone: the setting, and the scratch directory");
+    assert!(told.events.iter().all(|event| event.target.is_none()));
+}
+
+#[test]
+fn a_level_that_cannot_be_set_ends_the_run_in_order_and_the_error_keeps_its_class() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.step]\nkind = \"commands\"\nlevels = [{ name = \"fine\", apply = [\"true\"], undo = [\"true\"] }, { name = \"bad\", apply = [\"false\"], undo = [\"true\"] }]");
+    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    let expected = "Check, Prepare, began, Apply, Iterate, \
+        set fine, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
+        Undo, undone, undone, Finish, Failed";
+    assert_eq!(kinds.join(", "), expected);
+    let error = told.status.unwrap_err();
+    assert!(matches!(&error, ConductError::Level { level, .. } if level == "bad"), "{error}");
+    assert_eq!(error.class(), ErrorClass::Environment);
+    assert!(is_folder_empty(&laboratory.path("scratch")) && is_folder_empty(&laboratory.path("state")));
+}
+
+#[test]
+fn a_stop_cuts_the_command_of_a_level_short() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    let stop = StopRequest::new();
+    let asked = stop.clone();
+    let begun = Instant::now();
+    let told = laboratory.run_study_with(
+        "run = { iterations = 2, warmup = 0 }\n[workload.good]\n[factor.step]\nkind = \"commands\"\nlevels = [{ name = \"slow\", apply = [\"sleep\", \"60\"], undo = [\"true\"] }]",
+        &stop,
+        |event| {
+            if matches!(event.what, RunEventKind::Phase(RunPhase::Iterate)) {
+                asked.request_stop();
+            }
+        },
+    );
+    assert_eq!(told.status.as_ref().unwrap(), &RunStatus::Stopped);
+    assert!(begun.elapsed() < Duration::from_secs(30), "the command was waited for");
+    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    assert!(!kinds.iter().any(|kind| kind.starts_with("begin")), "{kinds:?}");
+    assert!(is_folder_empty(&laboratory.path("state")));
 }
 
 #[test]

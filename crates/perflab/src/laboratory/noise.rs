@@ -33,8 +33,8 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
     run::undo_leftovers(context);
     let manifest = run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
     let stop = run::stop_on_interrupt()?;
-    let host = run::host_target(context, context.catalogue()?)?;
-    let (_, directory) = run::execute_study(context, &host, &manifest, &RunPermissions::default(), &stop)?;
+    let machine = run::local_machine(context, context.catalogue()?)?;
+    let (_, directory) = run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
     let record = directory.read_record()?;
     let side = ComparisonSide { name: FACTOR.into(), runs: vec![record] };
     let comparison = compare_levels(&side, FACTOR, &AnalysisOptions::default())?;

@@ -195,8 +195,9 @@ impl CommandStudy<'_> {
         let label = self.label.map(String::from);
         let manifest = crate::measure::run::build_manifest(&source, study, plan, facts, label, &context.root);
         let stop = run::stop_on_interrupt()?;
-        let host = LocalMachine { runs_as_typed: self.as_typed, ..run::host_target(context, catalogue)? };
-        run::execute_study(context, &host, &manifest, &Default::default(), &stop)
+        let machine =
+            LocalMachine { runs_as_typed: self.as_typed, ..run::local_machine(context, catalogue)? };
+        run::execute_study(context, &machine, &manifest, &Default::default(), &stop)
     }
 }
 

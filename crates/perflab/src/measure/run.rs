@@ -8,8 +8,7 @@ use clap::Args;
 use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
 use perflab_conduct::{
-    ConductError, LocalMachine, PlanChoices, RunPermissions, RunTarget, SynchronisedRun, plan_study,
-    study_warnings,
+    ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study, study_warnings,
 };
 use perflab_model::StopRequest;
 use perflab_model::study::TomlSource;
@@ -30,17 +29,16 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     undo_leftovers(context);
     let manifest = prepare_manifest(context, args, |_| ())?;
     let stop = stop_on_interrupt()?;
-    let host = host_target(context, context.catalogue()?)?;
+    let machine = local_machine(context, context.catalogue()?)?;
     let permissions =
         RunPermissions { apply: args.apply, install: args.install, scratch: args.scratch.clone() };
-    let (status, run) =
-        execute_study(context, &*choose_target(host, &manifest), &manifest, &permissions, &stop)?;
+    let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
     crate::see::report::conclude_run(context, &run, args.no_report)?;
     Ok(exit_of_run(context, status, &run))
 }
 
-/// This machine as the target of a run.
-pub fn host_target(context: &App, catalogue: perflab_workload::Catalogue) -> Result<LocalMachine, Failure> {
+/// The machine that conducts a run.
+pub fn local_machine(context: &App, catalogue: perflab_workload::Catalogue) -> Result<LocalMachine, Failure> {
     let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
     Ok(LocalMachine {
         root: context.root.clone(),
@@ -156,15 +154,10 @@ pub fn stop_on_interrupt() -> Result<StopRequest, Failure> {
     Ok(stop)
 }
 
-/// Where the study runs: in its targets where it has some, else here.
-fn choose_target(host: LocalMachine, manifest: &Manifest) -> Box<dyn RunTarget + Sync> {
-    if manifest.study.target.is_empty() { Box::new(host) } else { Box::new(SynchronisedRun { host }) }
-}
-
 /// Connects the source of events to its consumers.
 pub fn execute_study(
     context: &App,
-    target: &(dyn RunTarget + Sync),
+    machine: &LocalMachine,
     manifest: &Manifest,
     permissions: &RunPermissions,
     stop: &StopRequest,
@@ -179,7 +172,7 @@ pub fn execute_study(
     let (outcome, broken) = std::thread::scope(|scope| {
         let source = scope.spawn(|| {
             let sink = sink;
-            target.run(manifest, permissions, &sink, stop)
+            conduct_run(machine, manifest, permissions, &sink, stop)
         });
         let broken = feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
         (source.join(), broken)

@@ -141,6 +141,51 @@ fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
     assert!(manifest["targets"][0]["facts"]["kernel.release"]["value"].is_string(), "each says what it is");
 }
 
+/// What happened, without when and where, and without what only a run of several machines tells.
+fn told_without_times(events: &[Value]) -> Vec<Value> {
+    let mut told = Vec::new();
+    for event in events {
+        let mut what = event["what"].clone();
+        let kind = what.as_object().map(|kind| kind.keys().next().unwrap().clone()).unwrap_or_default();
+        if ["began", "clock", "released", "ended"].contains(&kind.as_str()) {
+            continue;
+        }
+        for key in ["start", "end", "target", "remaining"] {
+            if let Some(fields) = what[kind.as_str()].as_object_mut() {
+                fields.remove(key);
+            }
+        }
+        told.push(what);
+    }
+    told
+}
+
+#[test]
+fn a_study_tells_the_same_of_this_host_as_of_a_target() {
+    let script = r#"if [ "$WHICH" = two ]; then echo no luck >&2; exit 3; fi; echo speed 7"#;
+    let text = "run = { iterations = 2, warmup = 1, seed = 4 }\n[workload.work]\n\
+                [factor.which]\nkind = \"environment\"\nkey = \"WHICH\"\nlevels = [\"one\", \"two\"]\n\
+                [factor.state]\nkind = \"commands\"\nlevels = [\n\
+                { name = \"a\", apply = [\"true\"], undo = [\"true\"] },\n\
+                { name = \"b\", apply = [\"true\"], undo = [\"true\"] }]\n";
+    let told = |rest: &str| {
+        let laboratory = Sandbox::new();
+        laboratory.write_workload("work", "", script);
+        let study = laboratory.write_study("same.toml", &format!("{text}{rest}"));
+        let ended = laboratory.run(&["run", &study, "--no-report"]);
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
+        assert!(!ended.err.contains("was lost"), "{}", ended.err);
+        told_without_times(&read_events(&laboratory))
+    };
+    let here = told("");
+    let there = told("on = \"guest\"\n[target.guest]\nkind = \"process\"\n");
+    assert!(here.len() > 50, "{here:?}");
+    for (number, (here, there)) in here.iter().zip(&there).enumerate() {
+        assert_eq!(here, there, "event {number}");
+    }
+    assert_eq!(here.len(), there.len());
+}
+
 #[test]
 fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_are_known() {
     let laboratory = Sandbox::new();

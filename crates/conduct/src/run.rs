@@ -1,8 +1,11 @@
-//! A run whose iterations begin at one instant on all targets.
+//! The one way of carrying out a run: this host and the study's targets, from the checks to `Ended`.
 //!
-//! It starts the targets, watches their clocks and lives, does what the [`crate::barrier`] says, puts reports on
-//! this host's time axis, and ends the targets whatever happens. No target is believed: reports are checked against
-//! the plan first (`report_validation`). How an agent is started is in [`crate::launcher`].
+//! The stream: `Phase(Check)` (and `Phase(Install)`), then `Began` — a consumer opens its run there —, phases,
+//! iterations and rows, and `Ended` as the last. Whatever goes wrong after `Began`, settings are undone and `Ended`
+//! is sent, unless the event consumer is gone.
+//!
+//! A study without targets is carried out by this host alone, one with targets by agents that begin every iteration
+//! at one instant, under the settings of this host. Either way the [`crate::barrier`] says who goes on.
 
 use std::sync::mpsc::Sender;
 
@@ -12,50 +15,54 @@ use perflab_observe::monotonic_now;
 
 use crate::boot_round::BootRound;
 use crate::error::ConductError;
-use crate::executor::{self, SlotExecutor};
+use crate::executor;
+use crate::host_target::HostTarget;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
-use crate::run_context::{EventSender, LocalMachine, RunPermissions, RunTarget};
-use crate::run_state::{BegunRun, RunState, RunTally};
+use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
+use crate::run_state::{BegunRun, RunState, RunTally, wait_quiet_time};
 use crate::stack_merge::StackMerger;
 use crate::target_role::TargetRole;
 
-/// The targets of a study, in a synchronised run.
-#[derive(Debug)]
-pub struct SynchronisedRun {
-    /// The machine that conducts.
-    pub host: LocalMachine,
-}
-
-impl RunTarget for SynchronisedRun {
-    fn run(
-        &self,
-        manifest: &Manifest,
-        permissions: &RunPermissions,
-        sink: &Sender<RunEvent>,
-        stop: &StopRequest,
-    ) -> Result<RunStatus, ConductError> {
-        let stream = EventSender::new(sink.clone());
-        stream.send_phase(RunPhase::Check)?;
-        let role = TargetRole::HostSettings;
-        preflight::check_environment(manifest, &self.host, permissions, role)?;
-        stream.send_phase(RunPhase::Prepare)?;
-        let executor = SlotExecutor::new(&self.host, manifest, permissions, stream.clone(), stop, role)?;
+/// Runs the manifest's plan, and sends what happens to `sink`.
+///
+/// # Errors
+/// A refused environment is an error before `Began`: nothing was changed.
+pub fn conduct_run(
+    machine: &LocalMachine,
+    manifest: &Manifest,
+    permissions: &RunPermissions,
+    sink: &Sender<RunEvent>,
+    stop: &StopRequest,
+) -> Result<RunStatus, ConductError> {
+    let stream = EventSender::new(sink.clone());
+    let role = TargetRole::of_host(&manifest.study);
+    stream.send_phase(RunPhase::Check)?;
+    if permissions.install && role.runs_workloads() {
+        stream.send_phase(RunPhase::Install)?;
+        preflight::install_missing(manifest, &machine.catalogue, &stream)?;
+    }
+    preflight::check_environment(manifest, machine, permissions, role)?;
+    stream.send_phase(RunPhase::Prepare)?;
+    let run = RunContext { machine, manifest, permissions, stop, stream };
+    std::thread::scope(|scope| {
         let run_state = RunState {
-            host: &self.host,
+            host: HostTarget::start(scope, run.clone(), role)?,
+            role,
+            machine,
             manifest,
-            stream,
+            stream: run.stream.clone(),
             stop,
-            executor,
             earliest: monotonic_now(),
             early_events: Vec::new(),
             begun: None,
             tally: RunTally::default(),
+            failure: None,
             cost: Overhead::default(),
             stack_merger: StackMerger::default(),
         };
         run_state.run()
-    }
+    })
 }
 
 /// The slots of each start of the targets, with their numbers: those of a boot, or of a case in it.
@@ -69,9 +76,9 @@ fn split_into_rounds(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
 impl RunState<'_> {
     fn run(mut self) -> Result<RunStatus, ConductError> {
         let worked = self.run_rounds();
+        let worked = worked.and(self.host.await_idle());
         let Some(begun) = self.begun.take() else {
             // Nothing was reported yet; what was changed for the first start is changed back.
-            self.executor.undo_quietly();
             return worked.and(Err(ConductError::NobodyListens));
         };
         let worked = match worked {
@@ -79,7 +86,7 @@ impl RunState<'_> {
             worked => worked,
         };
         let status = match &worked {
-            Ok(()) if self.stop.is_requested() => RunStatus::Stopped,
+            Ok(()) if self.tally.stopped || self.stop.is_requested() => RunStatus::Stopped,
             Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => RunStatus::Finished,
             _ => RunStatus::Failed,
         };
@@ -94,27 +101,31 @@ impl RunState<'_> {
             if self.manifest.study.run.boot_each_case
                 && let Some((_, slot)) = slots.first()
             {
-                self.apply_host_settings(slot.case)?;
+                for change in self.host.settle(slot.case)? {
+                    self.report_host(change)?;
+                }
             }
             BootRound::launch(self, slots, number == last)?.run()?;
-            if self.stop.is_requested() {
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
+            if self.tally.stopped || self.stop.is_requested() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Brings the host's settings to the case's levels.
-    fn apply_host_settings(&mut self, case: u32) -> Result<(), ConductError> {
-        let Some(case) = self.manifest.plan.case(case) else { return Ok(()) };
-        for change in self.executor.apply_settings(case)? {
-            self.report_host(change)?;
-        }
-        Ok(())
-    }
-
+    /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
     fn end_run(self, status: RunStatus, begun: BegunRun) -> Result<Vec<String>, ConductError> {
-        let left = self.executor.undo_all()?;
+        let is_alone = self.role == TargetRole::Everything;
+        // The error waits: undoing comes first. Where there are targets, theirs has begun it.
+        let reported = if is_alone { self.stream.send_phase(RunPhase::Undo) } else { Ok(()) };
+        let left = self.host.undo_all()?;
+        reported?;
+        if is_alone {
+            wait_quiet_time(self.manifest, self.stop);
+        }
         let watched = begun.sampler.stop();
         self.stream.send_phase(RunPhase::Finish)?;
         let mut overhead = begun.meter.overhead(&watched);
