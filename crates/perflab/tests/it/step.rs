@@ -162,7 +162,6 @@ fn told_without_times(events: &[Value]) -> Vec<Value> {
 
 #[test]
 fn a_study_tells_the_same_of_this_host_as_of_a_target() {
-    let script = r#"if [ "$WHICH" = two ]; then echo no luck >&2; exit 3; fi; echo speed 7"#;
     let text = "run = { iterations = 2, warmup = 1, seed = 4 }\n[workload.work]\n\
                 [factor.which]\nkind = \"environment\"\nkey = \"WHICH\"\nlevels = [\"one\", \"two\"]\n\
                 [factor.state]\nkind = \"commands\"\nlevels = [\n\
@@ -170,7 +169,12 @@ fn a_study_tells_the_same_of_this_host_as_of_a_target() {
                 { name = \"b\", apply = [\"true\"], undo = [\"true\"] }]\n";
     let told = |rest: &str| {
         let laboratory = Sandbox::new();
-        laboratory.write_workload("work", "", script);
+        // Once it fails.
+        let mark = laboratory.path("once").display().to_string();
+        let script = format!(
+            "if [ \"$WHICH\" = two ] && mkdir {mark} 2>/dev/null; then echo no luck >&2; exit 3; fi; echo speed 7"
+        );
+        laboratory.write_workload("work", "", &script);
         let study = laboratory.write_study("same.toml", &format!("{text}{rest}"));
         let ended = laboratory.run(&["run", &study, "--no-report"]);
         assert_eq!(ended.code, Some(4), "{}", ended.err);
