@@ -588,6 +588,26 @@ mod tests {
     }
 
     #[test]
+    fn this_host_goes_first_in_its_own_time_and_has_no_part_in_the_rest() {
+        let slot = Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 };
+        let stages = with_host_stages(round_stages(&[(0, slot, vec![0])], 1, LIMITS), 1);
+        let mut machine = Barrier::new(stages, 2, LostTargetPolicy::Stop, GRACE);
+        let go = |target, point| vec![BarrierAction::Go { who: vec![target], point }];
+        let (before, after) = (BarrierPoint::Before(0), BarrierPoint::After(0));
+        let late = Nanos(u64::MAX - 20);
+        assert_eq!(machine.step(Nanos(0), BarrierInput::Time), go(0, BarrierPoint::First));
+        let first = BarrierInput::Reached { target: 0, point: BarrierPoint::First };
+        assert_eq!(machine.step(Nanos(1), first), go(1, before));
+        assert_eq!(machine.step(late, BarrierInput::Time), [], "nobody waits too long for it");
+        let mut reached = |target, point| machine.step(late, BarrierInput::Reached { target, point });
+        assert_eq!(reached(1, before), go(0, before));
+        assert_eq!(reached(0, before), go(0, after));
+        assert_eq!(reached(0, after), go(0, BarrierPoint::Last));
+        assert_eq!(reached(0, BarrierPoint::Last), go(0, BarrierPoint::End));
+        assert_eq!(reached(0, BarrierPoint::End), [BarrierAction::Over]);
+    }
+
+    #[test]
     fn a_claim_out_of_turn_is_a_loss() {
         let mut machine = BarrierWorld::new(2, LostTargetPolicy::Stop).machine;
         let lost = machine.step(Nanos(1), BarrierInput::Reached { target: 1, point: BarrierPoint::After(0) });

@@ -257,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn the_waker_ends_a_wait_once() {
+        use rustix::event::{EventfdFlags, eventfd};
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+        let mut multiplexer = Multiplexer::new().unwrap();
+        multiplexer.set_waker(wake.try_clone().unwrap()).unwrap();
+        rustix::io::write(&wake, &2_u64.to_ne_bytes()).unwrap();
+        let waited = |multiplexer: &mut Multiplexer, length: u64| {
+            let begun = monotonic_now();
+            assert!(multiplexer.receive(Nanos(begun.0 + length)).unwrap().is_empty());
+            monotonic_now().since(begun)
+        };
+        assert!(waited(&mut multiplexer, 60_000_000_000) < Nanos(30_000_000_000));
+        assert!(waited(&mut multiplexer, 20_000_000) >= Nanos(20_000_000));
+    }
+
+    #[test]
     fn who_sends_endlessly_is_heard_at_the_promised_rate() {
         let (four, ten) = (reports_heard_in(4), reports_heard_in(10));
         // All of it may come at once, and then what is earned.
