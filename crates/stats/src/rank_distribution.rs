@@ -127,20 +127,62 @@ pub(crate) fn subset_sum_counts(items: &[usize]) -> Vec<i128> {
     counts
 }
 
-/// Number of subsets of exactly `size` items with each sum, up to the sum of the largest. Small numbers, so that eight are
-/// added at a time: every count is at most the number of subsets, which must be below 2³².
-pub(crate) fn sized_subset_sum_counts(items: &[usize], size: usize) -> Vec<i128> {
-    let sums = items.iter().max().map_or(0, |most| most * size) + 1;
-    let mut by_size = vec![vec![0_u32; sums]; size + 1];
-    by_size[0][0] = 1;
-    for (before, item) in items.iter().enumerate() {
-        for taken in (1..=size.min(before + 1)).rev() {
-            let (fewer, more) = by_size.split_at_mut(taken);
-            let more = more[0].iter_mut().skip(*item);
-            more.zip(&fewer[taken - 1]).for_each(|(more, fewer)| *more += fewer);
+/// How likely a rank sum of `sample` doubled midranks is at most and at least what it is, when every choice of as many of
+/// `all` is equally likely. Exact but for rounding, 1e-12 of the tail or less; at most [`EXACT_PAIRS`] pairs.
+///
+/// The choices are counted group by group of equal values: of t values that share a midrank r, k are taken in C(t, k) ways
+/// and add k r. Counts are kept as floating-point numbers: they are sums of positive ones, which lose nothing to cancellation,
+/// and eight are added at a time. Only sums up to the one that was found are counted, from the end that is nearer.
+pub(crate) fn tied_rank_sum_tails(all: &[usize], sample: &[usize]) -> TailProbabilities {
+    let (size, total, sum) = (sample.len(), all.len(), sample.iter().sum::<usize>());
+    let mean = size * (total + 1);
+    // Mirrored ranks mirror the tails, and put the sum below its mean.
+    let is_mirrored = sum > mean;
+    let turn = |rank: usize| if is_mirrored { 2 * (total + 1) - rank } else { rank };
+    let mut ranks: Vec<usize> = all.iter().map(|rank| turn(*rank)).collect();
+    ranks.sort_unstable();
+    let lowest = ranks.first().copied().unwrap_or(0);
+    // All sums are multiples of this.
+    let step = ranks.iter().fold(0, |step, rank| greatest_common_divisor(step, rank - lowest)).max(1);
+    ranks.iter_mut().for_each(|rank| *rank = (*rank - lowest) / step);
+    let found = (sample.iter().map(|rank| turn(*rank)).sum::<usize>() - size * lowest) / step;
+    // The sum of the smallest so many.
+    let sums: Vec<usize> = std::iter::once(0)
+        .chain(ranks.iter().scan(0, |sum, rank| {
+            *sum += rank;
+            Some(*sum)
+        }))
+        .collect();
+    let mut ways = vec![vec![0.0; found + 1]; size + 1];
+    ways[0][0] = 1.0;
+    let mut before = 0;
+    for group in ranks.chunk_by(|a, b| a == b) {
+        let (rank, tied) = (group[0], group.len());
+        before += tied;
+        // Those still to be taken come from the groups behind, and add the smallest of these at least.
+        for taken in (1.max((size + before).saturating_sub(total))..=size.min(before)).rev() {
+            let least_added = sums[before + size - taken] - sums[before];
+            let most = (sums[before] - sums[before - taken]).min(found.saturating_sub(least_added));
+            let (fewer, more) = ways.split_at_mut(taken);
+            let mut choices = 1.0;
+            for chosen in 1..=taken.min(tied) {
+                choices *= (tied + 1 - chosen) as f64 / chosen as f64;
+                let begin = sums[taken].max(chosen * rank);
+                let Some(wider) = more[0].get_mut(begin..=most) else { continue };
+                let narrower = &fewer[taken - chosen][begin - chosen * rank..];
+                wider.iter_mut().zip(narrower).for_each(|(wider, narrower)| *wider += choices * narrower);
+            }
         }
     }
-    by_size.swap_remove(size).into_iter().map(i128::from).collect()
+    let counted: f64 = ways[size].iter().sum();
+    let exactly = ways[size].last().copied().unwrap_or(0.0);
+    let all_ways = (1..=size).fold(1.0, |ways, i| ways * (total - size + i) as f64 / i as f64);
+    let tails = TailProbabilities { lower: counted / all_ways, upper: 1.0 - (counted - exactly) / all_ways };
+    if is_mirrored { tails.mirrored() } else { tails }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// Number of permutations with each Σ (i - π(i))², by placing one position after the other: the state is the
@@ -215,7 +257,7 @@ impl MidRanks {
 
 #[cfg(test)]
 mod tests {
-    use super::{rank_sum_counts, sized_subset_sum_counts, squared_rank_distance_counts, subset_sum_counts};
+    use super::*;
 
     fn binomial_coefficient(n: i128, k: i128) -> i128 {
         (1..=k).fold(1, |ways, i| ways * (n - k + i) / i)
@@ -249,11 +291,46 @@ mod tests {
         assert_eq!(subset_sum_counts(&fifty).iter().sum::<i128>(), 1 << 50);
     }
 
+    /// Against every choice, one and all.
     #[test]
-    fn subsets_of_one_size_have_their_sums() {
-        assert_eq!(sized_subset_sum_counts(&[1, 2, 2, 3], 2), [0, 0, 0, 2, 2, 2, 0]);
-        let ranks: Vec<usize> = (1..=20).collect();
-        assert_eq!(sized_subset_sum_counts(&ranks, 10).iter().sum::<i128>(), 184_756);
+    fn tied_rank_sums_are_those_of_every_choice() {
+        let texts = [
+            (&[1.0, 2.0, 2.0][..], &[2.0, 3.0][..]),
+            (&[5.0, 5.0, 5.0], &[5.0]),
+            (&[1.0, 1.0, 4.0, 4.0, 9.0], &[4.0, 9.0, 9.0, 2.0]),
+            (&[0.0, 0.0, 1.0], &[1.0, 1.0, 1.0, 0.0, 1.0]),
+            (&[3.0, 1.0, 2.0], &[6.0, 5.0, 4.0]),
+        ];
+        for (sample, rest) in texts {
+            let ranks = MidRanks::from_values(&[sample, rest].concat()).doubled;
+            let own: usize = ranks.iter().take(sample.len()).sum();
+            let (mut all, mut low, mut high) = (0, 0, 0);
+            for choice in 0..1_u32 << ranks.len() {
+                let chosen = ranks.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
+                let sum: usize = chosen.map(|(_, rank)| rank).sum();
+                if choice.count_ones() as usize == sample.len() {
+                    all += 1;
+                    low += i32::from(sum <= own);
+                    high += i32::from(sum >= own);
+                }
+            }
+            let tails = tied_rank_sum_tails(&ranks, &ranks[..sample.len()]);
+            let close = |probability: f64, count: i32| {
+                (probability - f64::from(count) / f64::from(all)).abs() < 1e-14
+            };
+            assert!(close(tails.lower, low) && close(tails.upper, high), "{sample:?} {rest:?} {tails:?}");
+        }
+    }
+
+    /// Without ties, at the largest size, both ways of counting agree.
+    #[test]
+    fn tied_rank_sums_without_ties_are_rank_sums() {
+        let ranks: Vec<usize> = (1..=100).map(|rank| 2 * rank).collect();
+        let sample: Vec<usize> = ranks.iter().copied().step_by(2).collect();
+        let u = (sample.iter().sum::<usize>() - 50 * 51) / 2;
+        let (tied, counted) = (tied_rank_sum_tails(&ranks, &sample), rank_sum_distribution(50, 50).tails(u));
+        assert!((tied.lower / counted.lower - 1.0).abs() < 1e-12);
+        assert!((tied.upper / counted.upper - 1.0).abs() < 1e-12);
     }
 
     /// Of the six orders of three, Σd² is 0 once, 2 twice, 6 twice and 8 once.

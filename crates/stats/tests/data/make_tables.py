@@ -7,6 +7,7 @@ their definitions by other roads than the Rust code: integer recursions over the
 
 import itertools
 import json
+from fractions import Fraction
 from functools import lru_cache
 from math import comb
 from pathlib import Path
@@ -116,12 +117,20 @@ def hodges_lehmann():
 
 
 def permutation_p(x, y):
-    ranks = stats.rankdata(x + y)
-    sums = [sum(ranks[list(chosen)]) for chosen in itertools.combinations(range(len(ranks)), len(y))]
+    """Over all choices of y, counted in integers by size and sum of doubled midranks."""
+    ranks = [round(2 * rank) for rank in stats.rankdata(x + y)]
+    counts = {(0, 0): 1}
+    for rank in ranks:
+        more = dict(counts)
+        for (taken, total), ways in counts.items():
+            if taken < len(y):
+                more[taken + 1, total + rank] = more.get((taken + 1, total + rank), 0) + ways
+        counts = more
+    sums = {total: ways for (taken, total), ways in counts.items() if taken == len(y)}
     seen = sum(ranks[len(x):])
-    low = sum(s <= seen for s in sums) / len(sums)
-    high = sum(s >= seen for s in sums) / len(sums)
-    return min(1.0, 2 * min(low, high))
+    low = sum(ways for total, ways in sums.items() if total <= seen)
+    high = sum(ways for total, ways in sums.items() if total >= seen)
+    return float(min(Fraction(1), Fraction(2 * min(low, high), sum(sums.values()))))
 
 
 def mann_whitney():
@@ -137,7 +146,9 @@ def mann_whitney():
     for m, n, ties in [(12, 12, True), (30, 30, True), (80, 60, True), (60, 70, False)]:
         x, y = (coarse(m), coarse(n, 1)) if ties else (lognormal(m), lognormal(n, 0.01))
         r = stats.mannwhitneyu(y, x, method="asymptotic", use_continuity=True)
-        yield {"x": x, "y": y, "u": float(r.statistic), "p": float(r.pvalue), "method": "Normal"}
+        exact = ties and m * n <= 2500
+        p, method = (permutation_p(x, y), "ExactWithTies") if exact else (float(r.pvalue), "Normal")
+        yield {"x": x, "y": y, "u": float(r.statistic), "p": p, "method": method}
 
 
 # --- paired samples -------------------------------------------------------------------------------------------

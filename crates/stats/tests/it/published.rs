@@ -13,12 +13,28 @@ const AUGUST: [f64; 26] = [
 ];
 
 /// R manual, `?wilcox.test`: `wilcox.test(Ozone ~ Month, subset = Month %in% c(5, 8))` prints
-/// "W = 127.5, p-value = 0.0001208" (normal approximation, ties).
+/// "W = 127.5, p-value = 0.0001208", the normal approximation, as there are ties; over all C(52, 26) choices, counted in
+/// integers, p is half of that.
 #[test]
 fn ozone_of_r() {
     let test = mann_whitney(&AUGUST, &MAY).unwrap();
-    assert_eq!(test.u, 127.5);
-    assert!((test.p - 0.000_120_8).abs() < 5e-8, "{}", test.p);
+    assert_eq!((test.u, test.method), (127.5, InferenceMethod::ExactWithTies));
+    assert!((test.p / 6.108_735_188_803_72e-5 - 1.0).abs() < 1e-12, "{}", test.p);
+    // Beyond 2,500 pairs it is R's approximation, here of the same values twice: R's `wilcox.test(rep(x, 2), rep(y, 2))`.
+    let twice = mann_whitney(&AUGUST.repeat(2), &MAY.repeat(2)).unwrap();
+    assert_eq!((twice.u, twice.method), (510.0, InferenceMethod::Normal));
+}
+
+/// Review of November 2026: one value of 11 and 15 high, against four more, where the normal approximation says 0.035 and 0.038.
+/// Over all choices it is twice C(11, 4) / C(22, 4) and twice C(15, 4) / C(30, 4).
+#[test]
+fn coarse_values_are_counted_exactly() {
+    let p = |size: usize| {
+        let candidate: Vec<f64> = (0..size).map(|at| f64::from(u8::from(at < 4))).collect();
+        mann_whitney(&vec![0.0; size], &candidate).unwrap().p
+    };
+    assert!((p(11) - 2.0 * 330.0 / 7315.0).abs() < 1e-15);
+    assert!((p(15) - 2.0 * 1365.0 / 27_405.0).abs() < 1e-15);
 }
 
 /// Hollander and Wolfe (1973), p. 29: depression scale of nine patients; R manual, `?wilcox.test`:
